@@ -1,0 +1,223 @@
+"""The frozen types every stage shares. Pure data: no defaults that hide a decision, no callables.
+
+Units, one inside per quantity: time int nanoseconds (`_ns`), data int bytes (`_bytes`), rate int bit/s
+(`_bit_s`), ratio 0..1 (`_ratio`). Times of flows and events count from T0. A `Cell` is one fully resolved
+run: equal cells have equal JSON (`to_json`), and the id is made from that JSON.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+from typing import Literal
+
+import msgspec
+
+NodeKind = Literal["host", "router"]
+Protocol = Literal["tcp", "sctp", "mptcp"]
+DirectionName = Literal["forward", "backward"]
+Layer = Literal["ip", "ethernet"]
+Action = Literal["cut", "blackhole", "link", "repair", "change"]
+OptionValue = int | str | bool
+CELL_FORMAT = 1
+
+
+class Outcome(enum.StrEnum):
+    """How a cell ended. Tables never hold any but COMPLETED silently."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    UNSUPPORTED = "UNSUPPORTED"
+    INVALID = "INVALID"
+
+
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of every type here: immutable, keyword-only, unknown JSON fields refused."""
+
+
+class GilbertElliott(Frozen):
+    """Burst loss (netem `loss gemodel p r 1-h 1-k`), each a ratio per packet.
+
+    p: good -> bad, r: bad -> good, bad_loss: loss in the bad state (1-h), good_loss: loss in the good state (1-k).
+    """
+
+    p_ratio: float
+    r_ratio: float
+    bad_loss_ratio: float = 1.0
+    good_loss_ratio: float = 0.0
+
+
+class Shape(Frozen):
+    """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue."""
+
+    one_way_delay_ns: int = 0
+    jitter_ns: int = 0
+    jitter_correlation_ratio: float = 0.0
+    distribution: Literal["uniform", "normal", "pareto", "paretonormal"] = "uniform"
+    loss_ratio: float = 0.0
+    loss_correlation_ratio: float = 0.0
+    burst_loss: GilbertElliott | None = None
+    duplicate_ratio: float = 0.0
+    corrupt_ratio: float = 0.0
+    reorder_ratio: float = 0.0
+    rate_bit_s: int | None = None
+    queue_packets: int | None = None
+    layer: Layer = "ip"
+
+
+class Node(Frozen):
+    """One network namespace. Hosts run apps; routers forward. `sysctls`: path below /proc/sys -> value."""
+
+    name: str
+    kind: NodeKind
+    sysctls: dict[str, str] = {}
+
+
+class Link(Frozen):
+    """A veth between two nodes. A shaped link with a host at an end gets a hop (a router of its own) in the
+    middle, because shaping on the sending host would push back on its transport. forward = a -> b."""
+
+    name: str
+    a: str
+    b: str
+    forward: Shape
+    backward: Shape
+    mtu_bytes: int = 1500
+
+
+class Path(Frozen):
+    """One address pair of a flow: the link at the sender, the link at the receiver, and what lies between.
+
+    bottleneck_bit_s: the lowest rate on the routed way from sender to receiver (None = unlimited).
+    base_rtt_ns: sum of both directions' one-way delays, no serialisation, no queue.
+    """
+
+    name: str
+    sender_link: str
+    receiver_link: str
+    bottleneck_bit_s: int | None
+    base_rtt_ns: int
+
+
+class PrimarySwitch(Frozen):
+    """The sender makes `path` its primary at `at_ns` (SCTP_PRIMARY_ADDR)."""
+
+    at_ns: int
+    path: str
+
+
+class Flow(Frozen):
+    """One TCP connection, MPTCP connection or SCTP association. Paths: the first is the primary.
+
+    `stop_ns` or `total_bytes` ends it (at least one is set). `sender_options`/`receiver_options`: option of the app
+    (its long name with `_`, e.g. `rcvbuf_bytes`) -> value.
+    """
+
+    name: str
+    protocol: Protocol
+    sender: str
+    receiver: str
+    paths: tuple[Path, ...]
+    port: int
+    start_ns: int
+    stop_ns: int | None
+    total_bytes: int | None
+    message_bytes: int
+    switches: tuple[PrimarySwitch, ...] = ()
+    sender_options: dict[str, OptionValue] = {}
+    receiver_options: dict[str, OptionValue] = {}
+
+
+class Event(Frozen):
+    """One thing the timeline does. A fault (`cut`, `blackhole`, `link`) and its `repair` share `name`.
+
+    directions: which directions of the link it touches (a `link` event takes the whole end down).
+    end: for `link`, the node whose interface goes down; the hop's far interface is `<link>.hop:<node>`.
+    forward/backward: for `change`, the new shapes (None = leave).
+    """
+
+    at_ns: int
+    name: str
+    action: Action
+    link: str
+    directions: tuple[DirectionName, ...] = ("forward", "backward")
+    end: str | None = None
+    forward: Shape | None = None
+    backward: Shape | None = None
+
+
+class Capture(Frozen):
+    """Capture every packet of `node`'s interface on `link`, whole."""
+
+    node: str
+    link: str
+
+
+class Cell(Frozen):
+    """One fully resolved run. `factors`: factor -> level as the spec writes it ("-" where it does not apply)."""
+
+    format: int = CELL_FORMAT
+    spec: str
+    experiment: str
+    factors: dict[str, str]
+    repetition: int
+    seed: int
+    duration_ns: int
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    flows: tuple[Flow, ...]
+    timeline: tuple[Event, ...]
+    captures: tuple[Capture, ...]
+    random: bool
+    """True where the seed changes anything the cell measures (loss, jitter, a drawn phase)."""
+    parameters: dict[str, str] = {}
+    metrics: dict[str, str] = {}
+    """The spec's own metrics: name -> arithmetic expression over this flow's metrics."""
+
+    @property
+    def id(self) -> str:
+        """Readable factors and the first 10 hex digits of the SHA-256 of the cell's JSON."""
+        words = [level for level in self.factors.values() if level != "-"]
+        text = "_".join(re.sub(r"[^A-Za-z0-9.]+", "", word) for word in words) or self.experiment
+        digest = hashlib.sha256(to_json(self)).hexdigest()[:10]
+        return f"{text[:80]}_r{self.repetition}_{digest}"
+
+
+class Problem(Frozen):
+    """Something that keeps a back end (or this machine) from running: what, and the exact remedy."""
+
+    what: str
+    remedy: str
+
+
+class Measurement(Frozen):
+    """One number. `flow` empty = of the whole cell. `value` None = there was nothing to measure."""
+
+    cell_id: str
+    flow: str
+    metric: str
+    value: float | None
+    unit: str
+
+
+class CellOutcome(Frozen):
+    """outcome.json: written last, by rename; a cell without it was never finished."""
+
+    outcome: Outcome
+    reason: str
+    virtual_s: float | None
+    wall_s: float
+    console_tail: tuple[str, ...] = ()
+    host_load_1min: float | None = None
+
+
+def to_json(value: msgspec.Struct) -> bytes:
+    """Canonical JSON: sorted keys, no white space; equal values have equal bytes."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+def cell_from_json(data: bytes) -> Cell:
+    """Read a Cell back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
+    return msgspec.json.decode(data, type=Cell)
