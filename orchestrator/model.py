@@ -33,8 +33,8 @@ class Outcome(enum.StrEnum):
     INVALID = "INVALID"
 
 
-class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of every type here: immutable, keyword-only, unknown JSON fields refused."""
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of every type here: immutable, unknown JSON fields refused."""
 
 
 class GilbertElliott(Frozen):
@@ -55,7 +55,7 @@ class Shape(Frozen):
     one_way_delay_ns: int = 0
     jitter_ns: int = 0
     jitter_correlation_ratio: float = 0.0
-    distribution: Literal["uniform", "normal", "pareto", "paretonormal"] = "uniform"
+    distribution: Literal["uniform", "normal"] = "uniform"
     loss_ratio: float = 0.0
     loss_correlation_ratio: float = 0.0
     burst_loss: GilbertElliott | None = None
@@ -155,7 +155,7 @@ class Capture(Frozen):
     link: str
 
 
-class Cell(Frozen):
+class Cell(Frozen, kw_only=True):
     """One fully resolved run. `factors`: factor -> level as the spec writes it ("-" where it does not apply)."""
 
     format: int = CELL_FORMAT
