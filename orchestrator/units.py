@@ -1,0 +1,146 @@
+"""Quantities as a human writes them ("500 kbit/s", "200 ms", "1 %", "45 packets") in base units, exactly.
+
+Base units: time int ns, data int bytes, rate int bit/s, ratio float 0..1, packets int. "bdp" stays relative: it is
+resolved per path, from rate and RTT. k = 1000, Ki = 1024. Arithmetic is decimal: no quantity passes through a float
+on its way to an integer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Literal
+
+Kind = Literal["time", "data", "rate", "ratio", "packets", "bdp"]
+
+EXAMPLES: dict[Kind, str] = {
+    "time": '"200 ms"',
+    "data": '"64 KiB"',
+    "rate": '"500 kbit/s"',
+    "ratio": '"1 %" or "1e-5"',
+    "packets": '"50 packets"',
+    "bdp": '"1 bdp"',
+}
+_TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+_DATA = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+_UNITS: dict[str, tuple[Kind, Fraction]] = {
+    **{unit: ("time", Fraction(scale)) for unit, scale in _TIME.items()},
+    **{unit: ("data", Fraction(scale)) for unit, scale in _DATA.items()},
+    **{unit: ("rate", Fraction(scale)) for unit, scale in _RATE.items()},
+    "%": ("ratio", Fraction(1, 100)),
+    "": ("ratio", Fraction(1)),
+    "packets": ("packets", Fraction(1)),
+    "packet": ("packets", Fraction(1)),
+    "bdp": ("bdp", Fraction(1)),
+}
+_BASE: dict[Kind, str] = {"time": "ns", "data": "B", "rate": "bit/s", "packets": "packets"}
+_HINTS = {
+    "bps": 'write "bit/s" (tc reads bps as bytes)',
+    "kbps": 'write "kbit/s"',
+    "mbps": 'write "Mbit/s"',
+    "gbps": 'write "Gbit/s"',
+    "b/s": 'rates are in bit/s, e.g. "500 kbit/s"',
+    "kb/s": 'rates are in bit/s, e.g. "500 kbit/s"',
+    "mb/s": 'rates are in bit/s, e.g. "10 Mbit/s"',
+    "sec": 'write "s"',
+    "seconds": 'write "s"',
+    "µs": 'write "us"',
+    "μs": 'write "us"',
+    "kb": 'write "kB" (1000 B) or "KiB" (1024 B)',
+    "bytes": 'write "B"',
+    "byte": 'write "B"',
+}
+_NUMBER = re.compile(r"([+-]?)((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(.*)", re.ASCII | re.DOTALL)
+LONGEST_TEXT = 64
+LARGEST = 2**63 - 1
+
+
+class QuantityError(ValueError):
+    """Not a quantity, or not one of the kind wanted. The text says what is wrong and shows a correct example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """`value` in the kind's base unit; int but for `ratio` and `bdp` (float)."""
+
+    kind: Kind
+    value: int | float
+
+
+def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
+    """Read a quantity, with or without a space before the unit; `kind` says which is wanted.
+
+    Raises QuantityError: no number, unknown or missing unit, wrong kind, negative, not a whole number of base units,
+    a ratio above 1, or a number no machine word holds.
+    """
+    shown = repr(text[:LONGEST_TEXT]) + ("..." if len(text) > LONGEST_TEXT else "")
+    example = f"; write for example {EXAMPLES[kind] if kind else EXAMPLES['time'] + ' or ' + EXAMPLES['rate']}"
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= LONGEST_TEXT else None
+    if match is None:
+        raise QuantityError(f"{shown} is not a number with its unit{example}")
+    sign, digits, unit = match.groups()
+    if unit not in _UNITS:
+        raise QuantityError(f"{shown}: {_unknown_unit(unit)}{example}")
+    found, scale = _UNITS[unit]
+    if unit == "" and (kind not in (None, "ratio") or Fraction(digits) > 1):
+        raise QuantityError(f"{shown} is a bare number: its unit is missing{example}")
+    if kind is not None and found != kind:
+        raise QuantityError(f"{shown} is a {found}, but a {kind} is wanted{example}")
+    value = Fraction(digits) * scale
+    if sign == "-" and value:
+        raise QuantityError(f"{shown} is negative{example}")
+    if value > LARGEST:
+        raise QuantityError(f"{shown} is too large to be meant{example}")
+    if found in ("ratio", "bdp"):
+        if found == "ratio" and value > 1:
+            raise QuantityError(f"{shown} is more than the whole{example}")
+        return Quantity(found, float(value))
+    if value.denominator != 1:
+        raise QuantityError(f"{shown} is not a whole number of {_BASE[found]}{example}")
+    return Quantity(found, value.numerator)
+
+
+def format_quantity(quantity: Quantity) -> str:
+    """The quantity as text that `parse_quantity` reads back to an equal one."""
+    value = quantity.value
+    if quantity.kind == "ratio":
+        return f"{_plain(Fraction(repr(value)) * 100)} %"
+    if quantity.kind == "bdp":
+        return f"{_plain(Fraction(repr(value)))} bdp"
+    if quantity.kind == "packets":
+        return f"{value} packets"
+    if quantity.kind == "data":
+        unit = next((unit for unit in ("GiB", "MiB", "KiB") if value and not value % _DATA[unit]), "B")
+        return f"{int(value) // _DATA[unit]} {unit}"
+    units = ("s", "ms", "us", "ns") if quantity.kind == "time" else ("Gbit/s", "Mbit/s", "kbit/s", "bit/s")
+    unit = next((unit for unit in units if value >= _UNITS[unit][1]), "s" if quantity.kind == "time" else "bit/s")
+    return f"{_plain(Fraction(value) / _UNITS[unit][1])} {unit}"
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two levels mean the same: equal quantities ("10s" is "10 s"), else equal text."""
+    try:
+        return parse_quantity(one) == parse_quantity(other)
+    except QuantityError:
+        return one.strip() == other.strip()
+
+
+def _plain(value: Fraction) -> str:
+    """Exact decimal text of a fraction whose denominator divides a power of ten; "1E-9" where zeros would pile up."""
+    with localcontext() as context:
+        context.prec = 400
+        number = (Decimal(value.numerator) / Decimal(value.denominator)).normalize()
+    return f"{number:f}" if number.adjusted() >= -6 else str(number)
+
+
+def _unknown_unit(unit: str) -> str:
+    if hint := _HINTS.get(unit.casefold()):
+        return f"unknown unit {unit[:16]!r}, {hint}"
+    known = {name.casefold(): name for name in _UNITS if name}
+    near = difflib.get_close_matches(unit.casefold(), known, n=1)
+    guess = f', did you mean "{known[near[0]]}"?' if near else f" (known: {', '.join(sorted(filter(None, _UNITS)))})"
+    return f"unknown unit {unit[:16]!r}{guess}"
