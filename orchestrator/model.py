@@ -37,7 +37,7 @@ class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of every type here: immutable, unknown JSON fields refused."""
 
 
-class GilbertElliott(Frozen):
+class GilbertElliott(Frozen, frozen=True):
     """Burst loss (netem `loss gemodel p r 1-h 1-k`), each a ratio per packet.
 
     p: good -> bad, r: bad -> good, bad_loss: loss in the bad state (1-h), good_loss: loss in the good state (1-k).
@@ -49,7 +49,7 @@ class GilbertElliott(Frozen):
     good_loss_ratio: float = 0.0
 
 
-class Shape(Frozen):
+class Shape(Frozen, frozen=True):
     """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue."""
 
     one_way_delay_ns: int = 0
@@ -67,7 +67,7 @@ class Shape(Frozen):
     layer: Layer = "ip"
 
 
-class Node(Frozen):
+class Node(Frozen, frozen=True):
     """One network namespace. Hosts run apps; routers forward. `sysctls`: path below /proc/sys -> value."""
 
     name: str
@@ -75,7 +75,7 @@ class Node(Frozen):
     sysctls: dict[str, str] = {}
 
 
-class Link(Frozen):
+class Link(Frozen, frozen=True):
     """A veth between two nodes. A shaped link with a host at an end gets a hop (a router of its own) in the
     middle, because shaping on the sending host would push back on its transport. forward = a -> b."""
 
@@ -87,7 +87,7 @@ class Link(Frozen):
     mtu_bytes: int = 1500
 
 
-class Path(Frozen):
+class Path(Frozen, frozen=True):
     """One address pair of a flow: the link at the sender, the link at the receiver, and what lies between.
 
     bottleneck_bit_s: the lowest rate on the routed way from sender to receiver (None = unlimited).
@@ -101,14 +101,14 @@ class Path(Frozen):
     base_rtt_ns: int
 
 
-class PrimarySwitch(Frozen):
+class PrimarySwitch(Frozen, frozen=True):
     """The sender makes `path` its primary at `at_ns` (SCTP_PRIMARY_ADDR)."""
 
     at_ns: int
     path: str
 
 
-class Flow(Frozen):
+class Flow(Frozen, frozen=True):
     """One TCP connection, MPTCP connection or SCTP association. Paths: the first is the primary.
 
     `stop_ns` or `total_bytes` ends it (at least one is set). `sender_options`/`receiver_options`: option of the app
@@ -130,7 +130,7 @@ class Flow(Frozen):
     receiver_options: dict[str, OptionValue] = {}
 
 
-class Event(Frozen):
+class Event(Frozen, frozen=True):
     """One thing the timeline does. A fault (`cut`, `blackhole`, `link`) and its `repair` share `name`.
 
     directions: which directions of the link it touches (a `link` event takes the whole end down).
@@ -148,14 +148,14 @@ class Event(Frozen):
     backward: Shape | None = None
 
 
-class Capture(Frozen):
+class Capture(Frozen, frozen=True):
     """Capture every packet of `node`'s interface on `link`, whole."""
 
     node: str
     link: str
 
 
-class Cell(Frozen, kw_only=True):
+class Cell(Frozen, frozen=True, kw_only=True):
     """One fully resolved run. `factors`: factor -> level as the spec writes it ("-" where it does not apply)."""
 
     format: int = CELL_FORMAT
@@ -185,14 +185,14 @@ class Cell(Frozen, kw_only=True):
         return f"{text[:80]}_r{self.repetition}_{digest}"
 
 
-class Problem(Frozen):
+class Problem(Frozen, frozen=True):
     """Something that keeps a back end (or this machine) from running: what, and the exact remedy."""
 
     what: str
     remedy: str
 
 
-class Measurement(Frozen):
+class Measurement(Frozen, frozen=True):
     """One number. `flow` empty = of the whole cell. `value` None = there was nothing to measure."""
 
     cell_id: str
@@ -202,7 +202,7 @@ class Measurement(Frozen):
     unit: str
 
 
-class CellOutcome(Frozen):
+class CellOutcome(Frozen, frozen=True):
     """outcome.json: written last, by rename; a cell without it was never finished."""
 
     outcome: Outcome

@@ -25,7 +25,7 @@ DISTRIBUTION_SCALE = 8192
 DISTRIBUTION_SIZE = 4096
 
 
-class netem_options(nla):  # type: ignore[misc]  # noqa: N801 (pyroute2 names messages so)
+class netem_options(nla):  # type: ignore[misc]
     """TCA_OPTIONS of netem: struct tc_netem_qopt, then attributes."""
 
     fields = (("latency", "I"), ("limit", "I"), ("loss", "I"), ("gap", "I"), ("duplicate", "I"), ("jitter", "I"))
@@ -47,22 +47,22 @@ class netem_options(nla):  # type: ignore[misc]  # noqa: N801 (pyroute2 names me
         ("TCA_NETEM_PRNG_SEED", "uint64"),
     )
 
-    class corr(nla):  # type: ignore[misc]  # noqa: N801
+    class corr(nla):  # type: ignore[misc]
         """struct tc_netem_corr."""
 
         fields = (("delay_corr", "I"), ("loss_corr", "I"), ("dup_corr", "I"))
 
-    class probability(nla):  # type: ignore[misc]  # noqa: N801
+    class probability(nla):  # type: ignore[misc]
         """struct tc_netem_reorder, tc_netem_corrupt."""
 
         fields = (("probability", "I"), ("correlation", "I"))
 
-    class rate(nla):  # type: ignore[misc]  # noqa: N801
+    class rate(nla):  # type: ignore[misc]
         """struct tc_netem_rate; `rate` in byte/s, all ones where TCA_NETEM_RATE64 carries it."""
 
         fields = (("rate", "I"), ("packet_overhead", "i"), ("cell_size", "I"), ("cell_overhead", "i"))
 
-    class slot(nla):  # type: ignore[misc]  # noqa: N801
+    class slot(nla):  # type: ignore[misc]
         """struct tc_netem_slot, nanoseconds."""
 
         fields = (
@@ -74,7 +74,7 @@ class netem_options(nla):  # type: ignore[misc]  # noqa: N801 (pyroute2 names me
             ("dist_jitter", "q"),
         )
 
-    class loss_model(nla):  # type: ignore[misc]  # noqa: N801
+    class loss_model(nla):  # type: ignore[misc]
         """TCA_NETEM_LOSS: one of the two loss models."""
 
         nla_map: ClassVar[Any] = (
@@ -83,13 +83,13 @@ class netem_options(nla):  # type: ignore[misc]  # noqa: N801 (pyroute2 names me
             ("NETEM_LOSS_GE", "gemodel"),
         )
 
-        class gemodel(nla):  # type: ignore[misc]  # noqa: N801
+        class gemodel(nla):  # type: ignore[misc]
             """struct tc_netem_gemodel: p, r, h = 1 - loss in bad, k1 = 1 - k = loss in good."""
 
             fields = (("p", "I"), ("r", "I"), ("h", "I"), ("k1", "I"))
 
 
-class Netem(Frozen):
+class Netem(Frozen, frozen=True):
     """One netem qdisc as the kernel holds it: the form in which asked and read-back are compared.
 
     Probabilities are the kernel's 32-bit ones. `rate_byte_s` 0 = no rate. `seed` of the qdisc's own generator.

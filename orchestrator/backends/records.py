@@ -1,0 +1,133 @@
+"""init.ndjson and the apps' output, as a back end reads them after the sandbox has ended."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model import Cell, Outcome
+from ..store import CellDir
+from ..testbed.readback import Check
+
+EXIT_UNSUPPORTED = 77
+Record = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """How a cell ended, and why in one sentence."""
+
+    outcome: Outcome
+    reason: str = ""
+    checks: list[Check] = field(default_factory=list)
+
+
+def read_ndjson(path: Path) -> list[Record]:
+    """Every whole record of a file; a last line that was cut off is left out. A missing file has none."""
+    records: list[Record] = []
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return records
+    for line in text.split("\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def last(records: list[Record], kind: str) -> Record | None:
+    """The last record of a kind."""
+    return next((record for record in reversed(records) if record.get("record") == kind), None)
+
+
+def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
+    """The last lines of a console that are not progress marks."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ()
+    kept = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("@")]
+    return tuple(kept[-lines:])
+
+
+def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str) -> Verdict:
+    """The outcome as far as cell-init and the apps tell it (the read-backs are judged by testbed.readback)."""
+    end = last(records, "end")
+    if end is None or not records or records[-1] is not end:
+        panic = next((line for line in console_tail(directory.console, 60) if "panic" in line.lower()), "")
+        return Verdict(Outcome.FAILED, f"the guest ended without an end record ({panic or exit_text})")
+    for exited in (record for record in records if record.get("record") == "exit"):
+        if exited.get("status") == EXIT_UNSUPPORTED:
+            return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
+    if end["reason"] == "timed_out":
+        return Verdict(Outcome.TIMED_OUT, str(end.get("message") or "the cell did not end by its virtual deadline"))
+    if end["reason"] != "completed":
+        where = "" if end.get("step") is None else f" (steps.txt line {end['step']})"
+        return Verdict(Outcome.FAILED, f"{end.get('message')}{where}{_app_hint(directory, records)}")
+    return _apps_verdict(cell, directory, records) or Verdict(Outcome.COMPLETED)
+
+
+def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verdict | None:
+    exits = {record["id"]: record for record in records if record.get("record") == "exit"}
+    for flow in cell.flows:
+        for role in ("sender", "receiver"):
+            name = f"{flow.name}.{role}"
+            exited = exits.get(name)
+            if exited is None:
+                return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
+            if exited.get("killed"):
+                return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
+            if exited.get("signal"):
+                return Verdict(
+                    Outcome.FAILED, f"{name} died of signal {exited['signal']}: {app_error(directory, name)}"
+                )
+            if exited.get("status") != 0:
+                return Verdict(
+                    Outcome.FAILED, f"{name} ended with status {exited.get('status')}: {app_error(directory, name)}"
+                )
+    return None
+
+
+def app_error(directory: CellDir, name: str) -> str:
+    """The last error an app gave: its error record, else the last line of its stderr."""
+    error = last(read_ndjson(directory.apps / f"{name}.ndjson"), "error")
+    if error is not None:
+        return str(error.get("message") or error)
+    try:
+        lines = (directory.apps / f"{name}.stderr").read_text(errors="replace").strip().splitlines()
+    except FileNotFoundError:
+        return ""
+    return lines[-1] if lines else ""
+
+
+def _app_hint(directory: CellDir, records: list[Record]) -> str:
+    for record in reversed(records):
+        if record.get("record") == "exit" and record.get("status"):
+            return f"; {record['id']}: {app_error(directory, record['id'])}"
+    return ""
+
+
+def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
+    """Every capture asked for is there, whole, and lost nothing: cell-init's end record against the file."""
+    checks: list[Check] = []
+    found = {record["file"]: record for record in records if record.get("record") == "capture"}
+    for capture in cell.captures:
+        name = f"capture/{capture.node}-{capture.link}.pcap"
+        record = found.get(name)
+        if record is None:
+            checks.append(Check(f"{name} end record", False, "the capture process left no end record"))
+            continue
+        for key in ("dropped", "truncated", "errno", "fsync_errno"):
+            checks.append(Check(f"{name} {key}", record[key] == 0, str(record[key])))
+        try:
+            size = (directory.root / name).stat().st_size
+        except FileNotFoundError:
+            size = -1
+        checks.append(Check(f"{name} size", size == record["bytes"], f"file {size}, record {record['bytes']} bytes"))
+    return checks

@@ -1,0 +1,241 @@
+"""Cell -> Steps: everything cell-init has to do for one cell, and what the kernel must answer to the read-backs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..model import Cell, Event, Flow, OptionValue, Path
+from . import messages
+from .layout import Interface, Layout, hop_name, make_layout
+from .messages import Request
+from .shaping import Expected, Shaping
+from .steps import Step, step
+
+MS = 1_000_000
+S = 1_000_000_000
+BASE_SYSCTLS = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
+"""IPv6 autoconfiguration sends at random times; nothing here uses IPv6."""
+LINGER_NS = 2 * S
+"""How long the apps have after the cell's duration to end by themselves (an ABORT in flight, a last summary)."""
+LEAD_NS = 500 * MS
+"""How long before its start a sender is spawned; it sleeps until its start itself."""
+DUMPS = ("link", "address", "route", "neighbour", "qdisc")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Who sets T0: a fixed instant of the virtual clock, or a time after the sandbox is ready."""
+
+    sandbox: Literal["guest", "namespaces"] = "guest"
+    t0_realtime_ns: int | None = None
+    t0_after_ready_ns: int | None = None
+    setup_ns: int = 30 * S
+    operstate_ns: int = 10 * S
+    grace_ns: int = 5 * S
+    progress_ns: int = S
+
+
+@dataclass(slots=True)
+class Compiled:
+    """The steps of a cell and what to expect: qdiscs by the step number (line of steps.txt) of the dump."""
+
+    layout: Layout
+    steps: list[Step] = field(default_factory=list)
+    qdiscs: dict[int, list[Expected]] = field(default_factory=dict)
+    sysctls: dict[tuple[int, str], str] = field(default_factory=dict)
+
+    def add(self, item: Step) -> int:
+        """Append a step; returns its number, its line in steps.txt."""
+        self.steps.append(item)
+        return len(self.steps) + 1
+
+
+def compile_cell(cell: Cell, clock: Clock) -> Compiled:
+    """Compile; raises SpecError where the cell does not fit the testbed."""
+    layout = make_layout(cell)
+    shaping = Shaping(cell, layout)
+    out = Compiled(layout)
+    out.add(step("sandbox", kind=clock.sandbox))
+    if clock.t0_realtime_ns is not None:
+        out.add(step("clock", t0_realtime_ns=clock.t0_realtime_ns))
+    else:
+        out.add(step("clock", t0_after_ready_ns=clock.t0_after_ready_ns or S))
+    last_ns = cell.duration_ns + LINGER_NS
+    out.add(step("deadline", setup_ns=clock.setup_ns, after_t0_ns=last_ns + 2 * clock.grace_ns))
+    out.add(step("progress", every_ns=clock.progress_ns))
+    _network(cell, clock, layout, shaping, out)
+    for number in range(len(layout.namespaces)):
+        _dumps(out, number, DUMPS, shaping)
+    for capture in cell.captures:
+        _capture(out, layout.interface(capture.node, capture.link))
+    out.add(step("capture-start"))
+    for flow in cell.flows:
+        out.add(_spawn(flow, "receiver", layout, _receiver_arguments(flow, layout)))
+        out.add(step("output", id=f"{flow.name}.receiver", text='"listening"', timeout_ns=clock.setup_ns))
+    out.add(step("ready"))
+    _timeline(cell, layout, shaping, out)
+    out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
+    for number in range(len(layout.namespaces)):
+        _dumps(out, number, ("link", "qdisc"), shaping)
+    return out
+
+
+def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    sysctls = {node.name: node.sysctls for node in cell.nodes}
+    for number, name in enumerate(layout.namespaces):
+        out.add(step("ns", index=number, name=name, command=f"ip netns add {name}"))
+    for number, name in enumerate(layout.namespaces):
+        wanted = dict(BASE_SYSCTLS)
+        if name in layout.routers:
+            wanted["net.ipv4.ip_forward"] = "1"
+        wanted.update(sysctls.get(name, {}))
+        for key, value in wanted.items():
+            out.sysctls[number, key] = value
+            command = f"ip netns exec {name} sysctl -w {key}={value}"
+            out.add(step("sysctl", ns=number, path=sysctl_path(key), value=value, command=command))
+    for near, far in layout.veths:
+        _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
+    for interface in layout.interfaces():
+        ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
+        command = f"ip netns exec {interface.node} ethtool -K {name} tx off rx off sg off tso off gso off gro off"
+        out.add(step("offload", ns=ns, iface=name, command=command))
+        _request(out, layout, ns, messages.address(name, ifindex, interface.ip, 26))
+        _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
+        _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
+    for route in layout.routes:
+        via = route.interface
+        _request(out, layout, via.namespace, messages.route(route.subnet, 26, route.gateway, via.name, via.ifindex))
+    for namespace, request in shaping.install():
+        _request(out, layout, namespace, request)
+    for interface in layout.interfaces():
+        out.add(step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns))
+
+
+def _request(out: Compiled, layout: Layout, namespace: int, request: Request, at_ns: int | None = None) -> None:
+    command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
+    out.add(step("netlink", ns=namespace, data=request.data.hex(), command=command, at_ns=at_ns))
+
+
+def _dumps(out: Compiled, namespace: int, kinds: tuple[str, ...], shaping: Shaping, at_ns: int | None = None) -> None:
+    for kind in kinds:
+        number = out.add(step("dump", ns=namespace, label=kind, data=messages.dump(kind).hex(), at_ns=at_ns))
+        if kind == "qdisc":
+            out.qdiscs[number] = shaping.expected(namespace)
+
+
+def _capture(out: Compiled, interface: Interface) -> None:
+    out.add(
+        step(
+            "capture",
+            ns=interface.namespace,
+            ifindex=interface.ifindex,
+            iface=interface.name,
+            mtu=interface.mtu_bytes,
+            file=f"capture/{interface.node}-{interface.name}.pcap",
+        )
+    )
+
+
+def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: int | None = None) -> Step:
+    node = flow.sender if role == "sender" else flow.receiver
+    return step(
+        "spawn",
+        id=f"{flow.name}.{role}",
+        ns=layout.namespaces.index(node),
+        stdout=f"apps/{flow.name}.{role}.ndjson",
+        stderr=f"apps/{flow.name}.{role}.stderr",
+        flow=1,
+        arg=[f"bin/{role}", *arguments],
+        command=f"ip netns exec {node} {role} {' '.join(arguments)} &",
+        at_ns=at_ns,
+    )
+
+
+def _sender_ip(path: Path, flow: Flow, layout: Layout) -> str:
+    return layout.interface(flow.sender, path.sender_link).ip
+
+
+def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
+    return layout.interface(flow.receiver, path.receiver_link).ip
+
+
+def _options(options: dict[str, OptionValue]) -> Iterator[str]:
+    for key, value in options.items():
+        if value is False:
+            continue
+        yield f"--{key.replace('_', '-')}"
+        if value is not True:
+            yield str(value)
+
+
+def _receiver_arguments(flow: Flow, layout: Layout) -> list[str]:
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port)]
+    for path in flow.paths:
+        arguments += ["--bind", _receiver_ip(path, flow, layout)]
+    return [*arguments, *_options(flow.receiver_options)]
+
+
+def _sender_arguments(flow: Flow, layout: Layout) -> list[str]:
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port)]
+    for path in flow.paths:
+        arguments += ["--bind", _sender_ip(path, flow, layout)]
+    for path in flow.paths:
+        arguments += ["--to", _receiver_ip(path, flow, layout)]
+    arguments += ["--message-bytes", str(flow.message_bytes), "--start-ns", str(flow.start_ns)]
+    if flow.stop_ns is not None:
+        arguments += ["--stop-ns", str(flow.stop_ns)]
+    if flow.total_bytes is not None:
+        arguments += ["--total-bytes", str(flow.total_bytes)]
+    if "close" not in flow.sender_options:
+        arguments += ["--close", "abort" if flow.total_bytes is None else "graceful"]
+    paths = {path.name: path for path in flow.paths}
+    for switch in flow.switches:
+        arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]
+    return [*arguments, *_options(flow.sender_options)]
+
+
+def _timeline(cell: Cell, layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    """Events and sender spawns in time order; at equal times events first, in the order listed."""
+    moments: list[tuple[int, int, Event | Flow]] = [(event.at_ns, 0, event) for event in cell.timeline]
+    moments += [(max(0, flow.start_ns - LEAD_NS), 1, flow) for flow in cell.flows]
+    downed: dict[str, Interface] = {}
+    for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
+        if isinstance(moment, Flow):
+            out.add(_spawn(moment, "sender", layout, _sender_arguments(moment, layout), at_ns))
+            continue
+        touched: set[int] = set()
+        if moment.action == "link":
+            end = layout.link_end(moment.link, moment.end or hop_name(moment.link))
+            downed[moment.name] = end
+            _request(out, layout, end.namespace, messages.set_link(end.name, end.ifindex, up=False), at_ns)
+            touched.add(end.namespace)
+        elif moment.action == "repair" and moment.name in downed:
+            end = downed.pop(moment.name)
+            touched.add(end.namespace)
+            for request in _restore(end, layout):
+                _request(out, layout, end.namespace, request, at_ns)
+        else:
+            for namespace, request in shaping.apply(moment):
+                touched.add(namespace)
+                _request(out, layout, namespace, request, at_ns)
+        for namespace in sorted(touched):
+            _dumps(out, namespace, ("qdisc", "link"), shaping, at_ns)
+
+
+def _restore(end: Interface, layout: Layout) -> list[Request]:
+    """Up again, with what the kernel dropped when the end went down: neighbour and static routes."""
+    requests = [
+        messages.set_link(end.name, end.ifindex, up=True),
+        messages.neighbour(end.name, end.ifindex, end.peer_ip, end.peer_mac),
+    ]
+    for route in layout.routes:
+        if route.interface == end:
+            requests.append(messages.route(route.subnet, 26, route.gateway, end.name, end.ifindex))
+    return requests
+
+
+def sysctl_path(key: str) -> str:
+    """`net.ipv4.ip_forward` -> `net/ipv4/ip_forward` (a name that holds slashes is taken as a path)."""
+    return key if "/" in key else key.replace(".", "/")
