@@ -6,6 +6,7 @@ NetwarpError            base; `exit_status` is what the command line returns for
   CellError             a cell could not be run; becomes an Outcome, never escapes a run (1)
   CaptureError          a capture or an analyser table cannot be read (1)
   StoreError            a run directory is missing something, or cannot be written (1)
+  KernelError           the guest kernel cannot be built or found as asked (1)
 """
 
 from __future__ import annotations
@@ -39,3 +40,7 @@ class CaptureError(NetwarpError):
 
 class StoreError(NetwarpError):
     """A run directory is incomplete or cannot be written."""
+
+
+class KernelError(NetwarpError):
+    """The guest kernel cannot be built, or not be found as asked."""

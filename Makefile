@@ -1,0 +1,91 @@
+# From a bare machine to a result: `make choi2009`. Every target makes what it needs first.
+# make TARGET ARGS='...' passes options on; `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory -j2
+
+# The system's Python: one found in PATH may live in a home that a guest's ordinary user cannot read.
+PYTHON ?= /usr/bin/python3
+ARGS ?=
+EXPERIMENTS := $(patsubst experiments/%/spec.toml,%,$(wildcard experiments/*/spec.toml))
+NETWARP := .venv/bin/netwarp
+# The stamp names the checkout it was made in: a moved one gets a new environment.
+READY := .venv/.ready
+DEV_READY := .venv/.ready-dev
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '  make %-12s run experiments/%s, analyse it and write its report\n' $(foreach e,$(EXPERIMENTS),$(e) $(e))
+
+setup: $(READY) kernel apps ## packages, .venv, guest kernel (once, minutes), apps; again: seconds
+	@echo "Set up. Next: make $(firstword $(EXPERIMENTS))"
+
+packages:
+	@setup/packages.sh run
+
+test-packages: packages
+	@setup/packages.sh test
+
+ifneq ($(wildcard $(READY)),)
+ifneq ($(file <$(READY)),$(CURDIR))
+$(READY): moved
+endif
+endif
+moved:
+
+$(READY): requirements.lock pyproject.toml | packages
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "netwarp needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0])'
+	@echo "Python packages: .venv from requirements.lock"
+	@if ! .venv/bin/python -c '' 2>/dev/null || { [ -e $@ ] && [ "$$(<$@)" != "$(CURDIR)" ]; }; then $(PYTHON) -m venv --clear .venv; fi
+	@.venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock
+	@.venv/bin/python -m pip install --quiet --no-deps --no-index --no-build-isolation --editable .
+	@.venv/bin/python -m compileall -q orchestrator
+	@printf %s "$(CURDIR)" > $@
+
+$(DEV_READY): requirements-dev.lock $(READY) | test-packages
+	@echo "Python packages for tests: .venv from requirements-dev.lock"
+	@.venv/bin/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	@touch $@
+
+kernel: packages ## the guest kernel, if this checkout's is not in the cache yet
+	@$(PYTHON) -m orchestrator.kernel build --if-missing --headers-link build/kernel-headers
+
+apps: kernel ## the C programs, into build/
+	@$(MAKE) -C apps
+
+$(EXPERIMENTS): setup
+	@$(NETWARP) run $@ $(ARGS)
+
+calibrate: setup ## measured against configured: RTT, rate, loss, queues, event times
+	@$(NETWARP) calibrate $(ARGS)
+
+test: setup $(DEV_READY) ## every test (ARGS='-k NAME' chooses)
+	@$(MAKE) -C apps san
+	@.venv/bin/python -m pytest -n auto $(ARGS)
+
+lint: setup $(DEV_READY) ## layout, types, floors; changes nothing
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format --dry-run -Werror
+
+format: $(DEV_READY) ## lay out Python and C as lint wants them
+	@.venv/bin/ruff check --fix-only --quiet .
+	@.venv/bin/ruff format .
+	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format -i
+
+lock: ## make requirements*.lock again from pyproject.toml
+	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv
+	@$(LOCK) pyproject.toml --group build -o requirements.lock
+	@$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
+LOCK := build/uv/bin/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header
+
+clean: ## remove what was built in the checkout (not results, not the cached kernel)
+	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help setup packages test-packages moved kernel apps calibrate test lint format lock clean $(EXPERIMENTS)
