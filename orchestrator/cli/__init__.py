@@ -1,0 +1,47 @@
+"""The command line: `netwarp COMMAND`. Only this layer prints."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+
+from .. import __version__
+from ..errors import NetwarpError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; returns its exit status (0 done, 1 some cells did not complete, 2 bad spec or arguments,
+    77 the back end cannot run here, 130 interrupted)."""
+    parser = argparse.ArgumentParser(
+        prog="netwarp", description="Transport-protocol experiments on unmodified Linux kernels, in virtual time."
+    )
+    parser.add_argument("--version", action="version", version=f"netwarp {__version__}")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    from .. import doctor
+    from ..kernel import command as kernel
+    from . import commands as others
+    from . import run
+
+    run.add_parser(commands)
+    others.add_parsers(commands)
+    doctor.add_parser(commands)
+    kernel.add_parser(commands)
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
+    try:
+        status: int = args.run(args)
+        return status
+    except NetwarpError as error:
+        if args.verbose:
+            logging.exception("failed")
+        print(f"netwarp: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("netwarp: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1

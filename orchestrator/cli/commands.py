@@ -1,0 +1,136 @@
+"""The smaller commands: plan, analyze, report, export, profiles, clean."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import zstandard
+
+from ..analysis import analyze_captures
+from ..errors import CaptureError, SpecError, StoreError
+from ..plan import Plan
+from ..spec import EXAMPLE_SPEC, list_profiles
+from ..store import RunDir, locked, read_json
+from ..testbed.compile import Clock, compile_cell
+from ..testbed.steps import to_commands
+from . import summary
+from .run import add_plan_arguments, plan_of
+from .stages import analyze_all, report, tabulate
+
+Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_parsers(commands: Commands) -> None:
+    """Declare them."""
+    plan = commands.add_parser("plan", help="show what would be run, without running it")
+    add_plan_arguments(plan)
+    plan.add_argument("--example", action="store_true", help="print a minimal complete spec")
+    plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    plan.set_defaults(run=run_plan)
+    analyze = commands.add_parser("analyze", help="analyse a run directory again, or captures of any origin")
+    analyze.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
+    analyze.add_argument("--json", action="store_true", help="print one JSON object (captures)")
+    analyze.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    analyze.set_defaults(run=run_analyze)
+    reports = commands.add_parser("report", help="make the report of a run directory again")
+    reports.add_argument("run_dir", type=Path)
+    reports.set_defaults(run=run_report)
+    export = commands.add_parser("export", help="write captures as plain pcap files")
+    export.add_argument("captures", nargs="+", type=Path, metavar="CAPTURE.pcap.zst")
+    export.add_argument("--out", type=Path, default=Path(), help="directory to write to (default: here)")
+    export.set_defaults(run=run_export)
+    profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
+    profiles.set_defaults(run=run_profiles)
+    clean = commands.add_parser("clean", help="remove derived files, tables and report of runs (captures stay)")
+    clean.add_argument("run_dirs", nargs="+", type=Path, metavar="RUN_DIR")
+    clean.set_defaults(run=run_clean)
+
+
+def run_plan(args: argparse.Namespace) -> int:
+    """`netwarp plan`."""
+    if args.example:
+        print(EXAMPLE_SPEC, end="")
+        return 0
+    _, plan = plan_of(args)
+    if args.json:
+        import msgspec
+
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
+        return 0
+    for cell in plan.cells:
+        print(f"{cell.experiment}  {cell.id}")
+        if args.steps:
+            print(to_commands(compile_cell(cell, Clock(t0_realtime_ns=0)).steps))
+    virtual_s = sum(cell.duration_ns for cell in plan.cells) / 1e9
+    print(f"{len(plan.cells)} cells, {virtual_s:g} virtual seconds", file=sys.stderr)
+    return 0
+
+
+def run_analyze(args: argparse.Namespace) -> int:
+    """`netwarp analyze`."""
+    if len(args.paths) == 1 and args.paths[0].is_dir():
+        run = RunDir(args.paths[0])
+        plan = read_json(run.plan, Plan)
+        with locked(run):
+            analyze_all(plan, run, args.jobs)
+            results = tabulate(plan, run)
+        summary.print_summary(plan, run, results, None, wall_s=0.0)
+        return 0
+    for path in args.paths:
+        if not path.is_file():
+            raise CaptureError(f"{path}: no such capture (a run directory is given alone)")
+    found = analyze_captures(args.paths)
+    print(json.dumps(found.as_json()) if args.json else found.as_text())
+    return 0
+
+
+def run_report(args: argparse.Namespace) -> int:
+    """`netwarp report`."""
+    run = RunDir(args.run_dir)
+    plan = read_json(run.plan, Plan)
+    if not (run.tables / "cells.csv").exists():
+        tabulate(plan, run)
+    print(report(run))
+    return 0
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """`netwarp export`: CAPTURE.pcap.zst -> CAPTURE.pcap."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    for capture in args.captures:
+        if capture.suffix != ".zst":
+            raise CaptureError(f"{capture}: not a .zst capture; it needs no export")
+        target = args.out / capture.name.removesuffix(".zst")
+        if target.exists():
+            raise StoreError(f"{target}: exists; remove it or choose another --out")
+        with open(capture, "rb") as source, open(target, "wb") as sink:
+            zstandard.ZstdDecompressor().copy_stream(source, sink)
+        print(target)
+    return 0
+
+
+def run_profiles(args: argparse.Namespace) -> int:
+    """`netwarp profiles`."""
+    for profile in list_profiles():
+        print(f"{profile.name:<24} {profile.title}")
+    return 0
+
+
+def run_clean(args: argparse.Namespace) -> int:
+    """`netwarp clean`: only what can be made again."""
+    for root in args.run_dirs:
+        run = RunDir(root)
+        if not run.plan.exists():
+            raise SpecError(f"{root}: is not a run directory of netwarp's (no plan.json)")
+        with locked(run):
+            run.clear_partial()
+            for path in [run.tables, run.report, *(run.cell(cell_id).derived for cell_id in run.finished())]:
+                if path.exists():
+                    shutil.rmtree(path)
+    return 0

@@ -1,0 +1,222 @@
+"""`netwarp run`: spec -> plan -> cells -> tables -> report."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from ..backends import VirtualBackend
+from ..doctor import check_virtual
+from ..errors import BackendUnavailable, SpecError, StoreError
+from ..execute import Stopped, execute
+from ..kernel import KernelBuild, find_kernel
+from ..model import Cell, CellOutcome, Outcome
+from ..plan import Plan, make_plan
+from ..spec import Spec, load_spec
+from ..store import RunDir, locked, read_json, write_json
+from . import summary
+from .manifest import Manifest, new_manifest, now_utc
+from .progress import RunProgress
+from .stages import Results, analyze_all, analyze_one, report, tabulate
+
+EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("run", help="run an experiment and make its tables and report")
+    add_plan_arguments(parser)
+    parser.add_argument(
+        "--backend",
+        default="auto",
+        choices=("auto", "virtual"),
+        help="where cells run; auto: virtual if its kernel is built (default)",
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at once (default: cores)")
+    parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
+    parser.add_argument("--no-report", action="store_true", help="stop after the tables")
+    parser.set_defaults(run=run)
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that choose cells, shared with `netwarp plan`."""
+    parser.add_argument("spec", metavar="SPEC", nargs="?", help="a spec file, or a folder name under experiments/")
+    parser.add_argument("--seed", type=int, help="overrides the spec's; repetition k adds k")
+    parser.add_argument("--repetitions", type=int, help="overrides the spec's")
+    parser.add_argument("--only", action="append", default=[], metavar="EXPERIMENT", help="only this experiment")
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="FACTOR=LEVEL", help="only cells of this level; several add up"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="set a parameter or a dotted key of the spec"
+    )
+
+
+def pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
+    """["a=b"] -> [("a", "b")]; raises SpecError on anything else."""
+    found: list[tuple[str, str]] = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise SpecError(f"--{option} {text}: wants key=value, e.g. --{option} outage='10 s'")
+        found.append((key.strip(), value.strip()))
+    return found
+
+
+def plan_of(args: argparse.Namespace) -> tuple[Spec, Plan]:
+    """The spec and the plan the arguments ask for; raises SpecError."""
+    if args.spec is None:
+        raise SpecError("which experiment? e.g. `netwarp run choi2009`; `netwarp plan --example` prints a spec")
+    spec = load_spec(args.spec, sets=dict(pairs(args.set, "set")))
+    plan = make_plan(
+        spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=pairs(args.where, "where")
+    )
+    if not plan.cells:
+        raise SpecError("no cell is left; --only and --where together choose nothing")
+    return spec, plan
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run; the exit status of the contract."""
+    if args.jobs < 1:
+        raise SpecError(f"--jobs {args.jobs}: at least 1")
+    spec, plan = plan_of(args)
+    kernel = find_kernel()
+    problems = check_virtual()
+    if kernel is None or problems:
+        text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
+        raise BackendUnavailable(f"the virtual back end cannot run here:\n{text}")
+    directory = choose_directory(args, plan)
+    with locked(directory):
+        started = time.monotonic()
+        manifest = open_run(args, spec, plan, directory, kernel)
+        try:
+            run_cells(plan, directory, kernel, args.jobs)
+        except Stopped:
+            done = len(directory.finished())
+            print(
+                f"netwarp: interrupted; {done} of {len(plan.cells)} cells are kept in {directory.root}\n"
+                f"netwarp: go on with: netwarp run {args.spec} --out {directory.root} --resume",
+                file=sys.stderr,
+            )
+            return EXIT_INTERRUPTED
+        wall_s = time.monotonic() - started
+        write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=round(wall_s, 3)))
+        results = tabulate(plan, directory)
+        page = None if args.no_report else report(directory)
+    link_latest(args, directory)
+    incomplete = sum(1 for outcome in results.outcomes.values() if outcome.outcome is not Outcome.COMPLETED)
+    if args.json:
+        print(json.dumps(as_json(directory, results)))
+    else:
+        summary.print_summary(plan, directory, results, page, wall_s=time.monotonic() - started)
+    return EXIT_INCOMPLETE if incomplete or len(results.outcomes) < len(plan.cells) else EXIT_OK
+
+
+def run_cells(plan: Plan, directory: RunDir, kernel: KernelBuild, jobs: int) -> None:
+    """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
+    finished = directory.finished()
+    with RunProgress(plan.cells, len(finished)) as progress:
+        progress.skip(sum(cell.duration_ns / 1e9 for cell in plan.cells if cell.id in finished))
+
+        def after(cell: Cell, outcome: CellOutcome) -> None:
+            analyze_one(directory.cell(cell.id))
+            progress.finished(cell, outcome)
+
+        backend = VirtualBackend(kernel.binary, build_directory(), problems=check_virtual, progress=progress.virtual)
+        execute(plan.cells, backend, directory, jobs=jobs, finished=after)
+    if any(not directory.cell(cell_id).checks.exists() for cell_id in finished):
+        analyze_all(plan, directory, jobs)
+
+
+def build_directory() -> Path:
+    """Where `make setup` puts the built programs."""
+    return Path(__file__).resolve().parents[2] / "build"
+
+
+def choose_directory(args: argparse.Namespace, plan: Plan) -> RunDir:
+    """--out, or the latest run when resuming, or a new one under results/."""
+    base = Path("results") / plan.name
+    if args.out is not None:
+        return RunDir(args.out)
+    if args.resume:
+        latest = base / "latest"
+        if not latest.exists():
+            raise StoreError(f"{base}: there is no run to resume; leave --resume away, or name it with --out")
+        return RunDir(latest.resolve())
+    return RunDir(base / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+
+
+def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir, kernel: KernelBuild) -> Manifest:
+    """Write plan.json and manifest.json, or check that an interrupted run was of the same plan and kernel."""
+    if directory.plan.exists():
+        if not args.resume:
+            raise StoreError(
+                f"{directory.root}: holds a run already; --resume goes on with it, another --out starts a new one"
+            )
+        before = read_json(directory.plan, Plan)
+        if before != plan:
+            raise SpecError(f"{directory.root}: holds a run of another plan (spec, seed or choice of cells differ)")
+        manifest = read_json(directory.manifest, Manifest)
+        if manifest.kernel_sha256 != kernel.sha256:
+            raise SpecError(
+                f"{directory.root}: its cells ran on another kernel ({manifest.kernel_release}, {manifest.kernel_sha256[:12]})"
+            )
+        rerun_failed(directory)
+        return manifest
+    if directory.cells.exists():
+        raise StoreError(f"{directory.root}: has cells but no plan.json; it is not a run of netwarp's, or was damaged")
+    path = Path(spec.path)
+    manifest = new_manifest(
+        spec=plan.name,
+        spec_path=path,
+        spec_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        arguments=tuple(sys.argv[1:]),
+        seed=plan.seed,
+        repetitions=plan.repetitions,
+        backend="virtual",
+        jobs=args.jobs,
+        kernel=(kernel.release, kernel.sha256),
+    )
+    write_json(directory.manifest, manifest)
+    write_json(directory.plan, plan)
+    link_latest(args, directory)
+    return manifest
+
+
+def rerun_failed(directory: RunDir) -> None:
+    """A resumed run tries FAILED cells again (a full disk, a killed guest); every other outcome stands."""
+    for cell_id in directory.finished():
+        cell = directory.cell(cell_id)
+        if cell.read_outcome().outcome is Outcome.FAILED:
+            cell.outcome.unlink()
+
+
+def link_latest(args: argparse.Namespace, directory: RunDir) -> None:
+    """results/<name>/latest -> this run (only for runs without --out)."""
+    if args.out is not None or directory.root.is_symlink():
+        return
+    link = directory.root.parent / "latest"
+    temporary = directory.root.parent / f".latest.{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(directory.root.name)
+    os.replace(temporary, link)
+
+
+def as_json(directory: RunDir, results: Results) -> dict[str, object]:
+    """The object of --json."""
+    return {
+        "run_dir": str(directory.root),
+        "cells": dict(Counter(str(outcome.outcome) for outcome in results.outcomes.values())),
+        "claims": dict(Counter(row["verdict"] for row in summary.read_csv(directory.tables / "claims.csv"))),
+    }

@@ -1,0 +1,87 @@
+"""The stages after a run: analyze every cell, write the tables, make the report. Each reads files and writes files."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ..analysis import analyze_cell
+from ..errors import CaptureError
+from ..model import CellOutcome, Measurement, Outcome
+from ..plan import Plan
+from ..report import make_report
+from ..store import CellDir, RunDir, read_json
+from ..tables import write_tables
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything the tables are made of: per cell its outcome, after the analyser's own checks."""
+
+    outcomes: dict[str, CellOutcome]
+    measurements: list[Measurement]
+
+
+def analyze_one(directory: CellDir) -> None:
+    """Derive one completed cell; an unreadable capture is a failed check, not an end of everything."""
+    cell = directory.read_cell()
+    if directory.read_outcome().outcome is Outcome.COMPLETED:
+        analyze_cell(cell, directory.root)
+
+
+def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
+    """Derive every finished cell anew."""
+    finished = run.finished()
+    todo = [run.cell(cell.id) for cell in plan.cells if cell.id in finished]
+    with ProcessPoolExecutor(jobs) as pool:
+        for _ in pool.map(analyze_one, todo, chunksize=4):
+            pass
+
+
+def effective_outcome(directory: CellDir) -> CellOutcome:
+    """outcome.json, made INVALID where a check of the analyser failed or its checks are missing."""
+    outcome = directory.read_outcome()
+    if outcome.outcome is not Outcome.COMPLETED:
+        return outcome
+    if not directory.checks.exists():
+        raise CaptureError(f"{directory.root}: was never analysed; run `netwarp analyze` on the run directory")
+    failed = [check for check in msgspec.json.decode(directory.checks.read_bytes()) if not check["ok"]]
+    if not failed:
+        return outcome
+    reason = "; ".join(f"{check['check']}: {check['detail']}" for check in failed[:3])
+    return msgspec.structs.replace(outcome, outcome=Outcome.INVALID, reason=reason)
+
+
+def collect(plan: Plan, run: RunDir) -> Results:
+    """Outcomes and measurements of the cells that have an outcome; measurements only of COMPLETED ones."""
+    outcomes: dict[str, CellOutcome] = {}
+    measurements: list[Measurement] = []
+    finished = run.finished()
+    for cell in plan.cells:
+        if cell.id not in finished:
+            continue
+        directory = run.cell(cell.id)
+        outcomes[cell.id] = effective_outcome(directory)
+        if outcomes[cell.id].outcome is Outcome.COMPLETED:
+            measurements += read_json(directory.measurements, list[Measurement])
+    return Results(outcomes, measurements)
+
+
+def tabulate(plan: Plan, run: RunDir) -> Results:
+    """Write tables/*.csv from what the cells' derived files say."""
+    results = collect(plan, run)
+    write_tables(plan, results.outcomes, results.measurements, run.tables)
+    return results
+
+
+def report(run: RunDir) -> Path:
+    """Make the report from tables and derived files."""
+    return make_report(run)
+
+

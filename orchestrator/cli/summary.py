@@ -1,0 +1,71 @@
+"""What `netwarp run` prints at its end: the paper's tables with ours, the claims, where the report is."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ..model import Outcome
+from ..plan import Plan
+from ..store import RunDir
+from .stages import Results
+
+SHOWN_FAILURES = 10
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Rows of a table; none if the run has no such table."""
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float) -> None:
+    """The last line is the run directory (contract)."""
+    console = Console(highlight=False, soft_wrap=False)
+    virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
+    console.print(f"\n[bold]{plan.title}[/bold]", markup=True)
+    for name in plan.tables:
+        rows = read_csv(directory.tables / f"{name.name}.csv")
+        if rows:
+            console.print(_table(name.title, rows))
+    claims = read_csv(directory.tables / "claims.csv")
+    if claims:
+        counts = Counter(row["verdict"] for row in claims)
+        console.print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
+    console.print(
+        f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}"
+        f" ({virtual_s:.0f} virtual s in {wall_s:.1f} s)"
+    )
+    failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
+    for cell_id, outcome in failed[:SHOWN_FAILURES]:
+        console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}", markup=False)
+    if len(failed) > SHOWN_FAILURES:
+        console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
+    if page is not None:
+        console.print(f"report: {page.resolve()}", soft_wrap=True)
+    console.print(str(directory.root), soft_wrap=True)
+
+
+def _table(title: str, rows: list[dict[str, str]]) -> Table:
+    """A CSV table as it is; numbers to four significant digits and to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in rows[0]:
+        table.add_column(column, justify="right" if all(_is_number(row[column]) for row in rows) else "left")
+    for row in rows:
+        table.add_row(*(f"{float(value):.4g}" if value and _is_number(value) else value for value in row.values()))
+    return table
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "0")
+    except ValueError:
+        return False
+    return True
