@@ -1,0 +1,302 @@
+/* The reader: files merged by time, packets handed to their transport, rows and totals; and the C interface. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "flow.h"
+
+enum { ALWAYS_KEPT = nwa_table_packets, FILES_MAX = UINT16_MAX };
+
+#define FIELD_F(type_, name_) { #name_, #type_, (uint32_t)offsetof(current, name_), 1 },
+#define FIELD_P(type_, name_) { #name_, #type_, (uint32_t)offsetof(current, name_), 2 },
+#define FIELD_B(name_)	      { #name_, "S16", (uint32_t)offsetof(current, name_), 1 },
+#define DESCRIBE(table_, row_, FIELDS)                                                                       \
+	case nwa_table_##table_: {                                                                           \
+		typedef struct nwa_##row_ current;                                                           \
+		static const struct nwa_field list[] = { FIELDS(FIELD_F, FIELD_P, FIELD_B) };                \
+		_Static_assert(sizeof(current) <= sizeof(((struct table *)0)->scratch), #row_);              \
+		*row_bytes = sizeof(current);                                                                \
+		*count = sizeof(list) / sizeof(list[0]);                                                     \
+		*fields = list;                                                                              \
+		return #table_;                                                                              \
+	}
+
+const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *count, const struct nwa_field **fields)
+{
+	switch (table) {
+		NWA_TABLES(DESCRIBE)
+	default:
+		return NULL;
+	}
+}
+
+uint32_t nwa_abi(void)
+{
+	return NWA_ABI;
+}
+
+static int fail(struct nwa *a, const char *file, const char *why)
+{
+	if (!a->error[0])
+		snprintf(a->error, sizeof(a->error), "%s%s%s", file, *file ? ": " : "", why);
+	return -1;
+}
+
+static struct nwa_source *source_row(struct nwa *a, uint32_t source)
+{
+	return table_row(&a->tables[nwa_table_sources], source);
+}
+
+/* The file's next record becomes its head. */
+static void advance(struct nwa *a, uint32_t source)
+{
+	struct file *file = &a->files[source];
+	struct nwa_source *row = source_row(a, source);
+
+	file->there = pcap_next(&file->pcap, &file->record);
+	if (!file->there) {
+		row->cut_off = file->pcap.cut_off;
+		return;
+	}
+	row->file_bytes = file->pcap.stream.taken;
+	if (row->packets && file->record.time_ns < row->last_ns)
+		row->backwards++;
+	if (!row->packets++)
+		row->first_ns = file->record.time_ns;
+	row->last_ns = file->record.time_ns;
+	row->frame_bytes += file->record.length;
+	row->truncated += file->record.captured < file->record.length;
+	if (file->record.length > row->max_frame_bytes)
+		row->max_frame_bytes = file->record.length;
+}
+
+static int open_file(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes)
+{
+	struct pcap *pcap = &a->files[source].pcap;
+	struct nwa_source *row;
+	char why[64];
+	int fd = -1;
+
+	if (!memory) {
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return fail(a, name, strerrordesc_np(errno));
+	}
+	if (!stream_open(&pcap->stream, fd, memory, bytes))
+		return fail(a, name, "out of memory");
+	if (!pcap_start(pcap))
+		return fail(a, name, pcap->trouble);
+	if (!packet_link_known(pcap->link_type)) {
+		snprintf(why, sizeof(why), "link type %u cannot be read", pcap->link_type);
+		return fail(a, name, why);
+	}
+	row = table_push(&a->tables[nwa_table_sources]);
+	*row = (struct nwa_source){ .file_bytes = pcap->stream.taken,
+				    .snaplen = pcap->snaplen,
+				    .link_type = pcap->link_type,
+				    .nanosecond = pcap->nanosecond,
+				    .big_endian = pcap->swapped, /* this machine is little endian: see below */
+				    .compression = (uint8_t)pcap->stream.kind };
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big_endian assumes a little-endian machine");
+	if (a->tables[nwa_table_sources].full)
+		return fail(a, name, "out of memory");
+	advance(a, source);
+	return 0;
+}
+
+static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
+{
+	struct nwa *a = calloc(1, sizeof(*a));
+	struct map *maps[] = { &a->paths, &a->tcp, &a->sctp, &a->tags, &a->flow_paths };
+	uint64_t salt = 0;
+
+	if (!a)
+		return NULL;
+	a->files = calloc(count ? count : 1, sizeof(*a->files));
+	if (!a->files)
+		goto none;
+	for (uint32_t i = 0; i < count; i++)
+		a->files[i].pcap.stream.fd = -1;
+	a->file_count = count;
+	a->options = options;
+	a->last_path = NWA_NONE;
+	for (uint32_t t = 0; t < nwa_tables; t++) {
+		const struct nwa_field *fields;
+		uint32_t n;
+
+		(void)nwa_describe(t, &a->tables[t].row_bytes, &n, &fields);
+		a->tables[t].wanted = t < ALWAYS_KEPT || wanted >> t & 1;
+	}
+	(void)!getrandom(&salt, sizeof(salt), GRND_NONBLOCK); /* without it collisions cost time, never results */
+	for (uint32_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		if (!map_init(maps[i], salt))
+			goto none;
+	return a;
+none:
+	nwa_close(a);
+	return NULL;
+}
+
+struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options)
+{
+	struct nwa *a = make(count, wanted, options);
+
+	if (!a)
+		return NULL;
+	if (!count)
+		(void)fail(a, "", "no capture given");
+	if (count > FILES_MAX)
+		(void)fail(a, "", "more than 65535 captures at once");
+	for (uint32_t i = 0; i < count && !a->error[0]; i++)
+		(void)open_file(a, i, files[i], NULL, 0);
+	return a;
+}
+
+struct nwa *nwa_open_memory(const uint8_t *capture, size_t bytes, uint32_t wanted, uint32_t options)
+{
+	struct nwa *a = make(1, wanted, options);
+
+	if (a)
+		(void)open_file(a, 0, "memory", capture, bytes);
+	return a;
+}
+
+/* The file whose head is the earliest; at equal times the first one. NWA_NONE: all are at their end. */
+static uint32_t earliest(const struct nwa *a)
+{
+	uint32_t best = NWA_NONE;
+
+	for (uint32_t i = 0; i < a->file_count; i++)
+		if (a->files[i].there &&
+		    (best == NWA_NONE || a->files[i].record.time_ns < a->files[best].record.time_ns))
+			best = i;
+	return best;
+}
+
+static void count_kind(struct nwa_source *row, const struct packet *p)
+{
+	row->arp += p->kind == PACKET_ARP;
+	row->ipv4 += p->kind == PACKET_IPV4;
+	row->ipv6 += p->kind == PACKET_IPV6;
+	row->other += p->kind == PACKET_OTHER;
+	row->fragments += !!(p->marks & NWA_MARK_FRAGMENT);
+	row->malformed += !!(p->marks & NWA_MARK_MALFORMED);
+	row->bad_checksum += !!(p->marks & NWA_MARK_BAD_CHECKSUM);
+}
+
+static void take_packet(struct nwa *a, uint32_t source)
+{
+	struct packet p = { .number = (uint32_t)a->number++,
+			    .source = (uint16_t)source,
+			    .link_type = a->files[source].pcap.link_type };
+	struct findings f = { .flow = NWA_NONE };
+	uint32_t path = NWA_NONE;
+	uint8_t path_direction = 0;
+	bool whole = packet_decode(&p, &a->files[source].record);
+	struct nwa_packet *row;
+
+	if (p.ip_bytes)
+		path = path_of(a, &p, &path_direction);
+	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p)) {
+		p.marks |= NWA_MARK_BAD_CHECKSUM;
+		whole = false;
+	}
+	if (whole && p.protocol == PROTOCOL_TCP)
+		tcp_packet(a, &p, path, path_direction, &f);
+	else if (whole && p.protocol == PROTOCOL_SCTP)
+		sctp_packet(a, &p, path, path_direction, &f);
+	if (f.malformed)
+		p.marks |= NWA_MARK_MALFORMED;
+	if (f.flow != NWA_NONE)
+		flow_count(a, &p, path, &f);
+	count_kind(source_row(a, source), &p);
+	row = table_push(&a->tables[nwa_table_packets]);
+	*row = (struct nwa_packet){ .time_ns = p.time_ns,
+				    .flow = f.flow,
+				    .path = path,
+				    .ip_bytes = p.ip_bytes,
+				    .frame_bytes = p.frame_bytes,
+				    .payload_bytes = f.payload_bytes,
+				    .new_bytes = f.new_bytes,
+				    .source = p.source,
+				    .chunks = (uint16_t)f.chunks,
+				    .marks = p.marks,
+				    .protocol = p.protocol,
+				    .direction = f.direction,
+				    .path_direction = path_direction,
+				    .is_retransmission = f.is_retransmission,
+				    .on_other_path = f.on_other_path,
+				    .acks = f.acks };
+}
+
+int nwa_read(struct nwa *a, uint64_t packets)
+{
+	for (uint64_t n = 0; !packets || n < packets; n++) {
+		uint32_t source;
+
+		if (a->error[0])
+			return -1;
+		source = earliest(a);
+		if (source == NWA_NONE)
+			break;
+		take_packet(a, source);
+		advance(a, source);
+		if (a->out_of_memory)
+			return fail(a, "", "out of memory");
+		if (a->number >= NWA_NONE)
+			return fail(a, "", "more than 4294967294 packets: read the captures in parts");
+	}
+	for (uint32_t t = 0; t < nwa_tables; t++)
+		if (a->tables[t].full)
+			return fail(a, "", "a table is full, or there is no memory for it: ask for fewer tables");
+	return a->error[0] ? -1 : earliest(a) != NWA_NONE;
+}
+
+const void *nwa_rows(const struct nwa *a, uint32_t table, uint64_t *rows)
+{
+	*rows = table < nwa_tables ? a->tables[table].count : 0;
+	return table < nwa_tables ? a->tables[table].rows : NULL;
+}
+
+void nwa_clear(struct nwa *a)
+{
+	for (uint32_t t = ALWAYS_KEPT; t < nwa_tables; t++)
+		a->tables[t].count = 0;
+}
+
+const char *nwa_error(const struct nwa *a)
+{
+	return a->error;
+}
+
+const char *nwa_trouble(const struct nwa *a, uint32_t source)
+{
+	return source < a->file_count ? a->files[source].pcap.trouble : "";
+}
+
+void nwa_close(struct nwa *a)
+{
+	if (!a)
+		return;
+	for (uint64_t i = 0; i < a->tables[nwa_table_flows].count; i++) {
+		ranges_free(&a->flows[i]->half[0].seen);
+		ranges_free(&a->flows[i]->half[1].seen);
+		free(a->flows[i]);
+	}
+	free(a->flows);
+	for (uint32_t i = 0; a->files && i < a->file_count; i++)
+		stream_close(&a->files[i].pcap.stream);
+	free(a->files);
+	for (uint32_t t = 0; t < nwa_tables; t++)
+		table_free(&a->tables[t]);
+	map_free(&a->paths);
+	map_free(&a->tcp);
+	map_free(&a->sctp);
+	map_free(&a->tags);
+	map_free(&a->flow_paths);
+	free(a);
+}

@@ -1,0 +1,149 @@
+/*
+ * Which association a packet belongs to. By ports and verification tag, whatever the addresses (RFC 9260 8.5): a
+ * packet carries its receiver's tag, an INIT carries 0 and tells its sender's. Where a tag is not known (the
+ * handshake is outside the capture) the address pair and ports help.
+ */
+#include "flow.h"
+#include "sctp.h"
+
+static uint64_t tag_key(uint16_t from, uint16_t to, uint32_t tag)
+{
+	return (uint64_t)from << 48 | (uint64_t)to << 32 | tag;
+}
+
+/* From now on packets with these ports and tag are this flow's, in this direction. */
+static void learn_tag(struct nwa *a, struct flow *f, uint8_t direction, uint32_t tag)
+{
+	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
+	struct half *receiver = &f->half[!direction];
+
+	receiver->tag = tag;
+	receiver->tag_known = true;
+	row->tag[!direction] = tag;
+	row->tag_known[!direction] = true;
+	if (f->id > UINT32_MAX >> 1 ||
+	    !map_put(&a->tags, tag_key(f->port[direction], f->port[!direction], tag), f->id << 1 | direction))
+		a->out_of_memory = true;
+}
+
+/* The flow's ports are now this flow's on this path: for packets of unknown tag, and to tell a restart. */
+static void learn_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t path_direction, uint8_t direction)
+{
+	uint64_t key = flow_key(path, path_direction, f->port[direction], f->port[!direction]);
+
+	if (!map_put(&a->sctp, key, f->id << 1 | (uint32_t)(path_direction ^ direction)))
+		a->out_of_memory = true;
+}
+
+static struct flow *by_tag(struct nwa *a, uint16_t from, uint16_t to, uint32_t tag, uint8_t *direction)
+{
+	uint32_t value;
+
+	if (!map_get(&a->tags, tag_key(from, to, tag), &value))
+		return NULL;
+	*direction = value & 1;
+	return flow_at(a, value >> 1);
+}
+
+static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction, const struct association_hint *hint,
+			    uint8_t *direction)
+{
+	uint32_t value;
+
+	if (!map_get(&a->sctp, flow_key(path, path_direction, hint->from, hint->to), &value))
+		return NULL;
+	*direction = path_direction ^ (value & 1);
+	return flow_at(a, value >> 1);
+}
+
+/* Takes an INIT's or INIT-ACK's numbers: the sender's tag is what the other side's packets carry from now on. */
+static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const struct association_hint *hint)
+{
+	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
+	struct half *h = &f->half[direction];
+
+	if (!h->based || !h->base_known || (!h->highest && !h->highest_ack)) {
+		/* a repeated INIT-ACK may tell another initial TSN: the last one before data holds */
+		h->base_known = false;
+		half_base(h, hint->initial_tsn, true);
+	}
+	h->numbered = true;
+	row->base[direction] = h->base;
+	row->base_known[direction] = h->base_known;
+	row->initiator_known = f->initiator_known = true;
+	learn_tag(a, f, !direction, hint->init_tag);
+}
+
+static struct flow *make(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+			 const struct association_hint *hint, uint8_t direction)
+{
+	struct flow *f = flow_new(a, p, path, direction, hint->from, hint->to);
+
+	if (f)
+		learn_path(a, f, path, path_direction, direction);
+	return f;
+}
+
+static struct flow *of_init(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+			    const struct association_hint *hint, uint8_t *direction)
+{
+	struct flow *f = by_tag(a, hint->to, hint->from, hint->init_tag, direction), *before;
+	struct nwa_flow *row;
+
+	if (f) { /* the same INIT again */
+		*direction ^= 1;
+		return f;
+	}
+	before = by_path(a, path, path_direction, hint, direction);
+	if (before && !before->talked && !before->half[*direction].numbered && before->half[!*direction].numbered) {
+		take_init(a, before, *direction, hint); /* both sides sent INIT (RFC 9260 5.2.1) */
+		return before;
+	}
+	f = make(a, p, path, path_direction, hint, 0);
+	if (!f)
+		return NULL;
+	*direction = 0;
+	take_init(a, f, 0, hint);
+	if (before && before->talked && !before->half[0].ended && !before->half[1].ended) {
+		row = table_row(&a->tables[nwa_table_flows], f->id);
+		row->restart_of = before->id;
+	}
+	return f;
+}
+
+struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+			    const struct association_hint *hint, uint8_t *direction)
+{
+	bool reflected = hint->first_flags & FLAG_T &&
+			 (hint->first_type == CHUNK_ABORT || hint->first_type == CHUNK_SHUTDOWN_COMPLETE);
+	bool answer = hint->first_type == CHUNK_INIT_ACK;
+	struct flow *f;
+
+	if (hint->first_type == CHUNK_INIT && hint->has_init_tag)
+		return of_init(a, p, path, path_direction, hint, direction);
+	f = by_tag(a, hint->from, hint->to, hint->tag, direction);
+	if (!f && reflected) {
+		f = by_tag(a, hint->to, hint->from, hint->tag, direction);
+		*direction ^= 1;
+	}
+	if (!f) {
+		f = by_path(a, path, path_direction, hint, direction);
+		if (f && f->half[!*direction].tag_known)
+			f = NULL; /* another association of the same ports */
+		if (!f) {
+			*direction = answer;
+			f = make(a, p, path, path_direction, hint, *direction);
+			if (!f)
+				return NULL;
+		}
+		if (hint->tag)
+			learn_tag(a, f, *direction, hint->tag);
+	}
+	if (answer && hint->has_init_tag && !f->talked)
+		take_init(a, f, *direction, hint);
+	if (hint->first_type != CHUNK_INIT && !answer)
+		f->talked = true;
+	if (f->last_path != path)
+		learn_path(a, f, path, path_direction, *direction);
+	return f;
+}

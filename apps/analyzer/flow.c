@@ -1,0 +1,164 @@
+/* Paths and flows: finding, making, counting. */
+#include <stdlib.h>
+
+#include "flow.h"
+
+static bool address_less(const struct address *a, const struct address *b)
+{
+	return a->high != b->high ? a->high < b->high : a->low < b->low;
+}
+
+uint32_t path_of(struct nwa *a, const struct packet *p, uint8_t *direction)
+{
+	struct table *t = &a->tables[nwa_table_paths];
+	bool swap = address_less(&p->to, &p->from);
+	const struct address *low = swap ? &p->to : &p->from, *high = swap ? &p->from : &p->to;
+	struct nwa_path *row;
+	uint64_t key;
+	uint32_t path;
+	uint8_t from[16];
+
+	if (a->last_path != NWA_NONE && address_equal(&p->from, &a->last_a) && address_equal(&p->to, &a->last_b)) {
+		path = a->last_path;
+		row = table_row(t, path);
+		*direction = 0;
+		goto found;
+	}
+	if (a->last_path != NWA_NONE && address_equal(&p->from, &a->last_b) && address_equal(&p->to, &a->last_a)) {
+		path = a->last_path;
+		row = table_row(t, path);
+		*direction = 1;
+		goto found;
+	}
+	address_store(from, &p->from);
+	key = map_mix(low->high ^ a->paths.salt) + low->low;
+	key = map_mix(key) ^ map_mix(high->high + a->paths.salt);
+	key = map_mix(key + high->low);
+	for (;; key++) { /* two pairs of one hash: the next key */
+		uint8_t to[16];
+
+		if (!map_get(&a->paths, key, &path))
+			break;
+		row = table_row(t, path);
+		address_store(to, &p->to);
+		*direction = __builtin_memcmp(row->a, from, 16) != 0;
+		if (!__builtin_memcmp(*direction ? row->b : row->a, from, 16) &&
+		    !__builtin_memcmp(*direction ? row->a : row->b, to, 16))
+			goto remember;
+	}
+	path = (uint32_t)t->count;
+	row = table_push(t);
+	*row = (struct nwa_path){ .family = p->kind == PACKET_IPV6 ? 6 : 4 };
+	address_store(row->a, &p->from);
+	address_store(row->b, &p->to);
+	*direction = 0;
+	if (!map_put(&a->paths, key, path))
+		a->out_of_memory = true;
+remember:
+	a->last_path = path;
+	a->last_a = *direction ? p->to : p->from;
+	a->last_b = *direction ? p->from : p->to;
+found:
+	row->packets[*direction]++;
+	row->ip_bytes[*direction] += p->ip_bytes;
+	row->frame_bytes[*direction] += p->frame_bytes;
+	return path;
+}
+
+struct flow *flow_new(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction, uint16_t from, uint16_t to)
+{
+	struct table *t = &a->tables[nwa_table_flows];
+	struct nwa_flow *row;
+	struct flow *f;
+
+	if (t->count == a->flow_capacity) {
+		uint64_t capacity = a->flow_capacity ? a->flow_capacity * 2 : 64;
+		struct flow **flows = realloc(a->flows, capacity * sizeof(struct flow *));
+
+		if (!flows)
+			goto none;
+		a->flows = flows;
+		a->flow_capacity = capacity;
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		goto none;
+	f->id = (uint32_t)t->count;
+	f->last_path = NWA_NONE;
+	f->port[direction] = from;
+	f->port[!direction] = to;
+	row = table_push(t);
+	if (t->full) {
+		free(f);
+		goto none;
+	}
+	a->flows[f->id] = f;
+	*row = (struct nwa_flow){ .first_ns = p->time_ns,
+				  .last_ns = p->time_ns,
+				  .path = path,
+				  .restart_of = NWA_NONE,
+				  .port = { f->port[0], f->port[1] },
+				  .protocol = p->protocol,
+				  .window_shift = { 255, 255 } };
+	return f;
+none:
+	a->out_of_memory = true;
+	return NULL;
+}
+
+static struct nwa_flow_path *flow_path(struct nwa *a, struct flow *f, uint32_t path)
+{
+	struct table *t = &a->tables[nwa_table_flow_paths];
+	uint64_t key = (uint64_t)f->id << 32 | path;
+	struct nwa_flow_path *row;
+
+	if (f->last_path == path)
+		return table_row(t, f->last_flow_path);
+	f->last_path = path;
+	if (map_get(&a->flow_paths, key, &f->last_flow_path))
+		return table_row(t, f->last_flow_path);
+	f->last_flow_path = (uint32_t)t->count;
+	row = table_push(t);
+	if (t->full || !map_put(&a->flow_paths, key, f->last_flow_path)) {
+		a->out_of_memory = true;
+		return NULL;
+	}
+	*row = (struct nwa_flow_path){ .flow = f->id, .path = path };
+	return row;
+}
+
+void flow_count(struct nwa *a, const struct packet *p, uint32_t path, const struct findings *f)
+{
+	struct nwa_flow *flow = table_row(&a->tables[nwa_table_flows], f->flow);
+	struct nwa_flow_path *row = flow_path(a, flow_at(a, f->flow), path);
+	uint8_t d = f->direction;
+
+	if (!row)
+		return;
+	flow->last_ns = p->time_ns;
+	if (!row->packets[d]++)
+		row->first_ns[d] = p->time_ns;
+	row->last_ns[d] = p->time_ns;
+	row->ip_bytes[d] += p->ip_bytes;
+	row->frame_bytes[d] += p->frame_bytes;
+	row->data_packets[d] += f->data_chunks > 0;
+	row->payload_bytes[d] += f->payload_bytes;
+	row->new_bytes[d] += f->new_bytes;
+	row->retransmitted_packets[d] += f->is_retransmission;
+	row->retransmitted_chunks[d] += f->retransmitted_chunks;
+	row->data_chunks[d] += f->data_chunks;
+	row->sacks[d] += f->sacks;
+	row->heartbeats[d] += f->heartbeats;
+	row->heartbeat_acks[d] += f->heartbeat_acks;
+}
+
+void half_base(struct half *h, uint32_t base, bool known)
+{
+	if (h->base_known || (h->based && !known))
+		return;
+	if (h->based && (h->highest || h->highest_ack)) /* numbers were given out from another base already */
+		return;
+	h->base = base;
+	h->based = true;
+	h->base_known = known;
+}

@@ -1,0 +1,20 @@
+# The analyser's core: a shared library called from Python through ctypes (docs/decisions/analyser-core.md),
+# the same sources as a sanitised program that reads files (tests), and `make -C apps fuzz-analyzer` (clang).
+ANALYZER_CORE := analyzer/stream.c analyzer/pcap.c analyzer/table.c analyzer/map.c analyzer/ranges.c analyzer/packet.c analyzer/checksum.c \
+	analyzer/flow.c analyzer/tcp.c analyzer/association.c analyzer/sctp.c analyzer/analyzer.c
+LIBRARIES += libnetwarp_analyzer.so
+libnetwarp_analyzer.so_SRC := $(ANALYZER_CORE)
+libnetwarp_analyzer.so_LIBS := -lzstd -lz
+
+SANITISED += analyzer-replay
+analyzer-replay_SRC := $(ANALYZER_CORE) analyzer/fuzz.c analyzer/replay.c
+analyzer-replay_SANLIBS := -lzstd -lz
+
+CLANG ?= clang
+$(BUILD)/san/analyzer-fuzz: $(ANALYZER_CORE) analyzer/fuzz.c $(wildcard analyzer/*.h)
+	@mkdir -p $(@D)
+	@echo "  CLANG   analyzer-fuzz"
+	@$(CLANG) $(BASE) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ \
+		$(filter %.c,$^) -lzstd -lz
+fuzz-analyzer: $(BUILD)/san/analyzer-fuzz
+.PHONY: fuzz-analyzer

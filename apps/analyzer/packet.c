@@ -1,0 +1,225 @@
+/* Link layers, IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200), SCTP in UDP (RFC 6951). */
+#include "packet.h"
+
+/* https://www.tcpdump.org/linktypes.html */
+enum link_type {
+	LINK_NULL = 0,
+	LINK_ETHERNET = 1,
+	LINK_RAW_BSD = 12,
+	LINK_RAW_OPENBSD = 14,
+	LINK_RAW = 101,
+	LINK_LOOP = 108,
+	LINK_SLL = 113,
+	LINK_IPV4 = 228,
+	LINK_IPV6 = 229,
+	LINK_SLL2 = 276,
+};
+
+enum { TYPE_IPV4 = 0x0800, TYPE_ARP = 0x0806, TYPE_VLAN = 0x8100, TYPE_IPV6 = 0x86dd, TYPE_QINQ = 0x88a8 };
+enum { IPV4_HEADER = 20, IPV6_HEADER = 40, UDP_HEADER = 8, VLAN_TAG = 4 };
+enum { NEXT_HOP_BY_HOP = 0, NEXT_ROUTING = 43, NEXT_FRAGMENT = 44, NEXT_AUTHENTICATION = 51, NEXT_OPTIONS = 60 };
+
+struct cursor {
+	const uint8_t *at;
+	uint32_t captured, length;
+};
+
+static bool skip(struct cursor *c, uint32_t bytes)
+{
+	if (c->captured < bytes)
+		return false;
+	c->at += bytes;
+	c->captured -= bytes;
+	c->length -= bytes;
+	return true;
+}
+
+bool packet_link_known(uint16_t link_type)
+{
+	switch (link_type) {
+	case LINK_NULL:
+	case LINK_ETHERNET:
+	case LINK_RAW_BSD:
+	case LINK_RAW_OPENBSD:
+	case LINK_RAW:
+	case LINK_LOOP:
+	case LINK_SLL:
+	case LINK_IPV4:
+	case LINK_IPV6:
+	case LINK_SLL2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Takes a link header of `bytes` whose EtherType is at `type_at`, and VLAN tags after it. 0: nothing to read. */
+static uint16_t ethertype(struct packet *p, struct cursor *c, uint32_t type_at, uint32_t bytes)
+{
+	uint16_t type;
+
+	if (c->captured < bytes)
+		return 0;
+	type = get_be16(c->at + type_at);
+	(void)skip(c, bytes);
+	while (type == TYPE_VLAN || type == TYPE_QINQ) {
+		if (c->captured < VLAN_TAG)
+			return 0;
+		p->marks |= NWA_MARK_VLAN;
+		type = get_be16(c->at + 2);
+		(void)skip(c, VLAN_TAG);
+	}
+	return type;
+}
+
+static uint16_t link_payload(struct packet *p, struct cursor *c)
+{
+	switch (p->link_type) {
+	case LINK_ETHERNET:
+		return ethertype(p, c, 12, 14);
+	case LINK_SLL:
+		return ethertype(p, c, 14, 16);
+	case LINK_SLL2:
+		return ethertype(p, c, 0, 20);
+	case LINK_NULL: /* a family number in some byte order: the IP version tells as much */
+	case LINK_LOOP:
+		if (!skip(c, 4))
+			return 0;
+		break;
+	default:
+		break;
+	}
+	if (!c->captured)
+		return 0;
+	return c->at[0] >> 4 == 4 ? TYPE_IPV4 : c->at[0] >> 4 == 6 ? TYPE_IPV6 : 0;
+}
+
+/* Cuts what follows the IP packet (Ethernet padding). `whole`: the IP packet's length by its own word. */
+static void cut_to(struct packet *p, struct cursor *c, uint32_t whole)
+{
+	if (whole > c->length)
+		p->marks |= NWA_MARK_MALFORMED; /* longer than the frame that carries it */
+	c->length = whole;
+	if (c->captured > whole)
+		c->captured = whole;
+}
+
+static bool ipv4(struct packet *p, struct cursor *c)
+{
+	uint32_t header, whole;
+	uint16_t fragment;
+
+	p->kind = PACKET_IPV4;
+	if (c->captured < IPV4_HEADER || c->at[0] >> 4 != 4)
+		goto bad;
+	header = (c->at[0] & 15u) * 4;
+	whole = get_be16(c->at + 2);
+	if (!whole) /* a segment yet to be cut by the network card (TSO): the frame's length is the only one */
+		whole = c->length;
+	p->ip_bytes = whole;
+	p->tos = c->at[1];
+	p->protocol = c->at[9];
+	p->from = address_v4(c->at + 12);
+	p->to = address_v4(c->at + 16);
+	if (header < IPV4_HEADER || whole < header)
+		goto bad;
+	fragment = get_be16(c->at + 6);
+	cut_to(p, c, whole);
+	if (fragment & 0x3fff) { /* more fragments, or an offset */
+		p->marks |= NWA_MARK_FRAGMENT;
+		return false;
+	}
+	return skip(c, header);
+bad:
+	if (c->captured >= IPV4_HEADER || c->captured == c->length)
+		p->marks |= NWA_MARK_MALFORMED;
+	return false;
+}
+
+static bool ipv6(struct packet *p, struct cursor *c)
+{
+	uint8_t next;
+
+	p->kind = PACKET_IPV6;
+	if (c->captured < IPV6_HEADER || c->at[0] >> 4 != 6) {
+		if (c->captured >= IPV6_HEADER || c->captured == c->length)
+			p->marks |= NWA_MARK_MALFORMED;
+		return false;
+	}
+	p->ip_bytes = IPV6_HEADER + (uint32_t)get_be16(c->at + 4);
+	if (p->ip_bytes == IPV6_HEADER && c->length > IPV6_HEADER && c->at[6] == PROTOCOL_TCP)
+		p->ip_bytes = c->length; /* TSO, as above */
+	p->tos = (uint8_t)(get_be16(c->at) >> 4);
+	p->from = address_v6(c->at + 8);
+	p->to = address_v6(c->at + 24);
+	next = c->at[6];
+	cut_to(p, c, p->ip_bytes);
+	(void)skip(c, IPV6_HEADER);
+	for (;;) {
+		uint32_t bytes;
+
+		p->protocol = next;
+		if (next == NEXT_FRAGMENT) {
+			p->protocol = c->captured ? c->at[0] : next;
+			p->marks |= NWA_MARK_FRAGMENT;
+			return false;
+		}
+		if (next != NEXT_HOP_BY_HOP && next != NEXT_ROUTING && next != NEXT_OPTIONS && next != NEXT_AUTHENTICATION)
+			return true;
+		if (c->captured < 2)
+			return false;
+		bytes = next == NEXT_AUTHENTICATION ? (c->at[1] + 2u) * 4 : (c->at[1] + 1u) * 8;
+		if (bytes > c->length) {
+			p->marks |= NWA_MARK_MALFORMED;
+			return false;
+		}
+		next = c->at[0];
+		if (!skip(c, bytes))
+			return false;
+	}
+}
+
+static void sctp_in_udp(struct packet *p, struct cursor *c)
+{
+	if (c->captured < UDP_HEADER || c->length < UDP_HEADER)
+		return;
+	if (get_be16(c->at) != SCTP_UDP_PORT && get_be16(c->at + 2) != SCTP_UDP_PORT)
+		return;
+	(void)skip(c, UDP_HEADER);
+	p->marks |= NWA_MARK_UDP;
+	p->protocol = PROTOCOL_SCTP;
+}
+
+bool packet_decode(struct packet *p, const struct record *r)
+{
+	struct cursor c = { .at = r->data, .captured = r->captured, .length = r->length };
+	bool whole = false;
+
+	p->time_ns = r->time_ns;
+	p->frame_bytes = r->length;
+	p->marks = r->captured < r->length ? NWA_MARK_TRUNCATED : 0;
+	p->kind = PACKET_OTHER;
+	p->protocol = 0;
+	p->tos = 0;
+	p->ip_bytes = 0;
+	p->from = p->to = (struct address){ 0 };
+	switch (link_payload(p, &c)) {
+	case TYPE_IPV4:
+		whole = ipv4(p, &c);
+		break;
+	case TYPE_IPV6:
+		whole = ipv6(p, &c);
+		break;
+	case TYPE_ARP:
+		p->kind = PACKET_ARP;
+		break;
+	default:
+		break;
+	}
+	if (whole && p->protocol == PROTOCOL_UDP)
+		sctp_in_udp(p, &c);
+	p->data = c.at;
+	p->captured = c.captured;
+	p->length = c.length;
+	return whole;
+}

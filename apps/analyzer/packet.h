@@ -1,0 +1,88 @@
+/* One packet, from the link layer to the first byte of the transport header. Nothing is read beyond what was captured. */
+#ifndef ANALYZER_PACKET_H
+#define ANALYZER_PACKET_H
+
+#include "netwarp_analyzer.h"
+#include "pcap.h"
+
+enum { PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, PROTOCOL_SCTP = 132, SCTP_UDP_PORT = 9899 };
+
+enum packet_kind { PACKET_OTHER, PACKET_ARP, PACKET_IPV4, PACKET_IPV6 };
+
+/* An IP address as two big-endian numbers; IPv4 as ::ffff:a.b.c.d. */
+struct address {
+	uint64_t high, low;
+};
+
+struct packet {
+	int64_t time_ns;
+	struct address from, to;
+	const uint8_t *data; /* the transport header, `captured` bytes of it and what follows */
+	uint32_t captured;
+	uint32_t length; /* of the transport header and all after it, as the IP header says */
+	uint32_t ip_bytes;
+	uint32_t frame_bytes;
+	uint32_t number; /* of the record, over all files, from 0 */
+	uint16_t source;
+	uint16_t marks;
+	uint8_t kind;
+	uint8_t protocol;
+	uint8_t tos;
+	uint16_t link_type;
+};
+
+static inline uint16_t get_be16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static inline uint32_t get_be32(const uint8_t *at)
+{
+	uint32_t v;
+
+	__builtin_memcpy(&v, at, sizeof(v));
+	return __builtin_bswap32(v);
+}
+
+static inline uint64_t get_be64(const uint8_t *at)
+{
+	uint64_t v;
+
+	__builtin_memcpy(&v, at, sizeof(v));
+	return __builtin_bswap64(v);
+}
+
+static inline bool address_equal(const struct address *a, const struct address *b)
+{
+	return a->high == b->high && a->low == b->low;
+}
+
+static inline struct address address_v4(const uint8_t *at)
+{
+	return (struct address){ .low = 0xffff00000000u | get_be32(at) };
+}
+
+static inline struct address address_v6(const uint8_t *at)
+{
+	return (struct address){ .high = get_be64(at), .low = get_be64(at + 8) };
+}
+
+static inline void address_store(uint8_t *to, const struct address *a)
+{
+	uint64_t high = __builtin_bswap64(a->high), low = __builtin_bswap64(a->low);
+
+	__builtin_memcpy(to, &high, 8);
+	__builtin_memcpy(to + 8, &low, 8);
+}
+
+/* Whether packets of this link type can be read at all. */
+bool packet_link_known(uint16_t link_type);
+/*
+ * Fills `p` from `r` (p->link_type, source and number are set by the caller). Returns whether `data` is a whole
+ * transport packet to look into: an IP packet that is no fragment.
+ */
+bool packet_decode(struct packet *p, const struct record *r);
+/* TCP's checksum or SCTP's CRC32c: false = wrong. A packet not captured whole is taken for right. */
+bool packet_checksum_right(const struct packet *p);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * Reading and unpacking. read(2) and not mmap(2): a file that shrinks while it is read must not kill the process,
+ * and a block that fits the cache is as fast. Concatenated gzip members and zstd frames are one stream.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "stream.h"
+
+enum { BLOCK = 256 * 1024, WINDOW_LOG_MAX = 27 };
+
+static size_t read_raw(struct stream *s, uint8_t *to, size_t room)
+{
+	size_t some;
+	ssize_t got;
+
+	if (s->memory) {
+		some = s->memory_bytes < room ? s->memory_bytes : room;
+		memcpy(to, s->memory, some);
+		s->memory += some;
+		s->memory_bytes -= some;
+		return some;
+	}
+	do
+		got = read(s->fd, to, room);
+	while (got < 0 && errno == EINTR);
+	if (got < 0) {
+		s->trouble = strerrordesc_np(errno);
+		got = 0;
+	}
+	return (size_t)got;
+}
+
+static bool refill_packed(struct stream *s)
+{
+	if (s->packed_begin < s->packed_end)
+		return true;
+	s->packed_begin = 0;
+	s->packed_end = read_raw(s, s->packed, BLOCK);
+	return s->packed_end > 0;
+}
+
+static size_t unpack_gzip(struct stream *s, uint8_t *to, size_t room)
+{
+	z_stream *z = s->unpacker;
+	size_t made = 0;
+
+	while (!made) {
+		int status;
+
+		if (!refill_packed(s) && !s->unpacker_full) {
+			if (!s->unpacker_done && !s->trouble)
+				s->trouble = "the gzip data end in the middle";
+			return 0;
+		}
+		z->next_in = s->packed + s->packed_begin;
+		z->avail_in = (uInt)(s->packed_end - s->packed_begin);
+		z->next_out = to;
+		z->avail_out = room > BLOCK ? BLOCK : (uInt)room;
+		made = z->avail_out;
+		status = inflate(z, Z_NO_FLUSH);
+		made -= z->avail_out;
+		s->unpacker_full = z->avail_out == 0;
+		s->packed_begin = s->packed_end - z->avail_in;
+		s->unpacker_done = status == Z_STREAM_END;
+		if (status == Z_STREAM_END && inflateReset(z) == Z_OK)
+			continue;
+		if (status != Z_OK && status != Z_BUF_ERROR) {
+			s->trouble = "the gzip data are damaged";
+			s->packed_begin = s->packed_end = 0;
+			s->at_end = true;
+			return made;
+		}
+	}
+	return made;
+}
+
+static size_t unpack_zstd(struct stream *s, uint8_t *to, size_t room)
+{
+	ZSTD_outBuffer out = { .dst = to, .size = room };
+
+	while (!out.pos) {
+		ZSTD_inBuffer in;
+		size_t status;
+
+		if (!refill_packed(s) && !s->unpacker_full) {
+			if (!s->unpacker_done && !s->trouble)
+				s->trouble = "the zstd data end in the middle";
+			return 0;
+		}
+		in = (ZSTD_inBuffer){ .src = s->packed + s->packed_begin, .size = s->packed_end - s->packed_begin };
+		status = ZSTD_decompressStream(s->unpacker, &out, &in);
+		s->packed_begin += in.pos;
+		s->unpacker_full = out.pos == out.size;
+		if (in.size || out.pos) /* an empty call after the end of a frame would begin another one */
+			s->unpacker_done = status == 0;
+		if (ZSTD_isError(status)) {
+			s->trouble = "the zstd data are damaged";
+			s->packed_begin = s->packed_end = 0;
+			s->at_end = true;
+			return out.pos;
+		}
+	}
+	return out.pos;
+}
+
+static bool detect(struct stream *s)
+{
+	static const uint8_t gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	z_stream *z;
+
+	if (!stream_fill(s, sizeof(zstd)))
+		return true; /* too short for anything: the reader above says so */
+	if (!memcmp(s->buffer, gzip, sizeof(gzip))) {
+		z = calloc(1, sizeof(*z));
+		if (!z)
+			return false;
+		if (inflateInit2(z, 15 + 16) != Z_OK) {
+			free(z);
+			return false;
+		}
+		s->unpacker = z;
+		s->kind = STREAM_GZIP;
+	} else if (!memcmp(s->buffer, zstd, sizeof(zstd))) {
+		s->unpacker = ZSTD_createDStream();
+		if (!s->unpacker)
+			return false;
+		(void)ZSTD_DCtx_setParameter(s->unpacker, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+		s->kind = STREAM_ZSTD;
+	} else {
+		return true;
+	}
+	s->packed = s->buffer; /* what was read so far is packed: the buffers change places */
+	s->packed_begin = s->begin;
+	s->packed_end = s->end;
+	s->begin = s->end = 0;
+	s->at_end = false;
+	s->buffer = malloc(s->capacity);
+	return s->buffer != NULL;
+}
+
+bool stream_open(struct stream *s, int fd, const uint8_t *memory, size_t memory_bytes)
+{
+	*s = (struct stream){ .fd = fd, .memory = memory, .memory_bytes = memory_bytes, .capacity = BLOCK };
+	s->buffer = malloc(s->capacity);
+	return s->buffer && detect(s);
+}
+
+void stream_close(struct stream *s)
+{
+	if (s->kind == STREAM_GZIP && s->unpacker)
+		(void)inflateEnd(s->unpacker);
+	if (s->kind == STREAM_ZSTD)
+		(void)ZSTD_freeDStream(s->unpacker);
+	else
+		free(s->unpacker);
+	free(s->packed);
+	free(s->buffer);
+	if (s->fd >= 0)
+		(void)close(s->fd);
+	s->unpacker = s->packed = s->buffer = NULL;
+	s->fd = -1;
+}
+
+bool stream_fill(struct stream *s, size_t bytes)
+{
+	if (s->begin) {
+		memmove(s->buffer, s->buffer + s->begin, s->end - s->begin);
+		s->end -= s->begin;
+		s->begin = 0;
+	}
+	if (bytes > s->capacity) {
+		uint8_t *larger = realloc(s->buffer, bytes + BLOCK);
+
+		if (!larger) {
+			s->trouble = "out of memory";
+			s->at_end = true;
+			return false;
+		}
+		s->buffer = larger;
+		s->capacity = bytes + BLOCK;
+	}
+	while (s->end < bytes && !s->at_end) {
+		uint8_t *to = s->buffer + s->end;
+		size_t room = s->capacity - s->end, got;
+
+		if (s->kind == STREAM_GZIP)
+			got = unpack_gzip(s, to, room);
+		else if (s->kind == STREAM_ZSTD)
+			got = unpack_zstd(s, to, room);
+		else
+			got = read_raw(s, to, room);
+		s->end += got;
+		if (!got)
+			s->at_end = true;
+	}
+	return s->end >= bytes;
+}

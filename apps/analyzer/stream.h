@@ -1,0 +1,53 @@
+/* A capture file as a stream of bytes: plain, gzip (zlib) or zstd, from a descriptor or from memory (fuzzing). */
+#ifndef ANALYZER_STREAM_H
+#define ANALYZER_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD };
+
+struct stream {
+	uint8_t *buffer; /* [begin, end) is read (and unpacked) and not yet taken */
+	size_t begin, end, capacity;
+	uint64_t taken; /* bytes taken so far */
+	bool at_end;	/* nothing more will come */
+	const char *trouble; /* why it ended before its end, or NULL */
+	enum stream_kind kind;
+	int fd;
+	const uint8_t *memory; /* instead of fd, when not NULL */
+	size_t memory_bytes;
+	uint8_t *packed; /* what is read and not yet unpacked */
+	size_t packed_begin, packed_end;
+	void *unpacker;
+	bool unpacker_full; /* its last output filled the room: there may be more without more input */
+	bool unpacker_done; /* the unpacker stands between two frames: an end here is a clean end */
+};
+
+/* Takes `fd` over. false: no memory. */
+bool stream_open(struct stream *s, int fd, const uint8_t *memory, size_t memory_bytes);
+void stream_close(struct stream *s);
+/* Makes `bytes` bytes lie in the buffer; false: the stream ends before. */
+bool stream_fill(struct stream *s, size_t bytes);
+
+/* `bytes` contiguous bytes, valid until the next peek; NULL where fewer are left. */
+static inline const uint8_t *stream_peek(struct stream *s, size_t bytes)
+{
+	if (s->end - s->begin < bytes && !stream_fill(s, bytes))
+		return NULL;
+	return s->buffer + s->begin;
+}
+
+static inline void stream_take(struct stream *s, size_t bytes)
+{
+	s->begin += bytes;
+	s->taken += bytes;
+}
+
+static inline size_t stream_left(const struct stream *s)
+{
+	return s->end - s->begin;
+}
+
+#endif

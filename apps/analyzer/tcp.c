@@ -1,0 +1,245 @@
+/* TCP segments: RFC 9293; options RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 8684 (MPTCP). */
+#include "flow.h"
+
+enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
+enum { TCP_HEADER = 20, SHIFT_MAX = 14, NO_SHIFT = 255 };
+enum { OPTION_END, OPTION_NOP, OPTION_MSS, OPTION_SCALE, OPTION_SACK_OK, OPTION_SACK, OPTION_TIME = 8, OPTION_MPTCP = 30 };
+enum { MP_CAPABLE = 0, MP_JOIN = 1 };
+
+struct options {
+	const uint8_t *sack; /* its blocks */
+	uint32_t ts_val, ts_ecr;
+	uint16_t mss;
+	uint16_t present;
+	uint8_t sack_blocks;
+	uint8_t shift;
+	bool subflow; /* MP_CAPABLE or MP_JOIN */
+	bool malformed;
+};
+
+static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
+{
+	while (bytes) {
+		uint8_t kind = at[0], length;
+
+		if (kind == OPTION_END)
+			return;
+		if (kind == OPTION_NOP) {
+			at++;
+			bytes--;
+			continue;
+		}
+		if (bytes < 2 || at[1] < 2 || at[1] > bytes) {
+			o->malformed = true;
+			return;
+		}
+		length = at[1];
+		if (kind == OPTION_MSS && length == 4) {
+			o->present |= NWA_OPTION_MSS;
+			o->mss = get_be16(at + 2);
+		} else if (kind == OPTION_SCALE && length == 3) {
+			o->present |= NWA_OPTION_WINDOW_SCALE;
+			o->shift = at[2] > SHIFT_MAX ? SHIFT_MAX : at[2];
+		} else if (kind == OPTION_SACK_OK && length == 2) {
+			o->present |= NWA_OPTION_SACK_PERMITTED;
+		} else if (kind == OPTION_SACK && length >= 10 && (length - 2) % 8 == 0) {
+			o->present |= NWA_OPTION_SACK;
+			o->sack = at + 2;
+			o->sack_blocks = (uint8_t)((length - 2) / 8);
+		} else if (kind == OPTION_TIME && length == 10) {
+			o->present |= NWA_OPTION_TIMESTAMP;
+			o->ts_val = get_be32(at + 2);
+			o->ts_ecr = get_be32(at + 6);
+		} else if (kind == OPTION_MPTCP && length >= 3) {
+			o->present |= NWA_OPTION_MPTCP;
+			o->subflow = at[2] >> 4 == MP_CAPABLE || at[2] >> 4 == MP_JOIN;
+		}
+		at += length;
+		bytes -= length;
+	}
+}
+
+/*
+ * The connection and the segment's direction in it. A SYN begins a new one where the ports had one with another
+ * initial number, or one that is over (tshark has only the first of these two rules).
+ */
+static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+			       uint16_t flags, uint32_t seq, uint8_t *direction)
+{
+	uint16_t from = get_be16(p->data), to = get_be16(p->data + 2);
+	uint64_t key = flow_key(path, path_direction, from, to);
+	uint8_t first = (flags & (SYN | ACK)) == (SYN | ACK); /* SYN+ACK as the first one seen: from the responder */
+	struct flow *f;
+	uint32_t value;
+
+	if (map_get(&a->tcp, key, &value)) {
+		const struct half *h;
+
+		f = flow_at(a, value >> 1);
+		*direction = path_direction ^ (value & 1);
+		h = &f->half[*direction];
+		if ((flags & (SYN | ACK)) != SYN)
+			return f;
+		if (!f->half[0].ended && !f->half[1].ended && (h->numbered ? h->base == seq : !h->based))
+			return f;
+	}
+	f = flow_new(a, p, path, first, from, to);
+	if (!f)
+		return NULL;
+	*direction = first;
+	f->initiator_known = flags & SYN;
+	f->half[0].window_shift = f->half[1].window_shift = NO_SHIFT;
+	/* orientation: what to XOR a path direction with to get the flow's */
+	if (f->id > UINT32_MAX >> 1 || !map_put(&a->tcp, key, f->id << 1 | (uint32_t)(path_direction ^ first)))
+		a->out_of_memory = true;
+	return f;
+}
+
+static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t seq, const struct options *o)
+{
+	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
+	struct half *h = &f->half[direction], *other = &f->half[!direction];
+
+	half_base(h, seq, true);
+	h->numbered = true;
+	h->window_shift = o->present & NWA_OPTION_WINDOW_SCALE ? o->shift : NO_SHIFT;
+	row->base[direction] = h->base;
+	row->base_known[direction] = h->base_known;
+	row->initiator_known = true;
+	row->mss[direction] = o->mss;
+	row->mptcp |= o->subflow;
+	if (other->numbered) { /* RFC 7323 2.2: in force only when both offered it */
+		bool both = h->window_shift != NO_SHIFT && other->window_shift != NO_SHIFT;
+
+		row->window_shift[direction] = both ? h->window_shift : 0;
+		row->window_shift[!direction] = both ? other->window_shift : 0;
+	}
+}
+
+static void take_sack(struct nwa *a, const struct packet *p, struct half *other, const struct options *o)
+{
+	for (uint32_t i = 0; i < o->sack_blocks; i++) {
+		struct nwa_block *row = table_push(&a->tables[nwa_table_blocks]);
+		uint32_t left = get_be32(o->sack + (size_t)i * 8), right = get_be32(o->sack + (size_t)i * 8 + 4);
+		int64_t start = other->highest_ack + (int32_t)(left - (other->base + (uint32_t)other->highest_ack));
+
+		*row = (struct nwa_block){
+			.start = start, .end = start + (int32_t)(right - left), .packet = p->number, .kind = 2
+		};
+	}
+}
+
+void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, struct findings *f)
+{
+	struct options o = { 0 };
+	struct flow *flow;
+	struct half *h, *other;
+	struct nwa_flow *row;
+	struct nwa_segment *segment;
+	uint32_t seq, header, payload, units, fresh = 0, first_path = NWA_NONE, first_block = NWA_NONE;
+	uint16_t flags;
+	int64_t at, ack = NWA_UNKNOWN, window = NWA_UNKNOWN;
+	uint8_t direction;
+
+	if (p->captured < TCP_HEADER) {
+		f->malformed = p->length < TCP_HEADER;
+		return;
+	}
+	header = (p->data[12] >> 4) * 4u;
+	if (header < TCP_HEADER || header > p->length) {
+		f->malformed = true;
+		return;
+	}
+	flags = get_be16(p->data + 12) & 0xfff;
+	seq = get_be32(p->data + 4);
+	read_options(&o, p->data + TCP_HEADER, (header < p->captured ? header : p->captured) - TCP_HEADER);
+	if (header <= p->captured)
+		f->malformed = o.malformed; /* else the option was cut by the snaplen */
+	flow = connection(a, p, path, path_direction, flags, seq, &direction);
+	if (!flow)
+		return;
+	payload = p->length - header;
+	h = &flow->half[direction];
+	other = &flow->half[!direction];
+	row = table_row(&a->tables[nwa_table_flows], flow->id);
+	if (flags & SYN)
+		take_syn(a, flow, direction, seq, &o);
+	else if (!h->based) {
+		half_base(h, seq - 1, false); /* the first byte seen is called 1 */
+		row->base[direction] = h->base;
+	}
+	at = half_unwrap(h, seq);
+	if (flags & ACK) {
+		uint32_t raw = get_be32(p->data + 8);
+
+		if (!other->based) {
+			half_base(other, raw - 1, false);
+			row->base[!direction] = other->base;
+		}
+		ack = half_unwrap_ack(other, raw);
+		if (o.sack_blocks)
+			first_block = (uint32_t)a->tables[nwa_table_blocks].count;
+		take_sack(a, p, other, &o);
+	} else {
+		o.sack_blocks = 0;
+	}
+	if (flags & SYN || row->window_shift[direction] != NO_SHIFT)
+		window = (int64_t)get_be16(p->data + 14) << (flags & SYN ? 0 : row->window_shift[direction]);
+	if (flags & (FIN | RST)) {
+		h->ended = true;
+		row->ended[direction] = true;
+	}
+
+	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no data */
+	units = payload;
+	if (flags & RST)
+		units = 0;
+	if (flags & SYN)
+		fresh += (uint32_t)ranges_add(&h->seen, at, at + 1, path, &first_path);
+	if (units)
+		f->new_bytes = (uint32_t)ranges_add(&h->seen, at + !!(flags & SYN), at + !!(flags & SYN) + units, path,
+						    &first_path);
+	fresh += f->new_bytes;
+	if (flags & FIN && !(flags & RST)) {
+		int64_t end = at + !!(flags & SYN) + units;
+
+		fresh += (uint32_t)ranges_add(&h->seen, end, end + 1, path, &first_path);
+		units++;
+	}
+	units += !!(flags & SYN);
+	if (h->seen.failed)
+		a->out_of_memory = true;
+
+	f->flow = flow->id;
+	f->direction = direction;
+	f->payload_bytes = payload;
+	f->data_chunks = payload > 0;
+	f->acks = flags & ACK;
+	f->is_retransmission = fresh < units;
+	f->retransmitted_chunks = f->is_retransmission;
+	f->on_other_path = f->is_retransmission && first_path != path;
+	segment = table_push(&a->tables[nwa_table_segments]);
+	*segment = (struct nwa_segment){
+		.time_ns = p->time_ns,
+		.seq = at,
+		.ack = ack,
+		.window_bytes = window,
+		.flow = flow->id,
+		.path = path,
+		.packet = p->number,
+		.payload_bytes = payload,
+		.new_bytes = f->new_bytes,
+		.ip_bytes = p->ip_bytes,
+		.frame_bytes = p->frame_bytes,
+		.ts_val = o.ts_val,
+		.ts_ecr = o.ts_ecr,
+		.first_block = first_block,
+		.window = get_be16(p->data + 14),
+		.flags = flags,
+		.options = o.present,
+		.direction = direction,
+		.sack_blocks = o.sack_blocks,
+		.tos = p->tos,
+		.is_retransmission = f->is_retransmission,
+	};
+}
