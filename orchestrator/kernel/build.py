@@ -28,7 +28,7 @@ def build_kernel(
     progress: Callable[[Progress], None] = lambda _: None,
     recipe: Recipe | None = None,
 ) -> KernelBuild:
-    """The kernel made from `source` (a directory, a tarball; None: the distribution's package), built unless it is cached.
+    """The kernel made from `source` (directory, tarball; None: the distribution's package), built unless it is cached.
 
     jobs: compilers at once (None: one a core). progress: called from this thread as the build goes on.
     Raises KernelError: no source, a missing tool, a patch or option that does not take, a compiler error, a full disk.
@@ -50,8 +50,8 @@ def build_kernel(
         free = shutil.disk_usage(work).free
         if free < recipe.free_bytes:
             raise KernelError(
-                f"building needs {recipe.free_bytes / 1e9:.1f} GB below {cache.kernels_dir()}, {free / 1e9:.1f} GB are free; "
-                "NETWARP_CACHE names another place"
+                f"building needs {recipe.free_bytes / 1e9:.1f} GB below {cache.kernels_dir()}, "
+                f"{free / 1e9:.1f} GB are free; NETWARP_CACHE names another place"
             )
         log_path = cache.kernels_dir() / f"{key}.log"
         with log_path.open("wb") as log:
@@ -60,7 +60,7 @@ def build_kernel(
         kernel = work / "kernel"
         build = KernelBuild(
             key=key,
-            linux=kernel / "linux",
+            binary=kernel / "linux",
             include=kernel / "include",
             release=release,
             sha256=file_sha256(kernel / "linux"),
@@ -141,7 +141,7 @@ def apply_patch(patch: Patch, tree: Path) -> bool:
     """Apply one patch; False if the tree has it already. Raises KernelError if it fits neither way."""
 
     def attempt(*options: str) -> subprocess.CompletedProcess[bytes]:
-        command = ["patch", "-p1", "--batch", "--silent", "--no-backup-if-mismatch", *options]
+        command = ["patch", "-p1", "--force", "--silent", "--no-backup-if-mismatch", *options]
         return subprocess.run(command, cwd=tree, input=patch.text, capture_output=True, check=False)
 
     if attempt("--reverse", "--dry-run").returncode == 0:

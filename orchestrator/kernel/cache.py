@@ -31,7 +31,7 @@ _WORK = ".building-"
 class KernelBuild:
     """One usable guest kernel.
 
-    key: its directory's name ("" for one given by NETWARP_KERNEL that netwarp did not build). linux: the executable.
+    key: its directory's name ("" for one given by NETWARP_KERNEL that netwarp did not build). binary: the executable.
     include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the executable;
     this and nothing else says that two kernels are the same. source, compiler: as text. kind: package, tarball,
     directory or environment. recipe: digest of fragment, patches and identity. config_sha256: of the whole .config.
@@ -39,7 +39,7 @@ class KernelBuild:
     """
 
     key: str
-    linux: Path
+    binary: Path
     include: Path | None
     release: str
     sha256: str
@@ -95,9 +95,9 @@ def read_build(folder: Path) -> KernelBuild | None:
             raise ValueError("written by another version of netwarp")
         include = folder / "include"
         build = KernelBuild(
-            key=folder.name, linux=folder / "linux", include=include if include.is_dir() else None, **record
+            key=folder.name, binary=folder / "linux", include=include if include.is_dir() else None, **record
         )
-        if file_sha256(build.linux) != build.sha256:
+        if file_sha256(build.binary) != build.sha256:
             raise ValueError("the executable is not the one that was built")
         return build
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -108,7 +108,7 @@ def read_build(folder: Path) -> KernelBuild | None:
 def write_record(folder: Path, build: KernelBuild) -> None:
     """Write build.json: all of `build` but what its place says."""
     record = dataclasses.asdict(build)
-    for name in ("key", "linux", "include"):
+    for name in ("key", "binary", "include"):
         del record[name]
     (folder / RECORD).write_text(json.dumps({"format": _FORMAT, **record}, indent=1) + "\n")
 
@@ -156,22 +156,26 @@ def install(folder: Path, key: str) -> KernelBuild:
     return build
 
 
-def _from_environment(linux: Path) -> KernelBuild:
-    linux = linux.expanduser().absolute()
-    if (linux.parent / RECORD).is_file() and (build := read_build(linux.parent)) is not None and build.linux == linux:
+def _from_environment(binary: Path) -> KernelBuild:
+    binary = binary.expanduser().absolute()
+    if (
+        (binary.parent / RECORD).is_file()
+        and (build := read_build(binary.parent)) is not None
+        and build.binary == binary
+    ):
         return build
     try:
-        answer = subprocess.run([linux, "--version"], capture_output=True, text=True, timeout=20, check=True)
-        digest = file_sha256(linux)
+        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=True)
+        digest = file_sha256(binary)
     except (OSError, subprocess.SubprocessError) as error:
-        raise KernelError(f"NETWARP_KERNEL={linux} is not a User-Mode Linux executable: {error}") from error
+        raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: {error}") from error
     return KernelBuild(
         key="",
-        linux=linux,
+        binary=binary,
         include=None,
         release=answer.stdout.strip(),
         sha256=digest,
-        source=str(linux),
+        source=str(binary),
         kind="environment",
         compiler="",
         recipe="",

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `kernel` with its two verbs to the command line; `run` is what carries them out."""
+    """Add `kernel` with its two verbs to the command line."""
     parser = subparsers.add_parser("kernel", help="build the guest kernel, or list the kernels built")
     add_verbs(parser)
+    parser.set_defaults(run=run)
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +72,12 @@ def _build(args: argparse.Namespace) -> int:
             build = build_kernel(args.source, args.jobs, shown.update)
     if args.headers_link is not None:
         if build.include is None:
-            raise KernelError(f"{build.linux} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
+            raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
         _link(args.headers_link, build.include)
     if args.json:
         print(json.dumps(_record(build)))
     else:
-        print(f"kernel {build.release} ({build.key or build.kind}): {build.linux}")
+        print(f"kernel {build.release} ({build.key or build.kind}): {build.binary}")
     return 0
 
 
@@ -95,7 +96,8 @@ def _list(args: argparse.Namespace) -> int:
         mark = "*" if build == chosen else " "
         note = "" if build.recipe in (current, "") else "  (another fragment or patches than this checkout's)"
         print(
-            f"{mark} {build.key or '-':16}  {build.release}  {build.source}  sha256 {build.sha256[:16]}  {build.built_at}{note}"
+            f"{mark} {build.key or '-':16}  {build.release}  {build.source}  sha256 {build.sha256[:16]}  "
+            f"{build.built_at}{note}"
         )
     return 0
 

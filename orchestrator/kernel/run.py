@@ -37,7 +37,7 @@ class Runner:
     def __init__(
         self, log: BinaryIO, log_path: Path, identity: Mapping[str, str], progress: Callable[[Progress], None]
     ) -> None:
-        """`identity`: KBUILD_BUILD_* of the recipe. Nothing of the caller's environment that make or kbuild reads gets in."""
+        """`identity`: KBUILD_BUILD_* of the recipe. Nothing of the caller's environment that kbuild reads gets in."""
         self._log = log
         self._log_path = log_path
         self._progress = progress
@@ -53,7 +53,7 @@ class Runner:
         self._report(0, 0)
 
     def run(self, command: list[str], cwd: Path, objects: int = 0) -> None:
-        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the log's last lines.
+        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the log's end.
 
         Whatever ends this call early (Ctrl-C too) ends the command's whole process group first; if we are killed, the
         command gets SIGTERM, which make passes on to its children.
