@@ -143,7 +143,7 @@ int ndjson_end(struct ndjson *out)
 		n = write(out->fd, out->buf + done, out->len - done);
 		if (n >= 0)
 			done += (size_t)n;
-		else if (errno != EINTR)
+		else if (errno != EINTR && !(out->retry && out->retry(out, errno)))
 			out->error = errno;
 	}
 	out->len = 0;

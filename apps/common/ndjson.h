@@ -29,6 +29,9 @@ struct ndjson {
 	int fd;	   /* borrowed: the caller opens and closes it */
 	int error; /* errno of the first failure, else 0 */
 	bool comma;
+	/* Asked when write(2) fails, before the error counts: true = room was made, go on with the same line.
+	 */
+	bool (*retry)(struct ndjson *out, int error);
 	char *buf;
 	size_t len;
 	size_t cap;

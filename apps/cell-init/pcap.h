@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pcap: write a nanosecond pcap file (magic 0xa1b23c4d, host byte order) in large pieces, in time order.
+ *
+ * On a machine with several CPUs the two directions of an interface can reach the ring in another order than
+ * their time stamps; so the last PCAP_WINDOW records stay in memory, and a late one is put where it belongs.
+ * After a failed write the file ends behind the last whole piece, and .error says why.
+ */
+#ifndef NETWARP_PCAP_H
+#define NETWARP_PCAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PCAP_SNAPLEN	  262144
+#define PCAP_WINDOW	  64
+#define PCAP_HEADER_BYTES 24
+#define PCAP_RECORD_BYTES 16
+#define PCAP_WRITE_BYTES  (256 * 1024)
+#define PCAP_BUFFER_BYTES (1024 * 1024)
+
+struct pcap {
+	int fd; /* owned: pcap_close() closes it */
+	int error;
+	int fsync_error;
+	uint64_t packets; /* in the file, once closed */
+	uint64_t bytes;	  /* of the file */
+	int64_t first_ns; /* time stamps of the earliest and the latest packet; 0 without packets */
+	int64_t last_ns;
+	char *buf;
+	size_t len;
+	uint64_t held; /* records in buf */
+	/* the last records in buf, oldest first */
+	struct {
+		size_t offset;
+		int64_t t_ns;
+	} recent[PCAP_WINDOW];
+	size_t recent_count;
+	int64_t floor_ns; /* time of the latest record that is no longer among them */
+};
+
+/* Takes over `fd`, an empty file. Returns 0, or -1 with errno (then fd is closed). */
+int pcap_open(struct pcap *pcap, int fd);
+/* `captured` bytes of a packet of `length` bytes. Returns 0, or -1 with .error set. */
+int pcap_packet(struct pcap *pcap, int64_t t_ns, const void *data, uint32_t captured, uint32_t length);
+/* Write what is left, fsync, close. .packets, .bytes, .error and .fsync_error are final then. */
+void pcap_close(struct pcap *pcap);
+
+#endif

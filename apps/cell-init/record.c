@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* init.ndjson: what really happened, a line at a time. */
+#include "cell.h"
+#include "clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define VERSION 1
+
+/* The disk is full: give back what record_open() put aside. Works once, then the error counts. */
+static bool use_reserve(struct ndjson *out, int error)
+{
+	(void)out;
+	return (error == ENOSPC || error == EDQUOT) && unlink(RESERVE_FILE) == 0;
+}
+
+static int make_reserve(struct cell *cell)
+{
+	static char zeroes[RESERVE_BYTES];
+	int fd, result = -1;
+
+	fd = open(RESERVE_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return cell_fail_errno(cell, errno, "cannot create " RESERVE_FILE);
+	/* zeroes, written: a hole would take no space */
+	if (write(fd, zeroes, sizeof(zeroes)) != (ssize_t)sizeof(zeroes))
+		cell_fail_errno(cell, errno ? errno : ENOSPC, "cannot write " RESERVE_FILE);
+	else
+		result = 0;
+	close(fd);
+	return result;
+}
+
+int record_open(struct cell *cell)
+{
+	int fd = open(RECORD_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return cell_fail_errno(cell, errno, "cannot create " RECORD_FILE);
+	ndjson_init(&cell->out, fd);
+	cell->out.retry = use_reserve;
+	return make_reserve(cell);
+}
+
+void record_t(struct cell *cell, const char *key, int64_t realtime_ns)
+{
+	if (cell->t0_known)
+		ndjson_int(&cell->out, key, realtime_ns - cell->t0_realtime_ns);
+	else
+		ndjson_null(&cell->out, key);
+}
+
+int record_end_line(struct cell *cell)
+{
+	if (ndjson_end(&cell->out))
+		return cell_fail_errno(cell, errno, "cannot write " RECORD_FILE);
+	return 0;
+}
+
+int record_start(struct cell *cell)
+{
+	struct utsname name;
+
+	uname(&name);
+	ndjson_begin(&cell->out, "start");
+	ndjson_int(&cell->out, "version", VERSION);
+	ndjson_str(&cell->out, "kernel", name.release);
+	ndjson_str(&cell->out, "kernel_version", name.version);
+	ndjson_str(&cell->out, "machine", name.machine);
+	ndjson_int(&cell->out, "realtime_ns", clock_realtime_ns());
+	ndjson_int(&cell->out, "monotonic_ns", clock_monotonic_ns());
+	return record_end_line(cell);
+}
+
+int record_ready(struct cell *cell, int64_t waited_ns)
+{
+	ndjson_begin(&cell->out, "ready");
+	ndjson_int(&cell->out, "t0_realtime_ns", cell->t0_realtime_ns);
+	ndjson_int(&cell->out, "t0_monotonic_ns", cell->t0_monotonic_ns);
+	ndjson_int(&cell->out, "waited_ns", waited_ns);
+	return record_end_line(cell);
+}
+
+int record_timeline(struct cell *cell, const struct step *step, int64_t realtime_ns)
+{
+	ndjson_begin(&cell->out, "timeline");
+	ndjson_int(&cell->out, "step", step->line);
+	ndjson_str(&cell->out, "verb", verb_specs[step->verb].name);
+	ndjson_int(&cell->out, "at_ns", step->at_ns);
+	record_t(cell, "t_ns", realtime_ns);
+	return record_end_line(cell);
+}
+
+int record_exit(struct cell *cell, const struct process *process)
+{
+	ndjson_begin(&cell->out, "exit");
+	ndjson_str(&cell->out, "id", process->id);
+	if (WIFEXITED(process->status)) {
+		ndjson_int(&cell->out, "status", WEXITSTATUS(process->status));
+		ndjson_null(&cell->out, "signal");
+	} else {
+		ndjson_null(&cell->out, "status");
+		ndjson_int(&cell->out, "signal", WTERMSIG(process->status));
+	}
+	ndjson_bool(&cell->out, "killed", process->killed);
+	record_t(cell, "t_ns", process->exit_realtime_ns);
+	return record_end_line(cell);
+}
+
+static void end_line(struct cell *cell)
+{
+	static const char *const names[] = {
+	    [REASON_NONE] = "failed",
+	    [REASON_COMPLETED] = "completed",
+	    [REASON_TIMED_OUT] = "timed_out",
+	    [REASON_FAILED] = "failed",
+	};
+
+	ndjson_begin(&cell->out, "end");
+	ndjson_str(&cell->out, "reason", names[cell->reason]);
+	if (cell->reason != REASON_COMPLETED && cell->reason_step)
+		ndjson_int(&cell->out, "step", cell->reason_step);
+	else
+		ndjson_null(&cell->out, "step");
+	ndjson_str(&cell->out, "message", cell->reason == REASON_COMPLETED ? NULL : cell->message);
+	record_t(cell, "t_ns", clock_realtime_ns());
+}
+
+void record_end(struct cell *cell)
+{
+	end_line(cell);
+	if (ndjson_end(&cell->out) == 0) {
+		unlink(RESERVE_FILE);
+		if (fsync(cell->out.fd))
+			fprintf(stderr, "cell-init: fsync of " RECORD_FILE ": %s\n", strerror(errno));
+		return;
+	}
+	/* The file is cut off, and its reader sees that; the console is the last place that can say why. */
+	fprintf(stderr, "cell-init: cannot write " RECORD_FILE ": %s\n", strerror(errno));
+	fprintf(stderr, "cell-init: the cell ended: %s\n", cell->message);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sandbox.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define CELL_DIRECTORY "/run/cell"
+
+#ifndef HOSTFS_SUPER_MAGIC
+#define HOSTFS_SUPER_MAGIC 0x00c0ffee
+#endif
+
+static int mount_on(struct cell *cell, const char *what, const char *where, const char *type,
+		    const void *data)
+{
+	if (mount(what, where, type, MS_NOSUID | MS_NODEV, data))
+		return cell_fail_errno(cell, errno, "cannot mount %s on %s", type, where);
+	return 0;
+}
+
+static int enter_guest(struct cell *cell)
+{
+	/* hostfs resolves the path on the host, in the kernel's own process: its working directory */
+	if (mount_on(cell, "proc", "/proc", "proc", NULL) || mount_on(cell, "sysfs", "/sys", "sysfs", NULL) ||
+	    mount_on(cell, "tmpfs", "/run", "tmpfs", "mode=0755"))
+		return -1;
+	if (mkdir(CELL_DIRECTORY, 0755) || mount_on(cell, "none", CELL_DIRECTORY, "hostfs", "/proc/self/cwd"))
+		return cell_fail_errno(cell, errno, "cannot make " CELL_DIRECTORY);
+	if (chdir(CELL_DIRECTORY))
+		return cell_fail_errno(cell, errno, "cannot go to " CELL_DIRECTORY);
+	return 0;
+}
+
+static int enter_namespaces(struct cell *cell)
+{
+	/* what we mount stays ours */
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return cell_fail_errno(cell, errno, "cannot make the mounts private");
+	if (mount_on(cell, "proc", "/proc", "proc", NULL) || mount_on(cell, "sysfs", "/sys", "sysfs", NULL) ||
+	    mount_on(cell, "tmpfs", "/run", "tmpfs", "mode=0755"))
+		return -1;
+	return 0;
+}
+
+/* Descriptors 200 and up are namespaces; children get the usual limit back. */
+static int raise_file_limit(struct cell *cell)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return cell_fail_errno(cell, errno, "getrlimit");
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return cell_fail_errno(cell, errno, "setrlimit");
+	return 0;
+}
+
+int sandbox_enter(struct cell *cell)
+{
+	struct sched_param priority = {.sched_priority = 2};
+	struct statfs root;
+
+	/* As pid 1 nothing outlives us, and `kill -1` at the end reaches nobody else. */
+	if (getpid() != 1)
+		return cell_fail(cell, "cell-init must be pid 1 of a guest or of a pid namespace");
+	if (statfs("/", &root))
+		return cell_fail_errno(cell, errno, "statfs of /");
+	cell->guest = root.f_type == HOSTFS_SUPER_MAGIC;
+	if (clock_timerslack())
+		return cell_fail_errno(cell, errno, "PR_SET_TIMERSLACK");
+	/* The timeline goes before the apps at equal times. Refused in a user namespace: there time is not
+	 * exact. */
+	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+	if (raise_file_limit(cell))
+		return -1;
+	return cell->guest ? enter_guest(cell) : enter_namespaces(cell);
+}
+
+int sandbox_check(struct cell *cell)
+{
+	const char *asked = step_text(&cell->steps.list[0], "kind");
+	const char *found = cell->guest ? "guest" : "namespaces";
+
+	if (strcmp(asked, found))
+		return cell_fail(cell, "steps.txt asks for kind=%s, but this is kind=%s", asked, found);
+	return 0;
+}
+
+int sandbox_leave(struct cell *cell)
+{
+	if (getpid() == 1)
+		kill(-1, SIGKILL);
+	fflush(NULL);
+	if (getpid() == 1 && cell->guest) {
+		/* hostfs writes through: there is nothing to sync */
+		reboot(RB_POWER_OFF);
+		perror("cell-init: reboot");
+	}
+	return cell->reason == REASON_COMPLETED ? 0 : cell->reason == REASON_TIMED_OUT ? 2 : 1;
+}

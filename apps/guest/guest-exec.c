@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * guest-exec: becomes a User-Mode-Linux kernel that runs the program `init` of one directory.
+ *
+ * What a guest computes must follow from the kernel, the seed and the directory's contents alone, so it meets
+ * the same command line, environment, descriptor numbers and addresses in every run: no path of the machine
+ * is among them. Descriptors 3 to 5 are the kernel, seed.so and the directory for the guest's memory; paths
+ * name them by number. The guest dies with the process (the thread) that started it, and its host processes
+ * die with it (seed.c).
+ *
+ * Exit status: what the kernel's is (0 after a power-off); 2 wrong arguments, 77 this machine cannot.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* 10 s before T0 of virtual time, 1700000000 s */
+#define DEFAULT_START_NS UINT64_C(1699999990000000000)
+#define DEFAULT_MEMORY	 "256M"
+#define CONSOLE_FILE	 "console.txt"
+
+enum exit_status { EXIT_USAGE = 2, EXIT_CANNOT = 77 };
+enum place { KERNEL_FD = 3, SEED_FD, TMP_FD };
+
+struct options {
+	const char *kernel;
+	const char *directory;
+	const char *memory;
+	const char *mode;
+	const char *tmp;
+	const char *seed_library;
+	uint64_t seed;
+	uint64_t start_ns;
+	uint64_t memory_bytes;
+	pid_t parent;
+	bool seed_given;
+	bool virtual;
+};
+
+static void __attribute__((noreturn, format(printf, 2, 3))) die(int status, const char *format, ...)
+{
+	va_list args;
+
+	fputs("guest-exec: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+static void usage(void)
+{
+	puts(
+	    "guest-exec --kernel PATH --dir DIR --seed N [options]: run DIR/init in a User-Mode-Linux guest\n"
+	    "  --kernel PATH        the guest kernel\n"
+	    "  --dir DIR            its working directory: init, steps.txt; console.txt is written there\n"
+	    "  --seed N             of all that is random in the guest (unsigned 64 bit)\n"
+	    "  --memory SIZE        of the guest, K, M or G (" DEFAULT_MEMORY ")\n"
+	    "  --mode virtual|wall  its clock (virtual)\n"
+	    "  --start-ns N         first instant of the virtual clock, ns since 1970 (1699999990000000000)\n"
+	    "  --tmpdir DIR         where the guest's memory lies (/dev/shm if it is large enough, else "
+	    "TMPDIR, /tmp)\n"
+	    "  --parent PID         refuse to start unless this is the parent\n"
+	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
+}
+
+static uint64_t number(const char *name, const char *text)
+{
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || *text == '+' || *text == ' ')
+		die(EXIT_USAGE, "--%s: '%s' is not a whole number", name, text);
+	return value;
+}
+
+static uint64_t size(const char *text)
+{
+	static const char units[] = "KMG";
+	size_t len = strlen(text);
+	const char *unit = len > 1 ? strchr(units, text[len - 1]) : NULL;
+	char digits[32];
+
+	if (!unit || len > sizeof(digits))
+		die(EXIT_USAGE, "--memory: '%s' is not a size like " DEFAULT_MEMORY, text);
+	memcpy(digits, text, len - 1);
+	digits[len - 1] = '\0';
+	return number("memory", digits) << (10 * (unit - units + 1));
+}
+
+static void parse(struct options *options, int argc, char **argv)
+{
+	static const struct option table[] = {
+	    {"kernel", required_argument, NULL, 'k'},
+	    {"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},
+	    {"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},
+	    {"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'},
+	    {"parent", required_argument, NULL, 'p'},
+	    {"seed-library", required_argument, NULL, 'l'},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		switch (option) {
+		case 'k':
+			options->kernel = optarg;
+			break;
+		case 'd':
+			options->directory = optarg;
+			break;
+		case 's':
+			options->seed = number("seed", optarg);
+			options->seed_given = true;
+			break;
+		case 'm':
+			options->memory = optarg;
+			break;
+		case 'c':
+			options->mode = optarg;
+			break;
+		case 'n':
+			options->start_ns = number("start-ns", optarg);
+			break;
+		case 't':
+			options->tmp = optarg;
+			break;
+		case 'p':
+			options->parent = (pid_t)number("parent", optarg);
+			break;
+		case 'l':
+			options->seed_library = optarg;
+			break;
+		case 'h':
+			usage();
+			exit(0);
+		default:
+			exit(EXIT_USAGE);
+		}
+	}
+	if (optind < argc)
+		die(EXIT_USAGE, "unexpected argument '%s'", argv[optind]);
+	if (!options->kernel || !options->directory || !options->seed_given)
+		die(EXIT_USAGE, "--kernel, --dir and --seed are required");
+	if (strcmp(options->mode, "virtual") && strcmp(options->mode, "wall"))
+		die(EXIT_USAGE, "--mode: '%s' is neither virtual nor wall", options->mode);
+	options->virtual = !strcmp(options->mode, "virtual");
+	options->memory_bytes = size(options->memory);
+}
+
+/* The guest must not outlive whoever waits for it. */
+static void die_with_parent(const struct options *options)
+{
+	pid_t parent = getppid();
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		die(EXIT_CANNOT, "PR_SET_PDEATHSIG: %s", strerror(errno));
+	if (getppid() != parent || (options->parent && parent != options->parent))
+		die(1, "the parent has gone");
+}
+
+/* Enough room, and programs may run from there? */
+static bool memory_fits(const char *directory, uint64_t bytes, const char **why)
+{
+	struct statvfs stat;
+
+	*why = "is not there";
+	if (statvfs(directory, &stat))
+		return false;
+	*why = "is mounted noexec";
+	if (stat.f_flag & ST_NOEXEC)
+		return false;
+	*why = "has too little room for the guest's memory";
+	return (uint64_t)stat.f_bavail * stat.f_frsize >= bytes;
+}
+
+static const char *choose_tmp(const struct options *options)
+{
+	const char *const choices[] = {options->tmp ? options->tmp : "/dev/shm",
+				       options->tmp ? NULL : getenv("TMPDIR"), options->tmp ? NULL : "/tmp"};
+	const char *why = "";
+	size_t i;
+
+	for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+		if (choices[i] && memory_fits(choices[i], options->memory_bytes, &why))
+			return choices[i];
+	die(EXIT_CANNOT, "%s %s (%" PRIu64 " bytes): give --tmpdir",
+	    options->tmp ? options->tmp : "/dev/shm, TMPDIR, /tmp", why, options->memory_bytes);
+}
+
+/* ../lib/seed.so, seen from this program */
+static const char *default_library(void)
+{
+	static char path[PATH_MAX + 32];
+	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	char *slash;
+
+	if (len < 0)
+		die(EXIT_CANNOT, "/proc/self/exe: %s", strerror(errno));
+	path[len] = '\0';
+	slash = strrchr(path, '/');
+	strcpy(slash, "/../lib/seed.so");
+	return path;
+}
+
+/* The file behind one fixed descriptor number. */
+static void place(const char *path, int flags, int fd)
+{
+	int opened = open(path, flags);
+
+	if (opened < 0)
+		die(EXIT_CANNOT, "cannot open %s: %s", path, strerror(errno));
+	if (opened != fd && (dup2(opened, fd) < 0 || close(opened)))
+		die(EXIT_CANNOT, "dup2: %s", strerror(errno));
+}
+
+static void close_from(int first)
+{
+	/* Linux 5.9; before it the limit of descriptors is the bound */
+	if (close_range((unsigned int)first, ~0U, 0) == 0)
+		return;
+	for (long fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
+		close((int)fd);
+}
+
+/* Standard input: nothing; standard output and error: the console's file. */
+static void open_console(void)
+{
+	int in = open("/dev/null", O_RDONLY),
+	    out = open(CONSOLE_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+
+	if (in < 0 || out < 0)
+		die(EXIT_CANNOT, "cannot open " CONSOLE_FILE ": %s", strerror(errno));
+	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
+		die(EXIT_CANNOT, "dup2: %s", strerror(errno));
+}
+
+/* The descriptors in their places. What can go wrong is said before standard error becomes the console. */
+static void arrange(const struct options *options)
+{
+	const char *tmp = choose_tmp(options);
+
+	/* relative paths mean the caller's directory, so they come before chdir(); numbers above 10 are free
+	 * again */
+	close_from(3);
+	place(options->kernel, O_RDONLY, KERNEL_FD);
+	place(options->seed_library ? options->seed_library : default_library(), O_RDONLY, SEED_FD);
+	place(tmp, O_RDONLY | O_DIRECTORY, TMP_FD);
+	if (chdir(options->directory))
+		die(EXIT_CANNOT, "%s: %s", options->directory, strerror(errno));
+	if (access("init", X_OK))
+		die(EXIT_CANNOT, "%s/init: %s", options->directory, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.memory = DEFAULT_MEMORY, .mode = "virtual", .start_ns = DEFAULT_START_NS};
+	char memory[64], start[64], seed[64];
+	char *const arguments[] = {"linux",
+				   memory,
+				   "rootfstype=hostfs",
+				   "rootflags=/",
+				   "ro",
+				   "init=/proc/self/cwd/init",
+				   "con0=null,fd:1",
+				   "con=null",
+				   "quiet",
+				   "time-travel=inf-cpu",
+				   start,
+				   NULL};
+	char *const environment[] = {"HOME=/proc/self/cwd", "TMPDIR=/proc/self/fd/5",
+				     "LD_PRELOAD=/proc/self/fd/4", seed, NULL};
+	struct rlimit no_core = {0, 0};
+	int persona;
+
+	parse(&options, argc, argv);
+	die_with_parent(&options);
+	arrange(&options);
+	if (setrlimit(RLIMIT_CORE, &no_core))
+		die(EXIT_CANNOT, "RLIMIT_CORE: %s", strerror(errno));
+	/* some containers refuse it; captures were equal without it (measured), so it is worth a warning only
+	 */
+	persona = personality(0xffffffff);
+	if (persona < 0 || personality((unsigned long)persona | ADDR_NO_RANDOMIZE) < 0)
+		fprintf(stderr, "guest-exec: warning: addresses stay randomised: %s\n", strerror(errno));
+	snprintf(memory, sizeof(memory), "mem=%s", options.memory);
+	snprintf(start, sizeof(start), "time-travel-start=%" PRIu64, options.start_ns);
+	snprintf(seed, sizeof(seed), "NETWARP_SEED=%016" PRIx64, options.seed);
+	if (!options.virtual)
+		*(char **)&arguments[9] = NULL;
+	open_console();
+	close_from(TMP_FD + 1);
+	fexecve(KERNEL_FD, arguments, environment);
+	/* standard error is the console by now */
+	die(EXIT_CANNOT, "cannot run %s: %s", options.kernel, strerror(errno));
+}

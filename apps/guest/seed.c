@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * seed.so: preloaded into a User-Mode-Linux kernel by guest-exec.
+ *
+ * 1. getrandom() and getentropy() are answered from xoshiro256** (Blackman, Vigna, 2018), its state filled by
+ *    splitmix64 from NETWARP_SEED: the guest's whole random number generator follows from that seed.
+ * 2. The kernel's host processes die with it. UML asks for that itself in the processes that run guest
+ * programs (os_set_pdeathsig), but not in those it forks at boot to try out ptrace; and a child whose parent
+ * was killed before it could ask would stay, stopped, for ever. So every child asks, and looks whether it was
+ * too late.
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static uint64_t state[4];
+static bool seeded;
+static pid_t kernel_pid; /* of the process that loaded us: UML never forks away from it */
+
+static uint64_t splitmix64(uint64_t *x)
+{
+	uint64_t z = *x += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static uint64_t rotated(uint64_t x, int bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+static uint64_t next(void)
+{
+	uint64_t result = rotated(state[1] * 5, 7) * 9, t = state[1] << 17;
+
+	state[2] ^= state[0];
+	state[3] ^= state[1];
+	state[1] ^= state[2];
+	state[0] ^= state[3];
+	state[2] ^= t;
+	state[3] = rotated(state[3], 45);
+	return result;
+}
+
+static void __attribute__((constructor)) begin(void)
+{
+	const char *text = getenv("NETWARP_SEED");
+	uint64_t seed;
+	size_t i;
+
+	kernel_pid = getpid();
+	if (!text)
+		return;
+	seed = strtoull(text, NULL, 16);
+	for (i = 0; i < 4; i++)
+		state[i] = splitmix64(&seed);
+	seeded = true;
+}
+
+static void fill(void *data, size_t len)
+{
+	unsigned char *to = data;
+	uint64_t word;
+	size_t part;
+
+	for (; len; len -= part, to += part) {
+		word = next();
+		part = len < sizeof(word) ? len : sizeof(word);
+		memcpy(to, &word, part);
+	}
+}
+
+EXPORT ssize_t getrandom(void *buf, size_t len, unsigned int flags)
+{
+	if (!seeded)
+		return syscall(SYS_getrandom, buf, len, flags);
+	fill(buf, len);
+	return (ssize_t)len;
+}
+
+EXPORT int getentropy(void *buf, size_t len)
+{
+	return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -1;
+}
+
+static void die_with_kernel(void)
+{
+	syscall(SYS_prctl, PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
+	/* too late: the kernel was killed before we asked (raw calls: after clone() libc's own state is not
+	 * ours) */
+	if (syscall(SYS_getppid) != kernel_pid && syscall(SYS_getpid) != kernel_pid)
+		syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+}
+
+/* os_set_pdeathsig() in each process that runs guest programs */
+EXPORT int prctl(int option, ...)
+{
+	unsigned long values[4];
+	va_list args;
+	size_t i;
+
+	if (option == PR_SET_PDEATHSIG) {
+		die_with_kernel();
+		return 0;
+	}
+	va_start(args, option);
+	for (i = 0; i < 4; i++)
+		values[i] = va_arg(args, unsigned long);
+	va_end(args);
+	return (int)syscall(SYS_prctl, option, values[0], values[1], values[2], values[3]);
+}
+
+/* start_ptraced_child() at boot */
+EXPORT pid_t fork(void)
+{
+	pid_t (*real)(void);
+	pid_t pid;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	if (!real)
+		return -1;
+	pid = real();
+	if (pid == 0)
+		die_with_kernel();
+	return pid;
+}
