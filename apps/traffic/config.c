@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config.h"
+
+#include "clock.h"
+#include "ndjson.h"
+#include "pattern.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define BOTH (ROLE_SENDER | ROLE_RECEIVER)
+#define ANY  (PROTOCOL_TCP | PROTOCOL_SCTP | PROTOCOL_MPTCP)
+#define AT(member) offsetof(struct config, member)
+#define NONE OPTION_NOT_GIVEN
+/* 31 bit: the kernel's buffer sizes and window are ints, and it doubles what SO_RCVBUF asks for */
+#define BUFFER_MAX (INT32_MAX / 2)
+#define YEARS_100 (INT64_C(100) * 366 * 24 * 3600 * NS_PER_S)
+
+static const struct option_row rows[] = {
+	{"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp",
+	 "tcp, sctp or mptcp", "sctp"},
+	{"bind", OPTION_ADDRESSES, BOTH, ANY, AT(bind), 0, 0, 0, NULL,
+	 "local address; several: SCTP binds all of them, TCP and MPTCP the first. None: any address",
+	 "10.0.1.1"},
+	{"to", OPTION_ADDRESSES, ROLE_SENDER, ANY, AT(to), 0, 0, 0, NULL,
+	 "the receiver's address; several (SCTP only): sctp_connectx, the first is tried first", "10.0.1.2"},
+	{"port", OPTION_NUMBER, BOTH, ANY, AT(port), 1, 65535, NONE, NULL,
+	 "the receiver's port", "5001"},
+	{"message-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX,
+	 NONE, NULL,
+	 "bytes of one message. SCTP: one user message. TCP, MPTCP: every write hands over whole messages, as many "
+	 "as fit into 256 KiB", "1452"},
+	{"streams", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(streams), 1, 65535, NONE, NULL,
+	 "SCTP streams. Sender: messages go round robin over that many (1 when not given). Receiver: the most it "
+	 "accepts (65535 when not given)", "4"},
+	{"t0-realtime-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(t0_realtime_ns), 0, INT64_MAX / 2, NONE, NULL,
+	 "T0 on CLOCK_REALTIME; else NETWARP_T0_REALTIME_NS, else the moment the program starts",
+	 "1700000000000000000"},
+	{"start-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(start_ns), 0, YEARS_100, 0, NULL,
+	 "connect at T0 + this (and 1 us, so that a timeline event of the same time comes first)", "500000000"},
+	{"stop-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(stop_ns), 0, YEARS_100, NONE, NULL,
+	 "from T0 + this on no byte is handed to the kernel", "100000000000"},
+	{"total-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(total_bytes), 1, INT64_MAX / 2, NONE, NULL,
+	 "stop after that much payload; the last message is shorter if need be", "1000000"},
+	{"rcvbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(rcvbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
+	 "SO_RCVBUF, set before listen or connect (SO_RCVBUFFORCE where allowed). SCTP offers it as a_rwnd. A value "
+	 "the kernel does not take exactly is an error", "65536"},
+	{"sndbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(sndbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
+	 "SO_SNDBUF, likewise", "262144"},
+	{"window-clamp-bytes", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_TCP, AT(window_clamp_bytes), 4096,
+	 BUFFER_MAX / 4, NONE, NULL,
+	 "the largest window ever offered, exactly: a multiple of 2, from 128 KiB on of 4, and so on", "65700"},
+	{"congestion", OPTION_WORD, BOTH, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(congestion), 0, 0, 0, NULL,
+	 "TCP_CONGESTION", "reno"},
+	{"mss-bytes", OPTION_NUMBER, BOTH, PROTOCOL_TCP | PROTOCOL_SCTP, AT(mss_bytes), 88, 32767, NONE, NULL,
+	 "TCP_MAXSEG; SCTP_MAXSEG (the most user data of one chunk, it does not limit the packet)", "1460"},
+	{"nodelay", OPTION_FLAG, BOTH, ANY, AT(nodelay), 0, 0, 0, NULL,
+	 "TCP_NODELAY, SCTP_NODELAY: do not hold back a packet that is not full", NULL},
+	{"primary", OPTION_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(primary), 0, 0, 0, NULL,
+	 "the peer address that is primary from the start", "10.0.2.2"},
+	{"switch-primary", OPTION_TIMED_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(switch_primary), 0, YEARS_100, 0,
+	 NULL, "NS,ADDRESS: make ADDRESS the primary at T0 + NS (and 1 us); may be repeated, in order",
+	 "50000000000,10.0.2.2"},
+	{"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(sample_interval_ns), 0, YEARS_100, 0, NULL,
+	 "report the transport's state that often, counted from the start; 0: never. In virtual time each sample "
+	 "costs some clock reads of 256 ns", "100000000"},
+	{"connect-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(connect_deadline_ns), 0, YEARS_100, 0, NULL,
+	 "give up when not connected for so long (sender: from its start; receiver: from listening); 0: when the "
+	 "kernel does", "60000000000"},
+	{"stall-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(stall_deadline_ns), 0, YEARS_100, 0, NULL,
+	 "give up when nothing was acknowledged (sender) or received (receiver) for so long; 0: when the kernel "
+	 "does", "120000000000"},
+	{"close", OPTION_WORD, ROLE_SENDER, ANY, AT(close), 0, 0, 0, "abort|graceful",
+	 "at the end: graceful sends all that is queued, shuts down and waits for the peer to close; abort drops "
+	 "the queue. Not given: graceful with --total-bytes, else abort", "graceful"},
+};
+
+static struct option_table table_of(unsigned int role)
+{
+	struct option_table table = {
+		.program = role == ROLE_SENDER ? "sender" : "receiver",
+		.role = role,
+		.rows = rows,
+		.count = sizeof(rows) / sizeof(rows[0]),
+	};
+
+	return table;
+}
+
+unsigned int config_protocol(const struct config *config)
+{
+	if (strcmp(config->protocol, "tcp") == 0)
+		return PROTOCOL_TCP;
+	return strcmp(config->protocol, "sctp") == 0 ? PROTOCOL_SCTP : PROTOCOL_MPTCP;
+}
+
+static bool holds(const struct address_list *list, const union address *address)
+{
+	unsigned int i;
+
+	for (i = 0; i < list->count; i++)
+		if (address_equal(&list->items[i].any, &address->any))
+			return true;
+	return false;
+}
+
+static int check_sender(const struct option_table *table, const struct config *config,
+			struct option_result *result)
+{
+	unsigned int i;
+
+	if (config->to.count == 0)
+		return options_error(table, "to", "has to be given", result);
+	if (config->to.count > 1 && config_protocol(config) != PROTOCOL_SCTP)
+		return options_error(table, "to", "only SCTP connects to several addresses", result);
+	if (config->message_bytes == NONE)
+		return options_error(table, "message-bytes", "has to be given", result);
+	if (config->stop_ns == NONE && config->total_bytes == NONE)
+		return options_error(table, "stop-ns", "this or --total-bytes has to be given", result);
+	if (config->stop_ns != NONE && config->stop_ns <= config->start_ns)
+		return options_error(table, "stop-ns", "has to be later than --start-ns", result);
+	if (config->to.count > 1 && config->primary.count && !holds(&config->to, &config->primary.items[0]))
+		return options_error(table, "primary", "is none of the --to addresses", result);
+	for (i = 0; i < config->switch_primary.count; i++) {
+		if (config->to.count > 1 && !holds(&config->to, &config->switch_primary.items[i]))
+			return options_error(table, "switch-primary", "is none of the --to addresses", result);
+		if (config->switch_primary.at_ns[i] < config->start_ns)
+			return options_error(table, "switch-primary", "is before --start-ns", result);
+	}
+	return 0;
+}
+
+static int check_families(const struct option_table *table, const struct config *config,
+			  struct option_result *result)
+{
+	if (config_protocol(config) == PROTOCOL_SCTP || !config->bind.count || !config->to.count)
+		return 0;
+	if (config->bind.items[0].any.sa_family == config->to.items[0].any.sa_family)
+		return 0;
+	return options_error(table, "bind", "IPv4 and IPv6 do not mix in one connection", result);
+}
+
+static int check_clamp(const struct option_table *table, const struct config *config,
+		       struct option_result *result)
+{
+	int64_t step = 2;
+	char reason[120];
+
+	if (config->window_clamp_bytes == NONE)
+		return 0;
+	if (config->rcvbuf_bytes != NONE)
+		return options_error(table, "window-clamp-bytes", "sets the receive buffer too: not together with "
+				     "--rcvbuf-bytes", result);
+	/* the window scale Linux derives from the clamp (tcp_select_initial_window) */
+	while (config->window_clamp_bytes / step > 65535)
+		step *= 2;
+	if (config->window_clamp_bytes % step == 0)
+		return 0;
+	snprintf(reason, sizeof(reason), "a window of that size is offered in steps of %lld bytes", (long long)step);
+	return options_error(table, "window-clamp-bytes", reason, result);
+}
+
+/* T0: --t0-realtime-ns, else the environment. */
+static int read_t0(const struct option_table *table, struct config *config, struct option_result *result)
+{
+	const char *text = getenv("NETWARP_T0_REALTIME_NS");
+	char *end;
+
+	if (config->t0_realtime_ns != NONE || !text)
+		return 0;
+	errno = 0;
+	config->t0_realtime_ns = strtoll(text, &end, 10);
+	if (errno || end == text || *end || config->t0_realtime_ns < 0 || config->t0_realtime_ns > INT64_MAX / 2)
+		return options_error(table, "t0-realtime-ns", "NETWARP_T0_REALTIME_NS is not a time", result);
+	return 0;
+}
+
+static int check(const struct option_table *table, struct config *config, struct option_result *result)
+{
+	if (!config->protocol)
+		return options_error(table, "protocol", "has to be given", result);
+	if (options_refuse(table, config_protocol(config), config->protocol, result))
+		return -1;
+	if (config->port == NONE)
+		return options_error(table, "port", "has to be given", result);
+	if (table->role == ROLE_SENDER && (check_sender(table, config, result) || read_t0(table, config, result)))
+		return -1;
+	if (check_families(table, config, result) || check_clamp(table, config, result))
+		return -1;
+	return 0;
+}
+
+/* What depends on other options; a value the protocol does not have stays "not given". */
+static void complete(struct config *config, unsigned int role)
+{
+	if (config->streams == NONE && config_protocol(config) == PROTOCOL_SCTP)
+		config->streams = role == ROLE_SENDER ? 1 : 65535;
+	if (role != ROLE_SENDER)
+		return;
+	if (!config->close)
+		config->close = config->total_bytes == NONE ? "abort" : "graceful";
+	if (config->t0_realtime_ns == NONE)
+		config->t0_realtime_ns = clock_realtime_ns();
+}
+
+int config_read(struct config *config, unsigned int role, int argc, char **argv)
+{
+	struct option_table table = table_of(role);
+	struct option_result result;
+
+	memset(config, 0, sizeof(*config));
+	if (options_parse(&table, argc, argv, config, &result) == 0 && result.help) {
+		options_help(&table, role == ROLE_SENDER ? "sends one flow of checkable payload"
+							 : "receives one flow and checks every byte of it");
+		return 0;
+	}
+	if (result.message[0] || check(&table, config, &result)) {
+		fprintf(stderr, "%s\n", result.message);
+		return 2;
+	}
+	complete(config, role);
+	return -1;
+}
+
+void config_write(const struct config *config, unsigned int role, struct ndjson *out)
+{
+	struct option_table table = table_of(role);
+	struct utsname kernel;
+
+	ndjson_begin(out, "options");
+	ndjson_str(out, "program", table.program);
+	ndjson_int(out, "pid", getpid());
+	ndjson_int(out, "monotonic_ns", clock_monotonic_ns());
+	ndjson_int(out, "realtime_ns", clock_realtime_ns());
+	uname(&kernel);
+	ndjson_str(out, "kernel", kernel.release);
+	options_write(&table, config, out);
+	ndjson_end(out);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config: every option of `sender` and `receiver`, read, checked and reported from one table. */
+#ifndef NETWARP_CONFIG_H
+#define NETWARP_CONFIG_H
+
+#include "options.h"
+
+#define ROLE_SENDER   1U
+#define ROLE_RECEIVER 2U
+
+#define PROTOCOL_TCP   1U
+#define PROTOCOL_SCTP  2U
+#define PROTOCOL_MPTCP 4U
+
+struct config {
+	const char *protocol;
+	struct address_list bind, to, primary;
+	int64_t port;
+	int64_t message_bytes, streams;
+	int64_t t0_realtime_ns, start_ns, stop_ns, total_bytes;
+	int64_t rcvbuf_bytes, sndbuf_bytes, window_clamp_bytes;
+	const char *congestion;
+	int64_t mss_bytes;
+	bool nodelay;
+	struct timed_address_list switch_primary;
+	int64_t sample_interval_ns;
+	int64_t connect_deadline_ns, stall_deadline_ns;
+	const char *close;
+};
+
+struct ndjson;
+
+/*
+ * Read the command line (and NETWARP_T0_REALTIME_NS). Returns -1 to go on; else the exit status: 0 after --help,
+ * 2 after a usage error, told on stderr.
+ */
+int config_read(struct config *config, unsigned int role, int argc, char **argv);
+
+unsigned int config_protocol(const struct config *config);
+
+/* The `options` record: every option's value in force, and what the process runs on. */
+void config_write(const struct config *config, unsigned int role, struct ndjson *out);
+
+#endif

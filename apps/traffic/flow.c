@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* After so many `corrupt` records only their number grows: a broken flow must not fill the disk. */
+#define FAULTS_TOLD 16
+
+const struct transport_ops *transport_of(const struct config *config)
+{
+	switch (config_protocol(config)) {
+	case PROTOCOL_TCP:
+		return &tcp_ops;
+	case PROTOCOL_MPTCP:
+		return &mptcp_ops;
+	default:
+		return &sctp_ops;
+	}
+}
+
+void flow_connected(struct flow *flow, int64_t t_ns)
+{
+	ndjson_begin(&flow->out, "connected");
+	ndjson_int(&flow->out, "t_ns", t_ns);
+	flow->ops->addresses(flow);
+	ndjson_end(&flow->out);
+	ndjson_begin(&flow->out, "in_force");
+	flow->ops->in_force(flow);
+	ndjson_end(&flow->out);
+}
+
+int flow_exit(struct flow *flow)
+{
+	if (flow->out.error) {
+		fprintf(stderr, "stdout: %s\n", strerror(flow->out.error));
+		flow->status = flow->status ? flow->status : 1;
+	}
+	account_free(&flow->account);
+	ndjson_free(&flow->out);
+	return flow->status;
+}
+
+static bool kernel_lacks(int error)
+{
+	return error == EPROTONOSUPPORT || error == EAFNOSUPPORT || error == ESOCKTNOSUPPORT ||
+	       error == ENOPROTOOPT || error == EOPNOTSUPP;
+}
+
+int flow_error(struct flow *flow, const char *what, int error, const char *detail)
+{
+	if (flow->status == 0)
+		flow->status = kernel_lacks(error) ? EXIT_CANNOT : 1;
+	ndjson_begin(&flow->out, "error");
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_str(&flow->out, "what", what);
+	ndjson_int(&flow->out, "errno", error);
+	ndjson_str(&flow->out, "text", error ? strerror(error) : NULL);
+	ndjson_str(&flow->out, "detail", detail);
+	ndjson_end(&flow->out);
+	return -1;
+}
+
+int flow_set(struct flow *flow, int fd, int level, int option, int value, const char *what)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)) == 0)
+		return 0;
+	return flow_error(flow, what, errno, NULL);
+}
+
+int flow_get(int fd, int level, int option, int *value)
+{
+	socklen_t len = sizeof(*value);
+
+	return getsockopt(fd, level, option, value, &len);
+}
+
+int flow_buffer(struct flow *flow, int fd, int option, int force_option, int64_t bytes, const char *what)
+{
+	int value = (int)bytes, in_force;
+	char detail[160];
+
+	/* without the capability the plain option does, as far as net.core.[rw]mem_max lets it */
+	if (setsockopt(fd, SOL_SOCKET, force_option, &value, sizeof(value)) &&
+	    setsockopt(fd, SOL_SOCKET, option, &value, sizeof(value)))
+		return flow_error(flow, what, errno, NULL);
+	if (flow_get(fd, SOL_SOCKET, option, &in_force))
+		return flow_error(flow, what, errno, NULL);
+	if (in_force == 2 * value)
+		return 0;
+	snprintf(detail, sizeof(detail), "asked for %d bytes, the kernel took %d: it is below the kernel's minimum "
+		 "or above net.core.%s_max", value, in_force / 2, option == SO_RCVBUF ? "rmem" : "wmem");
+	return flow_error(flow, what, EINVAL, detail);
+}
+
+int flow_socket(struct flow *flow, int family, int type, int protocol)
+{
+	const struct config *config = flow->config;
+	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+
+	if (fd < 0)
+		return flow_error(flow, "socket", errno, flow->ops->name);
+	if (config->rcvbuf_bytes != OPTION_NOT_GIVEN &&
+	    flow_buffer(flow, fd, SO_RCVBUF, SO_RCVBUFFORCE, config->rcvbuf_bytes, "SO_RCVBUF"))
+		goto fail;
+	if (config->sndbuf_bytes != OPTION_NOT_GIVEN &&
+	    flow_buffer(flow, fd, SO_SNDBUF, SO_SNDBUFFORCE, config->sndbuf_bytes, "SO_SNDBUF"))
+		goto fail;
+	return fd;
+fail:
+	close(fd);
+	return -1;
+}
+
+void flow_write_buffers(struct flow *flow, int fd)
+{
+	int value;
+
+	if (flow_get(fd, SOL_SOCKET, SO_RCVBUF, &value) == 0)
+		ndjson_int(&flow->out, "rcvbuf_bytes", value / 2);
+	if (flow_get(fd, SOL_SOCKET, SO_SNDBUF, &value) == 0)
+		ndjson_int(&flow->out, "sndbuf_bytes", value / 2);
+}
+
+static void tell_fault(struct flow *flow, const struct account_fault *fault)
+{
+	if (flow->faults++ >= FAULTS_TOLD)
+		return;
+	ndjson_begin(&flow->out, "corrupt");
+	ndjson_int(&flow->out, "t_ns", flow->read_ns);
+	ndjson_uint(&flow->out, "stream", fault->stream);
+	ndjson_uint(&flow->out, "message", fault->message);
+	ndjson_uint(&flow->out, "offset", fault->offset);
+	ndjson_uint(&flow->out, "bytes", fault->bytes);
+	ndjson_uint(&flow->out, "expected", fault->expected);
+	ndjson_uint(&flow->out, "found", fault->found);
+	ndjson_end(&flow->out);
+}
+
+enum flow_io flow_after_short_read(const struct flow *flow)
+{
+	return flow->waiter.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? FLOW_MORE : FLOW_WAIT;
+}
+
+int flow_received(struct flow *flow, int result, const struct account_fault *fault)
+{
+	if (result < 0)
+		return flow_error(flow, "account", ENOMEM, NULL);
+	if (flow->account.unique_bytes != flow->unique_before) {
+		flow->unique_before = flow->account.unique_bytes;
+		flow->last_ns = flow->read_ns;
+	}
+	if (flow->first_ns == 0 && flow->last_ns != 0) {
+		flow->first_ns = flow->last_ns;
+		ndjson_begin(&flow->out, "first_byte");
+		ndjson_int(&flow->out, "t_ns", flow->first_ns);
+		ndjson_end(&flow->out);
+	}
+	if (result > 0)
+		tell_fault(flow, fault);
+	return 0;
+}

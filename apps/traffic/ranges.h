@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ranges: a set of 64-bit numbers kept as sorted, disjoint intervals: which messages have arrived. */
+#ifndef NETWARP_RANGES_H
+#define NETWARP_RANGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ranges {
+	struct range {
+		uint64_t from, to; /* [from, to) */
+	} *items;
+	size_t count, cap;
+	uint64_t members;
+};
+
+/* Put `n` into the set. 1: it is new; 0: it was there; -1: out of memory. */
+int ranges_add(struct ranges *set, uint64_t n);
+bool ranges_has(const struct ranges *set, uint64_t n);
+void ranges_free(struct ranges *set);
+
+#endif

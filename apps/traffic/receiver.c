@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/* receiver: takes one connection or association and checks every byte of it. */
+#include "clock.h"
+#include "transport.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+struct receiver {
+	struct flow flow;
+	const char *reason;
+	bool connected;
+};
+
+static void listening(struct flow *flow)
+{
+	unsigned int i;
+
+	ndjson_begin(&flow->out, "listening");
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_int(&flow->out, "port", flow->config->port);
+	ndjson_array_begin(&flow->out, "local");
+	for (i = 0; i < flow->config->bind.count; i++)
+		address_write(&flow->out, NULL, &flow->config->bind.items[i].any);
+	ndjson_array_end(&flow->out);
+	ndjson_end(&flow->out);
+}
+
+static bool failed(struct receiver *receiver, const char *what, int error, const char *detail)
+{
+	receiver->reason = "failed";
+	flow_error(&receiver->flow, what, error, detail);
+	return false;
+}
+
+/* Wait for the socket. False when there is nothing more to wait for. */
+static bool wait_more(struct receiver *receiver, int64_t until, const char *deadline)
+{
+	int result = waiter_wait(&receiver->flow.waiter, until);
+
+	if (result < 0)
+		return failed(receiver, "epoll", errno, NULL);
+	if (result & WAIT_SOCKET)
+		return true;
+	if (result & WAIT_STOPPED) {
+		receiver->reason = "terminated";
+		return false;
+	}
+	return failed(receiver, "wait", ETIMEDOUT, deadline);
+}
+
+static bool accept_flow(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+	int64_t deadline = flow->config->connect_deadline_ns;
+	int64_t until = deadline ? clock_monotonic_ns() + deadline : WAIT_NEVER;
+	enum flow_io io;
+
+	if (waiter_watch(&flow->waiter, flow->listen_fd))
+		return failed(receiver, "epoll", errno, NULL);
+	do {
+		if (!wait_more(receiver, until, "nobody connected within --connect-deadline-ns"))
+			return false;
+		io = flow->ops->accept(flow);
+	} while (io == FLOW_WAIT);
+	if (io == FLOW_FAILED)
+		return false;
+	/* one flow a run: nobody else gets in */
+	close(flow->listen_fd);
+	flow->listen_fd = -1;
+	if (waiter_watch(&flow->waiter, flow->fd))
+		return failed(receiver, "epoll", errno, NULL);
+	receiver->connected = true;
+	flow_connected(flow, clock_monotonic_ns());
+	return true;
+}
+
+/* Read until the association ends. */
+static void receive_all(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+	int64_t deadline = flow->config->stall_deadline_ns;
+	int64_t since = clock_monotonic_ns();
+	enum flow_io io = FLOW_WAIT;
+
+	while (io == FLOW_WAIT || io == FLOW_MORE) {
+		if (flow->last_ns > since)
+			since = flow->last_ns;
+		if (io == FLOW_WAIT &&
+		    !wait_more(receiver, deadline ? since + deadline : WAIT_NEVER,
+			       "no new payload for --stall-deadline-ns"))
+			return;
+		io = flow->ops->recv(flow);
+	}
+	if (io == FLOW_CLOSED)
+		receiver->reason = "closed";
+	else if (io == FLOW_ABORTED)
+		receiver->reason = "peer_aborted";
+}
+
+static void run(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+
+	receiver->reason = "failed";
+	if (flow->ops->open(flow) || flow->ops->listen(flow))
+		return;
+	listening(flow);
+	if (accept_flow(receiver))
+		receive_all(receiver);
+}
+
+static void write_time(struct flow *flow, const char *key, int64_t t_ns)
+{
+	if (t_ns)
+		ndjson_int(&flow->out, key, t_ns);
+	else
+		ndjson_null(&flow->out, key);
+}
+
+static void finish(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+
+	if (flow->account.corrupt_bytes && flow->status == 0)
+		flow->status = 1;
+	ndjson_begin(&flow->out, "summary");
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	account_write(&flow->account, &flow->out);
+	write_time(flow, "first_t_ns", flow->first_ns);
+	write_time(flow, "last_t_ns", flow->last_ns);
+	ndjson_object_begin(&flow->out, "kernel");
+	if (receiver->connected)
+		flow->ops->counters(flow);
+	ndjson_object_end(&flow->out);
+	flow->ops->close(flow, false);
+	ndjson_str(&flow->out, "reason", receiver->reason);
+	ndjson_int(&flow->out, "status", flow->status);
+	ndjson_end(&flow->out);
+}
+
+int main(int argc, char **argv)
+{
+	struct config config;
+	struct receiver receiver = {.flow = {.config = &config, .role = ROLE_RECEIVER, .fd = -1, .listen_fd = -1}};
+	struct flow *flow = &receiver.flow;
+	int status = config_read(&config, ROLE_RECEIVER, argc, argv);
+
+	if (status >= 0)
+		return status;
+	flow->ops = transport_of(&config);
+	ndjson_init(&flow->out, STDOUT_FILENO);
+	config_write(&config, ROLE_RECEIVER, &flow->out);
+	if (clock_timerslack() || waiter_open(&flow->waiter))
+		flow_error(flow, "setup", errno, NULL);
+	else
+		run(&receiver);
+	finish(&receiver);
+	waiter_close(&flow->waiter);
+	return flow_exit(flow);
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+/* SCTP (RFC 9260) over a one-to-one style socket (RFC 6458 section 4). */
+#include "transport.h"
+
+#include "clock.h"
+#include "sctp_batch.h"
+#include "sctp_log.h"
+
+#include <errno.h>
+#include <netinet/sctp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A received message longer than a slot comes in pieces. */
+#define RECV_SLOT_BYTES 16384
+#define RECV_BYTES	1048576
+#define NOTIFY_SLOT_BYTES 4096
+
+struct sctp {
+	struct sctp_batch in, out;
+	bool in_notification; /* the rest of one is still to come */
+	bool ended;	      /* the association is gone, the kernel said so */
+	bool shut;
+	int64_t jiffy_ns;
+	struct sctp_assoc_stats stats; /* the last ones the kernel gave */
+};
+
+static int set_events(struct flow *flow, int fd)
+{
+	static const uint16_t types[] = {
+		SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT,
+		SCTP_PARTIAL_DELIVERY_EVENT, SCTP_ADAPTATION_INDICATION, SCTP_AUTHENTICATION_EVENT,
+		SCTP_SENDER_DRY_EVENT, SCTP_STREAM_RESET_EVENT, SCTP_ASSOC_RESET_EVENT,
+		SCTP_STREAM_CHANGE_EVENT, SCTP_SEND_FAILED_EVENT,
+	};
+	struct sctp_event event = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1};
+	size_t i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		event.se_type = types[i];
+		if (setsockopt(fd, SOL_SCTP, SCTP_EVENT, &event, sizeof(event)))
+			return flow_error(flow, "SCTP_EVENT", errno, NULL);
+	}
+	return 0;
+}
+
+static int set_options(struct flow *flow, int fd)
+{
+	const struct config *config = flow->config;
+	struct sctp_initmsg init = {0};
+	struct sctp_assoc_value segment = {.assoc_id = SCTP_FUTURE_ASSOC};
+
+	if (flow->role == ROLE_SENDER)
+		init.sinit_num_ostreams = (uint16_t)config->streams;
+	else
+		init.sinit_max_instreams = (uint16_t)config->streams;
+	if (setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &init, sizeof(init)))
+		return flow_error(flow, "SCTP_INITMSG", errno, NULL);
+	if (config->mss_bytes != OPTION_NOT_GIVEN) {
+		segment.assoc_value = (uint32_t)config->mss_bytes;
+		if (setsockopt(fd, SOL_SCTP, SCTP_MAXSEG, &segment, sizeof(segment)))
+			return flow_error(flow, "SCTP_MAXSEG", errno, NULL);
+	}
+	if (config->nodelay && flow_set(flow, fd, SOL_SCTP, SCTP_NODELAY, 1, "SCTP_NODELAY"))
+		return -1;
+	if (flow_set(flow, fd, SOL_SCTP, SCTP_RECVRCVINFO, 1, "SCTP_RECVRCVINFO"))
+		return -1;
+	return set_events(flow, fd);
+}
+
+static int bind_all(struct flow *flow, int fd, int family, uint16_t port)
+{
+	union address packed[ADDRESS_LIST_MAX];
+	struct address_list list = flow->config->bind;
+
+	if (list.count == 0 && port == 0)
+		return 0;
+	if (list.count == 0) {
+		list.count = 1;
+		memset(&list.items[0], 0, sizeof(list.items[0]));
+		list.items[0].any.sa_family = (sa_family_t)family;
+	}
+	address_pack(&list, port, packed);
+	if (sctp_bindx(fd, &packed[0].any, (int)list.count, SCTP_BINDX_ADD_ADDR))
+		return flow_error(flow, "sctp_bindx", errno, NULL);
+	return 0;
+}
+
+static int prepare(struct flow *flow, struct sctp *sctp)
+{
+	int result;
+
+	if (flow->role == ROLE_RECEIVER)
+		result = sctp_batch_open(&sctp->in, RECV_SLOT_BYTES, RECV_BYTES);
+	else
+		result = sctp_batch_open(&sctp->in, NOTIFY_SLOT_BYTES, 4 * NOTIFY_SLOT_BYTES) ||
+			 sctp_batch_open(&sctp->out, (size_t)flow->config->message_bytes, BATCH_BYTES);
+	return result ? flow_error(flow, "memory", ENOMEM, NULL) : 0;
+}
+
+/* An IPv6 socket takes IPv4 addresses too; lists may be mixed. */
+static int family_of(const struct config *config)
+{
+	unsigned int i;
+
+	for (i = 0; i < config->bind.count; i++)
+		if (config->bind.items[i].any.sa_family == AF_INET6)
+			return AF_INET6;
+	for (i = 0; i < config->to.count; i++)
+		if (config->to.items[i].any.sa_family == AF_INET6)
+			return AF_INET6;
+	return AF_INET;
+}
+
+static int assoc_open(struct flow *flow)
+{
+	const struct config *config = flow->config;
+	bool receiver = flow->role == ROLE_RECEIVER;
+	struct sctp *sctp = calloc(1, sizeof(*sctp));
+	struct timespec tick;
+	int fd;
+
+	flow->state = sctp;
+	if (!sctp)
+		return flow_error(flow, "memory", ENOMEM, NULL);
+	/* the coarse clocks advance by one jiffy: the only place where user space sees the kernel's HZ */
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick))
+		return flow_error(flow, "clock_getres", errno, NULL);
+	sctp->jiffy_ns = tick.tv_sec * NS_PER_S + tick.tv_nsec;
+	if (prepare(flow, sctp))
+		return -1;
+	fd = flow_socket(flow, family_of(config), SOCK_STREAM, IPPROTO_SCTP);
+	if (fd < 0)
+		return -1;
+	*(receiver ? &flow->listen_fd : &flow->fd) = fd;
+	if (set_options(flow, fd))
+		return -1;
+	return bind_all(flow, fd, family_of(config), receiver ? (uint16_t)config->port : 0);
+}
+
+static int assoc_listen(struct flow *flow)
+{
+	if (listen(flow->listen_fd, 1))
+		return flow_error(flow, "listen", errno, NULL);
+	return 0;
+}
+
+static enum flow_io assoc_accept(struct flow *flow)
+{
+	flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (flow->fd >= 0)
+		return FLOW_DONE;
+	if (errno == EAGAIN || errno == ECONNABORTED)
+		return FLOW_WAIT;
+	flow_error(flow, "accept", errno, NULL);
+	return FLOW_FAILED;
+}
+
+static int assoc_connect(struct flow *flow)
+{
+	const struct config *config = flow->config;
+	union address packed[ADDRESS_LIST_MAX];
+	int result;
+
+	address_pack(&config->to, (uint16_t)config->port, packed);
+	if (config->to.count > 1)
+		result = sctp_connectx(flow->fd, &packed[0].any, (int)config->to.count, NULL);
+	else
+		result = connect(flow->fd, &packed[0].any, address_length(&packed[0].any));
+	if (result < 0 && errno != EINPROGRESS)
+		return flow_error(flow, config->to.count > 1 ? "sctp_connectx" : "connect", errno, NULL);
+	return 0;
+}
+
+static int assoc_set_primary(struct flow *flow, const union address *address)
+{
+	union address with_port = *address;
+	struct sctp_prim primary = {0};
+
+	address_set_port(&with_port, (uint16_t)flow->config->port);
+	memcpy(&primary.ssp_addr, &with_port, sizeof(with_port));
+	return setsockopt(flow->fd, SOL_SCTP, SCTP_PRIMARY_ADDR, &primary, sizeof(primary));
+}
+
+static enum flow_io assoc_connected(struct flow *flow)
+{
+	struct sctp_status status = {0};
+	socklen_t len = sizeof(status);
+	char detail[100];
+	int error = 0;
+
+	if (flow_get(flow->fd, SOL_SOCKET, SO_ERROR, &error) || error) {
+		flow_error(flow, "connect", error ? error : errno, NULL);
+		return FLOW_FAILED;
+	}
+	if (!(flow->waiter.events & EPOLLOUT) ||
+	    getsockopt(flow->fd, SOL_SCTP, SCTP_STATUS, &status, &len) || status.sstat_state != SCTP_ESTABLISHED)
+		return FLOW_WAIT;
+	if (status.sstat_outstrms >= flow->config->streams)
+		return FLOW_DONE;
+	snprintf(detail, sizeof(detail), "the peer accepts only %u streams", status.sstat_outstrms);
+	flow_error(flow, "streams", EINVAL, detail);
+	return FLOW_FAILED;
+}
+
+static enum flow_io lost(struct flow *flow, const char *what, int error)
+{
+	if (error == ECONNRESET || error == EPIPE || error == ESHUTDOWN)
+		return FLOW_ABORTED;
+	flow_error(flow, what, error,
+		   error == EMSGSIZE ? "a message has to fit into the send buffer: see --sndbuf-bytes" : NULL);
+	return FLOW_FAILED;
+}
+
+static enum flow_io assoc_send(struct flow *flow, uint64_t limit)
+{
+	struct sctp *sctp = flow->state;
+	struct sctp_batch *out = &sctp->out;
+	uint64_t bytes;
+	int n;
+
+	if (out->at == out->end)
+		sctp_batch_fill(out, flow->sent_messages, (uint64_t)flow->config->streams,
+				limit - flow->sent_bytes);
+	n = sctp_batch_send(out, flow->fd, &bytes);
+	if (n < 0)
+		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "sendmmsg", errno);
+	flow->sent_bytes += bytes;
+	flow->sent_messages += (uint64_t)n;
+	if (flow->sent_bytes == limit)
+		return FLOW_DONE;
+	/* stopped short: the buffer is full, or the association is gone, which is an event of its own */
+	return out->at == out->end ? FLOW_MORE : FLOW_WAIT;
+}
+
+static void read_stats(struct flow *flow, struct sctp *sctp)
+{
+	struct sctp_assoc_stats stats = {0};
+	socklen_t len = sizeof(stats);
+
+	if (getsockopt(flow->fd, SOL_SCTP, SCTP_GET_ASSOC_STATS, &stats, &len))
+		return;
+	/* the kernel forgets the largest RTO with every read */
+	if (stats.sas_maxrto < sctp->stats.sas_maxrto)
+		stats.sas_maxrto = sctp->stats.sas_maxrto;
+	sctp->stats = stats;
+}
+
+static void notified(struct flow *flow, struct sctp *sctp, const void *data, size_t len)
+{
+	const union sctp_notification *n = data;
+
+	sctp_log_notification(&flow->out, flow->read_ns, data, len);
+	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE && n->sn_assoc_change.sac_state != SCTP_COMM_UP &&
+	    n->sn_assoc_change.sac_state != SCTP_RESTART)
+		sctp->ended = true;
+	if (n->sn_header.sn_type == SCTP_PARTIAL_DELIVERY_EVENT)
+		account_abandon(&flow->account, (uint16_t)n->sn_pdapi_event.pdapi_stream);
+}
+
+/* One element of what recvmmsg() gave. */
+static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
+{
+	const struct msghdr *message = &sctp->in.messages[slot].msg_hdr;
+	const void *data = sctp->in.vectors[slot].iov_base;
+	size_t len = sctp->in.messages[slot].msg_len;
+	bool end = message->msg_flags & MSG_EOR;
+	const struct sctp_rcvinfo *info;
+	struct account_fault fault;
+
+	if (message->msg_flags & MSG_NOTIFICATION) {
+		if (!sctp->in_notification)
+			notified(flow, sctp, data, len);
+		sctp->in_notification = !end;
+		return 0;
+	}
+	info = sctp_batch_rcvinfo(&sctp->in, slot);
+	if (!info)
+		return flow_error(flow, "recvmmsg", EPROTO, "a message without its stream number");
+	return flow_received(flow, account_message(&flow->account, info->rcv_sid, data, len, end, &fault), &fault);
+}
+
+static enum flow_io assoc_recv(struct flow *flow)
+{
+	struct sctp *sctp = flow->state;
+	int n, i;
+
+	/* a sender that waits for the end: the counters vanish with the association */
+	if (sctp->shut)
+		read_stats(flow, sctp);
+	n = sctp_batch_recv(&sctp->in, flow->fd);
+	if (n < 0)
+		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "recvmmsg", errno);
+	flow->read_ns = clock_monotonic_ns();
+	for (i = 0; i < n; i++) {
+		if (sctp->in.messages[i].msg_len == 0)
+			return FLOW_CLOSED;
+		if (take(flow, sctp, (unsigned int)i))
+			return FLOW_FAILED;
+	}
+	if ((unsigned int)n == sctp->in.slots || sctp->ended)
+		return FLOW_MORE;
+	return flow_after_short_read(flow);
+}
+
+static bool assoc_progress(struct flow *flow, uint64_t *acknowledged)
+{
+	struct sctp_status status = {0};
+	socklen_t len = sizeof(status);
+
+	if (getsockopt(flow->fd, SOL_SCTP, SCTP_STATUS, &status, &len))
+		return false;
+	/* moves when the kernel takes a message (it has room again) and when a chunk is acknowledged */
+	*acknowledged = flow->sent_bytes - status.sstat_unackdata - status.sstat_penddata;
+	return true;
+}
+
+static void assoc_addresses(struct flow *flow)
+{
+	struct sockaddr *list;
+	int count = sctp_getladdrs(flow->fd, 0, &list);
+
+	if (count > 0) {
+		address_write_packed(&flow->out, "local", list, count);
+		sctp_freeladdrs(list);
+	}
+	count = sctp_getpaddrs(flow->fd, 0, &list);
+	if (count > 0) {
+		address_write_packed(&flow->out, "peer", list, count);
+		sctp_freepaddrs(list);
+	}
+}
+
+static void assoc_sample(struct flow *flow)
+{
+	struct sctp *sctp = flow->state;
+
+	sctp_log_paths(&flow->out, flow->fd, sctp->jiffy_ns);
+	sctp_log_status(&flow->out, flow->fd);
+}
+
+static void assoc_in_force(struct flow *flow)
+{
+	struct sctp *sctp = flow->state;
+	int value;
+
+	flow_write_buffers(flow, flow->fd);
+	if (flow_get(flow->fd, SOL_SCTP, SCTP_NODELAY, &value) == 0)
+		ndjson_bool(&flow->out, "nodelay", value);
+	ndjson_int(&flow->out, "jiffy_ns", sctp->jiffy_ns);
+	sctp_log_parameters(&flow->out, flow->fd);
+	assoc_sample(flow);
+}
+
+static void assoc_counters(struct flow *flow)
+{
+	struct sctp *sctp = flow->state;
+
+	read_stats(flow, sctp);
+	sctp_log_stats(&flow->out, &sctp->stats);
+	assoc_sample(flow);
+}
+
+static int assoc_shutdown(struct flow *flow)
+{
+	struct sctp *sctp = flow->state;
+
+	if (shutdown(flow->fd, SHUT_WR))
+		return flow_error(flow, "shutdown", errno, NULL);
+	sctp->shut = true;
+	return 0;
+}
+
+static void assoc_close(struct flow *flow, bool abort)
+{
+	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+	struct sctp *sctp = flow->state;
+
+	if (flow->fd >= 0) {
+		if (abort)
+			setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		close(flow->fd);
+	}
+	if (flow->listen_fd >= 0)
+		close(flow->listen_fd);
+	flow->fd = flow->listen_fd = -1;
+	if (sctp) {
+		sctp_batch_close(&sctp->in);
+		sctp_batch_close(&sctp->out);
+	}
+	free(sctp);
+	flow->state = NULL;
+}
+
+const struct transport_ops sctp_ops = {
+	.name = "sctp",
+	.open = assoc_open,
+	.listen = assoc_listen,
+	.accept = assoc_accept,
+	.connect = assoc_connect,
+	.connected = assoc_connected,
+	.send = assoc_send,
+	.recv = assoc_recv,
+	.progress = assoc_progress,
+	.sample = assoc_sample,
+	.addresses = assoc_addresses,
+	.in_force = assoc_in_force,
+	.counters = assoc_counters,
+	.set_primary = assoc_set_primary,
+	.shutdown = assoc_shutdown,
+	.close = assoc_close,
+};

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sctp_batch.h"
+
+#include "pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int sctp_batch_open(struct sctp_batch *batch, size_t slot_bytes, size_t bytes)
+{
+	size_t slots = bytes / slot_bytes;
+	unsigned int i;
+
+	batch->slots = (unsigned int)(slots < 1 ? 1 : slots > BATCH_SLOTS_MAX ? BATCH_SLOTS_MAX : slots);
+	batch->slot_bytes = slot_bytes;
+	batch->at = batch->end = 0;
+	batch->buffer = malloc(batch->slots * slot_bytes);
+	if (!batch->buffer)
+		return -1;
+	for (i = 0; i < batch->slots; i++) {
+		batch->vectors[i].iov_base = batch->buffer + i * slot_bytes;
+		batch->messages[i].msg_hdr.msg_iov = &batch->vectors[i];
+		batch->messages[i].msg_hdr.msg_iovlen = 1;
+		batch->messages[i].msg_hdr.msg_control = &batch->control[i];
+	}
+	return 0;
+}
+
+void sctp_batch_close(struct sctp_batch *batch)
+{
+	free(batch->buffer);
+	batch->buffer = NULL;
+}
+
+static void set_stream(struct msghdr *message, uint16_t stream)
+{
+	struct sctp_sndinfo info = {.snd_sid = stream};
+	struct cmsghdr *header;
+
+	message->msg_controllen = CMSG_SPACE(sizeof(info));
+	header = CMSG_FIRSTHDR(message);
+	header->cmsg_level = IPPROTO_SCTP;
+	header->cmsg_type = SCTP_SNDINFO;
+	header->cmsg_len = CMSG_LEN(sizeof(info));
+	memcpy(CMSG_DATA(header), &info, sizeof(info));
+}
+
+void sctp_batch_fill(struct sctp_batch *batch, uint64_t first, uint64_t streams, uint64_t left)
+{
+	unsigned int i;
+	uint16_t stream;
+	size_t len;
+
+	for (i = 0; i < batch->slots && left > 0; i++, first++) {
+		len = left < batch->slot_bytes ? (size_t)left : batch->slot_bytes;
+		left -= len;
+		stream = (uint16_t)(first % streams);
+		batch->vectors[i].iov_len = len;
+		pattern_fill(batch->vectors[i].iov_base, len, stream, first / streams, 0);
+		set_stream(&batch->messages[i].msg_hdr, stream);
+	}
+	batch->at = 0;
+	batch->end = i;
+}
+
+int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes)
+{
+	int n = sendmmsg(fd, batch->messages + batch->at, batch->end - batch->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	int i;
+
+	*bytes = 0;
+	for (i = 0; i < n; i++)
+		*bytes += batch->vectors[batch->at++].iov_len;
+	return n;
+}
+
+int sctp_batch_recv(struct sctp_batch *batch, int fd)
+{
+	unsigned int i;
+
+	for (i = 0; i < batch->slots; i++) {
+		batch->vectors[i].iov_len = batch->slot_bytes;
+		batch->messages[i].msg_hdr.msg_controllen = sizeof(batch->control[i]);
+	}
+	return recvmmsg(fd, batch->messages, batch->slots, MSG_DONTWAIT, NULL);
+}
+
+const struct sctp_rcvinfo *sctp_batch_rcvinfo(struct sctp_batch *batch, unsigned int slot)
+{
+	struct msghdr *message = &batch->messages[slot].msg_hdr;
+	struct cmsghdr *header;
+
+	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
+		if (header->cmsg_level == IPPROTO_SCTP && header->cmsg_type == SCTP_RCVINFO)
+			return (const struct sctp_rcvinfo *)CMSG_DATA(header);
+	return NULL;
+}

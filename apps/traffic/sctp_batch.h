@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sctp_batch: many SCTP messages in one sendmmsg() or recvmmsg(); a system call costs more than a small message. */
+#ifndef NETWARP_SCTP_BATCH_H
+#define NETWARP_SCTP_BATCH_H
+
+/* before netinet/sctp.h, which brings its own IPPROTO_SCTP */
+#include <netinet/in.h>
+#include <netinet/sctp.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define BATCH_SLOTS_MAX 64
+
+union batch_control {
+	struct cmsghdr header;
+	char sndinfo[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
+	char rcvinfo[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
+};
+
+struct sctp_batch {
+	struct mmsghdr messages[BATCH_SLOTS_MAX];
+	struct iovec vectors[BATCH_SLOTS_MAX];
+	union batch_control control[BATCH_SLOTS_MAX];
+	uint8_t *buffer;
+	size_t slot_bytes;
+	unsigned int slots;
+	unsigned int at, end; /* sending: prepared messages the kernel has not taken yet */
+};
+
+/* As many slots of `slot_bytes` as fit into `bytes`, 1 to 64. 0, or -1 without memory. */
+int sctp_batch_open(struct sctp_batch *batch, size_t slot_bytes, size_t bytes);
+void sctp_batch_close(struct sctp_batch *batch);
+
+/* Prepare the messages `first`, `first` + 1, ... round robin over `streams`, at most `left` bytes of payload. */
+void sctp_batch_fill(struct sctp_batch *batch, uint64_t first, uint64_t streams, uint64_t left);
+/* sendmmsg() of what is prepared: how many messages the kernel took, their payload in *bytes; -1 and errno. */
+int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes);
+
+/* recvmmsg(): how many messages came; -1 and errno. */
+int sctp_batch_recv(struct sctp_batch *batch, int fd);
+/* The SCTP_RCVINFO of a received message, NULL if it has none. */
+const struct sctp_rcvinfo *sctp_batch_rcvinfo(struct sctp_batch *batch, unsigned int slot);
+
+#endif

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * TCP, and MPTCP, which is the same socket interface with another protocol number (its further subflows are the
+ * kernel's path manager's business, so the testbed's).
+ */
+#include "transport.h"
+
+#include "clock.h"
+#include "pattern.h"
+#include "tcp_info.h"
+#include "window_clamp.h"
+
+#include <errno.h>
+#include <linux/mptcp.h>
+#include <linux/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
+#ifndef SOL_MPTCP
+#define SOL_MPTCP 284
+#endif
+
+#define SUBFLOWS_MAX 16
+
+struct tcp {
+	uint8_t *buffer;
+	size_t size;	   /* of the buffer */
+	size_t write_size; /* whole messages that fit into it */
+	size_t at, end;	   /* payload in the buffer that the kernel has not taken yet */
+	struct window_clamp clamp;
+};
+
+/* MPTCP: the state of all subflows in one call. */
+struct subflows {
+	struct mptcp_full_info full;
+	struct mptcp_subflow_info addresses[SUBFLOWS_MAX];
+	struct tcp_info info[SUBFLOWS_MAX];
+};
+
+static bool is_mptcp(const struct flow *flow)
+{
+	return flow->ops == &mptcp_ops;
+}
+
+static int bind_first(struct flow *flow, int fd, int family, uint16_t port)
+{
+	const struct address_list *list = &flow->config->bind;
+	union address address = {.any.sa_family = (sa_family_t)family}; /* any address */
+
+	if (list->count)
+		address = list->items[0];
+	else if (port == 0)
+		return 0;
+	address_set_port(&address, port);
+	if (bind(fd, &address.any, address_length(&address.any)) == 0)
+		return 0;
+	return flow_error(flow, "bind", errno, NULL);
+}
+
+static int set_options(struct flow *flow, int fd)
+{
+	const struct config *config = flow->config;
+
+	if (config->mss_bytes != OPTION_NOT_GIVEN &&
+	    flow_set(flow, fd, IPPROTO_TCP, TCP_MAXSEG, (int)config->mss_bytes, "TCP_MAXSEG"))
+		return -1;
+	if (config->nodelay && flow_set(flow, fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"))
+		return -1;
+	if (config->congestion && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, config->congestion,
+					     (socklen_t)strlen(config->congestion))) {
+		flow_error(flow, "TCP_CONGESTION", errno, config->congestion);
+		if (errno == ENOENT)
+			flow->status = EXIT_CANNOT;
+		return -1;
+	}
+	return 0;
+}
+
+static int tcp_open(struct flow *flow)
+{
+	const struct config *config = flow->config;
+	bool receiver = flow->role == ROLE_RECEIVER;
+	const struct address_list *list = receiver ? &config->bind : &config->to;
+	int family = list->count ? list->items[0].any.sa_family : AF_INET;
+	struct tcp *tcp = calloc(1, sizeof(*tcp));
+	int fd;
+
+	flow->state = tcp;
+	if (!tcp)
+		return flow_error(flow, "memory", ENOMEM, NULL);
+	tcp->size = BATCH_BYTES;
+	if (!receiver) {
+		tcp->write_size = (size_t)config->message_bytes;
+		if (tcp->write_size < BATCH_BYTES)
+			tcp->write_size = BATCH_BYTES - BATCH_BYTES % tcp->write_size;
+		if (tcp->size < tcp->write_size)
+			tcp->size = tcp->write_size;
+	}
+	tcp->buffer = malloc(tcp->size);
+	if (!tcp->buffer)
+		return flow_error(flow, "memory", ENOMEM, NULL);
+	fd = flow_socket(flow, family, SOCK_STREAM, is_mptcp(flow) ? IPPROTO_MPTCP : IPPROTO_TCP);
+	if (fd < 0)
+		return -1;
+	*(receiver ? &flow->listen_fd : &flow->fd) = fd;
+	/* a run right after another one must not meet its TIME_WAIT */
+	if (receiver && flow_set(flow, fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"))
+		return -1;
+	if (set_options(flow, fd) || bind_first(flow, fd, family, receiver ? (uint16_t)config->port : 0))
+		return -1;
+	if (config->window_clamp_bytes != OPTION_NOT_GIVEN)
+		return window_clamp_listen(&tcp->clamp, flow, fd);
+	return 0;
+}
+
+static int tcp_listen(struct flow *flow)
+{
+	if (listen(flow->listen_fd, 1))
+		return flow_error(flow, "listen", errno, NULL);
+	return 0;
+}
+
+static enum flow_io tcp_accept(struct flow *flow)
+{
+	struct tcp *tcp = flow->state;
+	int fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED))
+		return FLOW_WAIT;
+	if (fd < 0) {
+		flow_error(flow, "accept", errno, NULL);
+		return FLOW_FAILED;
+	}
+	flow->fd = fd;
+	if (tcp->clamp.bytes && window_clamp_accepted(&tcp->clamp, flow))
+		return FLOW_FAILED;
+	return FLOW_DONE;
+}
+
+static int tcp_connect(struct flow *flow)
+{
+	union address to = flow->config->to.items[0];
+
+	address_set_port(&to, (uint16_t)flow->config->port);
+	if (connect(flow->fd, &to.any, address_length(&to.any)) && errno != EINPROGRESS)
+		return flow_error(flow, "connect", errno, NULL);
+	return 0;
+}
+
+static enum flow_io tcp_connected(struct flow *flow)
+{
+	int error = 0;
+
+	if (flow_get(flow->fd, SOL_SOCKET, SO_ERROR, &error) || error) {
+		flow_error(flow, "connect", error ? error : errno, NULL);
+		return FLOW_FAILED;
+	}
+	return flow->waiter.events & EPOLLOUT ? FLOW_DONE : FLOW_WAIT;
+}
+
+/* The peer reset the connection, or it timed out. */
+static enum flow_io lost(struct flow *flow, const char *what, int error)
+{
+	if (error == ECONNRESET || error == EPIPE)
+		return FLOW_ABORTED;
+	flow_error(flow, what, error, NULL);
+	return FLOW_FAILED;
+}
+
+static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
+{
+	struct tcp *tcp = flow->state;
+	ssize_t n;
+
+	if (tcp->at == tcp->end) {
+		tcp->at = 0;
+		tcp->end = tcp->write_size;
+		if (limit - flow->sent_bytes < tcp->end)
+			tcp->end = (size_t)(limit - flow->sent_bytes);
+		pattern_fill_flow(tcp->buffer, tcp->end, flow->sent_bytes);
+	}
+	n = send(flow->fd, tcp->buffer + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "send", errno);
+	tcp->at += (size_t)n;
+	flow->sent_bytes += (uint64_t)n;
+	if (flow->sent_bytes == limit)
+		return FLOW_DONE;
+	return tcp->at == tcp->end ? FLOW_MORE : FLOW_WAIT;
+}
+
+static enum flow_io tcp_recv(struct flow *flow)
+{
+	struct tcp *tcp = flow->state;
+	struct account_fault fault;
+	ssize_t n = recv(flow->fd, tcp->buffer, tcp->size, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "recv", errno);
+	if (n == 0)
+		return FLOW_CLOSED;
+	flow->read_ns = clock_monotonic_ns();
+	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow))
+		return FLOW_FAILED;
+	if (flow_received(flow, account_bytes(&flow->account, tcp->buffer, (size_t)n, &fault), &fault))
+		return FLOW_FAILED;
+	return (size_t)n == tcp->size ? FLOW_MORE : flow_after_short_read(flow);
+}
+
+static int get_subflows(struct flow *flow, struct subflows *sub)
+{
+	socklen_t len = sizeof(sub->full);
+
+	memset(sub, 0, sizeof(*sub));
+	sub->full.size_tcpinfo_user = sizeof(sub->info[0]);
+	sub->full.size_sfinfo_user = sizeof(sub->addresses[0]);
+	sub->full.size_arrays_user = SUBFLOWS_MAX;
+	sub->full.subflow_info = (uintptr_t)sub->addresses;
+	sub->full.tcp_info = (uintptr_t)sub->info;
+	return getsockopt(flow->fd, SOL_MPTCP, MPTCP_FULL_INFO, &sub->full, &len);
+}
+
+static int get_info(struct flow *flow, struct tcp_info *info, socklen_t *len)
+{
+	*len = sizeof(*info);
+	memset(info, 0, *len);
+	return getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, info, len);
+}
+
+static bool tcp_progress(struct flow *flow, uint64_t *acknowledged)
+{
+	struct tcp_info info;
+	socklen_t len;
+
+	if (get_info(flow, &info, &len))
+		return false;
+	*acknowledged = info.tcpi_bytes_acked;
+	return true;
+}
+
+static bool mptcp_progress(struct flow *flow, uint64_t *acknowledged)
+{
+	struct mptcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(flow->fd, SOL_MPTCP, MPTCP_INFO, &info, &len))
+		return false;
+	*acknowledged = info.mptcpi_snd_una;
+	return true;
+}
+
+static void tcp_addresses(struct flow *flow)
+{
+	union address address;
+	socklen_t len = sizeof(address);
+
+	if (getsockname(flow->fd, &address.any, &len) == 0)
+		address_write_packed(&flow->out, "local", &address.any, 1);
+	len = sizeof(address);
+	if (getpeername(flow->fd, &address.any, &len) == 0)
+		address_write_packed(&flow->out, "peer", &address.any, 1);
+}
+
+static void tcp_sample(struct flow *flow)
+{
+	union address peer;
+	socklen_t peer_len = sizeof(peer), len;
+	struct tcp_info info;
+
+	ndjson_array_begin(&flow->out, "paths");
+	if (getpeername(flow->fd, &peer.any, &peer_len) == 0 && get_info(flow, &info, &len) == 0)
+		tcp_info_write_path(&flow->out, &peer.any, &info, len);
+	ndjson_array_end(&flow->out);
+}
+
+static void mptcp_sample(struct flow *flow)
+{
+	struct subflows sub;
+	unsigned int i, count;
+
+	if (get_subflows(flow, &sub))
+		return;
+	count = sub.full.num_subflows < SUBFLOWS_MAX ? sub.full.num_subflows : SUBFLOWS_MAX;
+	ndjson_array_begin(&flow->out, "paths");
+	for (i = 0; i < count; i++)
+		tcp_info_write_path(&flow->out, (const struct sockaddr *)&sub.addresses[i].addrs.ss_remote,
+				    &sub.info[i], sub.full.size_tcpinfo_user);
+	ndjson_array_end(&flow->out);
+	tcp_info_write_mptcp(&flow->out, &sub.full.mptcp_info);
+}
+
+static void tcp_counters(struct flow *flow)
+{
+	struct tcp_info info;
+	socklen_t len;
+
+	if (get_info(flow, &info, &len) == 0)
+		tcp_info_write(&flow->out, &info, len);
+}
+
+static void tcp_in_force(struct flow *flow)
+{
+	char name[32] = "";
+	socklen_t len = sizeof(name) - 1;
+	int value;
+
+	flow_write_buffers(flow, flow->fd);
+	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0)
+		ndjson_str(&flow->out, "congestion", name);
+	if (flow_get(flow->fd, IPPROTO_TCP, TCP_MAXSEG, &value) == 0)
+		ndjson_int(&flow->out, "mss_bytes", value);
+	if (flow_get(flow->fd, IPPROTO_TCP, TCP_NODELAY, &value) == 0)
+		ndjson_bool(&flow->out, "nodelay", value);
+}
+
+static int tcp_shutdown(struct flow *flow)
+{
+	if (shutdown(flow->fd, SHUT_WR) && errno != ENOTCONN)
+		return flow_error(flow, "shutdown", errno, NULL);
+	return 0;
+}
+
+static void tcp_close(struct flow *flow, bool abort)
+{
+	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+	struct tcp *tcp = flow->state;
+
+	if (flow->fd >= 0) {
+		if (abort)
+			setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		close(flow->fd);
+	}
+	if (flow->listen_fd >= 0)
+		close(flow->listen_fd);
+	flow->fd = flow->listen_fd = -1;
+	if (tcp)
+		free(tcp->buffer);
+	free(tcp);
+	flow->state = NULL;
+}
+
+#define SHARED_OPS                                                                                             \
+	.open = tcp_open, .listen = tcp_listen, .accept = tcp_accept, .connect = tcp_connect,                  \
+	.connected = tcp_connected, .send = tcp_send, .recv = tcp_recv, .in_force = tcp_in_force,              \
+	.addresses = tcp_addresses,                                                                            \
+	.shutdown = tcp_shutdown, .close = tcp_close
+
+const struct transport_ops tcp_ops = {
+	.name = "tcp",
+	SHARED_OPS,
+	.progress = tcp_progress,
+	.sample = tcp_sample,
+	.counters = tcp_counters,
+};
+
+const struct transport_ops mptcp_ops = {
+	.name = "mptcp",
+	SHARED_OPS,
+	.progress = mptcp_progress,
+	.sample = mptcp_sample,
+	.counters = mptcp_sample,
+};

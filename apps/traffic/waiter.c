@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "waiter.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int signal_number)
+{
+	(void)signal_number;
+	stopped = 1;
+}
+
+static int catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -1;
+	if (sigaction(SIGTERM, &action, NULL) || sigaction(SIGINT, &action, NULL))
+		return -1;
+	/* a peer that is gone shows as EPIPE */
+	action.sa_handler = SIG_IGN;
+	return sigaction(SIGPIPE, &action, NULL);
+}
+
+static int watch(struct waiter *waiter, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.fd = fd};
+
+	return epoll_ctl(waiter->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+int waiter_open(struct waiter *waiter)
+{
+	memset(waiter, 0, sizeof(*waiter));
+	waiter->armed_ns = WAIT_NEVER;
+	waiter->timer_fd = -1;
+	waiter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (waiter->epoll_fd < 0)
+		return -1;
+	waiter->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (waiter->timer_fd < 0)
+		return -1;
+	return watch(waiter, waiter->timer_fd, EPOLLIN | EPOLLET) ? -1 : catch_signals();
+}
+
+void waiter_close(struct waiter *waiter)
+{
+	if (waiter->timer_fd >= 0)
+		close(waiter->timer_fd);
+	if (waiter->epoll_fd >= 0)
+		close(waiter->epoll_fd);
+	waiter->timer_fd = waiter->epoll_fd = -1;
+}
+
+int waiter_watch(struct waiter *waiter, int fd)
+{
+	return watch(waiter, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+static int arm(struct waiter *waiter, int64_t at_ns)
+{
+	/* an instant of 0 would switch the timer off */
+	struct itimerspec when = {.it_value = clock_timespec(at_ns > 0 ? at_ns : 1)};
+
+	waiter->armed_ns = at_ns;
+	return timerfd_settime(waiter->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+int waiter_wait(struct waiter *waiter, int64_t until_ns)
+{
+	struct epoll_event events[2];
+	sigset_t none;
+	int n, i, result = 0;
+
+	waiter->events = 0;
+	sigemptyset(&none);
+	while (!result) {
+		/* a timer that is set too early costs one needless wake-up, less than setting it each time */
+		if (until_ns < waiter->armed_ns && arm(waiter, until_ns))
+			return -1;
+		n = epoll_pwait(waiter->epoll_fd, events, 2, -1, &none);
+		if (n < 0 && errno != EINTR)
+			return -1;
+		for (i = 0; i < n; i++) {
+			if (events[i].data.fd != waiter->timer_fd) {
+				waiter->events = events[i].events;
+				result |= WAIT_SOCKET;
+				continue;
+			}
+			if (until_ns <= waiter->armed_ns || clock_monotonic_ns() >= until_ns)
+				result |= WAIT_TIME;
+			/* edge triggered: an expiry nobody reads wakes nobody again, and setting the timer
+			 * forgets it */
+			waiter->armed_ns = WAIT_NEVER;
+		}
+		if (stopped)
+			result |= WAIT_STOPPED;
+	}
+	return result;
+}

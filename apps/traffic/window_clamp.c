@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window_clamp.h"
+
+#include "clock.h"
+#include "transport.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK 72
+#endif
+
+/*
+ * The buffer for payload of a full window, in multiples of the clamp. The kernel counts what a packet occupies:
+ * 2304 bytes for 1460 (offloads off), so a window is 1.6 times itself; twice that leaves room for a window that
+ * waits for a gap to be filled while another one waits to be read.
+ */
+#define BUFFER_FACTOR 4
+
+static int set_buffer(struct flow *flow, int fd, int64_t sk_rcvbuf)
+{
+	return flow_buffer(flow, fd, SO_RCVBUF, SO_RCVBUFFORCE, sk_rcvbuf / 2, "SO_RCVBUF for --window-clamp-bytes");
+}
+
+int window_clamp_listen(struct window_clamp *clamp, struct flow *flow, int fd)
+{
+	clamp->bytes = (int)flow->config->window_clamp_bytes;
+	if (set_buffer(flow, fd, clamp->bytes))
+		return -1;
+	if (flow_set(flow, fd, SOL_SOCKET, SO_BUF_LOCK, 0, "SO_BUF_LOCK for --window-clamp-bytes"))
+		return -1;
+	/* at least 64 KiB: a scale of 1, for without scaling windows are rounded to whole segments */
+	return flow_set(flow, fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes < 65536 ? 65536 : clamp->bytes,
+			"TCP_WINDOW_CLAMP");
+}
+
+static int get_info(struct flow *flow, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	memset(info, 0, sizeof(*info));
+	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, info, &len))
+		return flow_error(flow, "TCP_INFO", errno, NULL);
+	return 0;
+}
+
+int window_clamp_accepted(struct window_clamp *clamp, struct flow *flow)
+{
+	struct tcp_info info;
+	char detail[120];
+
+	/* lock the buffer, so that it does not grow by itself */
+	if (set_buffer(flow, flow->fd, clamp->bytes) || get_info(flow, &info))
+		return -1;
+	if (info.tcpi_rcv_wscale > 0 && clamp->bytes <= 65535 << info.tcpi_rcv_wscale &&
+	    clamp->bytes % (1 << info.tcpi_rcv_wscale) == 0)
+		return 0;
+	snprintf(detail, sizeof(detail), "window scale %d cannot express %d bytes; is net.ipv4.tcp_window_scaling off?",
+		 info.tcpi_rcv_wscale, clamp->bytes);
+	return flow_error(flow, "TCP_WINDOW_CLAMP", EINVAL, detail);
+}
+
+static void report(struct window_clamp *clamp, struct flow *flow, const char *record, int found)
+{
+	ndjson_begin(&flow->out, record);
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_int(&flow->out, "window_clamp_bytes", clamp->bytes);
+	ndjson_int(&flow->out, "found_bytes", found);
+	ndjson_end(&flow->out);
+}
+
+/* Has a segment of the largest size this connection can carry been seen? */
+static int full_segment_seen(struct flow *flow, bool *seen)
+{
+	struct tcp_info info;
+	uint32_t full;
+
+	if (get_info(flow, &info))
+		return -1;
+	/* tcpi_snd_mss: what the peer's MSS option, this path's MTU and the TCP options leave */
+	full = info.tcpi_advmss < info.tcpi_snd_mss ? info.tcpi_advmss : info.tcpi_snd_mss;
+	*seen = info.tcpi_rcv_mss >= full;
+	return 0;
+}
+
+int window_clamp_received(struct window_clamp *clamp, struct flow *flow)
+{
+	bool seen;
+	int found;
+
+	if (clamp->in_force) {
+		if (flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found))
+			return flow_error(flow, "TCP_WINDOW_CLAMP", errno, NULL);
+		if (found == clamp->bytes)
+			return 0;
+		clamp->lost++;
+		report(clamp, flow, "window_clamp_lost", found);
+		flow->status = 1;
+		return flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes, "TCP_WINDOW_CLAMP");
+	}
+	if (full_segment_seen(flow, &seen))
+		return -1;
+	if (!seen)
+		return 0;
+	if (set_buffer(flow, flow->fd, (int64_t)BUFFER_FACTOR * clamp->bytes) ||
+	    flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes, "TCP_WINDOW_CLAMP") ||
+	    flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found))
+		return -1;
+	clamp->in_force = true;
+	report(clamp, flow, "window_clamp", found);
+	return 0;
+}
