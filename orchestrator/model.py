@@ -175,6 +175,8 @@ class Cell(Frozen, frozen=True, kw_only=True):
     parameters: dict[str, str] = {}
     metrics: dict[str, str] = {}
     """The spec's own metrics: name -> arithmetic expression over this flow's metrics."""
+    metric_units: dict[str, str] = {}
+    """Unit of each of the spec's own metrics."""
 
     @property
     def id(self) -> str:

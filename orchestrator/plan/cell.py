@@ -1,0 +1,148 @@
+"""One resolved combination -> its cells, one a repetition; all that is random is drawn from their seeds here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..model import Capture, Cell, Event, Link, Node, Shape
+from ..spec import Spec
+from ..spec.grammar import RESOLVED
+from ..spec.located import Item
+from ..spec.metrics import OF_THE_CELL, fill_in, parameter_numbers
+from ..spec.problems import Problems, nearest
+from .combine import Combination
+from .flows import Flows, Routed, rtt_of_links
+from .network import SIDES, Network, build_link, finish
+from .reader import Reader
+from .resolve import Resolved, resolve
+from .timeline import Planned, Timeline, draw
+
+IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
+"""Autoconfiguration sends at random times; nothing here uses IPv6."""
+SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
+"""Without it a failover raises no notification (RFC 7829; Linux default 0)."""
+
+
+class CellPlanner:
+    """Makes the cells of a spec. Profiles are read once for all of them."""
+
+    def __init__(self, spec: Spec, problems: Problems) -> None:
+        self._spec, self._problems = spec, problems
+        self._network = Network(problems)
+
+    def cells(self, experiment: str, levels: Combination, seed: int, repetitions: int) -> tuple[Cell, ...]:
+        """The repetitions of one combination; empty after saying what is wrong."""
+        before = len(self._problems)
+        named = ", ".join(f"{name}={level}" for name, level in levels.items() if level != "-")
+        context = f"first seen in the cell {named}" if named else ""
+        resolved = resolve(self._spec, levels, self._problems, context)
+        top = Reader(resolved.top, RESOLVED, self._problems, context)
+        duration = top.whole("duration")
+        nodes = self._network.nodes(resolved.nodes, context)
+        links = self._network.links(resolved.links, nodes, context)
+        if duration is None or len(self._problems) > before:
+            return ()
+        routed = Flows(nodes, links, duration, self._problems, context).read(resolved.flows)
+        if not resolved.flows:
+            top.problem("flow", 'there is no flow; for example [flow.bulk] with from = "a", to = "b"')
+        rtt_ns = rtt_of_links(routed, links)
+        shapes = {
+            (name, side): finish(draft.side(side), rtt_ns[name, side], draft.mtu_bytes)
+            for name, draft in links.items()
+            for side in SIDES
+        }
+        timeline = Timeline(self._network, nodes, links, shapes, rtt_ns, duration)
+        planned = timeline.read(resolved.events, self._problems, context)
+        built = tuple(
+            build_link(draft, shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items()
+        )
+        captures = self._captures(resolved.top.get("captures"), nodes, built, context)
+        if len(self._problems) > before:
+            return ()
+        own_nodes = _explicit(nodes, routed)
+        flows = tuple(one.flow for one in routed)
+        parameters = dict(resolved.parameters)
+        metrics = self._metrics(parameters, duration)
+        units = {metric.name: metric.unit for metric in self._spec.own_metrics}
+        random = is_random(built, planned)
+        return tuple(
+            Cell(
+                spec=self._spec.name,
+                experiment=experiment,
+                factors=dict(levels),
+                repetition=number,
+                seed=seed + number,
+                duration_ns=duration,
+                nodes=own_nodes,
+                links=built,
+                flows=flows,
+                timeline=draw(planned, seed + number),
+                captures=captures,
+                random=random,
+                parameters=parameters,
+                metrics=metrics,
+                metric_units=units,
+            )
+            for number in range(repetitions)
+        )
+
+    def _metrics(self, parameters: Mapping[str, str], duration_ns: int) -> dict[str, str]:
+        numbers = parameter_numbers({**parameters, "duration": f"{duration_ns} ns"})
+        assert OF_THE_CELL in numbers
+        return {metric.name: fill_in(metric.expression, numbers) for metric in self._spec.own_metrics}
+
+    def _captures(
+        self, item: Item | None, nodes: Mapping[str, Node], links: tuple[Link, ...], context: str
+    ) -> tuple[Capture, ...]:
+        """`"hosts"` (default): every interface of every host; `"all"`: of every node; or a list of "node.link"."""
+        there = {
+            f"{node}.{link.name}": Capture(node=node, link=link.name) for link in links for node in (link.a, link.b)
+        }
+        value = "hosts" if item is None else item.value
+        example = RESOLVED["captures"].example
+        if value == "all":
+            return tuple(there.values())
+        if value == "hosts":
+            return tuple(capture for capture in there.values() if nodes[capture.node].kind == "host")
+        if item is None or not isinstance(item.value, list):
+            self._problems.add(item or self._spec.document, f"must be {example}")
+            return ()
+        found: dict[str, Capture] = {}
+        for child in item.value:
+            text = str(child.value)
+            if text not in there:
+                self._problems.add(child, f'there is no interface "{text[:60]}"{nearest(text, there)}', context=context)
+            else:
+                found[text] = there[text]
+        return tuple(found.values())
+
+
+def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
+    """The nodes with the sysctls netwarp itself asks for; what the spec says wins."""
+    sctp = {node for one in routed if one.flow.protocol == "sctp" for node in (one.flow.sender, one.flow.receiver)}
+    return tuple(
+        Node(
+            name=node.name,
+            kind=node.kind,
+            sysctls={**IPV6_OFF, **(SCTP_EXPOSE if node.name in sctp else {}), **node.sysctls},
+        )
+        for node in nodes.values()
+    )
+
+
+def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...]) -> bool:
+    """Whether the seed changes what the cell measures: a shape that throws dice, or a phase that is drawn."""
+    events: list[Event] = [plan.event for plan in planned]
+    shapes = [shape for link in links for shape in (link.forward, link.backward)]
+    shapes += [shape for event in events for shape in (event.forward, event.backward) if shape is not None]
+    return any(map(_throws_dice, shapes)) or any(
+        plan.phase is not None and plan.phase[0] < plan.phase[1] for plan in planned
+    )
+
+
+def _throws_dice(shape: Shape) -> bool:
+    ratios = (shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio)
+    return shape.jitter_ns > 0 or shape.burst_loss is not None or any(ratio > 0 for ratio in ratios)
+
+
+__all__ = ["CellPlanner", "Resolved", "is_random"]

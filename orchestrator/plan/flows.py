@@ -1,0 +1,254 @@
+"""The flows of a cell: their paths through the network, times, sizes and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model import DirectionName, Flow, Node, OptionValue, Path, PrimarySwitch, Protocol
+from ..spec.grammar import FLOW, SWITCH
+from ..spec.located import Item
+from ..spec.options import read_options
+from ..spec.problems import Problems, nearest
+from ..topology import Hop, NoRoute, way
+from .network import SIDES, Draft, bdp_bytes
+from .reader import Reader
+
+FIRST_PORT = 5001
+IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
+"""Header sizes without options: RFC 791, RFC 9293, RFC 9260 sections 3 and 3.3.1."""
+SCTP_SNDBUF_BYTES = 212_992
+"""net.core.wmem_default, and so the largest SCTP message without a sndbuf of its own (socket.c: EMSGSIZE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path of a flow and the links it takes, there and back."""
+
+    path: Path
+    there: tuple[Hop, ...]
+    back: tuple[Hop, ...]
+    mtu_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A flow and its routes."""
+
+    flow: Flow
+    routes: tuple[Route, ...]
+
+
+class Flows:
+    """Reads the flows of one cell."""
+
+    def __init__(
+        self, nodes: Mapping[str, Node], links: Mapping[str, Draft], duration_ns: int, problems: Problems, context: str
+    ) -> None:
+        self._nodes, self._links, self._duration_ns = nodes, links, duration_ns
+        self._hosts = frozenset(node.name for node in nodes.values() if node.kind == "host")
+        self._problems, self._context = problems, context
+
+    def read(self, items: Mapping[str, Item]) -> tuple[Routed, ...]:
+        """Every flow in order; what is wrong is collected."""
+        found: list[Routed] = []
+        ports: dict[tuple[str, int], str] = {}
+        for number, (name, item) in enumerate(items.items()):
+            reader = Reader(item, FLOW, self._problems, self._context)
+            routed = self._flow(name, FIRST_PORT + number, reader)
+            if routed is None:
+                continue
+            place = (routed.flow.receiver, routed.flow.port)
+            if place in ports:
+                reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')
+            ports[place] = name
+            found.append(routed)
+        return tuple(found)
+
+    def _flow(self, name: str, port: int, reader: Reader) -> Routed | None:
+        before = len(self._problems)
+        sender, receiver = (reader.text(key) if reader.need(key) else None for key in ("from", "to"))
+        for key, node in (("from", sender), ("to", receiver)):
+            if node is not None and node not in self._nodes:
+                reader.problem(key, f'there is no node "{node}"{nearest(node, self._nodes)}')
+            elif node is not None and node not in self._hosts:
+                reader.problem(key, f'"{node}" is a router; flows run between hosts{nearest(node, self._hosts)}')
+        protocol = self._protocol(reader)
+        reader.need("paths")
+        if len(self._problems) > before or sender is None or receiver is None or protocol is None:
+            return None
+        routes = self._routes(sender, receiver, protocol, reader)
+        if not routes:
+            return None
+        first = routes[0]
+        mtu = min(route.mtu_bytes for route in routes)
+        bdp = (
+            None
+            if first.path.bottleneck_bit_s is None
+            else bdp_bytes(first.path.bottleneck_bit_s, first.path.base_rtt_ns)
+        )
+        options = {
+            role: read_options(reader.item.get(role), role, protocol, bdp, self._problems)
+            for role in ("sender", "receiver")
+        }
+        self._check_mss(options, protocol, mtu, reader)
+        start, stop, total = self._times(reader)
+        flow = Flow(
+            name=name,
+            protocol=protocol,
+            sender=sender,
+            receiver=receiver,
+            paths=tuple(route.path for route in routes),
+            port=reader.integer("port") or port,
+            start_ns=start,
+            stop_ns=stop,
+            total_bytes=total,
+            message_bytes=self._message(protocol, mtu, options["sender"], reader),
+            switches=self._switches(protocol, routes, reader),
+            sender_options=options["sender"],
+            receiver_options=options["receiver"],
+        )
+        return Routed(flow, routes)
+
+    def _protocol(self, reader: Reader) -> Protocol | None:
+        known: tuple[Protocol, ...] = ("tcp", "sctp", "mptcp")
+        text = reader.text("protocol") if reader.need("protocol") else None
+        return next((protocol for protocol in known if protocol == text), None)
+
+    def _routes(self, sender: str, receiver: str, protocol: Protocol, reader: Reader) -> tuple[Route, ...]:
+        item = reader.item.get("paths")
+        texts = reader.names("paths")
+        if item is None or not texts:
+            reader.problem("paths", f"a flow has at least one path; for example paths = {FLOW['paths'].example}")
+            return ()
+        if protocol == "tcp" and len(texts) > 1:
+            reader.problem("paths", 'tcp has one path; several need protocol = "sctp" or "mptcp"')
+        before = len(self._problems)
+        routes = [self._route(child, sender, receiver) for child in item.items()]
+        found = tuple(route for route in routes if route is not None)
+        return found if len(self._problems) == before else ()
+
+    def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
+        """`"p1"`, or `"up>down"`: the link at the sender and the one at the receiver."""
+        first, arrow, last = str(item.value).partition(">")
+        for link in (first, last) if arrow else (first,):
+            if link not in self._links:
+                self._say(item, f'there is no link "{link}"{nearest(link, self._links)}')
+                return None
+        if not self._touches(first, sender):
+            self._say(item, f'link "{first}" does not touch the sender "{sender}"; it has: {self._at(sender)}')
+            return None
+        if not arrow:
+            at_receiver = [name for name in self._links if self._touches(name, receiver)]
+            if first in at_receiver:
+                last = first
+            elif len(at_receiver) == 1:
+                last = at_receiver[0]
+            else:
+                self._say(item, f'which link of "{receiver}"? write "{first}>LINK" with one of: {self._at(receiver)}')
+                return None
+        if not self._touches(last, receiver):
+            self._say(item, f'link "{last}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
+            return None
+        links = list(self._links.values())
+        try:
+            there = way(self._hosts, links, sender, receiver, last)
+            back = way(self._hosts, links, receiver, sender, first)
+        except NoRoute as error:
+            self._say(item, f"the path does not exist: {error}")
+            return None
+        for node, hops, link in ((sender, there, first), (receiver, back, last)):
+            if hops[0].link != link:
+                self._say(
+                    item, f'"{node}" reaches the other end over link "{hops[0].link}", not over "{link}" as written'
+                )
+                return None
+        rates = [rate for hop in there if (rate := self._links[hop.link].side(hop.direction).shape.rate_bit_s)]
+        delay = sum(self._links[hop.link].side(hop.direction).shape.one_way_delay_ns for hop in (*there, *back))
+        path = Path(
+            name=first if first == last else f"{first}-{last}",
+            sender_link=first,
+            receiver_link=last,
+            bottleneck_bit_s=min(rates, default=None),
+            base_rtt_ns=delay,
+        )
+        return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
+
+    def _times(self, reader: Reader) -> tuple[int, int | None, int | None]:
+        start, stop, total = (reader.whole(key) for key in ("start", "stop", "bytes"))
+        if stop is None and total is None:
+            stop = self._duration_ns
+        for key, time in (("start", start), ("stop", stop)):
+            if reader.has(key) and time is not None and time > self._duration_ns:
+                reader.problem(key, "is after the end of the cell (duration)")
+        if stop is not None and stop <= (start or 0):
+            reader.problem("stop", 'is not after the start; for example start = "0.5 s", stop = "100 s"')
+        return start or 0, stop, total
+
+    def _message(self, protocol: Protocol, mtu: int, sender: Mapping[str, OptionValue], reader: Reader) -> int:
+        """As given, else what fills one packet."""
+        given = reader.whole("message_size")
+        if protocol != "sctp":
+            return given or mtu - IP_BYTES - TCP_BYTES
+        room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
+        if given is not None and given > room:
+            reader.problem(
+                "message_size",
+                f'an SCTP message must fit the send buffer of {room} B; for example sender = {{ sndbuf = "1 MiB" }}',
+            )
+        return given or (mtu - IP_BYTES - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
+
+    def _check_mss(
+        self, options: Mapping[str, Mapping[str, OptionValue]], protocol: Protocol, mtu: int, reader: Reader
+    ) -> None:
+        largest = mtu - IP_BYTES - (SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES)
+        for role, given in options.items():
+            mss = given.get("mss_bytes")
+            item = reader.item.get(role, "mss")
+            if isinstance(mss, int) and mss > largest and item is not None:
+                self._say(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
+
+    def _switches(self, protocol: Protocol, routes: Sequence[Route], reader: Reader) -> tuple[PrimarySwitch, ...]:
+        item = reader.item.get("switch_primary")
+        paths = {route.path.name: route.path for route in routes}
+        found: list[PrimarySwitch] = []
+        for child in item.items() if item is not None else ():
+            inner = reader.below(child, SWITCH)
+            if protocol != "sctp":
+                reader.problem("switch_primary", 'only sctp has a primary path; for example protocol = "sctp"')
+                break
+            at, path = (
+                (inner.whole("at") if inner.need("at") else None),
+                (inner.text("path") if inner.need("path") else None),
+            )
+            if at is not None and at >= self._duration_ns:
+                inner.problem("at", "is not before the end of the cell (duration)")
+            if path is not None and path not in paths:
+                inner.problem("path", f'"{path}" is no path of this flow{nearest(path, paths)}')
+            if at is not None and path in paths:
+                found.append(PrimarySwitch(at_ns=at, path=path))
+        return tuple(sorted(found, key=lambda switch: switch.at_ns))
+
+    def _touches(self, link: str, node: str) -> bool:
+        return node in (self._links[link].a, self._links[link].b)
+
+    def _at(self, node: str) -> str:
+        return ", ".join(name for name in self._links if self._touches(name, node)) or "none"
+
+    def _say(self, item: Item, text: str) -> None:
+        self._problems.add(item, text, context=self._context)
+
+
+def rtt_of_links(routed: Sequence[Routed], links: Mapping[str, Draft]) -> dict[tuple[str, DirectionName], int]:
+    """(link, direction) -> the longest base RTT (ns) of the paths that cross it so; the link's own if none does."""
+    longest: dict[tuple[str, DirectionName], int] = {}
+    for one in routed:
+        for route in one.routes:
+            for hop in (*route.there, *route.back):
+                key = (hop.link, hop.direction)
+                longest[key] = max(longest.get(key, 0), route.path.base_rtt_ns)
+    for name, draft in links.items():
+        own = draft.forward.shape.one_way_delay_ns + draft.backward.shape.one_way_delay_ns
+        for side in SIDES:
+            longest.setdefault((name, side), own)
+    return longest

@@ -1,0 +1,140 @@
+"""Spec -> Plan: every cell of every experiment, filtered, each once; every problem of every cell at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import SpecError
+from ..model import Cell
+from ..spec import Problems, Spec
+from ..spec.problems import nearest
+from ..study import Experiment, Factor, Level, Levels, Plan, matches
+from .cell import CellPlanner
+from .combine import Combination, combinations
+from .wanted import check_wanted, with_flows
+
+MOST_CELLS = 100_000
+ENOUGH_PROBLEMS = 50
+
+
+def make_plan(
+    spec: Spec,
+    *,
+    seed: int | None = None,
+    repetitions: int | None = None,
+    only: str | Sequence[str] | None = None,
+    where: Sequence[str] = (),
+) -> Plan:
+    """Plan a spec's cells.
+
+    seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments.
+    where: "factor=level", compared as quantities; the same factor several times means any of these levels.
+    Raises SpecError with every problem.
+    """
+    seed = spec.seed if seed is None else seed
+    repetitions = spec.repetitions if repetitions is None else repetitions
+    if repetitions < 1 or seed < 0:
+        raise SpecError("repetitions must be at least 1, the seed at least 0; for example --repetitions 5 --seed 1")
+    names = _experiments(spec, only)
+    wanted = _where(spec, where)
+    problems = Problems()
+    everything = _combinations(spec, [experiment.name for experiment in spec.experiments], repetitions)
+    check_wanted(spec, [levels for _, levels in everything], problems)
+    problems.check()
+    chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, repetitions)
+    planner = CellPlanner(spec, problems)
+    cells: list[Cell] = []
+    for experiment, levels in chosen:
+        if matches(levels, wanted) and len(problems) < ENOUGH_PROBLEMS:
+            cells += planner.cells(experiment, levels, seed, repetitions)
+    problems.check()
+    if not cells:
+        raise SpecError(f"no cell is left: nothing has {' and '.join(where)} in {', '.join(names)}")
+    return _plan(spec, cells, seed, repetitions, [*(f"only {n}" for n in names if only), *where])
+
+
+def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: list[str]) -> Plan:
+    flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
+    tables, figures, claims = with_flows(spec, flows)
+    used = {metric.name for metric in spec.own_metrics}
+    used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
+    parameters = spec.document.get("parameter")
+    return Plan(
+        spec=spec.name,
+        title=spec.title,
+        description=spec.description,
+        seed=seed,
+        repetitions=repetitions,
+        filters=tuple(filters),
+        parameters={k: str(v.value) for k, v in (parameters.table() if parameters is not None else {}).items()},
+        factors=tuple(
+            Factor(
+                name=factor.name,
+                title=factor.title,
+                levels=tuple(Level(name=level.name, title=level.title) for level in factor.levels),
+            )
+            for factor in spec.factors.values()
+        ),
+        experiments=tuple(Experiment(name=e.name, title=e.title, factors=e.factors) for e in spec.experiments),
+        metrics=tuple(metric for name, metric in spec.metrics.items() if name in used),
+        tables=tables,
+        figures=figures,
+        sources=spec.sources,
+        expected=spec.expected,
+        claims=claims,
+        cells=tuple(cells),
+    )
+
+
+def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[str, Combination]]:
+    """(experiment, levels), each combination of levels once, under the first experiment that has it."""
+    found: dict[tuple[str, ...], tuple[str, Combination]] = {}
+    most = MOST_CELLS // repetitions
+    for experiment in spec.experiments:
+        if experiment.name not in names:
+            continue
+        for levels in combinations(spec.factors, experiment):
+            found.setdefault(tuple(levels.values()), (experiment.name, levels))
+            if len(found) > most:
+                raise SpecError(
+                    f'{experiment.item.file}:{experiment.item.line}: experiment "{experiment.name}": more than'
+                    f" {MOST_CELLS} cells ({repetitions} repetitions); use fewer levels, or zip factors"
+                    ' that go together, for example zip = [["rate", "queue"]]'
+                )
+    return list(found.values())
+
+
+def _experiments(spec: Spec, only: str | Sequence[str] | None) -> list[str]:
+    known = [experiment.name for experiment in spec.experiments]
+    names = known if only is None else [only] if isinstance(only, str) else list(only) or known
+    for name in names:
+        if name not in known:
+            raise SpecError(f'--only: there is no experiment "{name}"{nearest(name, known)}')
+    return [name for name in known if name in names]
+
+
+def _where(spec: Spec, where: Sequence[str]) -> Levels:
+    chosen: dict[str, list[str]] = {}
+    problems = Problems()
+    for text in where:
+        name, equals, level = text.partition("=")
+        factor = spec.factors.get(name.strip())
+        if not equals:
+            problems.add_at("--where", 0, text, "must be factor=level; for example --where outage=10s")
+        elif factor is None:
+            problems.add_at(
+                "--where", 0, text, f'there is no factor "{name.strip()}"{nearest(name.strip(), spec.factors)}'
+            )
+        else:
+            found = factor.level(level)
+            if found is None and level.strip() != "-":
+                known = [level.name for level in factor.levels]
+                problems.add_at("--where", 0, text, f'factor "{factor.name}" has the levels: {", ".join(known)}')
+            chosen.setdefault(factor.name, []).append(found.name if found is not None else "-")
+    problems.check()
+    return {name: tuple(levels) for name, levels in chosen.items()}
+
+
+def level_titles(plan: Plan) -> Mapping[tuple[str, str], str]:
+    """(factor, level) -> how tables call it."""
+    return {(factor.name, level.name): level.title for factor in plan.factors for level in factor.levels}

@@ -1,0 +1,201 @@
+"""The events of a cell: faults with their repairs, changes of a link, and phases drawn from the seed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..model import Action, DirectionName, Event, Node, Shape
+from ..spec.grammar import DIRECTION, EVENT
+from ..spec.located import Item
+from ..spec.merge import merge
+from ..spec.problems import Problems, nearest
+from ..units import QuantityError, parse_quantity
+from .network import SIDES, Draft, Network, finish
+from .reader import Reader
+
+ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
+_UNIFORM = re.compile(r"uniform\(([^,()]*),([^,()]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An event before its phase is drawn. `undo`: what ends it `length_ns` later."""
+
+    event: Event
+    undo: Event | None
+    length_ns: int
+    phase: tuple[int, int] | None
+    """Uniform from, to (ns), inclusive; added to the time."""
+    reader: Reader
+
+    def last_ns(self) -> int:
+        """The latest moment it may last to."""
+        return self.event.at_ns + (self.phase[1] if self.phase else 0) + self.length_ns
+
+
+class Timeline:
+    """Reads the events of one cell."""
+
+    def __init__(
+        self,
+        network: Network,
+        nodes: Mapping[str, Node],
+        links: Mapping[str, Draft],
+        shapes: Mapping[tuple[str, DirectionName], Shape],
+        rtt_ns: Mapping[tuple[str, DirectionName], int],
+        duration_ns: int,
+    ) -> None:
+        self._network, self._nodes, self._links = network, nodes, links
+        self._shapes, self._rtt_ns, self._duration_ns = shapes, rtt_ns, duration_ns
+
+    def read(self, items: Mapping[str, Item], problems: Problems, context: str) -> tuple[Planned, ...]:
+        """Every event in order; what is wrong is collected."""
+        found = [self._event(name, Reader(item, EVENT, problems, context)) for name, item in items.items()]
+        planned = [event for event in found if event is not None]
+        self._check_overlaps(planned)
+        return tuple(planned)
+
+    def _event(self, name: str, reader: Reader) -> Planned | None:
+        before = len(reader.problems)
+        needed = [reader.need(key) for key in ("action", "link", "at")]
+        text, link = (reader.text(key) for key in ("action", "link"))
+        action = next((known for known in ACTIONS if known == text), None)
+        at, length = reader.whole("at"), reader.whole("for")
+        phase = self._phase(reader)
+        directions = self._directions(reader)
+        if link is not None and link not in self._links:
+            reader.problem("link", f'there is no link "{link}"{nearest(link, self._links)}')
+        if not all(needed) or action is None or link is None or at is None or len(reader.problems) > before:
+            return None
+        if at + (phase[1] if phase else 0) >= self._duration_ns:
+            reader.problem("at", "is outside the cell: it must be before the duration ends")
+        elif at + (phase[1] if phase else 0) + (length or 0) > self._duration_ns:
+            reader.problem("for", "ends after the cell; leave `for` out if the fault stays to the end")
+        event = Event(at_ns=at, name=name, action=action, link=link, directions=directions)
+        undo = Event(at_ns=at, name=name, action="repair", link=link, directions=directions)
+        if action == "link":
+            event = Event(at_ns=at, name=name, action=action, link=link, end=self._end(link, reader))
+            undo = Event(at_ns=at, name=name, action="repair", link=link)
+            if reader.has("directions"):
+                reader.problem("directions", "an end that goes down stops both directions; leave this out")
+        elif action == "change":
+            changes = self._change(name, at, link, directions, reader)
+            if changes is None:
+                return None
+            event, undo = changes
+        if action != "change":
+            for key in sorted((DIRECTION.keys() | {"rtt", *SIDES}) & reader.item.table().keys()):
+                reader.problem(key, f'a "{action}" changes no {key}; that is action = "change"')
+        return Planned(event, undo if length is not None else None, length or 0, phase, reader)
+
+    def _directions(self, reader: Reader) -> tuple[DirectionName, ...]:
+        names = reader.names("directions")
+        if reader.has("directions") and not names:
+            reader.problem("directions", f"is empty; for example directions = {EVENT['directions'].example}")
+        return tuple(side for side in SIDES if not names or side in names)
+
+    def _end(self, link: str, reader: Reader) -> str:
+        draft = self._links[link]
+        ends = [draft.a, draft.b]
+        if any(self._nodes[node].kind == "host" for node in ends):
+            ends += [f"{link}.hop:{node}" for node in ends]
+        end = reader.text("end")
+        if end not in ends:
+            said = "end is missing" if end is None else f'link "{link}" has no end "{end}"'
+            reader.problem("end", f'{said}; it has: {", ".join(ends)}; for example end = "{ends[-1]}"')
+        return end or ""
+
+    def _phase(self, reader: Reader) -> tuple[int, int] | None:
+        text = reader.text("phase")
+        if text is None:
+            return None
+        match = _UNIFORM.fullmatch(text.strip())
+        try:
+            if match is not None:
+                low, high = (int(parse_quantity(part.strip(), "time").value) for part in match.groups())
+                if low <= high:
+                    return low, high
+            raise QuantityError(f'"{text}" is no phase')
+        except QuantityError as error:
+            said = str(error).split("; write for example")[0]
+            reader.problem("phase", f"{said}; for example phase = {EVENT['phase'].example}")
+            return None
+
+    def _change(
+        self, name: str, at: int, link: str, directions: tuple[DirectionName, ...], reader: Reader
+    ) -> tuple[Event, Event] | None:
+        """The link as configured with the event's keys laid over it, and the link as configured again."""
+        keys = {k: v for k, v in reader.item.table().items() if k in DIRECTION or k in ("rtt", *SIDES)}
+        draft = self._links[link]
+        changed = self._network.directions(reader.below(merge(draft.item, reader.item.with_value(keys))))
+        if changed is None:
+            return None
+        new: dict[str, Shape] = {}
+        for side, direction in zip(SIDES, changed, strict=True):
+            shape = finish(direction, self._rtt_ns[link, side], draft.mtu_bytes)
+            if side in directions and shape != self._shapes[link, side]:
+                new[side] = shape
+        if not new:
+            reader.problem("action", 'changes nothing; say what, for example rate = "100 kbit/s"')
+            return None
+        touched = tuple(side for side in SIDES if side in new)
+        old = {side: self._shapes[link, side] for side in touched}
+        event, undo = (
+            Event(
+                at_ns=at,
+                name=name,
+                action="change",
+                link=link,
+                directions=touched,
+                forward=shapes.get("forward"),
+                backward=shapes.get("backward"),
+            )
+            for shapes in (new, old)
+        )
+        return event, undo
+
+    def _check_overlaps(self, planned: list[Planned]) -> None:
+        """Two faults of one direction at a time would be repaired by the first repair; two changes likewise."""
+        for number, later in enumerate(planned):
+            for earlier in planned[:number]:
+                one, other = earlier.event, later.event
+                if one.link != other.link or not set(one.directions) & set(other.directions):
+                    continue
+                if (one.action == "change") != (other.action == "change"):
+                    continue
+                first, second = sorted((earlier, later), key=lambda plan: plan.event.at_ns)
+                if first.undo is None and one.action == "change":
+                    continue
+                if first.undo is None or second.event.at_ns < first.last_ns():
+                    later.reader.problem("at", f'overlaps event "{one.name}" on link "{one.link}"; one must end first')
+
+
+def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
+    """The events with their phases drawn, in time order; at equal times in the order listed."""
+    events: list[Event] = []
+    for plan in planned:
+        at = plan.event.at_ns
+        if plan.phase is not None:
+            low, high = plan.phase
+            digest = hashlib.sha256(f"{seed}/phase/{plan.event.name}".encode()).digest()
+            at += low + int.from_bytes(digest[:16], "big") * (high - low + 1) // (1 << 128)
+        events.append(_at(plan.event, at))
+        if plan.undo is not None:
+            events.append(_at(plan.undo, at + plan.length_ns))
+    return tuple(sorted(events, key=lambda event: event.at_ns))
+
+
+def _at(event: Event, at_ns: int) -> Event:
+    return Event(
+        at_ns=at_ns,
+        name=event.name,
+        action=event.action,
+        link=event.link,
+        directions=event.directions,
+        end=event.end,
+        forward=event.forward,
+        backward=event.backward,
+    )

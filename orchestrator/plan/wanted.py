@@ -1,0 +1,104 @@
+"""Tables, figures and claims against the combinations a spec really has: each number must mean one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from ..spec import Problems, Spec
+from ..spec.located import Item
+from ..spec.metrics import CELL_METRICS
+from ..study import Claim, Figure, Levels, Table, matches
+from .combine import Combination
+
+Wanted = TypeVar("Wanted", Table, Figure, Claim)
+
+
+def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Problems) -> None:
+    """Says which table, figure or claim would mix cells of different levels, or have none at all."""
+    for table in spec.tables:
+        _check_axes(spec, "table", table.name, (*table.rows, *table.columns), table.where, combinations, problems)
+    for figure in spec.figures:
+        _check_axes(spec, "figure", figure.name, (figure.x, *figure.lines), figure.where, combinations, problems)
+    for claim in spec.claims:
+        for selector in selectors(claim):
+            chosen = [levels for levels in combinations if matches(levels, selector)]
+            if len(chosen) != 1:
+                problems.add_at(
+                    str(spec.files[-1]),
+                    0,
+                    f'claim "{claim.id}"',
+                    f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one",
+                )
+
+
+def selectors(claim: Claim) -> Iterator[Levels]:
+    """Every selector of a claim, with each level it goes over."""
+    for side in (*claim.a, *claim.b):
+        if claim.over:
+            for level in claim.levels:
+                yield {**side, claim.over: (level,)}
+        else:
+            yield side
+
+
+def _check_axes(
+    spec: Spec,
+    section: str,
+    name: str,
+    axes: tuple[str, ...],
+    where: Levels,
+    combinations: Sequence[Combination],
+    problems: Problems,
+) -> None:
+    item = spec.document.get(section, name)
+    assert isinstance(item, Item)
+    places: dict[tuple[str, ...], list[Combination]] = {}
+    for levels in combinations:
+        if matches(levels, where):
+            places.setdefault(tuple(levels[axis] for axis in axes), []).append(levels)
+    if not places:
+        problems.add(item, "no cell fits its `where`")
+    for mixed in places.values():
+        if len(mixed) > 1:
+            problems.add(item, f"one place of it would mix {len(mixed)} cells{_differences(mixed)}")
+            return
+
+
+def _differences(combinations: Sequence[Combination]) -> str:
+    if not combinations:
+        return ""
+    differing = [name for name in combinations[0] if len({levels[name] for levels in combinations}) > 1]
+    if not differing:
+        return ""
+    levels = dict.fromkeys(levels[differing[0]] for levels in combinations)
+    return f', which differ in {", ".join(differing)}: choose, for example {differing[0]} = "{next(iter(levels))}"'
+
+
+def _shown(selector: Levels) -> str:
+    return "{ " + ", ".join(f"{factor} = {' or '.join(levels)}" for factor, levels in selector.items()) + " }"
+
+
+def with_flows(spec: Spec, flows: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Figure, ...], tuple[Claim, ...]]:
+    """Tables, figures and claims with the flow they mean: the only one there is, where none is named."""
+    problems = Problems()
+
+    def flow(section: str, name: str, metric: str, given: str) -> str:
+        if metric in CELL_METRICS or (not given and len(flows) == 1):
+            return "" if metric in CELL_METRICS else flows[0]
+        if given not in flows:
+            item = spec.document.get(section, name) or spec.document
+            said = "of which flow?" if not given else f'there is no flow "{given}";'
+            problems.add(item, f'{said} name one: {", ".join(flows)}; for example flow = "{flows[0]}"')
+        return given
+
+    def told(section: str, name: str, wanted: Wanted) -> Wanted:
+        return msgspec.structs.replace(wanted, flow=flow(section, name, wanted.metric, wanted.flow))
+
+    tables = tuple(told("table", table.name, table) for table in spec.tables)
+    figures = tuple(told("figure", figure.name, figure) for figure in spec.figures)
+    claims = tuple(told("claim", claim.id, claim) if claim.kind != "later" else claim for claim in spec.claims)
+    problems.check()
+    return tables, figures, claims

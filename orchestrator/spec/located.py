@@ -1,0 +1,184 @@
+"""TOML with the file and line of every key: values by tomllib, lines by tree-sitter-toml."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+import tree_sitter
+import tree_sitter_toml
+
+from .problems import Problems
+
+LARGEST_FILE_BYTES = 1 << 20
+DEEPEST = 16
+Scalar = str | int | float | bool
+Steps = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value of a document and where it was written. `key` is its dotted path from the top of the file."""
+
+    value: dict[str, Item] | list[Item] | Scalar
+    file: str
+    line: int
+    key: str
+
+    def table(self) -> dict[str, Item]:
+        """The value as a table; empty if it is none (which the grammar check has already said)."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def items(self) -> list[Item]:
+        """The value as a list; empty if it is none."""
+        return self.value if isinstance(self.value, list) else []
+
+    def get(self, *keys: str) -> Item | None:
+        """What stands under these keys, or None."""
+        found: Item | None = self
+        for key in keys:
+            found = found.table().get(key) if found is not None else None
+        return found
+
+    def with_place(self, other: Item) -> Item:
+        """The same value at the place of another."""
+        return Item(self.value, other.file, other.line, other.key)
+
+    def with_value(self, value: dict[str, Item] | list[Item] | Scalar) -> Item:
+        """Another value at the same place."""
+        return Item(value, self.file, self.line, self.key)
+
+
+def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
+    """Parse a file's bytes; on an error says where, and returns None."""
+    if len(text) > LARGEST_FILE_BYTES:
+        problems.add_at(file, 1, "", f"larger than {LARGEST_FILE_BYTES} bytes")
+        return None
+    try:
+        values = tomllib.loads(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        problems.add_at(file, 1 + text[: error.start].count(b"\n"), "", "not UTF-8 text")
+        return None
+    except tomllib.TOMLDecodeError as error:
+        said, _, place = str(error).rpartition(" (at ")
+        problems.add_at(file, _line_of(place, text), "", f"not TOML: {said or error}")
+        return None
+    except (ValueError, RecursionError) as error:  # a number of a million digits, a thousand nested brackets
+        problems.add_at(file, 1, "", f"not a document netwarp reads: {error}")
+        return None
+    lines: dict[Steps, int] = {}
+    _Lines(lines).document(tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(text).root_node)
+    return _build(values, (), lines, file, 1, problems)
+
+
+def plain(value: str | float | bool | list[Any] | dict[str, Any], file: str, line: int, key: str) -> Item:
+    """An Item of a value that stands in no file (a named shape, --set)."""
+    if isinstance(value, dict):
+        return Item(
+            {name: plain(v, file, line, f"{key}.{name}".strip(".")) for name, v in value.items()}, file, line, key
+        )
+    if isinstance(value, list):
+        return Item([plain(v, file, line, f"{key}[{n}]") for n, v in enumerate(value)], file, line, key)
+    return Item(value, file, line, key)
+
+
+def _line_of(place: str, text: bytes) -> int:
+    words = place.replace(",", " ").split()
+    if "line" in words:
+        return int(words[words.index("line") + 1])
+    return 1 + text.rstrip(b"\n").count(b"\n")
+
+
+def _build(value: Any, path: Steps, lines: dict[Steps, int], file: str, line: int, problems: Problems) -> Item:
+    line = lines.get(path, line)
+    key = dotted(path)
+    if len(path) > DEEPEST:
+        problems.add_at(file, line, key, f"nested deeper than {DEEPEST} levels")
+        return Item("", file, line, key)
+    if isinstance(value, dict):
+        return Item({k: _build(v, (*path, k), lines, file, line, problems) for k, v in value.items()}, file, line, key)
+    if isinstance(value, list):
+        parts = [_build(v, (*path, n), lines, file, line, problems) for n, v in enumerate(value)]
+        return Item(parts, file, line, key)
+    if isinstance(value, (str, int, float, bool)):
+        return Item(value, file, line, key)
+    problems.add_at(file, line, key, 'a date means nothing here; write text, for example "10 s"')
+    return Item("", file, line, key)
+
+
+def dotted(path: Steps) -> str:
+    """`("a", "b c", 1)` -> `a."b c"[1]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            bare = step != "" and all(c.isalnum() or c in "_-" for c in step)
+            text += ("." if text else "") + (step if bare else f'"{step}"')
+    return text
+
+
+class _Lines:
+    """Walks the syntax tree and notes the first line of every path."""
+
+    def __init__(self, lines: dict[Steps, int]) -> None:
+        self._lines = lines
+        self._arrays: dict[Steps, int] = {}
+
+    def document(self, root: tree_sitter.Node) -> None:
+        """Every pair and table of the file."""
+        for node in root.named_children:
+            if node.type == "pair":
+                self._pair(node, ())
+            elif node.type in ("table", "table_array_element"):
+                head, *pairs = node.named_children
+                prefix = self._header(self._keys(head), node)
+                for pair in pairs:
+                    if pair.type == "pair":
+                        self._pair(pair, prefix)
+
+    def _header(self, keys: list[str], node: tree_sitter.Node) -> Steps:
+        path: Steps = ()
+        for key in keys[:-1]:
+            path = (*path, key)
+            self._note(path, node)
+            if path in self._arrays:
+                path = (*path, self._arrays[path])
+        path = (*path, keys[-1])
+        self._note(path, node)
+        if node.type == "table_array_element":
+            self._arrays[path] = self._arrays.get(path, -1) + 1
+            path = (*path, self._arrays[path])
+            self._note(path, node)
+        return path
+
+    def _pair(self, node: tree_sitter.Node, prefix: Steps) -> None:
+        key, value = [child for child in node.named_children if child.type != "comment"][:2]
+        path = prefix
+        for name in self._keys(key):
+            path = (*path, name)
+            self._note(path, node)
+        self._value(value, path)
+
+    def _value(self, node: tree_sitter.Node, path: Steps) -> None:
+        if len(path) > DEEPEST + 2:
+            return
+        if node.type == "inline_table":
+            for pair in node.named_children:
+                if pair.type == "pair":
+                    self._pair(pair, path)
+        elif node.type == "array":
+            values = [child for child in node.named_children if child.type != "comment"]
+            for number, child in enumerate(values):
+                self._note((*path, number), child)
+                self._value(child, (*path, number))
+
+    def _note(self, path: Steps, node: tree_sitter.Node) -> None:
+        self._lines.setdefault(path, node.start_point[0] + 1)
+
+    def _keys(self, node: tree_sitter.Node) -> list[str]:
+        if node.type == "dotted_key":
+            return [name for child in node.named_children for name in self._keys(child)]
+        text = (node.text or b"").decode("utf-8", "replace")
+        return [next(iter(tomllib.loads(f"{text} = 0")))] if node.type == "quoted_key" else [text]

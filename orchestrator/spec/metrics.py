@@ -1,0 +1,83 @@
+"""The metrics there are, and the arithmetic a spec may do with them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from ..units import QuantityError, parse_quantity
+
+METRICS: dict[str, str] = {
+    "goodput_bit_s": "bit/s",
+    "throughput_bit_s": "bit/s",
+    "utilization_ratio": "ratio",
+    "completion_time_s": "s",
+    "setup_time_s": "s",
+    "payload_bytes": "bytes",
+    "wire_bytes": "bytes",
+    "packets": "packets",
+    "data_packets": "packets",
+    "ack_packets": "packets",
+    "unique_data_packets": "packets",
+    "retransmitted_packets": "packets",
+    "outage_s": "s",
+    "first_retransmission_other_path_s": "s",
+    "failover_time_s": "s",
+    "recovery_time_s": "s",
+    "response_time_s": "s",
+    "hol_blocking_s": "s",
+    "jain_index": "ratio",
+    "cwnd_bytes": "bytes",
+    "srtt_s": "s",
+}
+"""Metric -> unit (the contract's, and what expressions are made of)."""
+CELL_METRICS = frozenset({"jain_index"})
+"""Metrics of the whole cell: their flow is empty."""
+OF_THE_CELL = "duration_s"
+_IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub)
+LONGEST_EXPRESSION = 500
+
+
+def expression_problem(text: str, known: set[str], hint: Callable[[str, set[str]], str]) -> str | None:
+    """What is wrong with an expression of numbers, names, + - * / and brackets; None if nothing is."""
+    if len(text) > LONGEST_EXPRESSION or text.count("(") > 50:
+        return f"longer than {LONGEST_EXPRESSION} characters or 50 brackets"
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return f"'{text}' is no expression"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if node.id not in known:
+                return f'unknown name "{node.id}"{hint(node.id, known)}'
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
+                return f"'{text}': only numbers, names, + - * / and brackets"
+        elif not isinstance(node, (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Load, *_OPERATORS)):
+            return f"'{text}': only numbers, names, + - * / and brackets"
+    return None
+
+
+def parameter_numbers(parameters: Mapping[str, str]) -> dict[str, str]:
+    """What expressions call the parameters: `setup = "1.12 s"` is `setup_s`, 1.12. What is no quantity is left out."""
+    numbers: dict[str, str] = {}
+    for name, text in parameters.items():
+        try:
+            found = parse_quantity(text)
+        except QuantityError:
+            continue
+        word = re.sub(r"\W", "_", name)
+        if found.kind == "time":
+            numbers[f"{word}_s"] = f"{Decimal(found.value).scaleb(-9).normalize():f}"
+        elif found.kind != "bdp":
+            suffix = {"data": "bytes", "rate": "bit_s", "ratio": "ratio", "packets": "packets"}[found.kind]
+            numbers[f"{word}_{suffix}"] = str(found.value)
+    return numbers
+
+
+def fill_in(expression: str, numbers: Mapping[str, str]) -> str:
+    """The expression with known names replaced by their numbers."""
+    return _IDENTIFIER.sub(lambda match: numbers.get(match.group(), match.group()), expression)

@@ -1,0 +1,154 @@
+"""What a spec wants made of its measurements: its own metrics, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..study import Figure, Levels, Metric, Table
+from .factors import FactorSpec, check_condition
+from .fields import read_levels, read_names
+from .grammar import METRIC, TABLE
+from .located import Item
+from .metrics import METRICS, OF_THE_CELL, expression_problem, parameter_numbers
+from .problems import Problems, nearest
+
+RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMetric:
+    """A metric of the spec: an expression over a flow's metrics, the parameters and `duration_s`."""
+
+    name: str
+    title: str
+    unit: str
+    expression: str
+
+
+def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[OwnMetric, ...]:
+    """Every [metric.NAME]; expressions may use metrics listed before it."""
+    item = document.get("metric")
+    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
+    parameters: dict[str, str] = {}
+    for layer in [document, *patches]:
+        table = layer.get("parameter")
+        parameters |= {name: str(child.value) for name, child in (table.table() if table is not None else {}).items()}
+    for text in list(parameters.values()):  # "{rate_level}": any level shows the kind of quantity
+        if text.startswith("{") and text.endswith("}") and text[1:-1] in factors:
+            level = next(iter(factors[text[1:-1]].levels), None)
+            parameters |= {name: level.name for name, value in parameters.items() if value == text and level}
+    known = set(METRICS) | {OF_THE_CELL} | set(parameter_numbers(parameters))
+    found: list[OwnMetric] = []
+    for name, child in item.table().items() if item is not None else ():
+        texts: dict[str, str] = {}
+        for key in ("unit", "value"):
+            value = child.get(key)
+            if value is None:
+                problems.add(child, f"its {key} is missing; for example {key} = {METRIC[key].example}")
+            texts[key] = str(value.value) if value is not None else ""
+        if name in METRICS:
+            problems.add(child, f'"{name}" is a metric of netwarp; a metric of the spec needs another name')
+        value = child.get("value")
+        wrong = expression_problem(texts["value"], known, nearest) if value is not None else None
+        if value is not None and wrong is not None:
+            problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
+        found.append(OwnMetric(name, _title(child, name), texts["unit"], texts["value"]))
+        known.add(name)
+    return tuple(found)
+
+
+def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
+    """Every metric by name."""
+    there = {name: Metric(name, name, unit) for name, unit in METRICS.items()}
+    return there | {metric.name: Metric(metric.name, metric.title, metric.unit) for metric in own}
+
+
+def read_tables(
+    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[Table, ...]:
+    """Every [table.NAME]."""
+    found: list[Table] = []
+    for name, item in _named(document, "table"):
+        if name in RESERVED_TABLES:
+            problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
+        metric = read_metric(item, metrics, problems)
+        rows, columns = (read_axes(item, key, factors, problems) for key in ("rows", "columns"))
+        _check_twice(item, (*rows, *columns), problems)
+        where = read_where(item.get("where"), factors, problems)
+        found.append(Table(name, _title(item, name), metric, _flow(item), rows, columns, where))
+    return tuple(found)
+
+
+def read_figures(
+    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[Figure, ...]:
+    """Every [figure.NAME]."""
+    tables = {name for name, _ in _named(document, "table")} | RESERVED_TABLES
+    found: list[Figure] = []
+    for name, item in _named(document, "figure"):
+        if name in tables:
+            problems.add(item, f'"{name}" is a table too; their files would have one name')
+        metric = read_metric(item, metrics, problems)
+        x = item.get("x")
+        if x is None or x.value not in factors:
+            text = str(x.value) if x is not None else ""
+            problems.add(x or item, f'x must be a factor, not "{text}"{nearest(text, factors)}')
+        lines = read_axes(item, "lines", factors, problems)
+        x_name = str(x.value) if x is not None else ""
+        _check_twice(item, (x_name, *lines), problems)
+        where = read_where(item.get("where"), factors, problems)
+        found.append(Figure(name, _title(item, name), metric, _flow(item), x_name, lines, where))
+    return tuple(found)
+
+
+def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems) -> str:
+    """The `metric` of a table, figure, claim or number; it must exist."""
+    metric = item.get("metric")
+    if metric is None:
+        problems.add(item, f"its metric is missing; for example metric = {TABLE['metric'].example}")
+        return ""
+    if metric.value not in metrics:
+        problems.add(metric, f'unknown metric "{metric.value}"{nearest(str(metric.value), metrics)}')
+    return str(metric.value)
+
+
+def read_where(item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems) -> Levels:
+    """A selector whose factors and levels exist."""
+    if item is None:
+        return {}
+    check_condition(item, factors, problems)
+    return read_levels(item, TABLE["where"], problems)
+
+
+def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[str, ...]:
+    """A list of factors."""
+    child = item.get(key)
+    if child is None:
+        return ()
+    names = read_names(child, TABLE["rows"], Problems())
+    for name in names:
+        if name not in factors:
+            problems.add(child, f'unknown factor "{name}"{nearest(name, factors)}')
+    return names
+
+
+def _named(document: Item, section: str) -> list[tuple[str, Item]]:
+    item = document.get(section)
+    return list(item.table().items()) if item is not None else []
+
+
+def _check_twice(item: Item, axes: tuple[str, ...], problems: Problems) -> None:
+    for axis in dict.fromkeys(axes):
+        if axes.count(axis) > 1:
+            problems.add(item, f'factor "{axis}" stands on two axes')
+
+
+def _title(item: Item, default: str) -> str:
+    title = item.get("title")
+    return str(title.value) if title is not None else default
+
+
+def _flow(item: Item) -> str:
+    flow = item.get("flow")
+    return str(flow.value) if flow is not None else ""

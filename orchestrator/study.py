@@ -1,0 +1,142 @@
+"""The frozen types of a whole study: its cells, and what its tables, figures and claims need. `Plan` is plan.json."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .model import Cell, Frozen
+
+PLAN_FORMAT = 1
+
+Levels = dict[str, tuple[str, ...]]
+"""A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match."""
+
+ClaimKind = Literal["greater", "less", "equal", "gain", "value", "constant", "increasing", "decreasing", "later"]
+
+
+class Level(Frozen, frozen=True):
+    """One level of a factor: its text in the spec, and how tables call it."""
+
+    name: str
+    title: str
+
+
+class Factor(Frozen, frozen=True):
+    """What is varied."""
+
+    name: str
+    title: str
+    levels: tuple[Level, ...]
+
+
+class Experiment(Frozen, frozen=True):
+    """A named part of the study. `factors`: what it varies."""
+
+    name: str
+    title: str
+    factors: tuple[str, ...]
+
+
+class Metric(Frozen, frozen=True):
+    """A metric of the spec's own, or one of the contract's that a table uses."""
+
+    name: str
+    title: str
+    unit: str
+
+
+class Table(Frozen, frozen=True):
+    """A table wanted: one number for each combination of the row and column factors. `flow` empty: of the cell."""
+
+    name: str
+    title: str
+    metric: str
+    flow: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    where: Levels
+
+
+class Figure(Frozen, frozen=True):
+    """A figure wanted: the metric over the levels of `x`, one line for each combination of `lines`."""
+
+    name: str
+    title: str
+    metric: str
+    flow: str
+    x: str
+    lines: tuple[str, ...]
+    where: Levels
+
+
+class Source(Frozen, frozen=True):
+    """Where other people's numbers come from; its name heads their column."""
+
+    name: str
+    title: str
+
+
+class Expected(Frozen, frozen=True):
+    """A number somebody else published for the cells `at`."""
+
+    source: str
+    metric: str
+    at: Levels
+    value: float
+    printed: str
+
+
+class Claim(Frozen, frozen=True):
+    """A statement with a test. `a`, `b`: selectors, each of `a` against each of `b`; `over`: factor and its levels.
+
+    expected, tolerance: see docs/spec.md for each kind. reason: why a claim of kind `later` is not tested.
+    """
+
+    id: str
+    text: str
+    source: str
+    kind: ClaimKind
+    metric: str = ""
+    flow: str = ""
+    a: tuple[Levels, ...] = ()
+    b: tuple[Levels, ...] = ()
+    over: str = ""
+    levels: tuple[str, ...] = ()
+    expected: float | None = None
+    tolerance: float = 0.0
+    reason: str = ""
+
+
+class Plan(Frozen, frozen=True, kw_only=True):
+    """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
+
+    format: int = PLAN_FORMAT
+    spec: str
+    title: str
+    description: str
+    seed: int
+    repetitions: int
+    filters: tuple[str, ...]
+    """The --only and --where this plan was made with, as text."""
+    parameters: dict[str, str]
+    factors: tuple[Factor, ...]
+    experiments: tuple[Experiment, ...]
+    metrics: tuple[Metric, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    sources: tuple[Source, ...]
+    expected: tuple[Expected, ...]
+    claims: tuple[Claim, ...]
+    cells: tuple[Cell, ...]
+
+
+def plan_from_json(data: bytes) -> Plan:
+    """Read a Plan back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
+    return msgspec.json.decode(data, type=Plan)
+
+
+def matches(factors: dict[str, str], where: Levels) -> bool:
+    """Whether a cell's levels satisfy a selector."""
+    return all(factors.get(factor, "-") in levels for factor, levels in where.items())
