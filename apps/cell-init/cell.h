@@ -53,6 +53,7 @@ struct cell {
 	int64_t t0_monotonic_ns;
 	const struct step *step; /* being played, or NULL */
 
+	int clock_fd;
 	int epoll_fd;
 	int signal_fd;
 	int timer_fd;
@@ -79,6 +80,8 @@ int cell_fail_errno(struct cell *cell, int error, const char *format, ...)
 /* loop.c. All return 0, or -1 with the reason set. */
 int loop_open(struct cell *cell);
 void loop_close(struct cell *cell);
+/* CLOCK_REALTIME, at no cost in virtual time. */
+int64_t loop_now(const struct cell *cell);
 /* Wait for at least one thing, deal with signals, deadlines, progress and the capture process; *wake: what it
  * was. */
 int loop_wait(struct cell *cell, unsigned int *wake);

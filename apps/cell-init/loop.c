@@ -42,6 +42,9 @@ int loop_open(struct cell *cell)
 {
 	sigset_t signals;
 
+	cell->clock_fd = clock_still_open();
+	if (cell->clock_fd < 0)
+		return cell_fail_errno(cell, errno, "clock");
 	cell->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (cell->epoll_fd < 0)
 		return cell_fail_errno(cell, errno, "epoll_create1");
@@ -63,8 +66,8 @@ int loop_open(struct cell *cell)
 
 void loop_close(struct cell *cell)
 {
-	int *const fds[] = {&cell->epoll_fd, &cell->signal_fd, &cell->timer_fd, &cell->deadline_fd,
-			    &cell->progress_fd};
+	int *const fds[] = {&cell->clock_fd, &cell->epoll_fd,	 &cell->signal_fd,
+			    &cell->timer_fd, &cell->deadline_fd, &cell->progress_fd};
 	size_t i;
 
 	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -72,6 +75,11 @@ void loop_close(struct cell *cell)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
+}
+
+int64_t loop_now(const struct cell *cell)
+{
+	return clock_still_ns(cell->clock_fd);
 }
 
 static int arm(struct cell *cell, int fd, int flags, int64_t first_ns, int64_t every_ns)
@@ -148,7 +156,7 @@ static int on_progress(struct cell *cell)
 	if (!count)
 		return 0;
 	len = snprintf(line, sizeof(line), "@%" PRId64 "\n",
-		       (clock_realtime_ns() - cell->t0_realtime_ns) / NS_PER_S);
+		       (loop_now(cell) - cell->t0_realtime_ns) / NS_PER_S);
 	/* a console that is gone must not end the cell */
 	return write(STDOUT_FILENO, line, (size_t)len) < 0 ? 0 : 0;
 }

@@ -98,9 +98,9 @@ int main(void)
 	};
 	bool recorded = false;
 
-	if (!sandbox_enter(&cell) && !record_open(&cell)) {
+	if (!sandbox_enter(&cell) && !loop_open(&cell) && !record_open(&cell)) {
 		recorded = true;
-		if (!record_start(&cell) && !load_steps(&cell) && !sandbox_check(&cell) && !loop_open(&cell))
+		if (!record_start(&cell) && !load_steps(&cell) && !sandbox_check(&cell))
 			play(&cell);
 	}
 	if (cell.reason != REASON_COMPLETED)

@@ -73,7 +73,8 @@ static int play_phase(struct cell *cell, enum phase phase)
 	return 0;
 }
 
-/* Both clocks at one instant: the realtime read stands in the middle of two monotonic ones. */
+/* Both clocks at one instant: the realtime read stands in the middle of two monotonic ones, which cost the
+ * same. */
 static int64_t monotonic_of(int64_t realtime_ns)
 {
 	int64_t before = clock_monotonic_ns(), realtime = clock_realtime_ns(), after = clock_monotonic_ns();
@@ -85,7 +86,7 @@ static int ready(struct cell *cell, const struct step *step)
 {
 	const struct step *clock = find(cell, VERB_CLOCK), *deadline = find(cell, VERB_DEADLINE);
 	const struct step *end = find(cell, VERB_END), *progress = find(cell, VERB_PROGRESS);
-	int64_t now = clock_realtime_ns(), after_ns, every_ns;
+	int64_t now = loop_now(cell), after_ns, every_ns;
 
 	cell->step = step;
 	if (!cell->t0_known) {
@@ -165,7 +166,7 @@ static int timeline(struct cell *cell, size_t first)
 		if (step->verb == VERB_END)
 			return 0;
 		cell->step = step;
-		now = clock_realtime_ns();
+		now = loop_now(cell);
 		result = play_step(cell, step);
 		if (record_timeline(cell, step, now) || result)
 			return -1;
@@ -204,7 +205,7 @@ static void kill_processes(struct cell *cell)
 		if (process->exited || waitpid(process->pid, &process->status, 0) != process->pid)
 			continue;
 		process->exited = true;
-		process->exit_realtime_ns = clock_realtime_ns();
+		process->exit_realtime_ns = loop_now(cell);
 		record_exit(cell, process);
 	}
 }

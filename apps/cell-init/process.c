@@ -210,7 +210,7 @@ int process_reap(struct cell *cell)
 		if (!process)
 			continue; /* an orphan: as pid 1 we inherit them */
 		if (!now)
-			now = clock_realtime_ns();
+			now = loop_now(cell);
 		process->exited = true;
 		process->status = status;
 		process->exit_realtime_ns = now;

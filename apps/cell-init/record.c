@@ -74,7 +74,7 @@ int record_start(struct cell *cell)
 	ndjson_str(&cell->out, "kernel", name.release);
 	ndjson_str(&cell->out, "kernel_version", name.version);
 	ndjson_str(&cell->out, "machine", name.machine);
-	ndjson_int(&cell->out, "realtime_ns", clock_realtime_ns());
+	ndjson_int(&cell->out, "realtime_ns", loop_now(cell));
 	ndjson_int(&cell->out, "monotonic_ns", clock_monotonic_ns());
 	return record_end_line(cell);
 }
@@ -130,7 +130,7 @@ static void end_line(struct cell *cell)
 	else
 		ndjson_null(&cell->out, "step");
 	ndjson_str(&cell->out, "message", cell->reason == REASON_COMPLETED ? NULL : cell->message);
-	record_t(cell, "t_ns", clock_realtime_ns());
+	record_t(cell, "t_ns", loop_now(cell));
 }
 
 void record_end(struct cell *cell)

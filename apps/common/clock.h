@@ -19,6 +19,15 @@ int64_t clock_monotonic_ns(void);
 struct timespec clock_timespec(int64_t ns);
 
 /*
+ * A clock that costs no virtual time to read: CLOCK_REALTIME as seen by a timer that is armed for the far
+ * future (the kernel computes what remains with interrupts off, where time-travel does not charge for the
+ * read). For what must be noted without moving what is noted. clock_still_open() returns a descriptor, or -1
+ * with errno set.
+ */
+int clock_still_open(void);
+int64_t clock_still_ns(int fd);
+
+/*
  * Sleep until CLOCK_REALTIME shows `realtime_ns` (an instant that has passed: at once). Returns 0, or EINTR
  * when a signal handler ran first: the caller decides whether to go on sleeping.
  */
