@@ -27,7 +27,8 @@ static const struct option_row rows[] = {
 	 "local address; several: SCTP binds all of them, TCP and MPTCP the first. None: any address",
 	 "10.0.1.1"},
 	{"to", OPTION_ADDRESSES, ROLE_SENDER, ANY, AT(to), 0, 0, 0, NULL,
-	 "the receiver's address; several (SCTP only): sctp_connectx, the first is tried first", "10.0.1.2"},
+	 "the receiver's address; several: SCTP sctp_connectx, the first is tried first; MPTCP connects to the first, "
+	 "the others are its path manager's; TCP has one", "10.0.1.2"},
 	{"port", OPTION_NUMBER, BOTH, ANY, AT(port), 1, 65535, NONE, NULL,
 	 "the receiver's port", "5001"},
 	{"message-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX,
@@ -115,8 +116,8 @@ static int check_sender(const struct option_table *table, const struct config *c
 
 	if (config->to.count == 0)
 		return options_error(table, "to", "has to be given", result);
-	if (config->to.count > 1 && config_protocol(config) != PROTOCOL_SCTP)
-		return options_error(table, "to", "only SCTP connects to several addresses", result);
+	if (config->to.count > 1 && config_protocol(config) == PROTOCOL_TCP)
+		return options_error(table, "to", "a TCP connection has one peer address", result);
 	if (config->message_bytes == NONE)
 		return options_error(table, "message-bytes", "has to be given", result);
 	if (config->stop_ns == NONE && config->total_bytes == NONE)

@@ -54,14 +54,17 @@ static bool kernel_lacks(int error)
 
 int flow_error(struct flow *flow, const char *what, int error, const char *detail)
 {
+	char message[400];
+
 	if (flow->status == 0)
 		flow->status = kernel_lacks(error) ? EXIT_CANNOT : 1;
+	snprintf(message, sizeof(message), "%s%s%s%s%s", what, error ? ": " : "", error ? strerror(error) : "",
+		 detail ? ": " : "", detail ? detail : "");
 	ndjson_begin(&flow->out, "error");
 	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_str(&flow->out, "message", message);
 	ndjson_str(&flow->out, "what", what);
 	ndjson_int(&flow->out, "errno", error);
-	ndjson_str(&flow->out, "text", error ? strerror(error) : NULL);
-	ndjson_str(&flow->out, "detail", detail);
 	ndjson_end(&flow->out);
 	return -1;
 }

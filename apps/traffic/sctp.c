@@ -25,7 +25,9 @@ struct sctp {
 	bool in_notification; /* the rest of one is still to come */
 	bool ended;	      /* the association is gone, the kernel said so */
 	bool shut;
+	int error;	      /* of the association: told after what arrived before it has been read */
 	int64_t jiffy_ns;
+	bool have_stats;
 	struct sctp_assoc_stats stats; /* the last ones the kernel gave */
 };
 
@@ -248,6 +250,7 @@ static void read_stats(struct flow *flow, struct sctp *sctp)
 	if (stats.sas_maxrto < sctp->stats.sas_maxrto)
 		stats.sas_maxrto = sctp->stats.sas_maxrto;
 	sctp->stats = stats;
+	sctp->have_stats = true;
 }
 
 static void notified(struct flow *flow, struct sctp *sctp, const void *data, size_t len)
@@ -258,6 +261,9 @@ static void notified(struct flow *flow, struct sctp *sctp, const void *data, siz
 	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE && n->sn_assoc_change.sac_state != SCTP_COMM_UP &&
 	    n->sn_assoc_change.sac_state != SCTP_RESTART)
 		sctp->ended = true;
+	/* the association vanishes without another word when the peer's SHUTDOWN COMPLETE comes */
+	if (n->sn_header.sn_type == SCTP_SHUTDOWN_EVENT)
+		read_stats(flow, sctp);
 	if (n->sn_header.sn_type == SCTP_PARTIAL_DELIVERY_EVENT)
 		account_abandon(&flow->account, (uint16_t)n->sn_pdapi_event.pdapi_stream);
 }
@@ -284,6 +290,14 @@ static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
 	return flow_received(flow, account_message(&flow->account, info->rcv_sid, data, len, end, &fault), &fault);
 }
 
+/* Nothing is left to read: what does that mean? */
+static enum flow_io ended(struct flow *flow, const struct sctp *sctp)
+{
+	if (sctp->error)
+		return lost(flow, "recvmmsg", sctp->error);
+	return sctp->ended ? FLOW_CLOSED : FLOW_WAIT;
+}
+
 static enum flow_io assoc_recv(struct flow *flow)
 {
 	struct sctp *sctp = flow->state;
@@ -293,16 +307,23 @@ static enum flow_io assoc_recv(struct flow *flow)
 	if (sctp->shut)
 		read_stats(flow, sctp);
 	n = sctp_batch_recv(&sctp->in, flow->fd);
+	if (n < 0 && errno != EAGAIN && !sctp->error) {
+		/* recvmmsg() tells the socket's error before what is queued (do_recvmmsg): once, then it reads on */
+		sctp->error = errno;
+		return FLOW_MORE;
+	}
 	if (n < 0)
-		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "recvmmsg", errno);
+		return ended(flow, sctp);
 	flow->read_ns = clock_monotonic_ns();
 	for (i = 0; i < n; i++) {
-		if (sctp->in.messages[i].msg_len == 0)
-			return FLOW_CLOSED;
+		if (sctp->in.messages[i].msg_len == 0) {
+			sctp->ended = true;
+			return ended(flow, sctp);
+		}
 		if (take(flow, sctp, (unsigned int)i))
 			return FLOW_FAILED;
 	}
-	if ((unsigned int)n == sctp->in.slots || sctp->ended)
+	if ((unsigned int)n == sctp->in.slots || sctp->ended || sctp->error)
 		return FLOW_MORE;
 	return flow_after_short_read(flow);
 }
@@ -361,7 +382,10 @@ static void assoc_counters(struct flow *flow)
 	struct sctp *sctp = flow->state;
 
 	read_stats(flow, sctp);
-	sctp_log_stats(&flow->out, &sctp->stats);
+	if (sctp->have_stats)
+		sctp_log_stats(&flow->out, &sctp->stats);
+	else
+		ndjson_null(&flow->out, "sctp_stats");
 	assoc_sample(flow);
 }
 

@@ -18,6 +18,7 @@ static const char *const association_changes[] = {"COMM_UP", "COMM_LOST", "RESTA
 						   "CANT_STR_ASSOC"};
 static const char *const address_changes[] = {"AVAILABLE", "UNREACHABLE", "REMOVED", "ADDED", "MADE_PRIM",
 					       "CONFIRMED", "POTENTIALLY_FAILED"};
+static const char *const key_changes[] = {"AUTH_NEW_KEY", "AUTH_FREE_KEY", "AUTH_NO_AUTH"};
 static const char *const path_states[] = {"INACTIVE", "POTENTIALLY_FAILED", "ACTIVE", "UNCONFIRMED"};
 static const char *const association_states[] = {
 	"EMPTY", "CLOSED", "COOKIE_WAIT", "COOKIE_ECHOED", "ESTABLISHED",
@@ -71,6 +72,9 @@ static void write_fields(struct ndjson *out, const union sctp_notification *n)
 		break;
 	case SCTP_PARTIAL_DELIVERY_EVENT:
 		ndjson_uint(out, "stream", n->sn_pdapi_event.pdapi_stream);
+		break;
+	case SCTP_AUTHENTICATION_EVENT:
+		write_name(out, "state", key_changes, COUNT(key_changes), n->sn_authkey_event.auth_indication);
 		break;
 	case SCTP_ADAPTATION_INDICATION:
 		ndjson_uint(out, "indication", n->sn_adaptation_event.sai_adaptation_ind);

@@ -184,10 +184,10 @@ static bool wait_connected(struct sender *sender)
 			return false;
 		}
 		io = flow->ops->connected(flow);
-		if (io == FLOW_DONE)
-			return true;
 		if (io == FLOW_FAILED || !listen_to_kernel(sender))
 			return false;
+		if (io == FLOW_DONE)
+			return true;
 	}
 }
 
@@ -260,9 +260,8 @@ static void drain(struct sender *sender)
 		sender->reason = "failed";
 		return;
 	}
-	/* whatever is there already, whether its event has been seen or not */
-	sender->flow.waiter.events = EPOLLIN;
-	while (listen_to_kernel(sender))
+	/* at every event: the transport may want to read its counters before they vanish */
+	while (sender->flow.waiter.events |= EPOLLIN, listen_to_kernel(sender))
 		if (!wait_more(sender, false))
 			return;
 	if (strcmp(sender->reason, "peer_closed") != 0) {
