@@ -141,7 +141,7 @@ def apply_patch(patch: Patch, tree: Path) -> bool:
     """Apply one patch; False if the tree has it already. Raises KernelError if it fits neither way."""
 
     def attempt(*options: str) -> subprocess.CompletedProcess[bytes]:
-        command = ["patch", "-p1", "--force", "--silent", "--no-backup-if-mismatch", *options]
+        command = ["patch", "-p1", "--force", "--fuzz=0", "--silent", "--no-backup-if-mismatch", *options]
         return subprocess.run(command, cwd=tree, input=patch.text, capture_output=True, check=False)
 
     if attempt("--reverse", "--dry-run").returncode == 0:

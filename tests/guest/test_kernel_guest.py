@@ -1,0 +1,104 @@
+"""The built kernel, booted: has it the protocols, queueing disciplines and clocks that experiments ask for?"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.doctor import memory_dir
+from orchestrator.kernel import find_kernel
+
+HERE = Path(__file__).parent
+QDISCS = (
+    "netem delay 10ms loss 1% limit 100",
+    "pfifo limit 10",
+    "bfifo limit 9000",
+    "tbf rate 1mbit burst 2000 limit 9000",
+    "htb",
+    "prio",
+    "red limit 90000 avpkt 1000 min 9000 max 30000 burst 20",
+    "fq",
+    "fq_codel",
+    "codel",
+    "pie",
+    "cake bandwidth 1mbit",
+)
+COMMANDS = [
+    "/sbin/ip link add veth0 type veth peer name veth1",
+    *(f"/sbin/tc qdisc replace dev veth0 root handle {number}: {kind}" for number, kind in enumerate(QDISCS, 1)),
+    "/sbin/tc qdisc add dev veth0 ingress",
+    "/sbin/ip link add name br0 type bridge",
+    "/sbin/ip link add name ifb7 type ifb",
+    "/sbin/ip link add link veth1 name veth1.5 type vlan id 5",
+    "/sbin/ip rule add from 10.0.0.1 table 7",
+]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the guest's first program found."""
+    kernel = find_kernel()
+    assert kernel is not None, "no kernel is built: make kernel"
+    assert kernel.include is not None
+    folder = tmp_path_factory.mktemp("guest")
+    (folder / "commands").write_text("".join(f"{line}\n" for line in COMMANDS))
+    compile_it = ["gcc", "-static", "-isystem", kernel.include, "-o", folder / "init", HERE / "kernel_init.c"]
+    subprocess.run(compile_it, check=True)
+    guest = subprocess.run(
+        [kernel.binary, "mem=256M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/init",
+         "con0=null,fd:1", "con=null", "quiet", "time-travel=inf-cpu"],
+        cwd=folder,
+        env={"TMPDIR": str(memory_dir()), "HOME": str(folder), "PATH": os.defpath},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )  # fmt: skip
+    lines = [line[1:] for line in guest.stdout.splitlines() if line.startswith("@")]
+    assert lines, guest.stdout + guest.stderr
+    found: dict[str, Any] = json.loads(lines[0])
+    return found
+
+
+def test_it_is_the_release_that_was_recorded(answers: dict[str, Any]) -> None:
+    kernel = find_kernel()
+    assert kernel is not None
+    assert answers["release"] == kernel.release
+
+
+def test_its_build_date_is_pinned(answers: dict[str, Any]) -> None:
+    """The kernel hashes uname into its random generator, so the date is part of an experiment's seed."""
+    assert answers["version"] == "#1 2024-01-01 00:00:00 UTC"
+
+
+@pytest.mark.parametrize("name", ["sctp", "mptcp", "packet", "sctp_probe"])
+def test_it_has(answers: dict[str, Any], name: str) -> None:
+    assert answers[name] == 1
+
+
+@pytest.mark.parametrize("name", ["modules", "hwrng"])
+def test_it_has_not(answers: dict[str, Any], name: str) -> None:
+    assert answers[name] == 0
+
+
+def test_timers_are_as_fine_as_a_servers(answers: dict[str, Any]) -> None:
+    assert answers["tick_ns"] == 1_000_000
+
+
+def test_a_day_passes_at_once(answers: dict[str, Any]) -> None:
+    """And exactly: sleep(3) of 100000 s under a limit of 60 s of wall time."""
+    assert answers["slept_s"] == 100_000
+
+
+def test_the_headers_are_the_kernels_own(answers: dict[str, Any]) -> None:
+    """SCTP_SS_FC and SCTP_SS_WFQ are newer than Debian 12's linux/sctp.h."""
+    assert answers["schedulers"] >= 4
+
+
+@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.partition(" ")[2])
+def test_it_takes(answers: dict[str, Any], line: str) -> None:
+    assert answers[line] == 0

@@ -1,0 +1,69 @@
+"""A source tree that a real `make` builds in a moment: the shape of Linux' own targets, none of its code."""
+
+import os
+from pathlib import Path
+
+KCONFIG = """\
+config GENERIC_CALIBRATE_DELAY
+	bool
+	default y
+
+config HZ
+	int
+	default 100
+
+config NR_CPUS
+	int
+	range 1 1
+	default 1
+"""
+
+MAKEFILE = """\
+allnoconfig:
+	cp $(KCONFIG_ALLCONFIG) .config
+olddefconfig:
+	@echo olddefconfig
+linux:
+	@echo "  CC      main.o"
+	@echo one >> {builds}
+	@{during}
+	gcc -o linux main.c
+	mkdir -p include/config
+	echo 6.12.999 > include/config/kernel.release
+headers:
+	mkdir -p usr/include/linux
+	echo '#define SCTP_TEST 1' > usr/include/linux/sctp.h
+mrproper:
+	rm -f stale.o .config
+"""
+
+MAIN = '#include <stdio.h>\nint main(void) { puts("6.12.999"); return 0; }\n'
+
+
+def make_tree(root: Path, during: str = "true", *, drops: str = "") -> Path:
+    """A tree below `root`. during: a shell command run in the middle of `make linux`; a line is added to
+    root/builds each time that is reached. drops: an option that olddefconfig silently takes away."""
+    tree = root / "source"
+    (tree / "arch/um").mkdir(parents=True)
+    (tree / "arch/um/Kconfig").write_text(KCONFIG)
+    makefile = MAKEFILE.replace("{builds}", str(root / "builds")).replace("{during}", during)
+    if drops:
+        makefile = makefile.replace("@echo olddefconfig", f"sed -i /CONFIG_{drops}=/d .config")
+    (tree / "Makefile").write_text(makefile)
+    (tree / "main.c").write_text(MAIN)
+    return tree
+
+
+def contents(tree: Path) -> dict[str, bytes | str]:
+    """Every file of a tree and what is in it."""
+    return {
+        os.path.relpath(path, tree): os.readlink(path) if path.is_symlink() else path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def builds(root: Path) -> int:
+    """How often `make linux` was reached."""
+    path = root / "builds"
+    return len(path.read_text().splitlines()) if path.exists() else 0
