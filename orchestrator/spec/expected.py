@@ -23,7 +23,7 @@ _OPEN = Field("open", '{ variant = "tcp" }')
 SOURCE = {"title": Field("text", '"Choi, Lee 2009"')}
 NUMBERS = {
     "source": Field("name", '"paper"'),
-    "metric": Field("name", '"goodput_bit_s"'),
+    "metric": Field("text", '"goodput_bit_s"'),
     "at": Field("levels", '{ variant = "tcp" }'),
     "by": Field("name", '"outage"'),
     "values": _OPEN,
@@ -34,7 +34,7 @@ CLAIM = {
     "text": Field("text", '"SCTP with two paths beats TCP at every outage."'),
     "source": _TEXT,
     "kind": Field("choice", '"greater"', choices=KINDS),
-    "metric": Field("name", '"goodput_bit_s"'),
+    "metric": Field("text", '"goodput_bit_s"'),
     "flow": Field("name", '"ftp"'),
     "a": _OPEN,
     "b": _OPEN,

@@ -131,7 +131,7 @@ METRIC: dict[str, Field] = {
 }
 TABLE: dict[str, Field] = {
     "title": Field("text", '"Table 5"'),
-    "metric": Field("name", '"goodput_bit_s"'),
+    "metric": Field("text", '"goodput_bit_s"'),
     "flow": Field("name", '"ftp"'),
     "rows": Field("names", '["variant"]'),
     "columns": Field("names", '["outage"]'),
