@@ -212,7 +212,7 @@ static void take_packet(struct nwa *a, uint32_t source)
 	if (f.malformed)
 		p.marks |= NWA_MARK_MALFORMED;
 	if (f.flow != NWA_NONE)
-		flow_count(a, &p, path, &f);
+		flow_count(a, &p, path, path_direction, &f);
 	count_kind(source_row(a, source), &p);
 	row = table_push(&a->tables[nwa_table_packets]);
 	*row = (struct nwa_packet){ .time_ns = p.time_ns,

@@ -77,7 +77,8 @@ static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const st
 static struct flow *make(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			 const struct association_hint *hint, uint8_t direction)
 {
-	struct flow *f = flow_new(a, p, path, direction, hint->from, hint->to);
+	struct heading to = { path, path_direction, hint->from, hint->to };
+	struct flow *f = flow_new(a, p, &to, direction);
 
 	if (f)
 		learn_path(a, f, path, path_direction, direction);

@@ -65,7 +65,7 @@ found:
 	return path;
 }
 
-struct flow *flow_new(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction, uint16_t from, uint16_t to)
+struct flow *flow_new(struct nwa *a, const struct packet *p, const struct heading *to, uint8_t direction)
 {
 	struct table *t = &a->tables[nwa_table_flows];
 	struct nwa_flow *row;
@@ -85,8 +85,8 @@ struct flow *flow_new(struct nwa *a, const struct packet *p, uint32_t path, uint
 		goto none;
 	f->id = (uint32_t)t->count;
 	f->last_path = NWA_NONE;
-	f->port[direction] = from;
-	f->port[!direction] = to;
+	f->port[direction] = to->from;
+	f->port[!direction] = to->to;
 	row = table_push(t);
 	if (t->full) {
 		free(f);
@@ -95,7 +95,8 @@ struct flow *flow_new(struct nwa *a, const struct packet *p, uint32_t path, uint
 	a->flows[f->id] = f;
 	*row = (struct nwa_flow){ .first_ns = p->time_ns,
 				  .last_ns = p->time_ns,
-				  .path = path,
+				  .path = to->path,
+				  .path_direction = to->path_direction ^ direction,
 				  .restart_of = NWA_NONE,
 				  .port = { f->port[0], f->port[1] },
 				  .protocol = p->protocol,
@@ -106,7 +107,7 @@ none:
 	return NULL;
 }
 
-static struct nwa_flow_path *flow_path(struct nwa *a, struct flow *f, uint32_t path)
+static struct nwa_flow_path *flow_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t orientation)
 {
 	struct table *t = &a->tables[nwa_table_flow_paths];
 	uint64_t key = (uint64_t)f->id << 32 | path;
@@ -123,14 +124,14 @@ static struct nwa_flow_path *flow_path(struct nwa *a, struct flow *f, uint32_t p
 		a->out_of_memory = true;
 		return NULL;
 	}
-	*row = (struct nwa_flow_path){ .flow = f->id, .path = path };
+	*row = (struct nwa_flow_path){ .flow = f->id, .path = path, .path_direction = orientation };
 	return row;
 }
 
-void flow_count(struct nwa *a, const struct packet *p, uint32_t path, const struct findings *f)
+void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, const struct findings *f)
 {
 	struct nwa_flow *flow = table_row(&a->tables[nwa_table_flows], f->flow);
-	struct nwa_flow_path *row = flow_path(a, flow_at(a, f->flow), path);
+	struct nwa_flow_path *row = flow_path(a, flow_at(a, f->flow), path, path_direction ^ f->direction);
 	uint8_t d = f->direction;
 
 	if (!row)

@@ -85,15 +85,21 @@ static inline uint64_t flow_key(uint32_t path, uint8_t direction, uint16_t from,
 
 	return (uint64_t)path << 32 | (uint64_t)at_a << 16 | at_b;
 }
-/* A new flow whose direction 0 is this packet's when `direction` is 0. NULL: no memory. */
-struct flow *flow_new(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction, uint16_t from, uint16_t to);
+/* Where a packet goes: its path, its direction on it, its ports. */
+struct heading {
+	uint32_t path;
+	uint8_t path_direction;
+	uint16_t from, to;
+};
+/* A new flow; this packet is of its direction `direction`. NULL: no memory. */
+struct flow *flow_new(struct nwa *a, const struct packet *p, const struct heading *to, uint8_t direction);
 /* Flow by id. */
 static inline struct flow *flow_at(const struct nwa *a, uint32_t id)
 {
 	return a->flows[id];
 }
 /* Adds one packet to the totals of (flow, path). */
-void flow_count(struct nwa *a, const struct packet *p, uint32_t path, const struct findings *f);
+void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, const struct findings *f);
 
 /* Sets the base if there is none, or if the handshake tells it before anything was numbered from it. */
 void half_base(struct half *h, uint32_t base, bool known);

@@ -81,6 +81,7 @@ typedef uint8_t nwa_b1;
 	P(u1, window_shift)    /* TCP: window scale in force, 255 = not known */                             \
 	P(b1, ended)	       /* that side sent FIN, RST, ABORT or SHUTDOWN */                              \
 	F(b1, initiator_known) /* SYN or INIT (or its answer) was seen */                                    \
+	F(u1, path_direction)  /* the direction of `path` that the flow's direction 0 is */                  \
 	F(b1, mptcp)	       /* a subflow: MP_CAPABLE or MP_JOIN in its SYN */
 
 /* one row a flow and path it used: totals by direction of the flow */
@@ -100,7 +101,8 @@ typedef uint8_t nwa_b1;
 	P(u8, heartbeats)                                                                                    \
 	P(u8, heartbeat_acks)                                                                                \
 	F(u4, flow)                                                                                          \
-	F(u4, path)
+	F(u4, path)                                                                                          \
+	F(u1, path_direction)  /* the path's direction that the flow's direction 0 is */
 
 /* one row a record, in the order of the merged capture: its row number + 1 is a tool's frame number */
 #define NWA_PACKET(F, P, B)                                                                                  \

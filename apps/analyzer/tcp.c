@@ -66,8 +66,8 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			       uint16_t flags, uint32_t seq, uint8_t *direction)
 {
-	uint16_t from = get_be16(p->data), to = get_be16(p->data + 2);
-	uint64_t key = flow_key(path, path_direction, from, to);
+	struct heading to = { path, path_direction, get_be16(p->data), get_be16(p->data + 2) };
+	uint64_t key = flow_key(path, path_direction, to.from, to.to);
 	uint8_t first = (flags & (SYN | ACK)) == (SYN | ACK); /* SYN+ACK as the first one seen: from the responder */
 	struct flow *f;
 	uint32_t value;
@@ -83,7 +83,7 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 		if (!f->half[0].ended && !f->half[1].ended && (h->numbered ? h->base == seq : !h->based))
 			return f;
 	}
-	f = flow_new(a, p, path, first, from, to);
+	f = flow_new(a, p, &to, first);
 	if (!f)
 		return NULL;
 	*direction = first;

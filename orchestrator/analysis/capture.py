@@ -1,0 +1,62 @@
+"""A read capture point: its tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+from collections.abc import Sequence
+
+from .native import CHECKSUMS, Handle, Rows
+
+ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses")
+
+
+@dataclasses.dataclass(frozen=True)
+class Capture:
+    """The tables of one capture point; columns and units: docs/metrics.md. `trouble`: one text a file, "" = clean."""
+
+    files: tuple[str, ...]
+    trouble: tuple[str, ...]
+    sources: Rows
+    paths: Rows
+    flows: Rows
+    flow_paths: Rows
+    packets: Rows
+    segments: Rows
+    chunks: Rows
+    sacks: Rows
+    blocks: Rows
+    inits: Rows
+    addresses: Rows
+
+    def address(self, path: int, end: int) -> str:
+        """The address at end 0 (the source of the path's first packet) or 1 of a path, as text."""
+        return address_text(bytes(self.paths["b" if end else "a"][path]))
+
+
+def address_text(sixteen: bytes) -> str:
+    """An address column's 16 bytes as text; IPv4 (::ffff:a.b.c.d) dotted."""
+    address = ipaddress.IPv6Address(sixteen)
+    return str(address.ipv4_mapped or address)
+
+
+def read_captures(
+    files: Sequence[str | os.PathLike[str]],
+    tables: Sequence[str] = ROW_TABLES,
+    *,
+    checksums: bool = False,
+) -> Capture:
+    """Read the captures of ONE capture point (all interfaces of one node) in one pass, merged by time.
+
+    files: pcap, also gzip or zstd. tables: the row tables wanted (the others come back empty). checksums: verify
+    TCP checksums and SCTP CRC32c and leave packets that fail uninterpreted (packets[marks] & 32).
+    Raises CaptureError naming the file. A file cut off is read as far as it is whole, and `trouble` says so.
+    """
+    handle = Handle(files, tables, CHECKSUMS if checksums else 0)
+    handle.read()
+    return Capture(
+        files=handle.files,
+        trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
+        **{name: handle.rows(name) for name in ("sources", "paths", "flows", "flow_paths", *ROW_TABLES)},
+    )

@@ -1,0 +1,142 @@
+"""A cell's raw files in, derived/{measurements,series,checks}.json out. Never asks which back end ran it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+from ..errors import CaptureError
+from ..model import Cell, Flow, Measurement
+from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
+from ..store import CellDir, write_json
+from . import events, series
+from .checks import Check, capture_checks, missing_check, payload_check, relative, utilization_check
+from .delivery import delivered
+from .expression import evaluate
+from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .point import Point, read_point
+from .records import CellRecords, Record, read_cell_records, read_ndjson
+from .samples import read_samples, time_weighted_mean
+from .view import check_ports, make_views
+
+
+@dataclasses.dataclass(frozen=True)
+class _FlowResult:
+    metrics: dict[str, float | None]
+    series: dict[str, Any]
+    events: list[events.Happening]
+    checks: list[Check]
+
+
+def analyze_cell(cell: Cell, cell_dir: Path) -> None:
+    """Derive one cell; each file is written whole or not at all, checks last.
+
+    A capture that is missing or cannot be read is a failed check, and what hangs on it has no value. Raises
+    CaptureError: init.ndjson cannot be used, two flows share a port, or one of the spec's own metrics cannot be
+    computed; StoreError: the results cannot be written.
+    """
+    directory = CellDir(cell_dir)
+    records = read_cell_records(directory.init_log)
+    check_ports(cell.flows)
+    points, checks = _read_points(cell, cell_dir)
+    checks += capture_checks(cell, list(points.values()), records.captures)
+    results = {flow.name: _flow(cell, flow, directory, points, records) for flow in cell.flows}
+    measurements: list[Measurement] = []
+    for flow in cell.flows:
+        measurements += _measurements(cell, flow, results[flow.name].metrics)
+        checks += results[flow.name].checks
+    fairness = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
+    measurements += [Measurement(cell.id, "", name, fairness, METRICS[name]) for name in sorted(CELL_METRICS)]
+    happened = events.timeline_events(cell)
+    for result in results.values():
+        happened += result.events
+    write_json(directory.measurements, measurements)
+    write_json(
+        directory.series,
+        {
+            "bin_s": series.bin_s(cell.duration_ns),
+            "duration_s": cell.duration_ns / 1e9,
+            "flows": {name: result.series for name, result in results.items()},
+            "faults": series.fault_spans(cell),
+            "events": sorted(happened, key=lambda event: event["t_s"]),
+        },
+    )
+    write_json(directory.checks, checks)
+
+
+def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, Point], list[Check]]:
+    hosts = {flow.sender for flow in cell.flows} | {flow.receiver for flow in cell.flows}
+    links: dict[str, list[str]] = {}
+    for capture in cell.captures:
+        links.setdefault(capture.node, []).append(capture.link)
+    points: dict[str, Point] = {}
+    checks: list[Check] = []
+    for node in sorted(hosts - set(links)):
+        checks.append(missing_check(node, "it sends or receives, and none of its interfaces is captured"))
+    for node, captured in links.items():
+        try:
+            points[node] = read_point(cell_dir, node, captured, host=node in hosts)
+        except CaptureError as error:
+            checks.append(missing_check(node, relative(str(error), cell_dir)))
+    return points, checks
+
+
+def _app_records(directory: CellDir, flow: Flow, role: str) -> list[Record]:
+    path = directory.apps / f"{flow.name}.{role}.ndjson"
+    return read_ndjson(path) if path.exists() else []
+
+
+def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], records: CellRecords) -> _FlowResult:
+    sender, receiver, names = make_views(
+        flow, points.get(flow.sender), points.get(flow.receiver), records.t0_realtime_ns
+    )
+    told = _app_records(directory, flow, "sender")
+    window = window_of(flow, receiver)
+    moments = moments_of(cell, flow, sender, receiver, window)
+    delivery = None if receiver is None else delivered(receiver, flow.protocol)
+    metrics = flow_metrics(cell, flow, sender, receiver, delivery, window, moments)
+    seen = sender or receiver
+    peers = {address: names.names[index] for address, index in (seen.peers if seen else {}).items()}
+    samples = read_samples(told, peers, records.t0_monotonic_ns)
+    if (primary := samples.get(flow.paths[0].name)) is not None:
+        metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
+        metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)
+    happened = events.moment_events(flow, moments, names)
+    if receiver is not None:
+        happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))
+    if sender is not None:
+        happened += events.heartbeat_events(flow, sender, moments, names)
+    happened += events.socket_events(flow, told, records.t0_monotonic_ns)
+    new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
+    return _FlowResult(
+        metrics=metrics | _own_metrics(cell, flow, metrics),
+        series=series.flow_series(receiver, names, samples, cell),
+        events=happened,
+        checks=payload_check(flow, delivery, new_bytes, _app_records(directory, flow, "receiver"))
+        + utilization_check(flow, metrics["utilization_ratio"]),
+    )
+
+
+def _own_metrics(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> dict[str, float | None]:
+    """The spec's own metrics: over this flow's, its times and rate, the cell's parameters, and those listed before."""
+    names: dict[str, float | None] = {
+        **metrics,
+        "duration_s": cell.duration_ns / 1e9,
+        "start_s": flow.start_ns / 1e9,
+        "stop_s": None if flow.stop_ns is None else flow.stop_ns / 1e9,
+        "rate_bit_s": flow.paths[0].bottleneck_bit_s,
+    }
+    names |= {name: float(number) for name, number in parameter_numbers(cell.parameters).items()}
+    found: dict[str, float | None] = {}
+    for name, expression in cell.metrics.items():
+        value = evaluate(name, expression, names)
+        if value is not None and not math.isfinite(value):
+            raise CaptureError(f"metric {name}: is {value} (`{expression}`)")
+        names[name] = found[name] = value
+    return found
+
+
+def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> list[Measurement]:
+    return [Measurement(cell.id, flow.name, name, value, METRICS.get(name, "")) for name, value in metrics.items()]

@@ -1,0 +1,106 @@
+"""Self-checks of a cell: one that fails makes the cell INVALID. What is compared, and with what, is in each detail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ..model import Cell, Flow
+from .delivery import Delivery
+from .point import Point
+from .records import CaptureRecord, Record
+
+ETHERNET_HEADER = 14
+UTILIZATION_MAX = 1.0005
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One verdict: `detail` says what was found, also when it is right."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def capture_checks(cell: Cell, points: list[Point], records: dict[str, CaptureRecord]) -> list[Check]:
+    """What every capture must be: read to its end, as long as cell-init says, nothing lost, nothing foreign in it."""
+    found = []
+    mtu = {link.name: link.mtu_bytes for link in cell.links}
+    corrupting = any(shape.corrupt_ratio for link in cell.links for shape in (link.forward, link.backward))
+    for point in points:
+        for number, link in enumerate(point.links):
+            source = point.capture.sources[number]
+            name = f"{point.node}-{link}"
+            trouble = point.capture.trouble[number]
+            found.append(Check(f"capture whole {name}", not trouble, trouble or "read to its end"))
+            found.append(_against_record(name, records.get(f"capture/{name}.pcap"), source))
+            longest, allowed = int(source["max_frame_bytes"]), mtu[link] + ETHERNET_HEADER
+            found.append(Check(f"frame length {name}", longest <= allowed, f"longest {longest} B, allowed {allowed} B"))
+            foreign = {kind: int(source[kind]) for kind in ("arp", "ipv6", "other") if source[kind]}
+            found.append(Check(f"foreign packets {name}", not foreign, f"{foreign}" if foreign else "none"))
+            wrong = {
+                kind: int(source[kind])
+                for kind in ("truncated", "fragments", "backwards")
+                + (() if corrupting else ("malformed", "bad_checksum"))
+                if source[kind]
+            }
+            found.append(Check(f"packets readable {name}", not wrong, f"{wrong}" if wrong else "all"))
+    return found
+
+
+def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Struct | object) -> Check:
+    check = f"capture record {name}"
+    if record is None:
+        return Check(check, False, "init.ndjson has no end record of this capture")
+    wrong = [
+        f"{key} {getattr(record, key)}"
+        for key in ("dropped", "truncated", "errno", "fsync_errno")
+        if getattr(record, key)
+    ]
+    for key, column in (("packets", "packets"), ("bytes", "file_bytes")):
+        said, read = getattr(record, key), int(source[column])  # type: ignore[index]
+        if said != read:
+            wrong.append(f"{key}: {said} recorded, {read} in the file")
+    return Check(check, not wrong, "; ".join(wrong) or f"{record.packets} packets, {record.bytes} B, none dropped")
+
+
+def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[Record]) -> list[Check]:
+    """The receiving application's account against the wire at its own interfaces.
+
+    new_bytes: payload never seen before at the receiver's captures, over the whole run. The application can have
+    read exactly what could be delivered (in order, whole messages).
+    """
+    name = f"payload {flow.name}"
+    summary = next((record for record in reversed(app) if record.get("record") == "summary"), None)
+    if summary is None:
+        return [Check(name, False, "the receiver left no summary")]
+    read = int(summary.get("unique_bytes") or 0)
+    faulty = {key: summary[key] for key in ("gap_bytes", "corrupt_bytes") if summary.get(key)}
+    found = [Check(f"pattern {flow.name}", not faulty, f"{faulty}" if faulty else f"{read} B as sent, in order")]
+    if delivery is None:
+        return [*found, Check(name, False, "the receiver's interfaces were not captured")]
+    deliverable = int(delivery.payload_bytes.sum())
+    detail = f"application {read} B, deliverable on the wire {deliverable} B, new on the wire {new_bytes} B"
+    if flow.protocol == "mptcp":
+        # a byte sent on two subflows is new on each of them: the wire can only have more
+        return [*found, Check(name, new_bytes >= read, detail)]
+    return [*found, Check(name, read == deliverable, detail)]
+
+
+def utilization_check(flow: Flow, utilization: float | None) -> list[Check]:
+    """No link carries more than its rate."""
+    if utilization is None:
+        return []
+    ok = utilization <= UTILIZATION_MAX
+    return [Check(f"utilization {flow.name}", ok, f"{utilization:.6f}, at most {UTILIZATION_MAX}")]
+
+
+def missing_check(node: str, why: str) -> Check:
+    """A capture point that could not be read."""
+    return Check(f"captures of {node}", False, why)
+
+
+def relative(text: str, cell_dir: Path) -> str:
+    """A message without the path of this machine: derived files of equal runs are equal."""
+    return text.replace(f"{cell_dir}/", "")

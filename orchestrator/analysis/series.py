@@ -1,0 +1,80 @@
+"""derived/series.json: what the report draws. Bins count from T0; the last one may be shorter than the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Cell
+from .faults import faults_of
+from .samples import Floats, Samples
+from .view import Ints, PathNames, View
+
+BINS = 200
+BIN_STEPS = (1, 2, 5)
+
+
+def bin_s(duration_ns: int) -> float:
+    """The shortest of 1, 2, 5 x 10^k s that cuts the duration into at most 200 bins."""
+    exponent = -6
+    while True:
+        for step in BIN_STEPS:
+            width = step * 10.0**exponent
+            if duration_ns / 1e9 / width <= BINS + 1e-9:
+                return width
+        exponent += 1
+
+
+def binned_bit_s(t_ns: Ints, amount_bytes: Ints, width_ns: int, duration_ns: int) -> list[float]:
+    """Bytes per bin as bit/s; what came before T0 or after the duration is left out."""
+    bins = -(-duration_ns // width_ns)
+    counts = (t_ns >= 0) & (t_ns < duration_ns)
+    total = np.bincount(t_ns[counts] // width_ns, weights=amount_bytes[counts], minlength=bins)
+    widths = np.full(bins, width_ns, dtype=np.float64)
+    if bins:
+        widths[-1] = duration_ns - (bins - 1) * width_ns
+    return [float(value) for value in np.round(total * 8e9 / widths, 3)]
+
+
+def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samples], cell: Cell) -> dict[str, Any]:
+    """One flow: goodput, throughput by path (both at the receiver, data direction), the kernel's samples by path."""
+    width_ns = round(bin_s(cell.duration_ns) * 1e9)
+    found: dict[str, Any] = {"samples": {name: _columns(one) for name, one in samples.items()}}
+    if receiver is None:
+        return found | {"goodput_bit_s": [], "paths": {}}
+    data = receiver.data
+    found["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, cell.duration_ns)
+    found["paths"] = {}
+    for index, name in enumerate(names.names):
+        mine = data.path == index
+        found["paths"][name] = {
+            "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, cell.duration_ns)
+        }
+    return found
+
+
+def _columns(samples: Samples) -> dict[str, list[float | None]]:
+    return {
+        "t_s": _plain(samples.t_s),
+        "cwnd_bytes": _plain(samples.cwnd_bytes),
+        "srtt_s": _plain(samples.srtt_s),
+    }
+
+
+def _plain(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def fault_spans(cell: Cell) -> list[dict[str, Any]]:
+    """The faults as the report shades them; one that is never repaired lasts to the end."""
+    return [
+        {
+            "name": fault.name,
+            "action": fault.action,
+            "link": fault.link,
+            "from_s": fault.from_ns / 1e9,
+            "to_s": (cell.duration_ns if fault.to_ns is None else fault.to_ns) / 1e9,
+        }
+        for fault in faults_of(cell.timeline)
+    ]
