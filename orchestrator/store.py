@@ -29,6 +29,7 @@ class RunDir:
         self.plan = root / "plan.json"
         self.cells = root / "cells"
         self.partial = self.cells / ".partial"
+        self.calibration = root / "calibration.json"
         self.tables = root / "tables"
         self.report = root / "report"
 
@@ -45,6 +46,10 @@ class RunDir:
         if not self.cells.is_dir():
             return set()
         return {path.parent.name for path in self.cells.glob("*/outcome.json") if path.parent.name != ".partial"}
+
+    def remove(self) -> None:
+        """Remove the whole run directory."""
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def clear_partial(self) -> None:
         """Remove what an interrupted run left; never trusted, never read."""

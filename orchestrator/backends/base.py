@@ -21,7 +21,7 @@ class Backend(Protocol):
         """What keeps this back end from running here; empty = nothing."""
 
     def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
-        """Run one cell. Never raises for what happens in the cell: that is an Outcome. Raises Interrupted, StoreError."""
+        """Run one cell. What happens in the cell is an Outcome, never an error. Raises Interrupted, StoreError."""
 
     def close(self) -> None:
         """Stop everything at once, from any thread; idempotent."""

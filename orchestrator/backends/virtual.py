@@ -12,7 +12,6 @@ import os
 import select
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -20,7 +19,8 @@ from pathlib import Path
 
 import zstandard
 
-from ..errors import BackendUnavailable, CellError, StoreError
+from ..doctor import memory_dir
+from ..errors import CellError, StoreError
 from ..model import Cell, CellOutcome, Outcome, Problem, to_json
 from ..store import CellDir, RunDir, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
@@ -132,11 +132,14 @@ class VirtualBackend:
 
     def _boot(self, cell: Cell, directory: CellDir) -> str:
         """Run the guest to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
+        place = memory_dir()
+        if place is None:
+            raise CellError("there is no room for the guest's memory any more; `netwarp doctor` says where it looks")
         arguments = [
             str(self.apps / "bin" / "guest-exec"),
             "--kernel", str(self.kernel), "--dir", str(directory.root), "--seed", str(cell.seed),
             "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", "virtual", "--start-ns", str(BOOT_REALTIME_NS),
-            "--tmpdir", str(memory_dir()),
+            "--tmpdir", str(place),
         ]  # fmt: skip
         with open(directory.log, "wb") as stderr, self._lock:
             if self._closed.is_set():
@@ -272,21 +275,3 @@ def last_mark(console: Path) -> float | None:
             with contextlib.suppress(ValueError):
                 return float(line[1:])
     return None
-
-
-def memory_dir() -> Path:
-    """Where guests keep their memory files: /dev/shm if it is big enough and lets them be mapped executable.
-
-    Raises BackendUnavailable if there is no such place.
-    """
-    places = (Path("/dev/shm"), Path(tempfile.gettempdir()))
-    for place in places:
-        with contextlib.suppress(OSError):
-            state = os.statvfs(place)
-            room = state.f_bavail * state.f_frsize
-            if room >= 4 * GUEST_MEMORY_MIB << 20 and not state.f_flag & os.ST_NOEXEC and os.access(place, os.W_OK):
-                return place
-    raise BackendUnavailable(
-        f"no place for guest memory: {' and '.join(map(str, places))} are small, full, or mounted noexec; "
-        f"set TMPDIR to a directory with {4 * GUEST_MEMORY_MIB} MiB free that allows exec"
-    )

@@ -110,7 +110,7 @@ def _outgoing(capture: Capture) -> Rows:
 
 
 def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """Bytes that arrive in (first, last] of the second half of the data, over that time: the queue is never empty then."""
+    """Bytes that arrive in (first, last] of the data's second half, over that time: the queue is never empty then."""
     shape = probe.cell.links[0].forward
     data = _data(far)
     data = data[len(data) // 2 :]
@@ -140,7 +140,7 @@ def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """Packets inside the hop (waiting, and the one being sent) just before each arrival: at most the limit, and it is reached.
+    """Packets waiting in the hop just before each arrival: at most the limit, and exactly that where one is dropped.
 
     There is no delay line in this probe, so inside = accepted at a and not yet arrived at b. A packet that never
     arrives was dropped on entry, when the queue held `queue_packets` and one was being sent.

@@ -22,11 +22,12 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from .. import doctor
     from ..kernel import command as kernel
+    from . import calibrate, run
     from . import commands as others
-    from . import run
 
     run.add_parser(commands)
     others.add_parsers(commands)
+    calibrate.add_parser(commands)
     doctor.add_parser(commands)
     kernel.add_parser(commands)
     args = parser.parse_args(argv)

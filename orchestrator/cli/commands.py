@@ -9,13 +9,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import msgspec
 import zstandard
 
 from ..analysis import analyze_captures
 from ..errors import CaptureError, SpecError, StoreError
-from ..plan import Plan
 from ..spec import EXAMPLE_SPEC, list_profiles
 from ..store import RunDir, locked, read_json
+from ..study import Plan
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
 from . import summary
@@ -59,8 +60,6 @@ def run_plan(args: argparse.Namespace) -> int:
         return 0
     _, plan = plan_of(args)
     if args.json:
-        import msgspec
-
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
         return 0
     for cell in plan.cells:
@@ -117,8 +116,8 @@ def run_export(args: argparse.Namespace) -> int:
 
 def run_profiles(args: argparse.Namespace) -> int:
     """`netwarp profiles`."""
-    for profile in list_profiles():
-        print(f"{profile.name:<24} {profile.title}")
+    for name, title in list_profiles().items():
+        print(f"{name:<24} {title}")
     return 0
 
 

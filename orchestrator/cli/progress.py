@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -41,7 +42,7 @@ class RunProgress:
         )
         self._task = self._bar.add_task("", total=self._total, completed=already, speed="", left="")
 
-    def __enter__(self) -> RunProgress:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 

@@ -15,15 +15,18 @@ import msgspec
 
 from ..backends import VirtualBackend
 from ..doctor import check_virtual
-from ..errors import BackendUnavailable, SpecError, StoreError
+from ..errors import SpecError, StoreError
 from ..execute import Stopped, execute
-from ..kernel import KernelBuild, find_kernel
+from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Outcome
-from ..plan import Plan, make_plan
+from ..plan import make_plan
 from ..spec import Spec, load_spec
 from ..store import RunDir, locked, read_json, write_json
+from ..study import Plan
 from . import summary
+from .calibrate import calibration_for
 from .manifest import Manifest, new_manifest, now_utc
+from .programs import build_directory, usable_kernel
 from .progress import RunProgress
 from .stages import Results, analyze_all, analyze_one, report, tabulate
 
@@ -62,14 +65,14 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
-    """["a=b"] -> [("a", "b")]; raises SpecError on anything else."""
-    found: list[tuple[str, str]] = []
+def settings(texts: list[str]) -> dict[str, str]:
+    """["a=b"] -> {"a": "b"}; raises SpecError on anything else."""
+    found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise SpecError(f"--{option} {text}: wants key=value, e.g. --{option} outage='10 s'")
-        found.append((key.strip(), value.strip()))
+            raise SpecError(f"--set {text}: wants key=value, e.g. --set rate='1 Mbit/s'")
+        found[key.strip()] = value.strip()
     return found
 
 
@@ -77,12 +80,8 @@ def plan_of(args: argparse.Namespace) -> tuple[Spec, Plan]:
     """The spec and the plan the arguments ask for; raises SpecError."""
     if args.spec is None:
         raise SpecError("which experiment? e.g. `netwarp run choi2009`; `netwarp plan --example` prints a spec")
-    spec = load_spec(args.spec, sets=dict(pairs(args.set, "set")))
-    plan = make_plan(
-        spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=pairs(args.where, "where")
-    )
-    if not plan.cells:
-        raise SpecError("no cell is left; --only and --where together choose nothing")
+    spec = load_spec(args.spec, sets=settings(args.set))
+    plan = make_plan(spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=args.where)
     return spec, plan
 
 
@@ -91,11 +90,7 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1:
         raise SpecError(f"--jobs {args.jobs}: at least 1")
     spec, plan = plan_of(args)
-    kernel = find_kernel()
-    problems = check_virtual()
-    if kernel is None or problems:
-        text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
-        raise BackendUnavailable(f"the virtual back end cannot run here:\n{text}")
+    kernel = usable_kernel()
     directory = choose_directory(args, plan)
     with locked(directory):
         started = time.monotonic()
@@ -112,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
             return EXIT_INTERRUPTED
         wall_s = time.monotonic() - started
         write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=round(wall_s, 3)))
+        write_json(directory.calibration, calibration_for(kernel, args.jobs))
         results = tabulate(plan, directory)
         page = None if args.no_report else report(directory)
     link_latest(args, directory)
@@ -139,14 +135,9 @@ def run_cells(plan: Plan, directory: RunDir, kernel: KernelBuild, jobs: int) -> 
         analyze_all(plan, directory, jobs)
 
 
-def build_directory() -> Path:
-    """Where `make setup` puts the built programs."""
-    return Path(__file__).resolve().parents[2] / "build"
-
-
 def choose_directory(args: argparse.Namespace, plan: Plan) -> RunDir:
     """--out, or the latest run when resuming, or a new one under results/."""
-    base = Path("results") / plan.name
+    base = Path("results") / plan.spec
     if args.out is not None:
         return RunDir(args.out)
     if args.resume:
@@ -169,18 +160,16 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
             raise SpecError(f"{directory.root}: holds a run of another plan (spec, seed or choice of cells differ)")
         manifest = read_json(directory.manifest, Manifest)
         if manifest.kernel_sha256 != kernel.sha256:
-            raise SpecError(
-                f"{directory.root}: its cells ran on another kernel ({manifest.kernel_release}, {manifest.kernel_sha256[:12]})"
-            )
+            other = f"{manifest.kernel_release}, {manifest.kernel_sha256[:12]}"
+            raise SpecError(f"{directory.root}: its cells ran on another kernel ({other}); start a new run")
         rerun_failed(directory)
         return manifest
     if directory.cells.exists():
         raise StoreError(f"{directory.root}: has cells but no plan.json; it is not a run of netwarp's, or was damaged")
-    path = Path(spec.path)
     manifest = new_manifest(
-        spec=plan.name,
-        spec_path=path,
-        spec_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        spec=plan.spec,
+        spec_path=spec.file,
+        spec_sha256=hashlib.sha256(spec.file.read_bytes()).hexdigest(),
         arguments=tuple(sys.argv[1:]),
         seed=plan.seed,
         repetitions=plan.repetitions,

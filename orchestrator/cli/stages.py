@@ -12,9 +12,9 @@ import msgspec
 from ..analysis import analyze_cell
 from ..errors import CaptureError
 from ..model import CellOutcome, Measurement, Outcome
-from ..plan import Plan
 from ..report import make_report
 from ..store import CellDir, RunDir, read_json
+from ..study import Plan
 from ..tables import write_tables
 
 log = logging.getLogger(__name__)
@@ -83,5 +83,3 @@ def tabulate(plan: Plan, run: RunDir) -> Results:
 def report(run: RunDir) -> Path:
     """Make the report from tables and derived files."""
     return make_report(run)
-
-

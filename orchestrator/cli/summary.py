@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..model import Outcome
-from ..plan import Plan
 from ..store import RunDir
+from ..study import Plan
 from .stages import Results
 
 SHOWN_FAILURES = 10

@@ -1,0 +1,138 @@
+"""`netwarp calibrate`: run the probes, judge them, keep the answer for every report of this kernel and programs."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from ..backends import VirtualBackend
+from ..backends.virtual import T0_REALTIME_NS
+from ..calibration import Row, judge, probes
+from ..execute import execute
+from ..kernel import KernelBuild
+from ..model import Cell, CellOutcome, Frozen, Outcome
+from ..store import RunDir, locked, read_json, write_json
+from .manifest import now_utc
+from .programs import build_directory, usable_kernel
+
+Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so")
+
+
+class Calibration(Frozen, frozen=True):
+    """calibration.json. `key`: of the kernel and the programs; another key wants another calibration."""
+
+    key: str
+    kernel_release: str
+    kernel_sha256: str
+    backend: str
+    date_utc: str
+    rows: tuple[Row, ...]
+
+    @property
+    def passed(self) -> int:
+        """How many comparisons are within their bounds."""
+        return sum(row.ok for row in self.rows)
+
+
+def add_parser(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("calibrate", help="measure what the testbed does against what it is told to do")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at once (default: cores)")
+    parser.add_argument("--out", type=Path, help="keep the captures of the probes in this run directory")
+    parser.add_argument("--json", action="store_true", help="print calibration.json instead of the table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure anew; 0 if everything is within its bounds, else 1."""
+    kernel = usable_kernel()
+    found = measure(kernel, args.jobs, args.out)
+    write_json(stored(kernel), found)
+    if args.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    else:
+        show(found)
+    return 0 if found.passed == len(found.rows) else 1
+
+
+def calibration_for(kernel: KernelBuild, jobs: int) -> Calibration:
+    """The stored calibration of this kernel and these programs; measured now if there is none."""
+    path = stored(kernel)
+    if path.exists():
+        return read_json(path, Calibration)
+    print("netwarp: calibrating this kernel and these programs once ...", file=sys.stderr, flush=True)
+    found = measure(kernel, jobs, None)
+    write_json(path, found)
+    return found
+
+
+def measure(kernel: KernelBuild, jobs: int, out: Path | None) -> Calibration:
+    """Run and judge every probe. A probe that does not complete is a row that fails."""
+    directory = RunDir(out or stored(kernel).parent / f".probes-{os.getpid()}")
+    wanted = probes()
+    outcomes: dict[str, CellOutcome] = {}
+
+    def finished(cell: Cell, outcome: CellOutcome) -> None:
+        outcomes[cell.id] = outcome
+
+    try:
+        with locked(directory):
+            execute([p.cell for p in wanted], VirtualBackend(kernel.binary, build_directory()), directory,
+                    jobs=jobs, finished=finished)  # fmt: skip
+            rows: list[Row] = []
+            for probe in wanted:
+                place = directory.cell(probe.cell.id)
+                outcome = outcomes.get(probe.cell.id) or place.read_outcome()
+                if outcome.outcome is Outcome.COMPLETED:
+                    rows += judge(probe, place.root, T0_REALTIME_NS)
+                else:
+                    rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, "completed", False))
+    finally:
+        if out is None:
+            directory.remove()
+    return Calibration(
+        key=calibration_key(kernel),
+        kernel_release=kernel.release,
+        kernel_sha256=kernel.sha256,
+        backend=VirtualBackend.name,
+        date_utc=now_utc(),
+        rows=tuple(rows),
+    )
+
+
+def calibration_key(kernel: KernelBuild) -> str:
+    """Hash of everything that plays a part in a guest: the kernel, the programs in it, the probes themselves."""
+    digest = hashlib.sha256(kernel.sha256.encode())
+    for name in PROGRAMS:
+        digest.update((build_directory() / name).read_bytes())
+    digest.update(msgspec.json.encode([(probe.name, probe.cell, probe.quantities) for probe in probes()]))
+    return digest.hexdigest()[:16]
+
+
+def stored(kernel: KernelBuild) -> Path:
+    """results/calibration/<key>.json of this checkout."""
+    return build_directory().parent / "results" / "calibration" / f"{calibration_key(kernel)}.json"
+
+
+def show(found: Calibration) -> None:
+    """The table on stdout."""
+    table = Table(title=f"Calibration of Linux {found.kernel_release}, back end {found.backend}", title_justify="left")
+    for name in ("probe", "quantity", "configured", "measured", "off by", "bound", "unit", ""):
+        table.add_column(name, justify="right" if name in ("configured", "measured", "off by", "bound") else "left")
+    for row in found.rows:
+        difference = f"{row.measured - row.configured:+.3g}"
+        table.add_row(
+            row.probe, row.quantity, f"{row.configured:.9g}", f"{row.measured:.9g}", difference, f"{row.bound:.3g}",
+            row.unit, "ok" if row.ok else "[bold red]OFF[/]",
+        )  # fmt: skip
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"{found.passed} of {len(found.rows)} within bounds")

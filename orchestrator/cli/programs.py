@@ -1,0 +1,24 @@
+"""Where the built programs and the kernel are; one sentence and a remedy where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..doctor import check_virtual
+from ..errors import BackendUnavailable
+from ..kernel import KernelBuild, find_kernel
+
+
+def build_directory() -> Path:
+    """Where `make setup` puts the built programs."""
+    return Path(__file__).resolve().parents[2] / "build"
+
+
+def usable_kernel() -> KernelBuild:
+    """The kernel of the virtual back end; raises BackendUnavailable with every remedy where it cannot run here."""
+    problems = check_virtual()
+    kernel = find_kernel()
+    if problems or kernel is None:
+        text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
+        raise BackendUnavailable(f"the virtual back end cannot run here:\n{text}")
+    return kernel
