@@ -11,7 +11,7 @@
 
 #include "stream.h"
 
-enum { BLOCK = 256 * 1024, WINDOW_LOG_MAX = 27 };
+enum { BLOCK = 64 * 1024, WINDOW_LOG_MAX = 27 }; /* a block and its tables fit the second-level cache */
 
 static size_t read_raw(struct stream *s, uint8_t *to, size_t room)
 {
