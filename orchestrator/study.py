@@ -113,7 +113,7 @@ class Plan(Frozen, frozen=True, kw_only=True):
     """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
 
     format: int = PLAN_FORMAT
-    spec: str
+    name: str
     title: str
     description: str
     seed: int

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..errors import SpecError
 from ..model import Cell
 from ..spec import Problems, Spec
+from ..spec.factors import DOES_NOT_APPLY
 from ..spec.problems import nearest
 from ..study import Experiment, Factor, Level, Levels, Plan, matches
 from .cell import CellPlanner
@@ -23,12 +24,12 @@ def make_plan(
     seed: int | None = None,
     repetitions: int | None = None,
     only: str | Sequence[str] | None = None,
-    where: Sequence[str] = (),
+    where: Sequence[tuple[str, str]] = (),
 ) -> Plan:
     """Plan a spec's cells.
 
     seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments.
-    where: "factor=level", compared as quantities; the same factor several times means any of these levels.
+    where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
     Raises SpecError with every problem.
     """
     seed = spec.seed if seed is None else seed
@@ -49,8 +50,10 @@ def make_plan(
             cells += planner.cells(experiment, levels, seed, repetitions)
     problems.check()
     if not cells:
-        raise SpecError(f"no cell is left: nothing has {' and '.join(where)} in {', '.join(names)}")
-    return _plan(spec, cells, seed, repetitions, [*(f"only {n}" for n in names if only), *where])
+        asked = " and ".join(f"{factor}={level}" for factor, level in where)
+        raise SpecError(f"no cell is left: none has {asked} in the experiments {', '.join(names)}")
+    filters = [*(f"only {name}" for name in names if only), *(f"{factor}={level}" for factor, level in where)]
+    return _plan(spec, cells, seed, repetitions, filters)
 
 
 def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: list[str]) -> Plan:
@@ -60,7 +63,7 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
     parameters = spec.document.get("parameter")
     return Plan(
-        spec=spec.name,
+        name=spec.name,
         title=spec.title,
         description=spec.description,
         seed=seed,
@@ -113,28 +116,18 @@ def _experiments(spec: Spec, only: str | Sequence[str] | None) -> list[str]:
     return [name for name in known if name in names]
 
 
-def _where(spec: Spec, where: Sequence[str]) -> Levels:
+def _where(spec: Spec, where: Sequence[tuple[str, str]]) -> Levels:
     chosen: dict[str, list[str]] = {}
     problems = Problems()
-    for text in where:
-        name, equals, level = text.partition("=")
-        factor = spec.factors.get(name.strip())
-        if not equals:
-            problems.add_at("--where", 0, text, "must be factor=level; for example --where outage=10s")
-        elif factor is None:
-            problems.add_at(
-                "--where", 0, text, f'there is no factor "{name.strip()}"{nearest(name.strip(), spec.factors)}'
-            )
-        else:
-            found = factor.level(level)
-            if found is None and level.strip() != "-":
-                known = [level.name for level in factor.levels]
-                problems.add_at("--where", 0, text, f'factor "{factor.name}" has the levels: {", ".join(known)}')
-            chosen.setdefault(factor.name, []).append(found.name if found is not None else "-")
+    for name, level in where:
+        text, factor = f"{name}={level}", spec.factors.get(name)
+        if factor is None:
+            problems.add_at("--where", 0, text, f'there is no factor "{name}"{nearest(name, spec.factors)}')
+            continue
+        found = factor.level(level)
+        if found is None and level != DOES_NOT_APPLY:
+            known = [level.name for level in factor.levels]
+            problems.add_at("--where", 0, text, f'factor "{name}" has the levels: {", ".join(known)}')
+        chosen.setdefault(name, []).append(found.name if found is not None else DOES_NOT_APPLY)
     problems.check()
     return {name: tuple(levels) for name, levels in chosen.items()}
-
-
-def level_titles(plan: Plan) -> Mapping[tuple[str, str], str]:
-    """(factor, level) -> how tables call it."""
-    return {(factor.name, level.name): level.title for factor in plan.factors for level in factor.levels}

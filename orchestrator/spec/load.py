@@ -31,7 +31,7 @@ class Spec:
     name: str
     title: str
     description: str
-    file: Path
+    path: Path
     files: tuple[Path, ...]
     seed: int
     repetitions: int
@@ -113,7 +113,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         name=name,
         title=str(_value(document, "title", name)),
         description=str(_value(document, "description", "")),
-        file=file,
+        path=file,
         files=tuple(files),
         seed=_integer(document, "seed", DEFAULT_SEED),
         repetitions=_integer(document, "repetitions", 1),

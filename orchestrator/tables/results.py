@@ -1,0 +1,74 @@
+"""What a run measured, looked up by levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..model import Cell, CellOutcome, Measurement, Outcome
+from ..study import Levels, Plan, matches
+from .statistics import Estimate, estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The repetitions of one combination of levels, and one metric of them.
+
+    values: by repetition, of the COMPLETED cells that have one. missing: why a value is not there, "" if all are.
+    """
+
+    cells: tuple[Cell, ...]
+    values: Mapping[int, float]
+    missing: str
+    failed: bool
+    """Whether a cell is absent or did not complete (else it ran, and had nothing to measure)."""
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed would give another number: said by the plan, or seen."""
+        return any(cell.random for cell in self.cells) or len(set(self.values.values())) > 1
+
+    def estimate(self) -> Estimate | None:
+        """Over the repetitions; None without a value."""
+        values = [self.values[number] for number in sorted(self.values)]
+        return estimate(values, random=self.random) if values else None
+
+
+class Results:
+    """Outcomes and measurements of a plan's cells. Only COMPLETED cells have values."""
+
+    def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
+        self.plan = plan
+        self.outcomes = outcomes
+        self.by_cell: dict[str, list[Measurement]] = {cell.id: [] for cell in plan.cells}
+        self._values: dict[tuple[str, str, str], float | None] = {}
+        for one in measurements:
+            if one.cell_id in self.by_cell and self.completed(one.cell_id):
+                self.by_cell[one.cell_id].append(one)
+                self._values[one.cell_id, one.flow, one.metric] = one.value
+
+    def completed(self, cell_id: str) -> bool:
+        """Whether the cell ran and passed its self-checks."""
+        outcome = self.outcomes.get(cell_id)
+        return outcome is not None and outcome.outcome is Outcome.COMPLETED
+
+    def place(self, cells: Sequence[Cell], flow: str, metric: str) -> Place:
+        """One metric of these cells, the repetitions of one combination."""
+        values: dict[int, float] = {}
+        missing: list[str] = []
+        failed = not cells
+        for cell in cells:
+            value = self._values.get((cell.id, flow, metric))
+            outcome = self.outcomes.get(cell.id)
+            if not self.completed(cell.id):
+                failed = True
+                missing.append(f"{cell.id} {outcome.outcome if outcome is not None else 'was not run'}")
+            elif value is None:
+                missing.append(f"{cell.id} has no {metric}")
+            else:
+                values[cell.repetition] = value
+        return Place(tuple(cells), values, "; ".join(missing), failed)
+
+    def cells(self, where: Levels) -> tuple[Cell, ...]:
+        """The cells of the plan that satisfy a selector, in order."""
+        return tuple(cell for cell in self.plan.cells if matches(cell.factors, where))

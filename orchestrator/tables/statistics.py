@@ -1,0 +1,58 @@
+"""Mean and 95 % confidence interval of a few repetitions."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+T_95 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+"""Student's t, 97.5 % quantile, for 1 to 30 degrees of freedom (Abramowitz, Stegun: table 26.10)."""
+Spread = Literal["deterministic", "single", "ci95"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean of `n` repetitions. deterministic: nothing random, all alike. single: one draw of something random.
+
+    low, high: the 95 % confidence interval of the mean; None unless spread is "ci95".
+    """
+
+    mean: float
+    n: int
+    spread: Spread
+    low: float | None = None
+    high: float | None = None
+
+
+def student_t_95(degrees: int) -> float:
+    """Two-sided 95 % point of Student's t. Above 30: Abramowitz, Stegun 26.7.5, good to 1e-4."""
+    if degrees < 1:
+        raise ValueError("needs at least one degree of freedom")
+    if degrees <= len(T_95):
+        return T_95[degrees - 1]
+    z = statistics.NormalDist().inv_cdf(0.975)
+    return (
+        z
+        + (z**3 + z) / (4 * degrees)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
+    )
+
+
+def estimate(values: Sequence[float], *, random: bool) -> Estimate:
+    """Estimate from at least one value. Repetitions that differ are random, whatever the plan thought."""
+    mean = math.fsum(values) / len(values)
+    alike = all(value == values[0] for value in values)
+    if alike and not random:
+        return Estimate(values[0], len(values), "deterministic")
+    if len(values) == 1:
+        return Estimate(mean, 1, "single")
+    half = student_t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return Estimate(mean, len(values), "ci95", mean - half, mean + half)

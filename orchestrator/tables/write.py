@@ -1,0 +1,45 @@
+"""Writes the tables of a run; each file is whole or as it was."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ..model import CellOutcome, Measurement
+from ..store import write_atomic
+from ..study import Plan
+from .claims import Judged, judge
+from .results import Results
+from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, measurement_rows, place_rows
+
+
+def write_tables(
+    plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement], folder: Path
+) -> tuple[Judged, ...]:
+    """Write every table of a plan into `folder` (made if need be) and return the claims' verdicts.
+
+    Raises StoreError where a file cannot be written; the files of before are then still whole.
+    """
+    results = Results(plan, outcomes, measurements)
+    judged = judge(results)
+    tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged)]
+    tables += [place_rows(results, table) for table in plan.tables]
+    tables += [place_rows(results, figure) for figure in plan.figures]
+    for rows in tables:
+        write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())
+    return judged
+
+
+def csv_text(table: Rows) -> str:
+    """CSV: LF, `.` as decimal point, floats by repr, nothing for None."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.header)
+    writer.writerows([_text(field) for field in row] for row in table.rows)
+    return out.getvalue()
+
+
+def _text(field: Field) -> str:
+    return "" if field is None else repr(field) if isinstance(field, float) else str(field)
