@@ -11,3 +11,9 @@ sender_LIBS := -lsctp
 receiver_SRC := traffic/receiver.c $(TRAFFIC_SRC)
 receiver_LDFLAGS := -static
 receiver_LIBS := -lsctp
+
+# the same with ASan and UBSan, for tests on the host (ASan cannot run in a guest: 39-bit address space)
+SANITISED += sender receiver traffic-check
+sender_SANLIBS := -lsctp
+receiver_SANLIBS := -lsctp
+traffic-check_SRC := traffic/check.c traffic/pattern.c traffic/ranges.c traffic/account.c common/ndjson.c

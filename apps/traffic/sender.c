@@ -252,34 +252,34 @@ static bool send_all(struct sender *sender)
 }
 
 /* After shutdown: until the peer has closed too. */
-static void drain(struct sender *sender)
+static bool drain(struct sender *sender)
 {
 	const char *why = sender->reason;
 
 	if (sender->flow.ops->shutdown(&sender->flow)) {
 		sender->reason = "failed";
-		return;
+		return false;
 	}
 	/* at every event: the transport may want to read its counters before they vanish */
 	while (sender->flow.waiter.events |= EPOLLIN, listen_to_kernel(sender))
 		if (!wait_more(sender, false))
-			return;
-	if (strcmp(sender->reason, "peer_closed") != 0) {
-		sender->flow.status = 1;
-		return;
-	}
+			return false;
+	if (strcmp(sender->reason, "peer_closed") != 0)
+		return false;
 	sender->reason = why;
 	sender->drained = true;
+	return true;
 }
 
-static void run(struct sender *sender)
+/* True when the flow did what it was asked to, up to its orderly end. */
+static bool run(struct sender *sender)
 {
 	struct flow *flow = &sender->flow;
 	const struct config *config = flow->config;
 
 	sender->reason = "failed";
 	if (flow->ops->open(flow) || !start(sender))
-		return;
+		return false;
 	sender->progress_ns = clock_monotonic_ns();
 	sender->connected = true;
 	flow_connected(flow, sender->progress_ns);
@@ -287,10 +287,9 @@ static void run(struct sender *sender)
 		sender->next_check_ns = sender->progress_ns + config->stall_deadline_ns / 8 + 1;
 	if (config->primary.count)
 		make_primary(sender, &config->primary.items[0], OPTION_NOT_GIVEN);
-	if (!send_all(sender) && flow->status == 0 && strcmp(sender->reason, "terminated") != 0)
-		flow->status = 1;
-	else if (flow->status == 0 && strcmp(config->close, "graceful") == 0)
-		drain(sender);
+	if (!send_all(sender))
+		return false;
+	return strcmp(config->close, "graceful") != 0 || drain(sender);
 }
 
 /* The summary; between its counters and its end the connection is closed, so the counters are the last ones. */
@@ -333,8 +332,8 @@ int main(int argc, char **argv)
 	sender.next_check_ns = WAIT_NEVER;
 	if (clock_timerslack() || waiter_open(&flow->waiter))
 		flow_error(flow, "setup", errno, NULL);
-	else
-		run(&sender);
+	else if (!run(&sender) && flow->status == 0 && strcmp(sender.reason, "terminated") != 0)
+		flow->status = 1;
 	finish(&sender);
 	waiter_close(&flow->waiter);
 	return flow_exit(flow);

@@ -1,0 +1,157 @@
+"""The apps as tests on the host see them: built with ASan and UBSan, talked to through their own interfaces."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+PROGRAMS = ("sender", "receiver", "traffic-check")
+WALL_LIMIT_S = 30
+Record = dict[str, Any]
+
+
+@functools.cache
+def sanitised() -> Path:
+    """build/san, made up to date; one maker at a time."""
+    (BUILD / "test").mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "test" / "san.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), *(f"../build/san/{n}" for n in PROGRAMS)], check=True)
+    return BUILD / "san"
+
+
+def run(program: str, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run an app to its end."""
+    return subprocess.run(
+        [str(sanitised() / program), *arguments],
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=WALL_LIMIT_S,
+        check=False,
+    )
+
+
+def records(text: str) -> list[Record]:
+    """Every line of an app's output; each has to be one JSON object."""
+    assert not text or text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Receiver:
+    """A receiver on 127.0.0.1 that listens once entered."""
+
+    def __init__(self, protocol: str, *arguments: str) -> None:
+        self.port = free_port()
+        command = [str(sanitised() / "receiver"), "--protocol", protocol, "--bind", "127.0.0.1"]
+        self.process = subprocess.Popen(
+            [*command, "--port", str(self.port), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.lines: list[str] = []
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout is not None
+        while '"listening"' not in (self.lines[-1] if self.lines else ""):
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()
+            self.lines.append(line)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self) -> None:
+        """Ask it to end, as cell-init does."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> tuple[int, list[Record]]:
+        """Its exit status and everything it printed; asserts that the sanitisers kept silent."""
+        out, err = self.process.communicate(timeout=WALL_LIMIT_S)
+        assert err == "", err
+        return self.process.returncode, records("".join(self.lines) + out)
+
+
+class Check:
+    """A running traffic-check."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [str(sanitised() / "traffic-check")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, *words: str | int | bytes) -> str:
+        """One command, one answer."""
+        texts = [(word.hex() or "-") if isinstance(word, bytes) else str(word) for word in words]
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(" ".join(texts) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, self._process.communicate()
+        return answer.rstrip("\n")
+
+    def numbers(self, *words: str | int | bytes) -> list[int]:
+        """The answer as numbers."""
+        return [int(word) for word in self.ask(*words).split()]
+
+    def fill(self, stream: int, message: int, offset: int, length: int) -> bytes:
+        """The pattern as the program makes it."""
+        answer = self.ask("fill", stream, message, offset, length)
+        return b"" if answer == "-" else bytes.fromhex(answer)
+
+    def summary(self) -> Record:
+        """The accounting, which then begins anew."""
+        found: Record = json.loads(self.ask("summary"))
+        return found
+
+    def close(self) -> None:
+        """End it; asserts that the sanitisers kept silent."""
+        _, err = self._process.communicate(timeout=WALL_LIMIT_S)
+        assert (self._process.returncode, err) == (0, "")
+
+
+def pattern(stream: int, message: int, offset: int, length: int) -> bytes:
+    """The pattern as docs/formats.md describes it, written a second time."""
+
+    def byte(at: int) -> int:
+        block, position = divmod(at, 256)
+        head = message.to_bytes(8, "little")[:4] + (block % 65536).to_bytes(2, "little") + stream.to_bytes(2, "little")
+        return head[position] if position < 8 else position
+
+    return bytes(byte(at) for at in range(offset, offset + length))
+
+
+def flow_pattern(position: int, length: int) -> bytes:
+    """The pattern of a byte stream."""
+    out = b""
+    while len(out) < length:
+        message, offset = divmod(position + len(out), 1 << 24)
+        out += pattern(0, message, offset, min(length - len(out), (1 << 24) - offset))
+    return out
+
+
+def summary_of(found: Sequence[Record]) -> Record:
+    """The summary; asserts that it is the last record."""
+    assert found[-1]["record"] == "summary"
+    return found[-1]
