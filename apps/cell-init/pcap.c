@@ -77,6 +77,7 @@ static int write_out(struct pcap *pcap, size_t len, uint64_t records)
 	return 0;
 fail:
 	pcap->error = n == 0 ? EIO : errno;
+	pcap->broken = true;
 	/* no half record: the file stays readable, and says less rather than something wrong */
 	if (ftruncate(pcap->fd, (off_t)pcap->bytes))
 		pcap->bytes += done;
@@ -142,14 +143,18 @@ int pcap_packet(struct pcap *pcap, int64_t t_ns, const void *data, uint32_t capt
 
 	if (pcap->error)
 		return -1;
-	/* too large, or later than anything could explain: refuse rather than write something wrong */
-	if (captured > PCAP_SNAPLEN || t_ns < pcap->floor_ns) {
-		pcap->error = captured > PCAP_SNAPLEN ? EMSGSIZE : EILSEQ;
+	if (captured > PCAP_SNAPLEN) {
+		pcap->error = EMSGSIZE;
 		return -1;
 	}
 	while (pcap->len + bytes > PCAP_BUFFER_BYTES)
 		if (flush(pcap, pcap->recent_count / 2))
 			return -1;
+	if (t_ns < pcap->floor_ns) {
+		/* later than anything explains: refuse it rather than write it where it does not belong */
+		pcap->error = EILSEQ;
+		return -1;
+	}
 	place = place_of(pcap, t_ns);
 	offset = place < pcap->recent_count ? pcap->recent[place].offset : pcap->len;
 	memmove(pcap->buf + offset + bytes, pcap->buf + offset, pcap->len - offset);
@@ -171,7 +176,7 @@ void pcap_close(struct pcap *pcap)
 {
 	if (pcap->fd < 0)
 		return;
-	if (!pcap->error)
+	if (!pcap->broken)
 		write_out(pcap, pcap->len, pcap->held);
 	if (fsync(pcap->fd))
 		pcap->fsync_error = errno;

@@ -4,11 +4,12 @@
  *
  * On a machine with several CPUs the two directions of an interface can reach the ring in another order than
  * their time stamps; so the last PCAP_WINDOW records stay in memory, and a late one is put where it belongs.
- * After a failed write the file ends behind the last whole piece, and .error says why.
+ * After a failed write the file ends behind the last whole piece.
  */
 #ifndef NETWARP_PCAP_H
 #define NETWARP_PCAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,8 +21,9 @@
 #define PCAP_BUFFER_BYTES (1024 * 1024)
 
 struct pcap {
-	int fd; /* owned: pcap_close() closes it */
-	int error;
+	int fd;	     /* owned: pcap_close() closes it */
+	int error;   /* errno of the first thing that went wrong; nothing is added after it */
+	bool broken; /* ... and it was a write: the file ends where it is */
 	int fsync_error;
 	uint64_t packets; /* in the file, once closed */
 	uint64_t bytes;	  /* of the file */

@@ -174,13 +174,13 @@ def veth(near: int, far: int, name: str, ifindex: int, *, subnet: int, mtu: int 
     ends = [VethEnd(near, name, ifindex, mac(2 * subnet)), VethEnd(far, name, ifindex, mac(2 * subnet + 1))]
     steps = [netlink(near, messages.veth(ends[0], ends[1], "far", mtu))]
     for number, end in enumerate(ends):
-        here, there = number + 1, 2 - number
-        steps += [
-            step("offload", ns=end.namespace, iface=name),
-            netlink(end.namespace, messages.address(name, ifindex, f"10.0.{subnet}.{here}", 24)),
-            netlink(end.namespace, messages.set_link(name, ifindex, up=True)),
-            netlink(end.namespace, messages.neighbour(name, ifindex, f"10.0.{subnet}.{there}", mac(2 * subnet + 2 - here))),
-        ]  # fmt: skip
+        requests = (
+            messages.address(name, ifindex, f"10.0.{subnet}.{number + 1}", 24),
+            messages.set_link(name, ifindex, up=True),
+            messages.neighbour(name, ifindex, f"10.0.{subnet}.{2 - number}", ends[1 - number].mac),
+        )
+        steps += [step("offload", ns=end.namespace, iface=name)]
+        steps += [netlink(end.namespace, request) for request in requests]
     steps += [step("operstate", ns=end.namespace, ifindex=ifindex, timeout_ns=5 * S) for end in ends]
     return steps
 

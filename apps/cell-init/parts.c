@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cell-init-parts: the pure parts of cell-init behind a pipe, for tests on the host with ASan and UBSan.
+ *
+ * Standard input: requests, each a line "NAME LENGTH" and LENGTH bytes. Standard output: one NDJSON line
+ *each. steps	the bytes as steps.txt: the steps, or the error request	netlink requests: how many, or why
+ *not; then numbered from 1000 replies	netlink replies: each message with what it says text	the bytes as
+ *one NDJSON string
+ *	pcap	"PATH\n", then records (int64 t_ns, uint32 captured, uint32 length): written to PATH
+ */
+#include "ndjson.h"
+#include "netlink_message.h"
+#include "pcap.h"
+#include "steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct ndjson out;
+
+static void put_value(const struct value *value)
+{
+	ndjson_array_begin(&out, NULL);
+	ndjson_str(&out, NULL, value->key->name);
+	if (value->key->kind == VALUE_INT)
+		ndjson_int(&out, NULL, value->number);
+	else
+		ndjson_hex(&out, NULL, value->data, value->len);
+	ndjson_array_end(&out);
+}
+
+static void do_steps(const char *data, size_t len)
+{
+	const struct step *step;
+	struct steps steps;
+	size_t i, v;
+
+	ndjson_begin(&out, "steps");
+	if (steps_parse(&steps, data, len)) {
+		ndjson_str(&out, "error", steps.error);
+		steps_free(&steps);
+		return;
+	}
+	ndjson_array_begin(&out, "steps");
+	for (i = 0; i < steps.count; i++) {
+		step = &steps.list[i];
+		ndjson_object_begin(&out, NULL);
+		ndjson_int(&out, "line", step->line);
+		ndjson_str(&out, "verb", verb_specs[step->verb].name);
+		ndjson_int(&out, "phase", step->phase);
+		ndjson_int(&out, "at_ns", step->at_ns);
+		ndjson_array_begin(&out, "values");
+		for (v = 0; v < step->count; v++)
+			put_value(&step->values[v]);
+		ndjson_array_end(&out);
+		ndjson_object_end(&out);
+	}
+	ndjson_array_end(&out);
+	steps_free(&steps);
+}
+
+static void do_request(char *data, size_t len)
+{
+	const char *why = NULL;
+	int count = message_check(data, len, NLM_F_ACK, &why);
+
+	ndjson_begin(&out, "request");
+	ndjson_int(&out, "count", count);
+	ndjson_str(&out, "why", why);
+	message_number(data, len, 1000);
+	ndjson_hex(&out, "numbered", data, len);
+}
+
+static void do_replies(const char *data, size_t len)
+{
+	struct nlmsghdr header;
+	struct message_error error;
+	size_t at = 0, next = 0;
+
+	ndjson_begin(&out, "replies");
+	ndjson_array_begin(&out, "messages");
+	for (; message_next(data, len, &next, &header); at = next) {
+		error = message_error(data + at, &header);
+		ndjson_object_begin(&out, NULL);
+		ndjson_int(&out, "type", header.nlmsg_type);
+		ndjson_int(&out, "error", error.error);
+		if (error.message)
+			ndjson_strn(&out, "message", error.message, error.message_len);
+		ndjson_int(&out, "operstate", message_operstate(data + at, &header, 7));
+		ndjson_object_end(&out);
+	}
+	ndjson_array_end(&out);
+	ndjson_uint(&out, "read", next);
+}
+
+struct asked {
+	int64_t t_ns;
+	uint32_t captured;
+	uint32_t length;
+};
+
+static void do_pcap(char *data, size_t len)
+{
+	char *end = memchr(data, '\n', len);
+	static char frame[PCAP_SNAPLEN + 16];
+	struct asked asked;
+	struct pcap pcap;
+	size_t at;
+	int fd;
+
+	if (!end)
+		exit(2);
+	*end = '\0';
+	fd = open(data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || pcap_open(&pcap, fd))
+		exit(2);
+	for (at = (size_t)(end + 1 - data); at + sizeof(asked) <= len; at += sizeof(asked)) {
+		memcpy(&asked, data + at, sizeof(asked));
+		if (asked.captured > sizeof(frame))
+			exit(2);
+		memset(frame, (int)(at / sizeof(asked)), asked.captured);
+		pcap_packet(&pcap, asked.t_ns, frame, asked.captured, asked.length);
+	}
+	pcap_close(&pcap);
+	ndjson_begin(&out, "pcap");
+	ndjson_uint(&out, "packets", pcap.packets);
+	ndjson_uint(&out, "bytes", pcap.bytes);
+	ndjson_int(&out, "errno", pcap.error);
+	ndjson_int(&out, "fsync_errno", pcap.fsync_error);
+	ndjson_int(&out, "first_ns", pcap.first_ns);
+	ndjson_int(&out, "last_ns", pcap.last_ns);
+}
+
+static void do_text(const char *data, size_t len)
+{
+	ndjson_begin(&out, "text");
+	ndjson_strn(&out, "text", data, len);
+}
+
+int main(void)
+{
+	char line[64], name[16], *data;
+	size_t len;
+
+	ndjson_init(&out, STDOUT_FILENO);
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "%15s %zu", name, &len) != 2 || len > (1u << 28))
+			return 2;
+		/* exactly as long as the input: a read beyond it is one that ASan sees */
+		data = malloc(len ? len : 1);
+		if (!data || fread(data, 1, len, stdin) != len)
+			return 2;
+		if (!strcmp(name, "steps"))
+			do_steps(data, len);
+		else if (!strcmp(name, "request"))
+			do_request(data, len);
+		else if (!strcmp(name, "replies"))
+			do_replies(data, len);
+		else if (!strcmp(name, "text"))
+			do_text(data, len);
+		else if (!strcmp(name, "pcap"))
+			do_pcap(data, len);
+		else
+			return 2;
+		free(data);
+		if (ndjson_end(&out))
+			return 1;
+	}
+	ndjson_free(&out);
+	return 0;
+}

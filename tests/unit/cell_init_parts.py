@@ -1,0 +1,43 @@
+"""The pure parts of cell-init (apps/cell-init/parts.c), built with ASan and UBSan, behind a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build" / "san" / "cell-init-parts"
+
+
+class Parts:
+    """One running cell-init-parts. A finding of a sanitiser ends it, and the question after it fails."""
+
+    def __init__(self) -> None:
+        (ROOT / "build" / "test").mkdir(parents=True, exist_ok=True)
+        with open(ROOT / "build" / "test" / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), "../build/san/cell-init-parts"], check=True)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe)
+
+    def ask(self, name: str, data: bytes) -> dict[str, Any]:
+        """Ask one question; the answer is one record."""
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        try:
+            self.process.stdin.write(f"{name} {len(data)}\n".encode() + data)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        line = self.process.stdout.readline()
+        assert line, (name, data, self.process.stderr.read().decode(errors="replace"))
+        answer: dict[str, Any] = json.loads(line)
+        assert answer["record"] == name
+        return answer
+
+    def close(self) -> None:
+        """End it; asserts that it ended well (leaks are findings too)."""
+        _, errors = self.process.communicate(timeout=30)
+        assert self.process.returncode == 0, errors.decode(errors="replace")
