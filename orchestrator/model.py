@@ -216,8 +216,11 @@ class CellOutcome(Frozen, frozen=True):
 
 
 def to_json(value: msgspec.Struct) -> bytes:
-    """Canonical JSON: sorted keys, no white space; equal values have equal bytes."""
-    return msgspec.json.encode(value, order="sorted")
+    """Compact JSON, fields and keys in the order they have, so that reading it back gives the same text (and id) again.
+
+    The planner makes a cell's keys in the order of the spec: the same spec gives the same bytes.
+    """
+    return msgspec.json.encode(value)
 
 
 def cell_from_json(data: bytes) -> Cell:

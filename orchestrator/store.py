@@ -116,8 +116,8 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Readable JSON (two spaces, sorted keys), whole or not at all."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n")
+    """Readable JSON (two spaces; keys keep their order), whole or not at all."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
 @contextlib.contextmanager

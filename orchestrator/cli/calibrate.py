@@ -22,7 +22,6 @@ from ..store import RunDir, locked, read_json, write_json
 from .manifest import now_utc
 from .programs import build_directory, usable_kernel
 
-Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so")
 
 
@@ -42,7 +41,7 @@ class Calibration(Frozen, frozen=True):
         return sum(row.ok for row in self.rows)
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = commands.add_parser("calibrate", help="measure what the testbed does against what it is told to do")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at once (default: cores)")

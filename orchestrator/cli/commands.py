@@ -23,10 +23,8 @@ from . import summary
 from .run import add_plan_arguments, plan_of
 from .stages import analyze_all, report, tabulate
 
-Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-
-def add_parsers(commands: Commands) -> None:
+def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare them."""
     plan = commands.add_parser("plan", help="show what would be run, without running it")
     add_plan_arguments(plan)

@@ -65,14 +65,14 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings(texts: list[str]) -> dict[str, str]:
-    """["a=b"] -> {"a": "b"}; raises SpecError on anything else."""
-    found: dict[str, str] = {}
+def pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
+    """["a=b"] -> [("a", "b")]; raises SpecError on anything else."""
+    found: list[tuple[str, str]] = []
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise SpecError(f"--set {text}: wants key=value, e.g. --set rate='1 Mbit/s'")
-        found[key.strip()] = value.strip()
+            raise SpecError(f"{option} {text}: wants key=value, e.g. {option} outage='10 s'")
+        found.append((key.strip(), value.strip()))
     return found
 
 
@@ -80,8 +80,10 @@ def plan_of(args: argparse.Namespace) -> tuple[Spec, Plan]:
     """The spec and the plan the arguments ask for; raises SpecError."""
     if args.spec is None:
         raise SpecError("which experiment? e.g. `netwarp run choi2009`; `netwarp plan --example` prints a spec")
-    spec = load_spec(args.spec, sets=settings(args.set))
-    plan = make_plan(spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=args.where)
+    spec = load_spec(args.spec, sets=dict(pairs(args.set, "--set")))
+    plan = make_plan(
+        spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=pairs(args.where, "--where")
+    )
     return spec, plan
 
 
@@ -137,7 +139,7 @@ def run_cells(plan: Plan, directory: RunDir, kernel: KernelBuild, jobs: int) -> 
 
 def choose_directory(args: argparse.Namespace, plan: Plan) -> RunDir:
     """--out, or the latest run when resuming, or a new one under results/."""
-    base = Path("results") / plan.spec
+    base = Path("results") / plan.name
     if args.out is not None:
         return RunDir(args.out)
     if args.resume:
@@ -167,9 +169,9 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
     if directory.cells.exists():
         raise StoreError(f"{directory.root}: has cells but no plan.json; it is not a run of netwarp's, or was damaged")
     manifest = new_manifest(
-        spec=plan.spec,
-        spec_path=spec.file,
-        spec_sha256=hashlib.sha256(spec.file.read_bytes()).hexdigest(),
+        spec=plan.name,
+        spec_path=spec.path,
+        spec_sha256=hashlib.sha256(spec.path.read_bytes()).hexdigest(),
         arguments=tuple(sys.argv[1:]),
         seed=plan.seed,
         repetitions=plan.repetitions,

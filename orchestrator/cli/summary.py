@@ -12,6 +12,7 @@ from rich.table import Table
 from ..model import Outcome
 from ..store import RunDir
 from ..study import Plan
+from ..study import Table as StudyTable
 from .stages import Results
 
 SHOWN_FAILURES = 10
@@ -30,10 +31,10 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     console = Console(highlight=False, soft_wrap=False)
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n[bold]{plan.title}[/bold]", markup=True)
-    for name in plan.tables:
-        rows = read_csv(directory.tables / f"{name.name}.csv")
+    for table in plan.tables:
+        rows = read_csv(directory.tables / f"{table.name}.csv")
         if rows:
-            console.print(_table(name.title, rows))
+            console.print(_pivot(table, rows, [source.name for source in plan.sources]))
     claims = read_csv(directory.tables / "claims.csv")
     if claims:
         counts = Counter(row["verdict"] for row in claims)
@@ -53,19 +54,23 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     console.print(str(directory.root), soft_wrap=True)
 
 
-def _table(title: str, rows: list[dict[str, str]]) -> Table:
-    """A CSV table as it is; numbers to four significant digits and to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for column in rows[0]:
-        table.add_column(column, justify="right" if all(_is_number(row[column]) for row in rows) else "left")
+def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) -> Table:
+    """Row factors down, column factors across; ours, and the first published number beside it in parentheses."""
+    published = next((source for source in sources if any(row.get(source) for row in rows)), "")
+    title = f"{table.title}: measured" + (f" ({published})" if published else "")
+    shown = Table(title=title, title_justify="left", title_style="bold")
+    for factor in table.rows:
+        shown.add_column(factor, no_wrap=True)
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    columns: dict[str, None] = {}
     for row in rows:
-        table.add_row(*(f"{float(value):.4g}" if value and _is_number(value) else value for value in row.values()))
-    return table
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text or "0")
-    except ValueError:
-        return False
-    return True
+        column = " ".join(row[factor] for factor in table.columns)
+        columns[column] = None
+        value = f"{float(row['value']):.4g}" if row["value"] else "-"
+        beside = f" ({float(row[published]):.4g})" if published and row[published] else ""
+        lines.setdefault(tuple(row[factor] for factor in table.rows), {})[column] = value + beside
+    for column in columns:
+        shown.add_column(column or table.metric, justify="right", no_wrap=True)
+    for levels, values in lines.items():
+        shown.add_row(*levels, *(values.get(column, "") for column in columns))
+    return shown
