@@ -96,7 +96,7 @@ def kernel_key(source: Source, recipe: Recipe, compiler: str) -> str:
 def _make(source: Source, recipe: Recipe, work: Path, jobs: int, runner: Runner) -> str:
     """Unpack, patch, configure, compile; leaves work/kernel/{linux, config, include/} and returns the release."""
     tree = work / "tree"
-    make = ["make", f"-j{jobs}", "LOCALVERSION="]
+    make = [*recipe.make, f"-j{jobs}"]
     runner.enter("unpacks")
     unpack(source, tree, recipe, runner)
     runner.enter("patches")
@@ -128,8 +128,8 @@ def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
     """
     wanted = tree / "netwarp.config"
     wanted.write_text("".join(f"{option.line}\n" for option in recipe.fragment))
-    runner.run(["make", "ARCH=um", f"KCONFIG_ALLCONFIG={wanted.name}", "allnoconfig"], cwd=tree)
-    runner.run(["make", "ARCH=um", "olddefconfig"], cwd=tree)
+    runner.run([*recipe.make, "ARCH=um", f"KCONFIG_ALLCONFIG={wanted.name}", "allnoconfig"], cwd=tree)
+    runner.run([*recipe.make, "ARCH=um", "olddefconfig"], cwd=tree)
     config = parse_config((tree / ".config").read_text())
     failed = unmet(recipe.fragment, config)
     if failed:

@@ -34,7 +34,7 @@ class KernelBuild:
     key: its directory's name ("" for one given by NETWARP_KERNEL that netwarp did not build). binary: the executable.
     include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the executable;
     this and nothing else says that two kernels are the same. source, compiler: as text. kind: package, tarball,
-    directory or environment. recipe: digest of fragment, patches and identity. config_sha256: of the whole .config.
+    directory or environment. recipe: digest of fragment, patches and pins. config_sha256: of the whole .config.
     built_at: UTC, ISO 8601.
     """
 

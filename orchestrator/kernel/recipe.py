@@ -26,7 +26,7 @@ class Patch:
 class Recipe:
     """Everything the checkout decides about its kernel; the source and the compiler are the machine's.
 
-    identity: KBUILD_BUILD_* variables, hashed by the kernel into its random generator.
+    identity: KBUILD_BUILD_* variables, hashed by the kernel into its random generator. variables: given to every make.
     objects: about how many objects are compiled (for the progress only). free_bytes: disk needed while building.
     not_unpacked: tar(1) patterns of the package's tarball this build never opens.
     """
@@ -36,19 +36,26 @@ class Recipe:
     package: str
     tarball: Path
     identity: dict[str, str]
+    variables: dict[str, str]
     objects: int
     free_bytes: int
     not_unpacked: tuple[str, ...]
 
     @property
+    def make(self) -> list[str]:
+        """The make command, to be followed by its targets."""
+        return ["make", *(f"{name}={value}" for name, value in self.variables.items())]
+
+    @property
     def digest(self) -> str:
-        """SHA-256 of what changes the binary: options (not their comments or order), patches, identity."""
+        """SHA-256 of what changes the binary: options (not their comments or order), patches, pins."""
         return hashlib.sha256(
             json.dumps(
                 {
                     "options": sorted(option.line for option in self.fragment),
                     "patches": [[p.name, hashlib.sha256(p.text).hexdigest()] for p in self.patches],
                     "identity": self.identity,
+                    "variables": self.variables,
                 },
                 sort_keys=True,
             ).encode()
@@ -68,6 +75,7 @@ def load_recipe(folder: Path | None = None) -> Recipe:
             package=pin["source"]["package"],
             tarball=Path(pin["source"]["tarball"]),
             identity={str(k): str(v) for k, v in pin["identity"].items()},
+            variables={str(k): str(v) for k, v in pin["make"].items()},
             objects=int(pin["build"]["objects"]),
             free_bytes=int(pin["build"]["free_bytes"]),
             not_unpacked=tuple(pin["build"]["not_unpacked"]),

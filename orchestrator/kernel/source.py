@@ -52,7 +52,7 @@ def unpack(source: Source, tree: Path, recipe: Recipe, runner: Runner) -> None:
         if f"tree {_digest(source.path, tree)}" != source.identity:
             raise KernelError(f"{source.path} changed while it was being copied; start again")
         if not _is_git(source.path):  # what an earlier build left in it; git's own list has no such files
-            runner.run(["make", "ARCH=um", "mrproper"], cwd=tree)
+            runner.run([*recipe.make, "ARCH=um", "mrproper"], cwd=tree)
     else:
         command = ["tar", "-x", "--strip-components=1", "-C", str(tree), "-f", str(source.path)]
         if source.path.name.endswith(".xz"):

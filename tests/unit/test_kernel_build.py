@@ -204,7 +204,7 @@ def test_a_missing_package_names_the_command(tmp_path: Path) -> None:
     (recipe_dir / "fragment.config").write_text("CONFIG_NET=y\n")
     (recipe_dir / "pin.toml").write_text(
         f'[source]\npackage = "linux-source-6.12"\ntarball = "{tmp_path}/none.tar.xz"\n'
-        "[identity]\n[build]\nobjects = 1\nfree_bytes = 1\nnot_unpacked = []\n"
+        "[identity]\n[make]\n[build]\nobjects = 1\nfree_bytes = 1\nnot_unpacked = []\n"
     )
     with pytest.raises(KernelError, match="apt-get install linux-source-6"):
         build_kernel(recipe=load_recipe(recipe_dir))

@@ -35,6 +35,7 @@ def test_comments_and_order_do_not_matter(folder: Path) -> None:
         ("fragment.config", "CONFIG_IP_SCTP=y", "CONFIG_IP_SCTP=m"),
         ("fragment.config", "# CONFIG_BLOCK is not set", "CONFIG_BLOCK=y"),
         ("pin.toml", "2024-01-01", "2024-01-02"),
+        ("pin.toml", 'PAHOLE = "none"', 'PAHOLE = "pahole"'),
         ("patches/um-hz-1000.patch", "default 1000", "default 250"),
     ],
 )
