@@ -21,6 +21,10 @@ struct half {
 	bool numbered; /* TCP: SYN seen; SCTP: INIT or INIT-ACK seen */
 	bool ended;
 	uint8_t window_shift; /* TCP: as offered in SYN, 255 = not offered */
+	bool mapped;	      /* MPTCP: the last mapping is there */
+	uint64_t map_dsn;
+	int64_t map_seq;
+	uint32_t map_bytes;
 };
 
 struct flow {

@@ -4,7 +4,8 @@
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 enum { TCP_HEADER = 20, SHIFT_MAX = 14, NO_SHIFT = 255 };
 enum { OPTION_END, OPTION_NOP, OPTION_MSS, OPTION_SCALE, OPTION_SACK_OK, OPTION_SACK, OPTION_TIME = 8, OPTION_MPTCP = 30 };
-enum { MP_CAPABLE = 0, MP_JOIN = 1 };
+enum { MP_CAPABLE = 0, MP_JOIN = 1, DSS = 2 };
+enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8 };
 
 struct options {
 	const uint8_t *sack; /* its blocks */
@@ -13,9 +14,29 @@ struct options {
 	uint16_t present;
 	uint8_t sack_blocks;
 	uint8_t shift;
-	bool subflow; /* MP_CAPABLE or MP_JOIN */
+	uint64_t map_dsn; /* MPTCP: data number of subflow number map_seq, for map_bytes (0: no mapping) */
+	uint32_t map_seq;
+	uint16_t map_bytes;
+	bool map_short;	  /* only the lower half of map_dsn was sent */
+	bool subflow;	  /* MP_CAPABLE or MP_JOIN */
 	bool malformed;
 };
+
+/* RFC 8684 3.3: [data ack] [data sequence number, subflow sequence number, length [checksum]] */
+static void read_dss(struct options *o, const uint8_t *at, uint8_t length)
+{
+	uint8_t flags = at[3];
+	uint32_t offset = 4, dsn_bytes = flags & DSS_DSN_64 ? 8 : 4;
+
+	if (flags & DSS_ACK)
+		offset += flags & DSS_ACK_64 ? 8 : 4;
+	if (!(flags & DSS_MAP) || offset + dsn_bytes + 6 > length)
+		return;
+	o->map_short = dsn_bytes == 4;
+	o->map_dsn = o->map_short ? get_be32(at + offset) : get_be64(at + offset);
+	o->map_seq = get_be32(at + offset + dsn_bytes);
+	o->map_bytes = get_be16(at + offset + dsn_bytes + 4);
+}
 
 static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 {
@@ -52,7 +73,9 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 			o->ts_ecr = get_be32(at + 6);
 		} else if (kind == OPTION_MPTCP && length >= 3) {
 			o->present |= NWA_OPTION_MPTCP;
-			o->subflow = at[2] >> 4 == MP_CAPABLE || at[2] >> 4 == MP_JOIN;
+			o->subflow |= at[2] >> 4 == MP_CAPABLE || at[2] >> 4 == MP_JOIN;
+			if (at[2] >> 4 == DSS && length >= 4)
+				read_dss(o, at, length);
 		}
 		at += length;
 		bytes -= length;
@@ -114,6 +137,24 @@ static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t 
 		row->window_shift[direction] = both ? h->window_shift : 0;
 		row->window_shift[!direction] = both ? other->window_shift : 0;
 	}
+}
+
+/* The data sequence number of the byte at `seq`: by this segment's mapping, or by the last one if that holds it. */
+static int64_t data_number(struct half *h, const struct options *o, int64_t seq)
+{
+	if (o->map_bytes) {
+		uint64_t dsn = o->map_dsn;
+
+		if (o->map_short) /* nearest to the last one; before any, from 0 on */
+			dsn = h->map_dsn + (uint64_t)(int64_t)(int32_t)((uint32_t)dsn - (uint32_t)h->map_dsn);
+		h->mapped = true;
+		h->map_dsn = dsn;
+		h->map_seq = seq + (int32_t)(o->map_seq - (uint32_t)seq); /* relative to the ISN, as ours */
+		h->map_bytes = o->map_bytes;
+	}
+	if (!h->mapped || seq < h->map_seq || seq >= h->map_seq + h->map_bytes)
+		return NWA_UNKNOWN;
+	return (int64_t)(h->map_dsn + (uint64_t)(seq - h->map_seq));
 }
 
 static void take_sack(struct nwa *a, const struct packet *p, struct half *other, const struct options *o)
@@ -223,6 +264,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		.time_ns = p->time_ns,
 		.seq = at,
 		.ack = ack,
+		.dsn = payload && row->mptcp ? data_number(h, &o, at) : NWA_UNKNOWN,
 		.window_bytes = window,
 		.flow = flow->id,
 		.path = path,

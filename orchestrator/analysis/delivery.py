@@ -11,8 +11,9 @@ import dataclasses
 
 import numpy as np
 
-from .native import UNKNOWN, Rows
-from .view import Bools, Ints, View, sent_rows
+from .mptcp import data_level
+from .native import UNKNOWN, Bools, Ints, Rows
+from .view import View, sent_rows
 
 UNORDERED, FIRST, LAST = 4, 2, 1
 DATA = 0
@@ -33,13 +34,13 @@ def delivered(view: View, protocol: str) -> Delivery:
     """Everything the receiving application could read, from the receiver's capture."""
     capture = view.point.capture
     parts = []
-    for row in view.data_direction:
-        if protocol == "sctp":
-            table = sent_rows(view, capture.chunks)
-            parts.append(_sctp(table[table["flow"] == row]))
-        else:
-            table = sent_rows(view, capture.segments)
-            parts.append(_tcp(table[table["flow"] == row]))
+    table = sent_rows(view, capture.chunks if protocol == "sctp" else capture.segments)
+    if protocol == "mptcp":
+        parts.append(_mptcp(table[table["payload_bytes"] > 0]))
+    else:
+        for row in view.data_direction:
+            mine = table[table["flow"] == row]
+            parts.append(_sctp(mine) if protocol == "sctp" else _tcp(mine))
     empty = np.zeros(0, dtype=np.int64)
     arrival, delivery, payload = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
@@ -50,14 +51,28 @@ def delivered(view: View, protocol: str) -> Delivery:
 
 def _tcp(segments: Rows) -> Delivery:
     fresh = segments[segments["new_bytes"] > 0]
-    order = np.argsort(fresh["seq"], kind="stable")
-    start = fresh["seq"][order]
-    end = start + fresh["payload_bytes"][order].astype(np.int64)
-    arrival = fresh["time_ns"][order]
+    return _stream(fresh["seq"] - 1, fresh)  # the stream's first byte is number 1
+
+
+def _mptcp(segments: Rows) -> Delivery:
+    """The stream of the data level. Where no mapping was seen (fallback to TCP), that of the one subflow."""
+    level = data_level(segments)
+    if not level.known.any():
+        return _tcp(segments)
+    fresh = level.new_bytes > 0
+    return _stream(level.start[fresh], segments[fresh])
+
+
+def _stream(first: Ints, segments: Rows) -> Delivery:
+    """A stream of bytes from number 0 on. first: number of each segment's first byte."""
+    order = np.argsort(first, kind="stable")
+    start = first[order]
+    end = start + segments["payload_bytes"][order].astype(np.int64)
+    arrival = segments["time_ns"][order]
     if not len(order):
         return Delivery(arrival, arrival, end)
     reach = np.maximum.accumulate(end)
-    before = np.concatenate([[1], reach[:-1]])  # the stream's first byte is number 1
+    before = np.concatenate([[0], reach[:-1]])
     whole = _leading(start <= before)
     gained = np.maximum(reach - before, 0)
     return Delivery(arrival[whole], np.maximum.accumulate(arrival)[whole], gained[whole])

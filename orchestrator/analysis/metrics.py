@@ -14,7 +14,8 @@ from ..model import Cell, Flow
 from ..spec.metrics import CELL_METRICS, METRICS
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
-from .view import Bools, Ints, Side, View
+from .native import Bools, Ints
+from .view import Side, View
 
 SYN, ACK = 2, 16
 INIT, COOKIE_ACK = 1, 11

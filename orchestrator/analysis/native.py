@@ -28,6 +28,9 @@ LIBRARY_NAME = "libnetwarp_analyzer.so"
 LIBRARY_VARIABLE = "NETWARP_ANALYZER_LIBRARY"
 
 Rows = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 class _Field(ctypes.Structure):

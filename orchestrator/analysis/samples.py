@@ -6,11 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from .native import Floats
 from .records import Record
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..model import Cell
 from .faults import faults_of
-from .samples import Floats, Samples
-from .view import Ints, PathNames, View
+from .native import Floats, Ints
+from .samples import Samples
+from .view import PathNames, View
 
 BINS = 200
 BIN_STEPS = (1, 2, 5)

@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from ..errors import CaptureError
 from ..model import Flow
-from .native import Rows
+from .mptcp import data_level
+from .native import Bools, Ints, Rows
 from .point import Point
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 PROTOCOL = {"tcp": 6, "mptcp": 6, "sctp": 132}
 
 
@@ -142,15 +141,13 @@ def make_views(
             views.append(None)
             continue
         path = _paths(point, these, names, pairs[1 - end], at_sender=end == 0)
-        views.append(_view(point, these, path, rows[end], t0_realtime_ns))
+        view = _view(point, these, path, rows[end], t0_realtime_ns)
+        views.append(_at_data_level(view, these) if flow.protocol == "mptcp" else view)
     return views[0], views[1], names
 
 
 def _view(point: Point, packets: Rows, path: Ints, rows: Mapping[int, int], t0_realtime_ns: int) -> View:
-    direction = np.zeros(max(rows, default=0) + 1, dtype=np.uint8)
-    for row, sends in rows.items():
-        direction[row] = sends
-    is_data = packets["direction"] == direction[packets["flow"]]
+    is_data = packets["direction"] == _direction_of(rows)[packets["flow"]]
     t_ns = packets["time_ns"] - t0_realtime_ns
     seen, first = np.unique(packets["path"], return_index=True)
     path_index = dict(zip(seen.tolist(), path[first].tolist(), strict=True))
@@ -165,6 +162,34 @@ def _view(point: Point, packets: Rows, path: Ints, rows: Mapping[int, int], t0_r
         peers={point.addresses[key // 2][1 - key % 2]: path_index[key // 2] for key in towards.tolist()},
         t0_realtime_ns=t0_realtime_ns,
     )
+
+
+def _at_data_level(view: View, packets: Rows) -> View:
+    """What is new, and what was sent before, by data sequence number: a byte may go over several subflows."""
+    rows = sent_rows(view, view.point.capture.segments)
+    rows = rows[rows["payload_bytes"] > 0]
+    level = data_level(rows)
+    # both are in the order of the capture: the packets of a direction and the segments in them
+    numbers = np.flatnonzero(np.isin(view.point.capture.packets["flow"], np.fromiter(view.data_direction, np.uint32)))
+    is_data = packets["direction"] == _direction_of(view.data_direction)[packets["flow"]]
+    place = np.searchsorted(numbers[is_data], rows["packet"][level.known])
+    new_bytes, seen, elsewhere = (
+        view.data.new_bytes.copy(),
+        view.data.retransmission.copy(),
+        view.data.other_path.copy(),
+    )
+    new_bytes[place] = level.new_bytes[level.known]
+    seen[place] |= level.seen[level.known]
+    elsewhere[place] |= level.elsewhere[level.known]
+    data = dataclasses.replace(view.data, new_bytes=new_bytes, retransmission=seen, other_path=elsewhere)
+    return dataclasses.replace(view, data=data)
+
+
+def _direction_of(rows: Mapping[int, int]) -> npt.NDArray[np.uint8]:
+    direction = np.zeros(max(rows, default=0) + 1, dtype=np.uint8)
+    for row, sends in rows.items():
+        direction[row] = sends
+    return direction
 
 
 def _paths(

@@ -1,0 +1,76 @@
+"""MPTCP's data level: the subflows of one connection carry one numbered stream (RFC 8684 3.3).
+
+A byte may go over several subflows, or twice over one (reinjection); on the subflow it is new each time. What is new
+to the connection is told by its data sequence number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .native import UNKNOWN, Bools, Ints, Rows
+
+
+@dataclasses.dataclass(frozen=True)
+class DataLevel:
+    """By segment, in the order given. start: first byte's number, the connection's first byte is 0; new_bytes: not
+    seen before on any subflow; seen: some of it was; elsewhere: and that first on another path. known: a mapping told.
+    """
+
+    start: Ints
+    new_bytes: Ints
+    seen: Bools
+    elsewhere: Bools
+    known: Bools
+
+
+def data_level(segments: Rows) -> DataLevel:
+    """The data level of one direction of one MPTCP connection. segments: those with payload, in the order of time."""
+    dsn = _numbers(segments)
+    known = dsn != UNKNOWN
+    count = len(segments)
+    new_bytes, start = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    seen, elsewhere = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
+    rows = np.flatnonzero(known)
+    if not len(rows):
+        return DataLevel(start, new_bytes, seen, elsewhere, known)
+    low = dsn[rows] - dsn[rows[0]]  # 64-bit numbers wrap, their distances do not
+    low -= low.min()
+    high = low + segments["payload_bytes"][rows].astype(np.int64)
+    # cut at every end of every segment: each piece is then either wholly seen before or wholly new
+    cuts = np.unique(np.concatenate([low, high]))
+    first, last = np.searchsorted(cuts, low), np.searchsorted(cuts, high)
+    pieces = last - first
+    owner = np.repeat(np.arange(len(rows)), pieces)
+    piece = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + np.repeat(first, pieces)
+    _, place = np.unique(piece, return_index=True)  # the first segment, in time, that carried it
+    is_first = np.zeros(len(owner), dtype=np.bool_)
+    is_first[place] = True
+    width = np.diff(cuts)[piece]
+    new_bytes[rows] = np.bincount(owner, weights=width * is_first, minlength=len(rows)).astype(np.int64)
+    path = segments["path"][rows]
+    first_owner = np.zeros(len(cuts), dtype=np.int64)
+    first_owner[piece[place]] = owner[place]
+    moved = ~is_first & (path[first_owner[piece]] != path[owner])
+    seen[rows] = np.bincount(owner, weights=~is_first, minlength=len(rows)) > 0
+    elsewhere[rows] = np.bincount(owner, weights=moved, minlength=len(rows)) > 0
+    start[rows] = low
+    return DataLevel(start, new_bytes, seen, elsewhere, known)
+
+
+def _numbers(segments: Rows) -> Ints:
+    """Data sequence numbers; the first segment's, which MP_CAPABLE maps without saying it (RFC 8684 3.1), from the
+    next mapping on its subflow.
+    """
+    dsn = segments["dsn"].astype(np.int64)
+    for flow in np.unique(segments["flow"]).tolist():
+        mine = np.flatnonzero(segments["flow"] == flow)
+        told = mine[dsn[mine] != UNKNOWN]
+        if not len(told):
+            continue
+        anchor = told[np.argmin(segments["seq"][told])]
+        before = mine[(dsn[mine] == UNKNOWN) & (segments["seq"][mine] < segments["seq"][anchor])]
+        dsn[before] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][before])
+    return dsn
