@@ -19,8 +19,10 @@ config NR_CPUS
 """
 
 MAKEFILE = """\
+RUSTC = rustc
 allnoconfig:
 	cp $(KCONFIG_ALLCONFIG) .config
+	echo CONFIG_RUSTC_VERSION=`$(RUSTC) --version || echo 0` >> .config
 olddefconfig:
 	@echo olddefconfig
 linux:

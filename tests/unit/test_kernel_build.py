@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -188,6 +189,21 @@ def test_two_builds_of_one_source_in_two_places_are_equal(tmp_path: Path, monkey
     second = build_kernel(tree)
     assert builds(tmp_path) == 2
     assert (first.key, first.sha256, first.config_sha256) == (second.key, second.sha256, second.config_sha256)
+
+
+def test_a_tool_that_happens_to_be_there_does_not_reach_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kconfig writes rustc's version into the configuration, and the kernel carries that in its binary."""
+    first = build_kernel(make_tree(tmp_path))
+    rustc = tmp_path / "bin/rustc"
+    rustc.parent.mkdir()
+    rustc.write_text("#!/bin/sh\necho 109500\n")
+    rustc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{rustc.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "another"))
+    assert build_kernel(tmp_path / "source").config_sha256 == first.config_sha256
+    assert builds(tmp_path) == 2
 
 
 def test_no_source_is_an_error_with_the_way_to_get_one(tmp_path: Path) -> None:
