@@ -1,0 +1,73 @@
+"""What a cell costs: `make bench`. Medians of several runs on this machine, and ratios within the same run."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from orchestrator.analysis import analyze_cell, read_captures
+from orchestrator.backends import VirtualBackend
+from orchestrator.cli.manifest import cpu_model
+from orchestrator.cli.programs import build_directory, usable_kernel
+from orchestrator.model import Cell, Outcome
+from orchestrator.plan import make_plan
+from orchestrator.spec import load_spec
+from orchestrator.store import RunDir
+
+
+def main() -> int:
+    """Print the table; 1 if a cell did not complete."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=5)
+    repetitions = parser.parse_args().repetitions
+    kernel = usable_kernel()
+    backend = VirtualBackend(kernel.binary, build_directory())
+    where = [("outage", "10 s"), ("reading", "one_way_delay"), ("fault", "cut")]
+    plan = make_plan(load_spec("choi2009"), only=["outages"], where=where)
+    tcp = next(cell for cell in plan.cells if cell.factors["variant"] == "tcp")
+    sctp = next(cell for cell in plan.cells if cell.factors["variant"] == "sctp_multi")
+    empty = msgspec.structs.replace(tcp, flows=(), timeline=(), duration_ns=0)
+    print(f"Linux {kernel.release} in virtual time on {cpu_model()}; medians of {repetitions}, one cell at a time")
+    print(f"{'cell':<42}{'run':>9}{'analysis':>10}{'packets':>9}{'virtual s/s':>12}")
+    for name, cell in (
+        ("empty: boot, network, captures, power-off", empty),
+        ("choi2009, TCP, 10 s cut", tcp),
+        ("choi2009, SCTP on two paths, 10 s cut", sctp),
+    ):
+        if not measure(name, cell, backend, repetitions):
+            return 1
+    return 0
+
+
+def measure(name: str, cell: Cell, backend: VirtualBackend, repetitions: int) -> bool:
+    """One line; False if the cell did not complete."""
+    running: list[float] = []
+    analysing: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="netwarp-bench-") as root:
+        run = RunDir(Path(root))
+        for _ in range(repetitions):
+            started = time.perf_counter()
+            outcome = backend.run_cell(cell, run)
+            ran = time.perf_counter()
+            if outcome.outcome is not Outcome.COMPLETED:
+                print(f"{name}: {outcome.outcome}: {outcome.reason}", file=sys.stderr)
+                return False
+            analyze_cell(cell, run.cell(cell.id).root)
+            running.append(ran - started)
+            analysing.append(time.perf_counter() - ran)
+        captures = sorted(run.cell(cell.id).capture.glob("*.zst"))
+        packets = sum(int(read_captures([capture], ()).sources["packets"].sum()) for capture in captures)
+    run_s, analysis_s = statistics.median(running), statistics.median(analysing)
+    speed = f"{cell.duration_ns / 1e9 / run_s:.0f}" if cell.duration_ns else ""
+    print(f"{name:<42}{run_s:>7.2f} s{1000 * analysis_s:>7.0f} ms{packets:>9}{speed:>12}")
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
