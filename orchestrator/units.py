@@ -24,6 +24,14 @@ EXAMPLES: dict[Kind, str] = {
     "packets": '"50 packets"',
     "bdp": '"1 bdp"',
 }
+WORDS: dict[Kind, str] = {
+    "time": "a time",
+    "data": "an amount of data",
+    "rate": "a rate",
+    "ratio": "a ratio",
+    "packets": "a number of packets",
+    "bdp": "a bandwidth-delay product",
+}
 _TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _DATA = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
@@ -89,7 +97,7 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
     if unit == "" and (kind not in (None, "ratio") or Fraction(digits) > 1):
         raise QuantityError(f"{shown} is a bare number: its unit is missing{example}")
     if kind is not None and found != kind:
-        raise QuantityError(f"{shown} is a {found}, but a {kind} is wanted{example}")
+        raise QuantityError(f"{shown} is {WORDS[found]}, but {WORDS[kind]} is wanted{example}")
     value = Fraction(digits) * scale
     if sign == "-" and value:
         raise QuantityError(f"{shown} is negative{example}")

@@ -36,6 +36,8 @@ class CellPlanner:
         named = ", ".join(f"{name}={level}" for name, level in levels.items() if level != "-")
         context = f"first seen in the cell {named}" if named else ""
         resolved = resolve(self._spec, levels, self._problems, context)
+        if len(self._problems) > before:
+            return ()
         top = Reader(resolved.top, RESOLVED, self._problems, context)
         duration = top.whole("duration")
         nodes = self._network.nodes(resolved.nodes, context)

@@ -104,7 +104,7 @@ class Flows:
             stop_ns=stop,
             total_bytes=total,
             message_bytes=self._message(protocol, mtu, options["sender"], reader),
-            switches=self._switches(protocol, routes, reader),
+            switches=self._switches(protocol, routes, start, reader),
             sender_options=options["sender"],
             receiver_options=options["receiver"],
         )
@@ -208,7 +208,9 @@ class Flows:
             if isinstance(mss, int) and mss > largest and item is not None:
                 self._say(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
 
-    def _switches(self, protocol: Protocol, routes: Sequence[Route], reader: Reader) -> tuple[PrimarySwitch, ...]:
+    def _switches(
+        self, protocol: Protocol, routes: Sequence[Route], start_ns: int, reader: Reader
+    ) -> tuple[PrimarySwitch, ...]:
         item = reader.item.get("switch_primary")
         paths = {route.path.name: route.path for route in routes}
         found: list[PrimarySwitch] = []
@@ -223,6 +225,8 @@ class Flows:
             )
             if at is not None and at >= self._duration_ns:
                 inner.problem("at", "is not before the end of the cell (duration)")
+            elif at is not None and at < start_ns:
+                inner.problem("at", "is before the start of the flow")
             if path is not None and path not in paths:
                 inner.problem("path", f'"{path}" is no path of this flow{nearest(path, paths)}')
             if at is not None and path in paths:

@@ -46,7 +46,7 @@ def make_plan(
     planner = CellPlanner(spec, problems)
     cells: list[Cell] = []
     for experiment, levels in chosen:
-        if matches(levels, wanted) and len(problems) < ENOUGH_PROBLEMS:
+        if matches(levels, wanted) and problems.distinct < ENOUGH_PROBLEMS:
             cells += planner.cells(experiment, levels, seed, repetitions)
     problems.check()
     if not cells:

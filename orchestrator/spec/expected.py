@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 
 from ..study import Claim, ClaimKind, Expected, Levels, Metric, Source
-from .factors import FactorSpec
+from .factors import RESERVED_COLUMNS, FactorSpec
 from .fields import Field, check_keys, read_text
 from .located import Item
 from .problems import Problems, nearest
@@ -60,6 +60,9 @@ class ExpectedReader:
         self._document, self._factors, self._metrics, self._problems = document, factors, metrics, problems
         check_keys(document, FILE, problems)
         self._sources = document.get("source")
+        for name, item in self._sources.table().items() if self._sources is not None else ():
+            if name in RESERVED_COLUMNS or name in factors:
+                problems.add(item, f'"{name}" is a column of the tables already; call the source otherwise')
 
     def sources(self) -> tuple[Source, ...]:
         """Every [source.NAME] in order."""

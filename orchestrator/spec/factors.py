@@ -13,6 +13,23 @@ from .problems import Problems, nearest
 
 Condition = dict[str, tuple[str, ...]]
 DOES_NOT_APPLY = "-"
+RESERVED_COLUMNS = frozenset(
+    [
+        "cell_id",
+        "experiment",
+        "repetition",
+        "outcome",
+        "reason",
+        "virtual_s",
+        "value",
+        "unit",
+        "spread",
+        "repetitions",
+        "ci95_low",
+        "ci95_high",
+        "note",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,8 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
 
 
 def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
+    if name in RESERVED_COLUMNS:
+        problems.add(item, f'"{name}" is a column of the tables; call the factor otherwise')
     if not NAME.fullmatch(name) or name in TOP:
         problems.add(item, f'"{name[:40]}" is no name for a factor: 1 to 32 of a-z 0-9 _ -, and no key of a spec')
     levels_item = item.get("levels")
@@ -87,7 +106,7 @@ def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
         elif key not in names:
             problems.add(child, f'"{key}" is neither a key of a factor nor one of its levels{nearest(key, names)}')
         else:
-            check_keys(child, LEVEL, problems)
+            check_keys(child, LEVEL, problems, fill=True)
     levels = tuple(LevelSpec(level, _title(item.get(level), level, problems), item.get(level)) for level in names)
     only = item.get("only")
     return FactorSpec(

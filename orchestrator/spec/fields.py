@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..units import EXAMPLES, Kind, Quantity, QuantityError, format_quantity, parse_quantity
+from ..units import EXAMPLES, WORDS, Kind, Quantity, QuantityError, format_quantity, parse_quantity
 from .located import Item
 from .problems import Problems, nearest
 
@@ -47,8 +47,8 @@ def is_open(text: str) -> bool:
     return PLACEHOLDER.search(text) is not None
 
 
-def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems) -> None:
-    """Check a table, its keys and all below it. Values with placeholders are left for later."""
+def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems, *, fill: bool = False) -> None:
+    """Check a table, its keys and all below it. fill: values with placeholders are left for when they are filled in."""
     if not isinstance(item.value, dict):
         problems.add(item, f"must be a table, with keys like {', '.join(list(fields)[:3])}")
         return
@@ -57,15 +57,16 @@ def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems) -> N
         if field is None:
             problems.add(child, f'unknown key "{key}"{nearest(key, fields)}')
         else:
-            check(child, field, problems)
+            check(child, field, problems, fill=fill)
 
 
-def check(item: Item, field: Field, problems: Problems) -> None:
+def check(item: Item, field: Field, problems: Problems, *, fill: bool = False) -> None:
     """Check one value against its field."""
+    if fill and isinstance(item.value, str) and is_open(item.value):
+        return
     match field.type:
         case "quantity":
-            if not (isinstance(item.value, str) and is_open(item.value)):
-                read_quantity(item, field, problems)
+            read_quantity(item, field, problems)
         case "names":
             read_names(item, field, problems)
         case "integer":
@@ -76,22 +77,21 @@ def check(item: Item, field: Field, problems: Problems) -> None:
         case "levels":
             read_levels(item, field, problems)
         case "table":
-            check_keys(item, field.fields or {}, problems)
+            check_keys(item, field.fields or {}, problems, fill=fill)
         case "tables":
             if not isinstance(item.value, list):
                 problems.add(item, f"must be a list of tables; for example {field.example}")
             for child in item.items():
-                check_keys(child, field.fields or {}, problems)
+                check_keys(child, field.fields or {}, problems, fill=fill)
         case "map":
-            _check_map(item, field, problems)
+            _check_map(item, field, problems, fill)
         case "choice" | "name" | "text":
-            if isinstance(item.value, (dict, list)) or not is_open(str(item.value)):
-                read_text(item, field, problems)
+            read_text(item, field, problems)
         case "open":
             pass
 
 
-def _check_map(item: Item, field: Field, problems: Problems) -> None:
+def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None:
     if not isinstance(item.value, dict):
         problems.add(item, f"must be a table; for example {field.example}")
         return
@@ -100,16 +100,17 @@ def _check_map(item: Item, field: Field, problems: Problems) -> None:
             problems.add(
                 child, f'"{name[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ -; for example {field.example}'
             )
-        check_keys(child, field.fields or {}, problems)
+        check_keys(child, field.fields or {}, problems, fill=fill)
 
 
 def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | None:
     """The quantity, or None after saying what is wrong."""
     kind = field.kinds[0] if len(field.kinds) == 1 else None
     wanted = f"; write for example {field.example}"
+    words = " or ".join(WORDS[kind] for kind in field.kinds)
     if not isinstance(item.value, str):
         shown = f"{item.value} is a bare number" if isinstance(item.value, (int, float)) else "is no quantity"
-        problems.add(item, f"{shown}; a {' or '.join(field.kinds)} is text with its unit{wanted}")
+        problems.add(item, f"{shown}; {words} is text with its unit{wanted}")
         return None
     try:
         found = parse_quantity(item.value, kind)
@@ -118,7 +119,7 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
         problems.add(item, text if field.example in text else text.split("; write for example")[0] + wanted)
         return None
     if found.kind not in field.kinds:
-        problems.add(item, f"'{item.value}' is a {found.kind}, but a {' or '.join(field.kinds)} is wanted{wanted}")
+        problems.add(item, f"'{item.value}' is {WORDS[found.kind]}, but {words} is wanted{wanted}")
         return None
     if found.kind == field.kinds[0]:
         for limit, wrong, word in ((field.low, -1, "least"), (field.high, 1, "most")):

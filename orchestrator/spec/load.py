@@ -87,7 +87,9 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     assert document is not None
     overrides = _overrides(document, sets, problems)
     document = merge(document, overrides)
-    check_keys(document, TOP, problems)
+    filled = {key: child for key, child in document.table().items() if key in RESOLVED}
+    check_keys(document.with_value({k: v for k, v in document.table().items() if k not in filled}), TOP, problems)
+    check_keys(document.with_value(filled), RESOLVED, problems, fill=True)
     for key in ("format", "name", "duration"):
         if document.get(key) is None:
             problems.add(document, f"{key} is missing; for example {key} = {TOP[key].example}")

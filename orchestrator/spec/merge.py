@@ -41,7 +41,10 @@ def _without(table: Mapping[str, Item], said: set[str]) -> dict[str, Item]:
 
 
 def substitute(item: Item, values: Mapping[str, str], problems: Problems, context: str) -> Item:
-    """Fill in `{name}` in every text below `item`. A factor that does not apply ("-") has no level to fill in."""
+    """Fill in `{name}` in every text below `item`; one that cannot be filled in is said, and left as it is.
+
+    A factor that does not apply ("-") has no level to fill in.
+    """
     if isinstance(item.value, dict):
         return item.with_value({key: substitute(v, values, problems, context) for key, v in item.value.items()})
     if isinstance(item.value, list):
@@ -52,14 +55,16 @@ def substitute(item: Item, values: Mapping[str, str], problems: Problems, contex
     for name in dict.fromkeys(PLACEHOLDER.findall(text)):
         if name not in values:
             problems.add(item, f'"{{{name}}}" is neither a factor nor a parameter{nearest(name, values)}')
-        elif values[name] == "-":
+            continue
+        if values[name] == "-":
             problems.add(
                 item,
                 f'"{{{name}}}" has no level here: factor "{name}" does not apply in this cell; add it to the'
                 f" experiment's factors or fixed, or put only = {{ ... }} on this item",
                 context=context,
             )
-        text = text.replace(f"{{{name}}}", values.get(name, ""))
+            continue
+        text = text.replace(f"{{{name}}}", values[name])
     return item.with_value(text)
 
 

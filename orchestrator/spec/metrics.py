@@ -37,27 +37,41 @@ CELL_METRICS = frozenset({"jain_index"})
 """Metrics of the whole cell: their flow is empty."""
 OF_THE_CELL = "duration_s"
 _IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub)
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub)
+_FUNCTIONS = ("min", "max")
+_ONLY = "only numbers, names, + - * / **, min, max and brackets"
 LONGEST_EXPRESSION = 500
 
 
 def expression_problem(text: str, known: set[str], hint: Callable[[str, set[str]], str]) -> str | None:
-    """What is wrong with an expression of numbers, names, + - * / and brackets; None if nothing is."""
+    """What is wrong with an expression of numbers, names, + - * / **, min, max and brackets; None if nothing is.
+
+    hint: what to add for an unknown name.
+    """
     if len(text) > LONGEST_EXPRESSION or text.count("(") > 50:
         return f"longer than {LONGEST_EXPRESSION} characters or 50 brackets"
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return f"'{text}' is no expression"
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            if node.id not in known:
+        if isinstance(node, ast.Call):
+            if (
+                not isinstance(node.func, ast.Name)
+                or node.func.id not in _FUNCTIONS
+                or node.keywords
+                or len(node.args) < 2
+            ):
+                return f"'{text}': {_ONLY}"
+        elif isinstance(node, ast.Name):
+            if node.id not in known and id(node) not in called:
                 return f'unknown name "{node.id}"{hint(node.id, known)}'
         elif isinstance(node, ast.Constant):
             if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
-                return f"'{text}': only numbers, names, + - * / and brackets"
+                return f"'{text}': {_ONLY}"
         elif not isinstance(node, (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Load, *_OPERATORS)):
-            return f"'{text}': only numbers, names, + - * / and brackets"
+            return f"'{text}': {_ONLY}"
     return None
 
 

@@ -14,9 +14,13 @@ from .located import Item
 from .problems import Problems, nearest
 
 MS, S = 10**6, 10**9
+BUFFER_MAX = (1 << 30) - 1
+"""The kernel's buffer sizes are 31-bit ints, and it doubles what SO_RCVBUF asks for."""
+WINDOW_MAX = 65535
+"""Largest TCP window without scaling (RFC 9293, 3.1)."""
 _ALL, _TCP = ("tcp", "sctp", "mptcp"), ("tcp", "mptcp")
 _BOTH = ("sender", "receiver")
-_BUFFER = quantity("data", "bdp", example='"65536 B" or "1 bdp"', low=2048, high=(1 << 31) - 1)
+_BUFFER = quantity("data", "bdp", example='"65536 B" or "1 bdp"', low=2048, high=BUFFER_MAX)
 _DEADLINE = quantity("time", example='"30 s"', low=MS, high=86400 * S)
 
 
@@ -33,9 +37,14 @@ class Option:
 OPTIONS: dict[str, Option] = {
     "rcvbuf": Option("rcvbuf_bytes", _BUFFER),
     "sndbuf": Option("sndbuf_bytes", _BUFFER),
-    "window_clamp": Option("window_clamp_bytes", _BUFFER, _TCP, ("receiver",)),
+    "window_clamp": Option(
+        "window_clamp_bytes",
+        quantity("data", "bdp", example='"65700 B" or "1 bdp"', low=4096, high=BUFFER_MAX // 4),
+        ("tcp",),
+        ("receiver",),
+    ),
     "congestion": Option("congestion", Field("name", '"reno"'), _TCP),
-    "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=65495), ("tcp", "sctp")),
+    "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=32767), ("tcp", "sctp")),
     "nodelay": Option("nodelay", Field("switch", "true")),
     "streams": Option("streams", Field("integer", "4", low=1, high=65535), ("sctp",)),
     "sample_interval": Option(
@@ -63,9 +72,25 @@ def read_options(
             problems.add(child, f"{why}{nearest(name, sorted(valid))}")
             continue
         value = _value(child, option.field, bdp_bytes, problems)
+        if name == "window_clamp" and isinstance(value, int):
+            value = _window(child, value, problems)
         if value is not None:
             found[option.cell_key] = value
+    if "window_clamp" in table and "rcvbuf" in table and "window_clamp_bytes" in found:
+        problems.add(table["rcvbuf"], "window_clamp sets the receive buffer too; give one of the two")
     return {option.cell_key: found[option.cell_key] for option in OPTIONS.values() if option.cell_key in found}
+
+
+def _window(item: Item, value: int, problems: Problems) -> int:
+    """A TCP window is offered in steps of 2 to the power of its scale (Linux: tcp_select_initial_window)."""
+    step = 2
+    while value // step > WINDOW_MAX:
+        step *= 2
+    if value % step and "bdp" not in str(item.value):
+        problems.add(
+            item, f'a window of that size is offered in steps of {step} B; for example "{value // step * step} B"'
+        )
+    return value // step * step
 
 
 def _value(item: Item, field: Field, bdp_bytes: int | None, problems: Problems) -> OptionValue | None:

@@ -19,8 +19,15 @@ class Problems:
 
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
+        self._said = 0
 
     def __len__(self) -> int:
+        """How often something was wrong; the same thing wrong in two cells counts twice."""
+        return self._said
+
+    @property
+    def distinct(self) -> int:
+        """How many different problems there are."""
         return len(self._messages)
 
     def add(self, item: Item, text: str, *, context: str = "") -> None:
@@ -32,6 +39,7 @@ class Problems:
         place = f"{file}:{line}" if line else file
         message = f"{place}: {key}: {text}" if key else f"{place}: {text}"
         self._messages.setdefault(message, context)
+        self._said += 1
 
     def check(self) -> None:
         """Raise SpecError with every problem, if there is one."""
