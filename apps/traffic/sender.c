@@ -283,6 +283,9 @@ static bool run(struct sender *sender)
 	sender->progress_ns = clock_monotonic_ns();
 	sender->connected = true;
 	flow_connected(flow, sender->progress_ns);
+	/* the grid counts from the start; what fell into the handshake is left out */
+	while (sender->next_sample_ns <= sender->progress_ns)
+		sender->next_sample_ns += config->sample_interval_ns;
 	if (config->stall_deadline_ns)
 		sender->next_check_ns = sender->progress_ns + config->stall_deadline_ns / 8 + 1;
 	if (config->primary.count)
