@@ -53,7 +53,7 @@ kernel: packages ## the guest kernel, if this checkout's is not in the cache yet
 	@$(PYTHON) -m orchestrator.kernel build --if-missing --headers-link build/kernel-headers
 
 apps: kernel ## the C programs, into build/
-	@$(MAKE) -C apps
+	@$(MAKE) --silent -C apps all
 
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
@@ -62,7 +62,7 @@ calibrate: setup ## measured against configured: RTT, rate, loss, queues, event 
 	@$(NETWARP) calibrate $(ARGS)
 
 test: setup $(DEV_READY) ## every test (ARGS='-k NAME' chooses)
-	@$(MAKE) -C apps san
+	@$(MAKE) --silent -C apps san
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
 lint: setup $(DEV_READY) ## layout, types, floors; changes nothing
