@@ -1,0 +1,5 @@
+"""The report: one folder that opens offline, made from tables and derived files, never from a capture."""
+
+from .build import make_report
+
+__all__ = ["make_report"]

@@ -1,0 +1,112 @@
+"""Puts a report together: reads the run, writes report/ anew beside it, and swaps it in whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import StoreError
+from ..store import RunDir
+from ..tables.rows import NOT_RUN
+from .cellview import cell_view
+from .claims import statements
+from .data import RunData, read_run
+from .embed import file_name, script_json, url
+from .explore import explore_data
+from .figures import FigureData, figure_csv, make_figure, variant_looks
+from .grids import make_grid
+from .listing import Listing, make_listing
+from .page import cell_script, index_page
+from .publish import publication_files
+from .style import Look
+from .summary import Checks, summarise
+
+log = logging.getLogger(__name__)
+STATIC = Path(__file__).parent / "static"
+
+
+def make_report(run: RunDir) -> Path:
+    """Write report/ of a run directory and return its index.html.
+
+    Reads plan.json, manifest.json, calibration.json, tables/*.csv and the cells' JSON files; never a capture. An
+    earlier report is replaced as a whole. Raises StoreError: something cannot be read or written.
+    """
+    data = read_run(run)
+    try:
+        with tempfile.TemporaryDirectory(dir=run.root, prefix=".report-") as scratch:
+            place = Path(scratch, "report")
+            _write(data, place)
+            os.chmod(place, 0o755)
+            if run.report.exists():
+                shutil.rmtree(run.report)
+            os.replace(place, run.report)
+    except OSError as error:
+        raise StoreError(f"{run.report}: cannot be written: {error.strerror}") from error
+    return run.report / "index.html"
+
+
+def _write(data: RunData, place: Path) -> None:
+    """Every file of the report below `place`."""
+    assets, cells, figures = (place / name for name in ("assets", "cells", "figures"))
+    for folder in (assets, cells, figures):
+        folder.mkdir(parents=True)
+    for source in sorted(STATIC.iterdir()):
+        shutil.copyfile(source, assets / source.name)
+    shutil.copyfile(plotly_script(), assets / "plotly.min.js")
+    listing = make_listing(data)
+    checks = _write_cells(data, cells, listing)
+    looks = variant_looks(data)
+    drawn = [figure for wanted in data.plan.figures if (figure := make_figure(data, wanted)) is not None]
+    links = [_write_figure(figure, figures, looks) for figure in drawn]
+    grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
+    (place / "assets" / "explore-data.js").write_text(
+        f"netwarp.exploreLoaded({script_json(explore_data(data))});\n", encoding="utf-8"
+    )
+    claims = statements(data)
+    page = index_page(
+        data,
+        summary=summarise(data, grids, claims, checks),
+        grids=grids,
+        figures=list(zip(drawn, links, strict=True)),
+        looks=looks,
+        listing=listing,
+        claims=claims,
+    )
+    (place / "index.html").write_bytes(page)
+
+
+def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
+    """A script file a finished cell; returns the sum of their self-checks."""
+    done = failed = 0
+    for result in data.cells:
+        if result.outcome == NOT_RUN:
+            continue
+        view = cell_view(data, result)
+        done += len(view["checks"])
+        failed += sum(not check["ok"] for check in view["checks"])
+        (place / listing.scripts[result.cell.id]).write_bytes(cell_script(view))
+    return Checks(done, failed)
+
+
+def _write_figure(figure: FigureData, place: Path, looks: Mapping[str, Look]) -> dict[str, str]:
+    """Its PDF, SVG and CSV; returns suffix -> link."""
+    name = file_name(figure.name)
+    files = {**publication_files(figure, looks), "csv": figure_csv(figure)}
+    for suffix, content in files.items():
+        (place / f"{name}.{suffix}").write_bytes(content)
+    return {suffix: url("figures", f"{name}.{suffix}") for suffix in files}
+
+
+def plotly_script() -> Path:
+    """plotly.min.js of the installed plotly package, found without importing it."""
+    found = importlib.util.find_spec("plotly")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        path = Path(folder, "package_data", "plotly.min.js")
+        if path.is_file():
+            return path
+    raise StoreError("plotly.min.js is not installed; run `make setup` (or pip install plotly)")

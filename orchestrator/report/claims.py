@@ -1,0 +1,139 @@
+"""Claims as the page shows them: one block a statement, a line for each condition it was tested under."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..study import Claim
+from .data import Row, RunData, number
+from .numbers import MINUS, fixed, readable, scale
+
+# What the number compared means, by kind of claim (orchestrator/tables/claims.py): kinds that give a relative one.
+_STATISTICS = {
+    "greater": "smallest lead",
+    "less": "largest lead",
+    "equal": "largest difference",
+    "gain": "mean gain",
+    "constant": "variation",
+    "increasing": "smallest step",
+    "decreasing": "largest step",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A claim under one condition. condition: in words, empty for the claim's own. why: of the verdict."""
+
+    condition: str
+    verdict: str
+    measured: str
+    expected: str
+    unit: str
+    why: str
+    exact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim, its own test first. statistic: what the number is ("mean gain"). source: where it is claimed."""
+
+    id: str
+    text: str
+    source: str
+    statistic: str
+    tests: tuple[Tested, ...]
+
+    @property
+    def own(self) -> Tested:
+        """The test under the claim's own conditions."""
+        return self.tests[0]
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """Every verdict it has under some condition."""
+        return tuple(dict.fromkeys(test.verdict for test in self.tests))
+
+
+def statements(data: RunData) -> tuple[Statement, ...]:
+    """The rows of claims.csv, put together by statement. An id is the claim's, then " factor=level" for each change."""
+    known = {claim.id: claim for claim in data.plan.claims}
+    details = {row["claim"]: row for row in data.claim_details}
+    grouped: dict[str, list[Row]] = {}
+    for row in data.claims:
+        base = row["claim"].partition(" ")[0]
+        grouped.setdefault(base if base in known else row["claim"], []).append(row)
+    return tuple(_statement(data, base, rows, known, details) for base, rows in grouped.items())
+
+
+def _statement(
+    data: RunData, base: str, rows: Sequence[Row], known: dict[str, Claim], details: dict[str, Row]
+) -> Statement:
+    claim = known.get(base)
+    return Statement(
+        id=base,
+        text=claim.text if claim else base,
+        source=rows[0].get("source") or "",
+        statistic=_STATISTICS.get(claim.kind, "") if claim else "",
+        tests=tuple(_tested(data, row, base, known.get(row["claim"]), details.get(row["claim"], {})) for row in rows),
+    )
+
+
+def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row) -> Tested:
+    measured, expected, unit = row.get("measured") or "", row.get("expected") or "", row.get("unit") or ""
+    relative = claim is not None and claim.kind in _STATISTICS
+    divisor, shown_unit = (1.0, "") if relative else scale([number(measured), number(expected)], unit)
+    shown = [_percent(text, claim) if relative else _scaled(text, divisor) for text in (measured, expected)]
+    shown_unit = "" if shown_unit == "ratio" else shown_unit
+    condition = row["claim"].removeprefix(base).strip()
+    return Tested(
+        condition=_in_words(data, condition),
+        verdict=row["verdict"],
+        measured=shown[0],
+        expected=shown[1] + _tolerance(claim, shown_unit),
+        unit=shown_unit,
+        why=detail.get("reason") or (claim.reason if claim else ""),
+        exact=f"{measured} {unit}".strip() if measured else "",
+    )
+
+
+def _in_words(data: RunData, condition: str) -> str:
+    """ "reading=rtt failover=rfc4960" -> "reading: RTT, failover: RFC 4960"."""
+    words: list[str] = []
+    for pair in condition.split(" "):
+        factor, equals, levels = pair.partition("=")
+        if equals and any(factor == one.name for one in data.plan.factors):
+            titles = " or ".join(data.level_title(factor, level) for level in levels.split("|"))
+            words.append(f"{factor}: {titles}")
+        elif words:
+            words[-1] += f" {pair}"  # a level may hold a space
+        elif pair:
+            words.append(pair)
+    return ", ".join(words)
+
+
+def _percent(text: str, claim: Claim | None) -> str:
+    """A relative number as a signed percentage; a bound ("> 0", "<= 0.0084") keeps its sign of comparison."""
+    comparison, _, rest = text.rpartition(" ")
+    value = number(rest)
+    if value is None:
+        return text
+    places = 0 if value == 0 else 1 if abs(value) >= 0.001 else 4
+    signed = not comparison and value != 0 and (claim is None or claim.kind != "constant")
+    sign = (MINUS if value < 0 else "+") if signed else (MINUS if value < 0 else "")
+    shown = f"{sign}{fixed(abs(value) * 100, places)} %"
+    return f"{comparison.replace('<=', chr(0x2264))} {shown}".strip()
+
+
+def _scaled(text: str, divisor: float) -> str:
+    value = number(text)
+    return text if value is None else readable(value / divisor)
+
+
+def _tolerance(claim: Claim | None, unit: str) -> str:
+    """How far off is still meant: only for claims of a number."""
+    if claim is None or not claim.tolerance or claim.kind not in ("equal", "gain", "value"):
+        return ""
+    if claim.kind == "value":
+        return "" if unit.startswith(("k", "M", "G")) else f" \u00b1 {readable(claim.tolerance)}"
+    return f" \u00b1 {readable(claim.tolerance * 100)} %"

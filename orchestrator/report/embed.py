@@ -1,0 +1,30 @@
+"""Data inside HTML and scripts, whatever the names in it are."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from urllib.parse import quote
+
+import msgspec
+
+# `</script>`, `<!--` and `]]>` must not end or open anything; U+2028/9 end a line in older script engines
+_UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def script_json(value: object) -> str:
+    """JSON that may stand inside a <script> element or a .js file; not a number -> null."""
+    return msgspec.json.encode(value).decode().translate(_UNSAFE)
+
+
+def file_name(text: str) -> str:
+    """A name for a file: the text itself where it is harmless, else its letters and a hash; never a path."""
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,150}", text):
+        return text
+    letters = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:60]
+    return f"{letters or 'x'}-{sha256(text.encode()).hexdigest()[:10]}"
+
+
+def url(*parts: str) -> str:
+    """A relative URL of path segments, each percent-encoded."""
+    return "/".join(quote(part, safe="") if part != ".." else ".." for part in parts)

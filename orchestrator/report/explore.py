@@ -1,0 +1,56 @@
+"""The measurements by cell, for the part of the page where a reader chooses what to plot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .data import RunData
+from .figures import x_axis
+from .style import OUTCOMES
+
+
+def explore_data(data: RunData) -> dict[str, Any]:
+    """Factors with their axes, metrics, and a row a completed cell: levels by index, values by metric and flow."""
+    factors: list[dict[str, Any]] = []
+    for factor in data.plan.factors:
+        used = {result.cell.factors.get(factor.name, "-") for result in data.cells}
+        levels = [level.name for level in factor.levels if level.name in used]
+        levels += ["-"] if "-" in used else []
+        if len(levels) > 1:
+            axis = x_axis(data, factor.name, [level for level in levels if level != "-"])
+            factors.append(
+                {
+                    "name": factor.name,
+                    "title": axis.title,
+                    "unit": axis.unit,
+                    "kind": axis.kind,
+                    "levels": levels,
+                    "at": axis.at,
+                    "titles": [data.level_title(factor.name, level) if level != "-" else "\u2013" for level in levels],
+                }
+            )
+    columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})
+    several = len({flow for _, flow in columns if flow}) > 1
+    order = {name: place for place, name in enumerate(data.metrics)}
+    columns.sort(key=lambda column: (order[column[0]], column[1]))
+    cells = [result.cell for result in data.cells if result.outcome == next(iter(OUTCOMES))]
+    return {
+        "factors": factors,
+        "metrics": [
+            {
+                "name": metric,
+                "flow": flow,
+                "title": data.metrics[metric].title + (f" ({flow})" if several and flow else ""),
+                "unit": data.metrics[metric].unit,
+            }
+            for metric, flow in columns
+        ],
+        "cells": [
+            {
+                "id": cell.id,
+                "levels": [factor["levels"].index(cell.factors.get(factor["name"], "-")) for factor in factors],
+                "values": [data.values.get((cell.id, flow, metric)) for metric, flow in columns],
+            }
+            for cell in cells
+        ],
+    }

@@ -1,0 +1,135 @@
+"""A table of the spec as rows and columns: every source beside the kernel, differences marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..study import Table
+from .data import RunData
+from .entries import Entry, read_entries
+from .numbers import Difference, decimals, difference, fixed, scale
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number as shown. `exact`: all its digits. `sure`: "± 0.3 (n = 5)", empty where it is deterministic."""
+
+    text: str
+    exact: str
+    sure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One combination of row and column: each source's number (None: it says nothing), ours, our differences.
+
+    note: why ours is missing, or what is missing of it.
+    """
+
+    references: tuple[Number | None, ...]
+    measured: Number | None
+    differences: tuple[Difference | None, ...]
+    cells: tuple[str, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table ready to be written. row_heads, column_heads: level titles, one tuple a row or column; row_levels: the
+    levels themselves, of the factors row_names. sources: (name, title, where it prints these numbers).
+    """
+
+    name: str
+    title: str
+    metric: str
+    unit: str
+    row_names: tuple[str, ...]
+    row_levels: tuple[tuple[str, ...], ...]
+    row_factors: tuple[str, ...]
+    column_factors: tuple[str, ...]
+    column_heads: tuple[tuple[str, ...], ...]
+    row_heads: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Place | None, ...], ...]
+    sources: tuple[tuple[str, str, str], ...]
+    system: str
+    conditions: str
+
+
+def make_grid(data: RunData, table: Table) -> Grid | None:
+    """The grid of a table; None where the run has no rows for it."""
+    found = read_entries(data, table)
+    if not found.entries:
+        return None
+    split = len(table.rows)
+    rows = list(dict.fromkeys(entry.levels[:split] for entry in found.entries))
+    columns = list(dict.fromkeys(entry.levels[split:] for entry in found.entries))
+    by_place = {entry.levels: entry for entry in found.entries}
+    metric = data.metrics.get(table.metric)
+    unit = metric.unit if metric else ""
+    divisor, shown = scale([value for e in found.entries for value in (e.value, *e.references.values())], unit)
+    places = _decimals(found.entries, found.sources, divisor)
+    return Grid(
+        name=table.name,
+        title=table.title,
+        metric=metric.title if metric else table.metric,
+        unit=shown,
+        row_names=table.rows,
+        row_levels=tuple(rows),
+        row_factors=tuple(data.factor_title(factor) for factor in table.rows),
+        column_factors=tuple(data.factor_title(factor) for factor in table.columns),
+        column_heads=tuple(_titles(data, table.columns, levels) for levels in columns),
+        row_heads=tuple(_titles(data, table.rows, levels) for levels in rows),
+        rows=tuple(
+            tuple(
+                _place(entry, found.sources, divisor, places) if (entry := by_place.get(row + column)) else None
+                for column in columns
+            )
+            for row in rows
+        ),
+        sources=tuple((source, data.source_title(source), found.printed.get(source, "")) for source in found.sources),
+        system=data.system,
+        conditions=conditions(data, table.where),
+    )
+
+
+def conditions(data: RunData, where: dict[str, tuple[str, ...]]) -> str:
+    """A selector in words: "reading: one-way delay; fault: cut"."""
+    return "; ".join(
+        f"{data.factor_title(factor)}: {', '.join(data.level_title(factor, level) for level in levels)}"
+        for factor, levels in where.items()
+    )
+
+
+def _titles(data: RunData, factors: tuple[str, ...], levels: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        "" if level == "-" else data.level_title(factor, level) for factor, level in zip(factors, levels, strict=True)
+    )
+
+
+def _decimals(entries: tuple[Entry, ...], sources: tuple[str, ...], divisor: float) -> dict[str, int]:
+    """Places after the point: ours to four significant digits, a source's as many as its numbers carry."""
+    places = {"": decimals([entry.value and entry.value / divisor for entry in entries])}
+    for source in sources:
+        carried = [f"{entry.references[source] / divisor:.9g}" for entry in entries if source in entry.references]
+        longest = max((len(text.partition(".")[2].partition("e")[0]) for text in carried), default=0)
+        places[source] = min(longest, places[""] + 1)
+    return places
+
+
+def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[str, int]) -> Place:
+    references = tuple(
+        Number(fixed(value / divisor, places[source]), repr(value))
+        if (value := entry.references.get(source)) is not None
+        else None
+        for source in sources
+    )
+    measured = None
+    if entry.value is not None:
+        sure = ""
+        if entry.low is not None and entry.high is not None:
+            sure = f"\u00b1 {fixed((entry.high - entry.low) / 2 / divisor, places[''])} (n = {entry.n})"
+        elif entry.spread == "single":
+            sure = "one draw"
+        measured = Number(fixed(entry.value / divisor, places[""]), repr(entry.value), sure)
+    differences = tuple(difference(entry.value, entry.references.get(source)) for source in sources)
+    return Place(references, measured, differences, entry.cells, entry.note)

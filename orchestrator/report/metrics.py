@@ -1,0 +1,61 @@
+"""How metrics are called on the page: the contract's by name, a spec's own by the title it gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..study import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric's heading and base unit."""
+
+    name: str
+    title: str
+    unit: str
+
+
+_TITLES = {
+    "goodput_bit_s": "goodput",
+    "throughput_bit_s": "throughput",
+    "utilization_ratio": "utilization",
+    "completion_time_s": "completion time",
+    "setup_time_s": "set-up time",
+    "payload_bytes": "payload",
+    "wire_bytes": "bytes on the wire",
+    "packets": "packets",
+    "data_packets": "data packets",
+    "unique_data_packets": "distinct data packets",
+    "ack_packets": "acknowledgement packets",
+    "retransmitted_packets": "retransmitted packets",
+    "outage_s": "outage",
+    "first_retransmission_other_path_s": "first retransmission, other path",
+    "failover_time_s": "failover time",
+    "recovery_time_s": "recovery time",
+    "response_time_s": "response time",
+    "hol_blocking_s": "head-of-line blocking",
+    "jain_index": "Jain's fairness index",
+    "cwnd_bytes": "cwnd (the kernel's word, mean)",
+    "srtt_s": "smoothed RTT (the kernel's word, mean)",
+}
+LISTED = ("goodput_bit_s", "outage_s", "failover_time_s", "retransmitted_packets")
+"""Shown beside each cell in the list, where anything has them."""
+
+
+def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:
+    """Every metric of the plan and of the tables. units: as measurements.csv states them."""
+    named = {metric.name: metric for metric in plan.metrics}
+    found: dict[str, Metric] = {}
+    for name in dict.fromkeys([*named, *units]):
+        own = named.get(name)
+        title = own.title if own and own.title and own.title != name else _TITLES.get(name, _words(name))
+        found[name] = Metric(name, title, units.get(name) or (own.unit if own else ""))
+    return found
+
+
+def _words(name: str) -> str:
+    """A metric's name without its unit: "paper_throughput_byte_s" -> "paper throughput"."""
+    return re.sub(r"_(byte_s|bit_s|s|bytes|packets|ratio)$", "", name).replace("_", " ")

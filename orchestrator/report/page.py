@@ -1,0 +1,108 @@
+"""index.html from its template: names escaped by Jinja2, data for the scripts as JSON that cannot end its element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from .cellview import CellView
+from .claims import Statement
+from .data import RunData
+from .embed import script_json
+from .figures import FigureData, figure_json, line_key
+from .grids import Grid
+from .listing import Listing
+from .markers import swatch, variant_css
+from .numbers import duration, fixed, readable, with_unit
+from .style import OUTCOMES, VERDICTS, Look
+from .summary import Summary
+
+UNKNOWN = ("?", "unsure")
+
+
+def environment() -> Environment:
+    """Autoescape everything: names come from a spec that anybody may have written."""
+    found = Environment(
+        loader=PackageLoader("orchestrator.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(readable=readable, fixed=fixed, script_json=lambda value: Markup(script_json(value)))
+    found.globals.update(
+        duration=duration,
+        with_unit=with_unit,
+        verdict=lambda name: VERDICTS.get(name, UNKNOWN),
+        outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
+    )
+    return found
+
+
+def index_page(
+    data: RunData,
+    *,
+    summary: Summary,
+    grids: Sequence[Grid],
+    figures: Sequence[tuple[FigureData, Mapping[str, str]]],
+    looks: Mapping[str, Look],
+    listing: Listing,
+    claims: Sequence[Statement],
+) -> bytes:
+    """The page. figures: each with its download links by suffix."""
+    ordered = list(looks.values())
+    numbers = {key: number for number, key in enumerate(looks)}
+    swatches = {key: swatch(look, numbers[key]) for key, look in looks.items()}
+    payload = {
+        "figures": {figure.name: figure_json(figure) for figure, _ in figures},
+        "looks": {
+            key: {
+                "light": look.light,
+                "dark": look.dark,
+                "marker": look.marker,
+                "dash": look.dash,
+                "number": numbers[key],
+            }
+            for key, look in looks.items()
+        },
+        "cells": listing.scripts,
+        "system": data.system,
+    }
+    page = environment().get_template("index.html.j2")
+    return page.render(
+        data=data,
+        plan=data.plan,
+        manifest=data.manifest,
+        summary=summary,
+        grids=grids,
+        figures=[(figure, files, describe(figure)) for figure, files in figures],
+        claims=claims,
+        listing=listing,
+        payload=payload,
+        style=Markup(variant_css(ordered)),
+        swatches=swatches,
+        row_swatch=lambda grid, row: _row_swatch(grid, row, swatches),
+    ).encode()
+
+
+def _row_swatch(grid: Grid, row: int, swatches: Mapping[str, Markup]) -> Markup | str:
+    """The variant's drawing beside a table row that is one."""
+    return swatches.get(line_key(grid.row_names, grid.row_levels[row]), "")
+
+
+def describe(figure: FigureData) -> str:
+    """A chart in words, for those who cannot see it: what is drawn, and how each measured line runs."""
+    runs = []
+    for line in figure.lines:
+        if not line.source:
+            at = dict(zip(figure.x.at, figure.x.text, strict=True))
+            start, end = f"{readable(line.y[0])} at {at[line.x[0]]}", f"{readable(line.y[-1])} at {at[line.x[-1]]}"
+            runs.append(f"{line.label}: {start}" + (f", {end}" if len(line.y) > 1 else ""))
+    return f"{figure.y.label} over {figure.x.label}. " + ". ".join(runs) + ". All numbers are in the table below."
+
+
+def cell_script(view: CellView) -> bytes:
+    """The file that a script tag loads when the cell is opened (file:// pages cannot fetch)."""
+    return f"netwarp.cellLoaded({script_json(view)});\n".encode()

@@ -1,0 +1,117 @@
+"""Figures for print: PDF and SVG with everything in them, the same bytes for the same data. Imports matplotlib late."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .figures import FigureData, Line
+from .style import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH_IN, HEIGHT_IN, LEGEND_ROW_IN = 6.3, 3.5, 0.2
+SETTINGS: Any = {
+    "pdf.fonttype": 42,  # TrueType, embedded; Type 3 is refused by publishers
+    "svg.fonttype": "path",
+    "svg.hashsalt": "netwarp",
+    "font.family": "DejaVu Sans",  # ships with matplotlib
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 6,
+}
+
+
+def publication_files(figure: FigureData, looks: Mapping[str, Look]) -> dict[str, bytes]:
+    """suffix -> file. No title inside: a caption says it."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    with mpl.rc_context(SETTINGS), warnings.catch_warnings():
+        # a title in a script DejaVu lacks is shown as boxes, which is no reason to lose the figure
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        entries = len({line.key for line in figure.lines}) + (len(figure.sources) if len(figure.sources) > 1 else 0)
+        rows = -(-entries // 3)
+        canvas = Canvas(figsize=(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * rows), layout="constrained")
+        axes = canvas.add_subplot()
+        _draw(axes, figure, looks)
+        handles, labels = _legend(figure, looks)
+        canvas.legend(handles, labels, loc="outside lower center", ncols=min(3, entries), frameon=False, fontsize=8)
+        files: dict[str, bytes] = {}
+        for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
+            out = io.BytesIO()
+            canvas.savefig(out, format=suffix, metadata=metadata)
+            files[suffix] = out.getvalue()
+        return files
+
+
+def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
+    sources = [source for source, _ in figure.sources]
+    for line in reversed(figure.lines):  # what was measured lies on top
+        style = line_style(looks[line.key], sources.index(line.source))
+        if any(bound is not None for bound in line.low):
+            below = [y - low if low is not None else 0.0 for y, low in zip(line.y, line.low, strict=True)]
+            above = [high - y if high is not None else 0.0 for y, high in zip(line.y, line.high, strict=True)]
+            axes.errorbar(line.x, line.y, yerr=[below, above], capsize=3, **style)
+        else:
+            axes.plot(line.x, line.y, **style)
+    axes.set_xlabel(plain(figure.x.label))
+    axes.set_ylabel(plain(figure.y.label))
+    if figure.x.kind == "log":
+        axes.set_xscale("log")
+    axes.set_xticks(figure.x.at, [plain(text) for text in figure.x.text])
+    axes.minorticks_off()
+    if figure.x.kind == "category":
+        axes.margins(x=0.1)
+    if _from_zero(figure.lines):
+        axes.set_ylim(bottom=0)
+
+
+def _from_zero(lines: tuple[Line, ...]) -> bool:
+    return all(y >= 0 for line in lines for y in line.y)
+
+
+def line_style(look: Look, source: int) -> dict[str, Any]:
+    """Measured: line and filled marker. Others: open markers alone, the second one smaller, the third a half one."""
+    style: dict[str, Any] = {
+        "color": look.light,
+        "marker": MATPLOTLIB_MARKERS[look.marker],
+        "linestyle": MATPLOTLIB_DASHES[look.dash],
+    }
+    if source:
+        style |= {"linestyle": "none", "fillstyle": "none" if source < 3 else "left"}
+        style |= {"markersize": 10 if source == 1 else 14 if source == 2 else 8, "markeredgewidth": 1.0}
+    return style
+
+
+def _legend(figure: FigureData, looks: Mapping[str, Look]) -> tuple[list[Any], list[str]]:
+    """Variants by their looks, then (if there are others) the sources by their kind of marker."""
+    from matplotlib.lines import Line2D
+
+    handles: list[Any] = []
+    labels: list[str] = []
+    for line in {line.key: line for line in figure.lines}.values():
+        handles.append(Line2D([], [], **line_style(looks[line.key], 0)))
+        labels.append(plain(line.label))
+    if len(figure.sources) > 1:
+        grey = Look("#666666", "#666666", "circle", "solid")
+        for number, (_, title) in enumerate(figure.sources):
+            handles.append(Line2D([], [], **line_style(grey, number)))
+            labels.append(plain(title))
+    return handles, labels
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib takes as it is: no mathematics, and not hidden from the legend by an underscore."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text

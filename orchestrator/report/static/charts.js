@@ -1,0 +1,123 @@
+// Everything that knows Plotly: loading it late, one look for all charts, light and dark.
+"use strict";
+
+netwarp.charts = (function () {
+  const drawn = new Map(); // element -> function that draws it again
+
+  const load = () => netwarp.script("assets/plotly.min.js");
+
+  function theme() {
+    const style = getComputedStyle(document.documentElement);
+    const read = (name) => style.getPropertyValue(name).trim();
+    return {
+      text: read("--text"), soft: read("--soft"), grid: read("--rule"), paper: read("--paper"),
+      fault: read("--fault"), faultLine: read("--fault-line"), dark: netwarp.dark(),
+    };
+  }
+
+  // Plotly reads a little HTML in its texts; names are not HTML.
+  const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+  const colour = (look) => (netwarp.dark() ? look.dark : look.light);
+
+  function baseLayout(colours) {
+    const axis = {
+      gridcolor: colours.grid, linecolor: colours.soft, zeroline: false, ticks: "outside", tickcolor: colours.grid,
+      ticklen: 4, automargin: true, tickfont: { color: colours.soft },
+    };
+    return {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
+      font: { family: "system-ui, sans-serif", size: 13, color: colours.text },
+      margin: { l: 8, r: 12, t: 8, b: 8 },
+      hoverlabel: { bgcolor: colours.paper, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
+      // a finger scrolls the page; the buttons zoom
+      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      xaxis: { ...axis }, yaxis: { ...axis }, axisTemplate: axis,
+    };
+  }
+
+  const config = {
+    displaylogo: false, responsive: true, displayModeBar: "hover",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage", "toggleSpikelines"],
+    doubleClick: "reset",
+  };
+
+  // make(colours) -> {traces, layout}; drawn now, and again when the theme changes.
+  async function draw(element, make) {
+    await load();
+    const again = async () => {
+      const { traces, layout } = make(theme());
+      delete layout.axisTemplate;
+      await window.Plotly.react(element, traces, layout, config);
+    };
+    drawn.set(element, again);
+    await again();
+    element.dataset.drawn = "yes";
+    return element;
+  }
+
+  function forget(element) {
+    drawn.delete(element);
+    if (window.Plotly && element.dataset.drawn) window.Plotly.purge(element);
+  }
+
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const again of drawn.values()) again();
+  });
+
+  // Sources after the first are drawn as open markers; the first of them larger, the second with a dot.
+  const openness = ["", "-open", "-open-dot", "-open"];
+  const sizes = [9, 13, 13, 17];
+
+  // Lines over an axis, as figures.py describes them ({x, y, lines, sources}); hidden: set of keys and sources.
+  function lines(figure, lookOf, hidden, colours) {
+    const sources = figure.sources.map(([name]) => name);
+    const traces = [];
+    for (const line of [...figure.lines].reverse()) {
+      if (hidden.has("line " + line.key) || hidden.has("source " + line.source)) continue;
+      const look = lookOf(line.key);
+      const rank = sources.indexOf(line.source);
+      const title = figure.sources[rank][1];
+      const texts = line.x.map((x) => figure.x.text[figure.x.at.indexOf(x)]);
+      traces.push({
+        type: "scatter", mode: rank ? "markers" : "lines+markers", x: line.x, y: line.y, name: plain(line.label),
+        line: { color: colour(look), width: 2, dash: look.dash },
+        marker: {
+          color: colour(look), symbol: look.marker + openness[Math.min(rank, 3)], size: sizes[Math.min(rank, 3)],
+          line: { width: rank ? 1.5 : 0, color: colour(look) },
+        },
+        error_y: line.low.some((low) => low !== null)
+          ? { type: "data", symmetric: false, array: line.high.map((high, i) => (high === null ? 0 : high - line.y[i])),
+            arrayminus: line.low.map((low, i) => (low === null ? 0 : line.y[i] - low)), thickness: 1.2, width: 4, color: colour(look) }
+          : undefined,
+        customdata: line.x.map((x, i) => [line.cells[i], plain(texts[i]), netwarp.number(line.y[i]),
+          line.low[i] === null ? "" : ` (${netwarp.number(line.low[i])} to ${netwarp.number(line.high[i])}, n = ${line.n[i]})`]),
+        hovertemplate: `<b>${plain(line.label)}</b> · ${plain(title)}<br>${plain(figure.x.title)} %{customdata[1]} ${plain(figure.x.unit)}` +
+          `<br>%{customdata[2]}%{customdata[3]} ${plain(figure.y.unit)}<extra></extra>`,
+      });
+    }
+    const layout = baseLayout(colours);
+    const narrow = window.innerWidth < 600;
+    Object.assign(layout.xaxis, {
+      title: { text: plain(figure.x.label), standoff: 10 }, type: figure.x.kind === "log" ? "log" : "linear",
+      tickvals: figure.x.at, ticktext: figure.x.text.map(plain), showgrid: false, showline: true,
+    });
+    if (figure.x.kind === "category") layout.xaxis.range = [-0.3, figure.x.at.length - 0.7];
+    Object.assign(layout.yaxis, {
+      title: { text: plain(figure.y.label), standoff: 8, font: { size: narrow ? 12 : 13 } }, exponentformat: "none",
+      rangemode: figure.lines.every((line) => line.y.every((y) => y >= 0)) ? "tozero" : "normal",
+    });
+    layout.hovermode = "closest";
+    return { traces, layout };
+  }
+
+  // A click on a point that is one cell opens it.
+  function opensCells(element) {
+    element.on("plotly_click", (event) => {
+      const cells = event.points[0].customdata && event.points[0].customdata[0];
+      if (Array.isArray(cells) && cells.length === 1) location.hash = "cell=" + encodeURIComponent(cells[0]);
+    });
+  }
+
+  return { load, draw, forget, theme, plain, colour, baseLayout, lines, opensCells };
+})();

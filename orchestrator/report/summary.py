@@ -1,0 +1,165 @@
+"""The first thing a reader sees, made from the data alone: what was asked, the answer, how sure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .claims import Statement
+from .data import CellResult, RunData
+from .grids import Grid
+from .numbers import fixed
+from .style import OUTCOMES, VERDICTS
+
+COMPLETED = "COMPLETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Self-checks of all cells."""
+
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Sentences, and the counts beside them: (name, symbol, CSS class, count)."""
+
+    asked: tuple[str, ...]
+    answer: tuple[str, ...]
+    sure: tuple[str, ...]
+    outcomes: tuple[tuple[str, str, str, int], ...]
+    verdicts: tuple[tuple[str, str, str, int], ...]
+    virtual_s: float
+    wall_s: float | None
+
+
+def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> Summary:
+    """Every number in it is counted from the run."""
+    outcomes = Counter(result.outcome for result in data.cells)
+    verdicts = Counter(claim.own.verdict for claim in claims)
+    return Summary(
+        asked=_asked(data),
+        answer=(_cells(data.cells), *_claims(data, claims), *_comparisons(data, grids)),
+        sure=(_randomness(data), _self_checks(checks), _calibration(data)),
+        outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
+        verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
+        virtual_s=sum(result.virtual_s or 0.0 for result in data.cells),
+        wall_s=data.manifest.get("wall_s"),
+    )
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """ "1 cell", "2 cells"."""
+    return f"{fixed(count, 0)} {one if count == 1 else many or one + 's'}"
+
+
+def _asked(data: RunData) -> tuple[str, ...]:
+    plan = data.plan
+    run = {result.cell.experiment for result in data.cells}
+    parts = [plan.description] if plan.description else []
+    for experiment in plan.experiments:
+        if experiment.name in run:
+            factors = ", ".join(data.factor_title(factor) for factor in experiment.factors)
+            parts.append(f"{experiment.title}" + (f" (varied: {factors})" if factors else "") + ".")
+    if plan.filters:
+        parts.append(f"This run is a part of it only: {'; '.join(plan.filters)}.")
+    return tuple(parts)
+
+
+def _cells(cells: Sequence[CellResult]) -> str:
+    counts = Counter(result.outcome for result in cells)
+    done = counts.pop(COMPLETED, 0)
+    if not counts:
+        return "The one cell completed." if done == 1 else f"All {plural(done, 'cell')} completed."
+    others = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    return f"{done} of {plural(len(cells), 'cell')} completed; {others}: their numbers are missing below, not guessed."
+
+
+def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
+    """Statements by their own verdict; then, if any was tested under other conditions too, what became of those."""
+    if not claims:
+        return ()
+    own = Counter(claim.own.verdict for claim in claims)
+    sentences = [f"Of {plural(len(claims), 'claim')}, {_verdicts(own)} on {data.system}."]
+    others = Counter(test.verdict for claim in claims for test in claim.tests[1:])
+    if others:
+        sentences.append(
+            f"Of {plural(sum(others.values()), 'test')} of them under other conditions, {_verdicts(others)}."
+        )
+    return tuple(sentences)
+
+
+def _verdicts(counts: Counter[str]) -> str:
+    words = {
+        "holds": ("holds", "hold"),
+        "does not hold": ("does not", "do not"),
+        "inconclusive": ("is inconclusive", "are inconclusive"),
+        "not tested": ("was not tested", "were not tested"),
+    }
+    parts = [f"{counts[name]} {word[counts[name] != 1]}" for name, word in words.items() if counts[name]]
+    return ", ".join([*parts, *(f"{count} {name}" for name, count in counts.items() if name not in words)])
+
+
+def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
+    """For each source the median and the largest relative difference over every table, and where the largest is."""
+    sentences = []
+    for source in data.plan.sources:
+        found: list[tuple[float, str, str]] = []
+        for grid in grids:
+            names = [name for name, _, _ in grid.sources]
+            if source.name not in names:
+                continue
+            column = names.index(source.name)
+            for head, row in zip(grid.row_heads, grid.rows, strict=True):
+                for top, place in zip(grid.column_heads, row, strict=True):
+                    difference = place.differences[column] if place else None
+                    if difference is not None and difference.ratio is not None:
+                        where = ", ".join(title for title in (*head, *top) if title)
+                        found.append((difference.ratio, difference.text, f"{grid.title.partition(':')[0]}: {where}"))
+        if found:
+            worst = max(found, key=lambda one: abs(one[0]))
+            median = statistics.median(abs(ratio) for ratio, _, _ in found) * 100
+            sentences.append(
+                f"Against {data.source_title(source.name)}: {plural(len(found), 'number')} compared, half of them"
+                f" within {fixed(median, 1)} %, the farthest {worst[1]} ({worst[2]})."
+            )
+    return tuple(sentences)
+
+
+def _randomness(data: RunData) -> str:
+    drawn = sum(result.cell.random for result in data.cells)
+    repetitions = data.plan.repetitions
+    if not drawn:
+        again = f", so that {repetitions} repetitions are one" if repetitions > 1 else ""
+        return (
+            "Deterministic: nothing in these cells is random. The same seed and kernel give the same packets, byte for"
+            f" byte{again}; no interval applies."
+        )
+    share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {plural(len(data.cells), 'cell')}"
+    if repetitions == 1:
+        return f"{share} depends on the seed, and there is one repetition: no interval can be given (--repetitions 5)."
+    return (
+        f"{share} depends on the seed: {repetitions} repetitions (seeds {data.plan.seed} to"
+        f" {data.plan.seed + repetitions - 1}); \u00b1 is the 95 % confidence interval of the mean (Student's t)."
+    )
+
+
+def _self_checks(checks: Checks) -> str:
+    if not checks.done:
+        return "No self-checks are stored with this run."
+    passed = "all passed" if not checks.failed else f"{checks.failed} failed (see the INVALID cells)"
+    return (
+        f"{plural(checks.done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
+        f" sums, event times): {passed}."
+    )
+
+
+def _calibration(data: RunData) -> str:
+    if data.calibration is None:
+        return "No calibration is stored with this run; make calibrate measures this machine's testbed."
+    good = sum(bool(row.get("ok")) for row in data.calibration)
+    return f"Calibration: {good} of {len(data.calibration)} measured quantities within their bounds."
