@@ -118,12 +118,12 @@ static int record(struct cell *cell, const struct tap_message *message)
 	}
 	ndjson_int(&cell->out, "errno", message->error);
 	ndjson_int(&cell->out, "fsync_errno", message->fsync_error);
-	if (record_end_line(cell))
-		return -1;
+	record_end_line(cell);
 	if (message->error || message->fsync_error)
 		cell_fail_errno(cell, message->error ? message->error : message->fsync_error, "capture %s",
 				request->file);
-	return 0;
+	/* the other captures are still to be told of, unless nothing can be written any more */
+	return cell->out.error ? -1 : 0;
 }
 
 int capture_finish(struct cell *cell)

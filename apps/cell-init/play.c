@@ -11,6 +11,8 @@
 #define DEFAULT_SETUP_NS (600 * NS_PER_S)
 #define DEFAULT_SLACK_NS (600 * NS_PER_S) /* behind `end` and its grace, where no deadline is given */
 
+#define LEAD_NS 1000
+
 static const struct step *find(const struct cell *cell, enum verb verb)
 {
 	size_t i;
@@ -128,14 +130,23 @@ static bool flows_over(const struct cell *cell, size_t next)
 	return any && process_running(cell, true) == 0;
 }
 
-/* Sleep until T0 + at, or, with `early`, until the flows are over. 1: early, 0: it is time, -1: failed. */
+/*
+ * Sleep until the next step's time, or, with `early`, until the flows are over. 1: early, 0: it is time, -1:
+ * failed.
+ *
+ * A step is begun LEAD_NS before T0 + at: an app that wakes at that very instant must find it done, and a
+ * timer of ours at the same instant does not ensure that (under 6.12's fair server an ordinary task can go
+ * first).
+ */
 static int wait_until(struct cell *cell, size_t next, bool early)
 {
+	const struct step *step = &cell->steps.list[next];
+	int64_t lead_ns = step->verb == VERB_END ? 0 : LEAD_NS;
 	unsigned int wake = 0;
 
 	if (early && flows_over(cell, next))
 		return 1;
-	if (loop_wake_at(cell, cell->t0_realtime_ns + cell->steps.list[next].at_ns))
+	if (loop_wake_at(cell, cell->t0_realtime_ns + step->at_ns - lead_ns))
 		return -1;
 	while (!(wake & WAKE_TIMER)) {
 		if (loop_wait(cell, &wake))

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,18 @@
 
 #define VERSION 1
 
-/* The disk is full: give back what record_open() put aside. Works once, then the error counts. */
+/*
+ * The disk is full: give back what record_open() put aside, so that this line and the last ones are written,
+ * and end the cell. Works once; then the error counts.
+ */
 static bool use_reserve(struct ndjson *out, int error)
 {
-	(void)out;
-	return (error == ENOSPC || error == EDQUOT) && unlink(RESERVE_FILE) == 0;
+	struct cell *cell = (struct cell *)((char *)out - offsetof(struct cell, out));
+
+	if ((error != ENOSPC && error != EDQUOT) || unlink(RESERVE_FILE))
+		return false;
+	cell_fail_errno(cell, error, RECORD_FILE);
+	return true;
 }
 
 static int make_reserve(struct cell *cell)
@@ -59,9 +67,11 @@ void record_t(struct cell *cell, const char *key, int64_t realtime_ns)
 
 int record_end_line(struct cell *cell)
 {
+	enum reason before = cell->reason;
+
 	if (ndjson_end(&cell->out))
 		return cell_fail_errno(cell, errno, "cannot write " RECORD_FILE);
-	return 0;
+	return cell->reason == before ? 0 : -1;
 }
 
 int record_start(struct cell *cell)
