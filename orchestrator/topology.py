@@ -5,7 +5,6 @@ The testbed installs static routes by the same rule; hosts never forward, there 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,37 +53,46 @@ def way(
         raise NoRoute(f"'{destination}' is not on link '{destination_link}'")
     if source == destination:
         raise NoRoute(f"'{source}' would send to itself")
-    next_link = _next_links(hosts, links, destination, last)
+    next_link = next_links(hosts, links, destination, destination_link)
     hops: list[Hop] = []
     here = source
     while here != destination:
-        link = by_name[next_link[here]] if here in next_link else None
-        if link is None:
+        if here not in next_link:
             raise NoRoute(f"no way leads from '{source}' to '{destination}' over its link '{destination_link}'")
+        link = by_name[next_link[here]]
         hops.append(Hop(link.name, "forward" if here == link.a else "backward"))
-        here = link.b if here == link.a else link.a
+        here = other_end(link, here)
     return tuple(hops)
 
 
-def _next_links(hosts: frozenset[str], links: Sequence[Edge], destination: str, last: Edge) -> Mapping[str, str]:
-    """Node -> the link it sends to the destination's address by (Dijkstra from the destination, over its link only)."""
-    order = {link.name: number for number, link in enumerate(links)}
-    around: dict[str, list[Edge]] = {}
-    for link in links:
-        around.setdefault(link.a, []).append(link)
-        around.setdefault(link.b, []).append(link)
-    entry = last.b if last.a == destination else last.a
+def next_links(
+    hosts: frozenset[str], links: Sequence[Edge], destination: str, destination_link: str
+) -> Mapping[str, str]:
+    """Node -> the link it sends to `destination`'s address on `destination_link` by; nodes without a way are left out.
+
+    Every node takes, of the links that lead a link nearer, the one listed first.
+    """
+    last = next(link for link in links if link.name == destination_link)
+    entry = other_end(last, destination)
     distance = {destination: 0, entry: 1}
-    next_link = {entry: last.name}
-    queue = [(1, order[last.name], entry)]
-    while queue:
-        cost, _, node = heapq.heappop(queue)
-        if cost > distance[node] or node in hosts:
-            continue
-        for link in around[node]:
-            other = link.b if link.a == node else link.a
-            if cost + 1 < distance.get(other, len(links) + 2):
-                distance[other] = cost + 1
-                next_link[other] = link.name
-                heapq.heappush(queue, (cost + 1, order[link.name], other))
-    return next_link
+    front = [entry]
+    while front:
+        node = front.pop(0)
+        for link in links if node not in hosts else ():
+            if node in (link.a, link.b) and (other := other_end(link, node)) not in distance:
+                distance[other] = distance[node] + 1
+                front.append(other)
+    found = {entry: last.name}
+    for link in links:
+        for node in (link.a, link.b):
+            nearer = other_end(link, node)
+            if nearer in hosts or nearer == destination or node in (destination, entry):
+                continue
+            if node in distance and distance.get(nearer) == distance[node] - 1:
+                found.setdefault(node, link.name)
+    return found
+
+
+def other_end(link: Edge, node: str) -> str:
+    """The node at the other end of a link."""
+    return link.b if node == link.a else link.a

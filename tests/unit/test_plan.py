@@ -1,0 +1,144 @@
+"""Plans: what a spec becomes, cell by cell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from specs import BASE, plan_of, problems_of, replaced, spec_of
+
+from orchestrator.errors import SpecError
+from orchestrator.model import cell_from_json, to_json
+from orchestrator.plan import make_plan, plan_from_json
+from orchestrator.spec import EXAMPLE_SPEC, load_spec, parse_spec
+from orchestrator.units import parse_quantity
+
+MS, S = 10**6, 10**9
+SCTP = replaced('protocol = "tcp"', 'protocol = "sctp"')
+TWO = replaced('paths = ["p1"]', 'paths = ["p1", "p2"]', SCTP) + '[link.p2]\nlike = "p1"\n'
+X = '[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
+
+
+def test_example_spec_loads_and_plans() -> None:
+    plan = make_plan(parse_spec(EXAMPLE_SPEC.encode(), Path("spec.toml"), sets={}))
+    assert len(plan.cells) == 6
+    assert len({cell.id for cell in plan.cells}) == 6
+
+
+def test_choi2009_is_fifty_cells_each_once() -> None:
+    plan = make_plan(load_spec("choi2009"))
+    # outages: 4 x 2 readings x (tcp, single, 3 failovers of multi); faults: 2 more faults at 10 s for 5 variants
+    assert len(plan.cells) == 4 * 2 * 5 + 2 * 5
+    assert len({cell.id for cell in plan.cells}) == len(plan.cells)
+    quiet = [cell for cell in plan.cells if cell.factors["outage"] == "0 s"]
+    assert len(quiet) == 10
+    for cell in plan.cells:
+        down = int(parse_quantity(cell.factors["outage"], "time").value)
+        if not down:
+            assert (cell.timeline, cell.factors["fault"]) == ((), "-")
+            assert not cell.flows[0].switches
+        else:
+            fault, repair = cell.timeline
+            assert (fault.at_ns, fault.action, repair.at_ns) == (50 * S, cell.factors["fault"], 50 * S + down)
+            assert (fault.end == "p1.hop:b") == (fault.action == "link")
+        assert bool(cell.flows[0].switches) == (cell.factors["failover"] == "scripted_switch" and down > 0)
+        assert len(cell.links) == (2 if cell.factors["variant"] == "sctp_multi" else 1)
+        assert {link.forward.one_way_delay_ns for link in cell.links} == {
+            200 * MS if cell.factors["reading"] == "one_way_delay" else 100 * MS
+        }
+        assert all(link.forward.queue_packets == 50 and link.forward.rate_bit_s == 500_000 for link in cell.links)
+    tcp = next(cell for cell in plan.cells if cell.factors["variant"] == "tcp")
+    assert tcp.flows[0].receiver_options == {"window_clamp_bytes": 65700, "mss_bytes": 1460}
+    assert tcp.flows[0].sender_options == {"congestion": "reno", "mss_bytes": 1460}
+    assert tcp.metrics["paper_utilisation"] == "unique_data_packets * 1500 / (100 - 1.12) / 500000"
+    multi = next(cell for cell in plan.cells if cell.factors["failover"] == "rfc4960")
+    assert multi.metrics["paper_throughput_byte_s"] == "unique_data_packets * 1500 / (100 - 1.5)"
+    assert multi.nodes[0].sysctls["net.sctp.pf_enable"] == "0"
+    assert multi.nodes[0].sysctls["net.sctp.pf_expose"] == "2"
+    assert "net.sctp.pf_enable" not in multi.nodes[1].sysctls
+    assert multi.flows[0].receiver_options == {"rcvbuf_bytes": 65536}
+    assert {claim.id.split()[0].rstrip("bcd") for claim in plan.claims} == {f"C{n}" for n in range(1, 41)}
+
+
+def test_plan_and_cells_survive_json() -> None:
+    plan = make_plan(load_spec("choi2009"), seed=5, repetitions=2, where=[("outage", "10s")])
+    assert plan_from_json(to_json(plan)) == plan
+    for cell in plan.cells:
+        assert cell_from_json(to_json(cell)) == cell
+    json.loads(to_json(plan))
+
+
+def test_seeds_count_up_with_the_repetition() -> None:
+    plan = make_plan(spec_of(BASE + X), seed=100, repetitions=3)
+    assert [(cell.factors["x"], cell.repetition, cell.seed) for cell in plan.cells][:4] == [
+        ("1 s", 0, 100), ("1 s", 1, 101), ("1 s", 2, 102), ("2 s", 0, 100),
+    ]  # fmt: skip
+    assert make_plan(spec_of("seed = 7\nrepetitions = 2\n" + BASE)).cells[1].seed == 8
+
+
+# -- choosing
+
+
+def test_where_compares_quantities() -> None:
+    spec = spec_of(BASE + X)
+    assert [cell.factors["x"] for cell in make_plan(spec, where=[("x", "2000ms")]).cells] == ["2 s"]
+    assert [cell.factors["x"] for cell in make_plan(spec, where=[("x", "3s"), ("x", "1s")]).cells] == ["1 s", "3 s"]
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ([("x", "4 s")], 'factor "x" has the levels: 1 s, 2 s, 3 s'),
+        ([("xx", "1 s")], 'there is no factor "xx", did you mean'),
+        ([("x", "-")], "no cell is left: none has x=-"),
+    ],
+)
+def test_where_errors(where: list[tuple[str, str]], says: str) -> None:
+    with pytest.raises(SpecError, match="x") as caught:
+        make_plan(spec_of(BASE + X + '[factor.xxx]\nlevels = ["a"]\n'), where=where)
+    assert says in str(caught.value)
+
+
+def test_only_names_experiments() -> None:
+    text = BASE + X + '[experiment.one]\nfactors = ["x"]\n[experiment.two]\nfactors = []\nfixed = { x = "2 s" }\n'
+    spec = spec_of(text)
+    assert [cell.experiment for cell in make_plan(spec).cells] == ["one"] * 3, "a shared cell is run once"
+    assert [(cell.experiment, cell.factors["x"]) for cell in make_plan(spec, only="two").cells] == [("two", "2 s")]
+    with pytest.raises(SpecError, match='no experiment "three"; there is: one, two'):
+        make_plan(spec, only="three")
+
+
+def test_only_of_a_factor_and_zip() -> None:
+    text = BASE + X + (
+        '[factor.y]\nlevels = ["a", "b"]\nonly = { x = ["2 s", "3 s"] }\n[factor.z]\nlevels = ["p", "q", "r"]\n'
+        '[experiment.e]\nfactors = ["y", "x", "z"]\nzip = [["x", "z"]]\n'
+    )  # fmt: skip
+    found = [tuple(cell.factors[name] for name in "xyz") for cell in plan_of(text).cells]
+    assert found == [("1 s", "-", "p"), ("2 s", "a", "q"), ("2 s", "b", "q"), ("3 s", "a", "r"), ("3 s", "b", "r")]
+
+
+def test_too_many_cells_is_an_error_at_once() -> None:
+    levels = ", ".join(f'"{n}"' for n in range(100))
+    factors = "".join(f"[factor.f{n}]\nlevels = [{levels}]\n" for n in range(20))
+    (found,) = problems_of(BASE + factors)
+    assert "more than 100000 cells" in found
+    with pytest.raises(SpecError, match="more than 100000 cells"):
+        make_plan(spec_of(BASE + X), repetitions=50_000)
+
+
+def test_repetitions_and_seed_out_of_range() -> None:
+    with pytest.raises(SpecError, match="at least 1"):
+        make_plan(spec_of(BASE), repetitions=0)
+
+
+def test_the_testbed_takes_every_cell_and_agrees_on_the_way() -> None:
+    """Every planned cell lays out: names and routes the plan promises are those the testbed builds."""
+    from orchestrator.testbed.layout import make_layout
+
+    for cell in [*make_plan(load_spec("choi2009")).cells[:5], *plan_of(EXAMPLE_SPEC).cells]:
+        layout = make_layout(cell)
+        for flow in cell.flows:
+            for path in flow.paths:
+                assert layout.interface(flow.sender, path.sender_link).node == flow.sender
+                assert layout.interface(flow.receiver, path.receiver_link).node == flow.receiver
