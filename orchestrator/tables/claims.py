@@ -99,7 +99,10 @@ def _decide(claim: Claim, values: Sequence[float], random: bool, expected: str, 
 
 def _compare(wanted: _Interval, low: float, high: float) -> tuple[bool, bool]:
     """Whether the confidence interval lies wholly in the wanted one, and wholly outside of it."""
-    return wanted.holds(low) and wanted.holds(high), high < wanted.low or low > wanted.high
+    inside = wanted.holds(low) and wanted.holds(high)
+    if wanted.open:
+        return inside, high <= wanted.low or low >= wanted.high
+    return inside, high < wanted.low - SLACK or low > wanted.high + SLACK
 
 
 def _series(claim: Claim, selector: Levels, results: Results) -> list[Place]:

@@ -1,0 +1,198 @@
+"""Claims: each kind on either side of its bound, and honest verdicts where nothing can be said."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from specs import BASE, spec_of
+
+from orchestrator.model import CellOutcome, Measurement, Outcome
+from orchestrator.plan import Plan, make_plan
+from orchestrator.tables import Judged, Results, judge, write_tables
+
+FACTORS = '[factor.who]\nlevels = ["a", "b", "c"]\n[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
+LOSS = '[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n'
+OVER = 'over = { x = ["1 s", "2 s", "3 s"] }\n'
+
+
+def claim(kind: str, body: str, name: str = "C1") -> str:
+    return f'[[claim]]\nid = "{name}"\ntext = "t"\nsource = "Table 1"\nkind = "{kind}"\nmetric = "packets"\n{body}\n'
+
+
+def plan_of(tmp_path: Path, claims: str, repetitions: int = 1, more: str = "", **chosen: object) -> Plan:
+    (tmp_path / "expected.toml").write_text(claims)
+    spec = spec_of('expected = "expected.toml"\n' + BASE + more + FACTORS, tmp_path)
+    return make_plan(spec, repetitions=repetitions, **chosen)  # type: ignore[arg-type]
+
+
+def judged(plan: Plan, numbers: dict[str, list[list[float]]], failed: str = "") -> tuple[Judged, ...]:
+    """numbers: who -> one list for each level of x -> one number for each repetition."""
+    outcomes: dict[str, CellOutcome] = {}
+    values: list[Measurement] = []
+    for cell in plan.cells:
+        who, level = cell.factors["who"], ["1 s", "2 s", "3 s"].index(cell.factors["x"])
+        bad = failed == f"{who} {cell.factors['x']}"
+        outcomes[cell.id] = CellOutcome(Outcome.FAILED if bad else Outcome.COMPLETED, "broke" if bad else "", 1.0, 1.0)
+        if who in numbers:
+            values.append(Measurement(cell.id, "f", "packets", numbers[who][level][cell.repetition], "packets"))
+    return judge(Results(plan, outcomes, values))
+
+
+def rows(*values: float) -> list[list[float]]:
+    return [[value] for value in values]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "a", "b", "measured", "expected", "holds"),
+    [
+        ("greater", OVER, (3, 3, 3), (1, 2, 2.9), 3 / 2.9 - 1, "> 0", True),
+        ("greater", OVER, (3, 3, 3), (1, 2, 3), 0.0, "> 0", False),
+        ("greater", OVER + "tolerance = 0.5", (3, 3, 3), (1, 1, 2), 0.5, "> 0.5", False),
+        ("less", OVER, (1, 1, 1), (2, 2, 1.1), 1 / 1.1 - 1, "< 0", True),
+        ("less", OVER, (1, 1, 1), (2, 2, 0.9), 1 / 0.9 - 1, "< 0", False),
+        ("equal", OVER + "tolerance = 0.1", (1, 1, 1), (1, 1.05, 0.95), 1 / 0.95 - 1, "0", True),
+        ("equal", OVER + "tolerance = 0.1", (1, 1, 1), (1, 1.2, 1), 1 / 1.2 - 1, "0", False),
+        ("gain", OVER + "expected = 0.5\ntolerance = 0.005", (1, 2, 3), (1, 1, 2), 0.5, "0.5", True),
+        ("gain", OVER + "expected = 0.5\ntolerance = 0.005", (1, 2, 3), (1, 1, 1.9), 6 / 3.9 - 1, "0.5", False),
+        ("value", OVER + "expected = 2\ntolerance = 0.5", (2, 1.5, 2.4), None, 1.5, "2.0", True),
+        ("value", OVER + "expected = 2\ntolerance = 0.5", (2, 2, 2.6), None, 2.6, "2.0", False),
+        ("constant", OVER + "tolerance = 0.1", (10, 10.5, 9.6), None, 0.9 / (30.1 / 3), "<= 0.1", True),
+        ("constant", OVER + "tolerance = 0.1", (10, 10, 8), None, 2 / (28 / 3), "<= 0.1", False),
+        ("increasing", OVER, (1, 2, 2.5), None, 0.25, "> 0", True),
+        ("increasing", OVER, (1, 2, 2), None, 0.0, "> 0", False),
+        ("increasing", OVER, (1, 2, 3), (1, 1, 1.4), 3 / 1.4 / 2 - 1, "> 0", True),
+        ("increasing", OVER, (1, 2, 3), (1, 1, 2), -0.25, "> 0", False),
+        ("decreasing", OVER, (3, 2, 1), None, -1 / 3, "< 0", True),
+        ("decreasing", OVER, (3, 2, 2.1), None, 0.05, "< 0", False),
+    ],
+)
+def test_kinds(
+    tmp_path: Path, kind: str, body: str, a: tuple[float, ...], b: tuple[float, ...] | None, measured: float,
+    expected: str, holds: bool,
+) -> None:  # fmt: skip
+    selectors = 'a = { who = "a" }\n' + ('b = { who = "b" }\n' if b else "")
+    numbers = {"a": rows(*a)} | ({"b": rows(*b)} if b else {})
+    (found,) = judged(plan_of(tmp_path, claim(kind, selectors + body)), numbers)
+    assert found.measured == pytest.approx(measured, abs=1e-12)
+    assert found.verdict == ("holds" if holds else "does not hold")
+    assert found.expected == expected
+    assert found.unit == ("packets" if kind == "value" else "ratio")
+    assert found.reason == "deterministic, n = 1"
+
+
+def test_each_of_a_against_each_of_b(tmp_path: Path) -> None:
+    body = 'a = { who = "a" }\nb = [{ who = "b" }, { who = "c" }]\n' + OVER
+    plan = plan_of(tmp_path, claim("greater", body))
+    assert judged(plan, {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(2, 2, 2)})[0].verdict == "holds"
+    assert judged(plan, {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(2, 4, 2)})[0].verdict == "does not hold"
+
+
+def test_also_repeats_a_claim_under_other_conditions(tmp_path: Path) -> None:
+    body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\nalso = [{ x = "2 s" }]\n'
+    one, other = judged(plan_of(tmp_path, claim("greater", body)), {"a": rows(2, 2, 0), "b": rows(1, 3, 0)})
+    assert (one.claim.id, one.verdict) == ("C1", "holds")
+    assert (other.claim.id, other.verdict) == ("C1 x=2 s", "does not hold")
+
+
+def test_later_is_not_tested_and_says_why(tmp_path: Path) -> None:
+    text = '[[claim]]\nid = "C9"\ntext = "t"\nsource = "s"\nkind = "later"\nreason = "needs Table 6"\n'
+    (found,) = judged(plan_of(tmp_path, text), {})
+    assert (found.verdict, found.reason, found.measured) == ("not tested", "needs Table 6", None)
+
+
+def test_cells_left_out_or_failed_are_not_tested(tmp_path: Path) -> None:
+    text = claim("greater", 'a = { who = "a" }\nb = { who = "b" }\n' + OVER)
+    numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1)}
+    (found,) = judged(plan_of(tmp_path, text, where=[("x", "1 s"), ("x", "2 s")]), numbers)
+    assert (found.verdict, found.measured) == ("not tested", None)
+    assert "--where" in found.reason
+    (found,) = judged(plan_of(tmp_path, text), numbers, failed="b 2 s")
+    assert found.verdict == "not tested"
+    assert "FAILED" in found.reason
+    assert found.reason.startswith("b_2s_r0_")
+
+
+def test_a_cell_with_nothing_to_measure_is_inconclusive(tmp_path: Path) -> None:
+    (found,) = judged(
+        plan_of(tmp_path, claim("greater", 'a = { who = "a" }\nb = { who = "b" }\n' + OVER)), {"a": rows(1, 1, 1)}
+    )
+    assert (found.verdict, found.measured) == ("inconclusive", None)
+    assert "has no packets; and 2 more" in found.reason
+
+
+def test_nothing_to_divide_by_is_inconclusive(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, claim("greater", 'a = { who = "a" }\nb = { who = "b" }\n' + OVER))
+    (found,) = judged(plan, {"a": rows(1, 1, 1), "b": rows(1, 0, 1)})
+    assert (found.verdict, found.reason) == ("inconclusive", "a number to divide by is 0")
+
+
+def test_random_cells_need_repetitions(tmp_path: Path) -> None:
+    text = claim("greater", 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n')
+
+    def verdict(a: list[float], b: list[float]) -> Judged:
+        plan = plan_of(tmp_path, text, repetitions=len(a), more=LOSS)
+        return judged(plan, {"a": [a] * 3, "b": [b] * 3})[0]
+
+    single = verdict([3.0], [1.0])
+    assert (single.verdict, single.measured) == ("inconclusive", 2.0)
+    assert "--repetitions" in single.reason
+    assert verdict([3.0, 3.1, 2.9], [1.0, 1.0, 1.0]).verdict == "holds"
+    assert verdict([1.0, 1.1, 0.9], [3.0, 3.0, 3.0]).verdict == "does not hold"
+    near = verdict([1.0, 1.4, 0.9], [1.0, 1.0, 1.0])
+    assert near.verdict == "inconclusive"
+    assert "95 % interval" in near.reason
+    assert "n = 3" in near.reason
+    assert verdict([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]).verdict == "does not hold"
+    # the same losses for both sides: compared repetition by repetition, so a common swing does not blur it
+    assert verdict([10.1, 20.2, 5.05], [10.0, 20.0, 5.0]).verdict == "holds"
+
+
+def test_repetitions_that_differ_are_random_whatever_was_planned(tmp_path: Path) -> None:
+    plan = plan_of(
+        tmp_path, claim("greater", 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'), repetitions=2
+    )
+    assert not any(cell.random for cell in plan.cells)
+    (found,) = judged(plan, {"a": [[1.0, 9.0]] * 3, "b": [[1.0, 1.0]] * 3})
+    assert found.verdict == "inconclusive"
+    (found,) = judged(plan, {"a": [[9.0, 9.0]] * 3, "b": [[1.0, 1.0]] * 3})
+    assert (found.verdict, found.reason) == ("holds", "deterministic, n = 2")
+
+
+def test_claims_csv(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, claim("greater", 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'))
+    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
+    values = [Measurement(c.id, "f", "packets", 3.0 if c.factors["who"] == "a" else 2.0, "packets") for c in plan.cells]
+    write_tables(plan, outcomes, values, tmp_path / "tables")
+    with open(tmp_path / "tables" / "claims.csv", newline="") as file:
+        found = list(csv.reader(file))
+    assert found == [
+        ["claim", "verdict", "measured", "expected", "unit", "source"],
+        ["C1", "holds", "0.5", "> 0", "ratio", "Table 1"],
+    ]
+    details = (tmp_path / "tables" / "claim_details.csv").read_text()
+    assert details.splitlines()[1] == 'C1,t,greater,packets,0.0,"deterministic, n = 1"'
+
+
+def test_the_paper_reproduces_its_own_orders() -> None:
+    """Fed with ns-2.29's numbers, choi2009's claims give what the reading notes say of them."""
+    from orchestrator.spec import load_spec
+    from orchestrator.study import matches
+
+    plan = make_plan(load_spec("choi2009"))
+    values = [
+        Measurement(cell.id, "ftp", one.metric, one.value, "")
+        for cell in plan.cells
+        for one in plan.expected
+        if one.source == "ns2_29" and matches(cell.factors, one.at)
+    ]
+    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 100.0, 1.0) for cell in plan.cells}
+    found = {one.claim.id: one for one in judge(Results(plan, outcomes, values))}
+    for name in ("C3", "C4", "C6", "C7", "C7b", "C9", "C10", "C11", "C15", "C16", "C16b", "C16c", "C37"):
+        assert found[name].verdict == "holds", name
+    assert found["C17"].measured == pytest.approx(0.1855, abs=1e-4)  # ns-2.29: 18.6 %
+    assert found["C17b"].measured == pytest.approx(0.271, abs=1e-3)  # 26.5 % with the paper's misprint of 38,030
+    for name in ("C9b", "C9c", "C9d", "C6 failover=rfc4960", "C8"):
+        assert found[name].verdict == "does not hold", name
+    assert found["C18"].verdict == "not tested"
