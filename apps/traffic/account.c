@@ -139,7 +139,8 @@ static void write_counts(const struct account *account, const struct stream_acco
 
 void account_write(const struct account *account, struct ndjson *out)
 {
-	struct stream_account sum = {.unique_bytes = account->unique_bytes, .corrupt_bytes = account->corrupt_bytes};
+	struct stream_account sum = {.unique_bytes = account->unique_bytes,
+				     .corrupt_bytes = account->corrupt_bytes};
 	const struct stream_account *st;
 	uint64_t gap = 0;
 	size_t i;

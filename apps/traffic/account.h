@@ -3,8 +3,8 @@
  * account: what a receiver got. Every byte is compared with the pattern; messages are counted per stream as
  * unique, duplicate, missing and out of order.
  *
- * A byte stream (TCP, MPTCP) is one stream without messages; there the kernel owes every byte once and in order,
- * so a lost, repeated or shifted byte shows as corrupt.
+ * A byte stream (TCP, MPTCP) is one stream without messages; there the kernel owes every byte once and in
+ * order, so a lost, repeated or shifted byte shows as corrupt.
  */
 #ifndef NETWARP_ACCOUNT_H
 #define NETWARP_ACCOUNT_H

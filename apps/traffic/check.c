@@ -64,8 +64,8 @@ static void print_fault(int result, const struct account_fault *fault)
 		printf("%d\n", result);
 		return;
 	}
-	printf("1 %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u\n", fault->stream, fault->message, fault->offset,
-	       fault->bytes, fault->expected, fault->found);
+	printf("1 %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u\n", fault->stream, fault->message,
+	       fault->offset, fault->bytes, fault->expected, fault->found);
 }
 
 static void print_summary(struct account *account)

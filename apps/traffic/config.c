@@ -12,81 +12,91 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define BOTH (ROLE_SENDER | ROLE_RECEIVER)
-#define ANY  (PROTOCOL_TCP | PROTOCOL_SCTP | PROTOCOL_MPTCP)
+#define BOTH	   (ROLE_SENDER | ROLE_RECEIVER)
+#define ANY	   (PROTOCOL_TCP | PROTOCOL_SCTP | PROTOCOL_MPTCP)
 #define AT(member) offsetof(struct config, member)
-#define NONE OPTION_NOT_GIVEN
+#define NONE	   OPTION_NOT_GIVEN
 /* 31 bit: the kernel's buffer sizes and window are ints, and it doubles what SO_RCVBUF asks for */
 #define BUFFER_MAX (INT32_MAX / 2)
-#define YEARS_100 (INT64_C(100) * 366 * 24 * 3600 * NS_PER_S)
+#define YEARS_100  (INT64_C(100) * 366 * 24 * 3600 * NS_PER_S)
 
 static const struct option_row rows[] = {
-	{"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp",
-	 "tcp, sctp or mptcp", "sctp"},
-	{"bind", OPTION_ADDRESSES, BOTH, ANY, AT(bind), 0, 0, 0, NULL,
-	 "local address; several: SCTP binds all of them, TCP and MPTCP the first. None: any address",
-	 "10.0.1.1"},
-	{"to", OPTION_ADDRESSES, ROLE_SENDER, ANY, AT(to), 0, 0, 0, NULL,
-	 "the receiver's address; several: SCTP sctp_connectx, the first is tried first; MPTCP connects to the first, "
-	 "the others are its path manager's; TCP has one", "10.0.1.2"},
-	{"port", OPTION_NUMBER, BOTH, ANY, AT(port), 1, 65535, NONE, NULL,
-	 "the receiver's port", "5001"},
-	{"message-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX,
-	 NONE, NULL,
-	 "bytes of one message. SCTP: one user message. TCP, MPTCP: every write hands over whole messages, as many "
-	 "as fit into 256 KiB", "1452"},
-	{"streams", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(streams), 1, 65535, NONE, NULL,
-	 "SCTP streams. Sender: messages go round robin over that many (1 when not given). Receiver: the most it "
-	 "accepts (65535 when not given)", "4"},
-	{"t0-realtime-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(t0_realtime_ns), 0, INT64_MAX / 2, NONE, NULL,
-	 "T0 on CLOCK_REALTIME; else NETWARP_T0_REALTIME_NS, else the moment the program starts",
-	 "1700000000000000000"},
-	{"start-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(start_ns), 0, YEARS_100, 0, NULL,
-	 "connect at T0 + this (and 1 us, so that a timeline event of the same time comes first)", "500000000"},
-	{"stop-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(stop_ns), 0, YEARS_100, NONE, NULL,
-	 "from T0 + this on no byte is handed to the kernel", "100000000000"},
-	{"total-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(total_bytes), 1, INT64_MAX / 2, NONE, NULL,
-	 "stop after that much payload; the last message is shorter if need be", "1000000"},
-	{"rcvbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(rcvbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
-	 "SO_RCVBUF, set before listen or connect (SO_RCVBUFFORCE where allowed). SCTP offers it as a_rwnd. A value "
-	 "the kernel does not take exactly is an error", "65536"},
-	{"sndbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(sndbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
-	 "SO_SNDBUF, likewise", "262144"},
-	{"window-clamp-bytes", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_TCP, AT(window_clamp_bytes), 4096,
-	 BUFFER_MAX / 4, NONE, NULL,
-	 "the largest window ever offered, exactly: a multiple of 2, from 128 KiB on of 4, and so on", "65700"},
-	{"congestion", OPTION_WORD, BOTH, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(congestion), 0, 0, 0, NULL,
-	 "TCP_CONGESTION", "reno"},
-	{"mss-bytes", OPTION_NUMBER, BOTH, PROTOCOL_TCP | PROTOCOL_SCTP, AT(mss_bytes), 88, 32767, NONE, NULL,
-	 "TCP_MAXSEG; SCTP_MAXSEG (the most user data of one chunk, it does not limit the packet)", "1460"},
-	{"nodelay", OPTION_FLAG, BOTH, ANY, AT(nodelay), 0, 0, 0, NULL,
-	 "TCP_NODELAY, SCTP_NODELAY: do not hold back a packet that is not full", NULL},
-	{"primary", OPTION_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(primary), 0, 0, 0, NULL,
-	 "the peer address that is primary from the start", "10.0.2.2"},
-	{"switch-primary", OPTION_TIMED_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(switch_primary), 0, YEARS_100, 0,
-	 NULL, "NS,ADDRESS: make ADDRESS the primary at T0 + NS (and 1 us); may be repeated, in order",
-	 "50000000000,10.0.2.2"},
-	{"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(sample_interval_ns), 0, YEARS_100, 0, NULL,
-	 "report the transport's state that often, counted from the start; 0: never. In virtual time each sample "
-	 "costs some clock reads of 256 ns", "100000000"},
-	{"connect-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(connect_deadline_ns), 0, YEARS_100, 0, NULL,
-	 "give up when not connected for so long (sender: from its start; receiver: from listening); 0: when the "
-	 "kernel does", "60000000000"},
-	{"stall-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(stall_deadline_ns), 0, YEARS_100, 0, NULL,
-	 "give up when nothing was acknowledged (sender) or received (receiver) for so long; 0: when the kernel "
-	 "does", "120000000000"},
-	{"close", OPTION_WORD, ROLE_SENDER, ANY, AT(close), 0, 0, 0, "abort|graceful",
-	 "at the end: graceful sends all that is queued, shuts down and waits for the peer to close; abort drops "
-	 "the queue. Not given: graceful with --total-bytes, else abort", "graceful"},
+    {"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp", "tcp, sctp or mptcp",
+     "sctp"},
+    {"bind", OPTION_ADDRESSES, BOTH, ANY, AT(bind), 0, 0, 0, NULL,
+     "local address; several: SCTP binds all of them, TCP and MPTCP the first. None: any address",
+     "10.0.1.1"},
+    {"to", OPTION_ADDRESSES, ROLE_SENDER, ANY, AT(to), 0, 0, 0, NULL,
+     "the receiver's address; several: SCTP sctp_connectx, the first is tried first; MPTCP connects to the "
+     "first, "
+     "the others are its path manager's; TCP has one",
+     "10.0.1.2"},
+    {"port", OPTION_NUMBER, BOTH, ANY, AT(port), 1, 65535, NONE, NULL, "the receiver's port", "5001"},
+    {"message-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX,
+     NONE, NULL,
+     "bytes of one message. SCTP: one user message. TCP, MPTCP: every write hands over whole messages, as "
+     "many "
+     "as fit into 256 KiB",
+     "1452"},
+    {"streams", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(streams), 1, 65535, NONE, NULL,
+     "SCTP streams. Sender: messages go round robin over that many (1 when not given). Receiver: the most it "
+     "accepts (65535 when not given)",
+     "4"},
+    {"t0-realtime-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(t0_realtime_ns), 0, INT64_MAX / 2, NONE, NULL,
+     "T0 on CLOCK_REALTIME; else NETWARP_T0_REALTIME_NS, else the moment the program starts",
+     "1700000000000000000"},
+    {"start-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(start_ns), 0, YEARS_100, 0, NULL,
+     "connect at T0 + this (and 1 us, so that a timeline event of the same time comes first)", "500000000"},
+    {"stop-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(stop_ns), 0, YEARS_100, NONE, NULL,
+     "from T0 + this on no byte is handed to the kernel", "100000000000"},
+    {"total-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(total_bytes), 1, INT64_MAX / 2, NONE, NULL,
+     "stop after that much payload; the last message is shorter if need be", "1000000"},
+    {"rcvbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(rcvbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
+     "SO_RCVBUF, set before listen or connect (SO_RCVBUFFORCE where allowed). SCTP offers it as a_rwnd. A "
+     "value "
+     "the kernel does not take exactly is an error",
+     "65536"},
+    {"sndbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(sndbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
+     "SO_SNDBUF, likewise", "262144"},
+    {"window-clamp-bytes", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_TCP, AT(window_clamp_bytes), 4096,
+     BUFFER_MAX / 4, NONE, NULL,
+     "the largest window ever offered, exactly: a multiple of 2, from 128 KiB on of 4, and so on", "65700"},
+    {"congestion", OPTION_WORD, BOTH, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(congestion), 0, 0, 0, NULL,
+     "TCP_CONGESTION", "reno"},
+    {"mss-bytes", OPTION_NUMBER, BOTH, PROTOCOL_TCP | PROTOCOL_SCTP, AT(mss_bytes), 88, 32767, NONE, NULL,
+     "TCP_MAXSEG; SCTP_MAXSEG (the most user data of one chunk, it does not limit the packet)", "1460"},
+    {"nodelay", OPTION_FLAG, BOTH, ANY, AT(nodelay), 0, 0, 0, NULL,
+     "TCP_NODELAY, SCTP_NODELAY: do not hold back a packet that is not full", NULL},
+    {"primary", OPTION_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(primary), 0, 0, 0, NULL,
+     "the peer address that is primary from the start", "10.0.2.2"},
+    {"switch-primary", OPTION_TIMED_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(switch_primary), 0, YEARS_100, 0,
+     NULL, "NS,ADDRESS: make ADDRESS the primary at T0 + NS (and 1 us); may be repeated, in order",
+     "50000000000,10.0.2.2"},
+    {"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(sample_interval_ns), 0, YEARS_100, 0, NULL,
+     "report the transport's state that often, counted from the start; 0: never. In virtual time each sample "
+     "costs some clock reads of 256 ns",
+     "100000000"},
+    {"connect-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(connect_deadline_ns), 0, YEARS_100, 0, NULL,
+     "give up when not connected for so long (sender: from its start; receiver: from listening); 0: when the "
+     "kernel does",
+     "60000000000"},
+    {"stall-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(stall_deadline_ns), 0, YEARS_100, 0, NULL,
+     "give up when nothing was acknowledged (sender) or received (receiver) for so long; 0: when the kernel "
+     "does",
+     "120000000000"},
+    {"close", OPTION_WORD, ROLE_SENDER, ANY, AT(close), 0, 0, 0, "abort|graceful",
+     "at the end: graceful sends all that is queued, shuts down and waits for the peer to close; abort drops "
+     "the queue. Not given: graceful with --total-bytes, else abort",
+     "graceful"},
 };
 
 static struct option_table table_of(unsigned int role)
 {
 	struct option_table table = {
-		.program = role == ROLE_SENDER ? "sender" : "receiver",
-		.role = role,
-		.rows = rows,
-		.count = sizeof(rows) / sizeof(rows[0]),
+	    .program = role == ROLE_SENDER ? "sender" : "receiver",
+	    .role = role,
+	    .rows = rows,
+	    .count = sizeof(rows) / sizeof(rows[0]),
 	};
 
 	return table;
@@ -128,7 +138,8 @@ static int check_sender(const struct option_table *table, const struct config *c
 		return options_error(table, "primary", "is none of the --to addresses", result);
 	for (i = 0; i < config->switch_primary.count; i++) {
 		if (config->to.count > 1 && !holds(&config->to, &config->switch_primary.items[i]))
-			return options_error(table, "switch-primary", "is none of the --to addresses", result);
+			return options_error(table, "switch-primary", "is none of the --to addresses",
+					     result);
 		if (config->switch_primary.at_ns[i] < config->start_ns)
 			return options_error(table, "switch-primary", "is before --start-ns", result);
 	}
@@ -154,14 +165,17 @@ static int check_clamp(const struct option_table *table, const struct config *co
 	if (config->window_clamp_bytes == NONE)
 		return 0;
 	if (config->rcvbuf_bytes != NONE)
-		return options_error(table, "window-clamp-bytes", "sets the receive buffer too: not together with "
-				     "--rcvbuf-bytes", result);
+		return options_error(table, "window-clamp-bytes",
+				     "sets the receive buffer too: not together with "
+				     "--rcvbuf-bytes",
+				     result);
 	/* the window scale Linux derives from the clamp (tcp_select_initial_window) */
 	while (config->window_clamp_bytes / step > 65535)
 		step *= 2;
 	if (config->window_clamp_bytes % step == 0)
 		return 0;
-	snprintf(reason, sizeof(reason), "a window of that size is offered in steps of %lld bytes", (long long)step);
+	snprintf(reason, sizeof(reason), "a window of that size is offered in steps of %lld bytes",
+		 (long long)step);
 	return options_error(table, "window-clamp-bytes", reason, result);
 }
 
@@ -175,7 +189,8 @@ static int read_t0(const struct option_table *table, struct config *config, stru
 		return 0;
 	errno = 0;
 	config->t0_realtime_ns = strtoll(text, &end, 10);
-	if (errno || end == text || *end || config->t0_realtime_ns < 0 || config->t0_realtime_ns > INT64_MAX / 2)
+	if (errno || end == text || *end || config->t0_realtime_ns < 0 ||
+	    config->t0_realtime_ns > INT64_MAX / 2)
 		return options_error(table, "t0-realtime-ns", "NETWARP_T0_REALTIME_NS is not a time", result);
 	return 0;
 }
@@ -188,7 +203,8 @@ static int check(const struct option_table *table, struct config *config, struct
 		return -1;
 	if (config->port == NONE)
 		return options_error(table, "port", "has to be given", result);
-	if (table->role == ROLE_SENDER && (check_sender(table, config, result) || read_t0(table, config, result)))
+	if (table->role == ROLE_SENDER &&
+	    (check_sender(table, config, result) || read_t0(table, config, result)))
 		return -1;
 	if (check_families(table, config, result) || check_clamp(table, config, result))
 		return -1;

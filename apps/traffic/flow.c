@@ -58,8 +58,8 @@ int flow_error(struct flow *flow, const char *what, int error, const char *detai
 
 	if (flow->status == 0)
 		flow->status = kernel_lacks(error) ? EXIT_CANNOT : 1;
-	snprintf(message, sizeof(message), "%s%s%s%s%s", what, error ? ": " : "", error ? strerror(error) : "",
-		 detail ? ": " : "", detail ? detail : "");
+	snprintf(message, sizeof(message), "%s%s%s%s%s", what, error ? ": " : "",
+		 error ? strerror(error) : "", detail ? ": " : "", detail ? detail : "");
 	ndjson_begin(&flow->out, "error");
 	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
 	ndjson_str(&flow->out, "message", message);
@@ -96,8 +96,10 @@ int flow_buffer(struct flow *flow, int fd, int option, int force_option, int64_t
 		return flow_error(flow, what, errno, NULL);
 	if (in_force == 2 * value)
 		return 0;
-	snprintf(detail, sizeof(detail), "asked for %d bytes, the kernel took %d: it is below the kernel's minimum "
-		 "or above net.core.%s_max", value, in_force / 2, option == SO_RCVBUF ? "rmem" : "wmem");
+	snprintf(detail, sizeof(detail),
+		 "asked for %d bytes, the kernel took %d: it is below the kernel's minimum "
+		 "or above net.core.%s_max",
+		 value, in_force / 2, option == SO_RCVBUF ? "rmem" : "wmem");
 	return flow_error(flow, what, EINVAL, detail);
 }
 
@@ -118,6 +120,38 @@ int flow_socket(struct flow *flow, int family, int type, int protocol)
 fail:
 	close(fd);
 	return -1;
+}
+
+int flow_listen(struct flow *flow)
+{
+	if (listen(flow->listen_fd, 1))
+		return flow_error(flow, "listen", errno, NULL);
+	return 0;
+}
+
+enum flow_io flow_accept(struct flow *flow)
+{
+	flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (flow->fd >= 0)
+		return FLOW_DONE;
+	if (errno == EAGAIN || errno == ECONNABORTED)
+		return FLOW_WAIT;
+	flow_error(flow, "accept", errno, NULL);
+	return FLOW_FAILED;
+}
+
+void flow_close(struct flow *flow, bool abort)
+{
+	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+
+	if (flow->fd >= 0) {
+		if (abort)
+			setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		close(flow->fd);
+	}
+	if (flow->listen_fd >= 0)
+		close(flow->listen_fd);
+	flow->fd = flow->listen_fd = -1;
 }
 
 void flow_write_buffers(struct flow *flow, int fd)

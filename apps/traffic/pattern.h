@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern: the payload. Every byte follows from (stream, message number, offset in the message), so a receiver
- * can check each one; nearly all bytes repeat every 256, so captures compress well.
+ * pattern: the payload. Every byte follows from (stream, message number, offset in the message), so a
+ *receiver can check each one; nearly all bytes repeat every 256, so captures compress well.
  *
  * A message is cut into blocks of 256 bytes:
  *
@@ -11,8 +11,8 @@
  *	8..255	the position in the block
  *
  * A message shorter than 8 bytes is the beginning of this: one byte still tells 256 messages apart. A byte
- * stream (TCP, MPTCP) is stream 0 and is cut into "messages" of 16 MiB, so that number and block together count
- * the 256-byte blocks from the start of the flow.
+ * stream (TCP, MPTCP) is stream 0 and is cut into "messages" of 16 MiB, so that number and block together
+ *count the 256-byte blocks from the start of the flow.
  */
 #ifndef NETWARP_PATTERN_H
 #define NETWARP_PATTERN_H

@@ -10,7 +10,7 @@
 struct ranges {
 	struct range {
 		uint64_t from, to; /* [from, to) */
-	} *items;
+	} * items;
 	size_t count, cap;
 	uint64_t members;
 };

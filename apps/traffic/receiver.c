@@ -86,9 +86,8 @@ static void receive_all(struct receiver *receiver)
 	while (io == FLOW_WAIT || io == FLOW_MORE) {
 		if (flow->last_ns > since)
 			since = flow->last_ns;
-		if (io == FLOW_WAIT &&
-		    !wait_more(receiver, deadline ? since + deadline : WAIT_NEVER,
-			       "no new payload for --stall-deadline-ns"))
+		if (io == FLOW_WAIT && !wait_more(receiver, deadline ? since + deadline : WAIT_NEVER,
+						  "no new payload for --stall-deadline-ns"))
 			return;
 		io = flow->ops->recv(flow);
 	}
@@ -142,7 +141,8 @@ static void finish(struct receiver *receiver)
 int main(int argc, char **argv)
 {
 	struct config config;
-	struct receiver receiver = {.flow = {.config = &config, .role = ROLE_RECEIVER, .fd = -1, .listen_fd = -1}};
+	struct receiver receiver = {
+	    .flow = {.config = &config, .role = ROLE_RECEIVER, .fd = -1, .listen_fd = -1}};
 	struct flow *flow = &receiver.flow;
 	int status = config_read(&config, ROLE_RECEIVER, argc, argv);
 

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "sctp_batch.h"
 #include "sctp_log.h"
+#include "sctp_socket.h"
 
 #include <errno.h>
 #include <netinet/sctp.h>
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 /* A received message longer than a slot comes in pieces. */
-#define RECV_SLOT_BYTES 16384
-#define RECV_BYTES	1048576
+#define RECV_SLOT_BYTES	  16384
+#define RECV_BYTES	  1048576
 #define NOTIFY_SLOT_BYTES 4096
 
 struct sctp {
@@ -25,72 +26,11 @@ struct sctp {
 	bool in_notification; /* the rest of one is still to come */
 	bool ended;	      /* the association is gone, the kernel said so */
 	bool shut;
-	int error;	      /* of the association: told after what arrived before it has been read */
+	int error; /* of the association: told after what arrived before it has been read */
 	int64_t jiffy_ns;
 	bool have_stats;
 	struct sctp_assoc_stats stats; /* the last ones the kernel gave */
 };
-
-static int set_events(struct flow *flow, int fd)
-{
-	static const uint16_t types[] = {
-		SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT,
-		SCTP_PARTIAL_DELIVERY_EVENT, SCTP_ADAPTATION_INDICATION, SCTP_AUTHENTICATION_EVENT,
-		SCTP_SENDER_DRY_EVENT, SCTP_STREAM_RESET_EVENT, SCTP_ASSOC_RESET_EVENT,
-		SCTP_STREAM_CHANGE_EVENT, SCTP_SEND_FAILED_EVENT,
-	};
-	struct sctp_event event = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1};
-	size_t i;
-
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		event.se_type = types[i];
-		if (setsockopt(fd, SOL_SCTP, SCTP_EVENT, &event, sizeof(event)))
-			return flow_error(flow, "SCTP_EVENT", errno, NULL);
-	}
-	return 0;
-}
-
-static int set_options(struct flow *flow, int fd)
-{
-	const struct config *config = flow->config;
-	struct sctp_initmsg init = {0};
-	struct sctp_assoc_value segment = {.assoc_id = SCTP_FUTURE_ASSOC};
-
-	if (flow->role == ROLE_SENDER)
-		init.sinit_num_ostreams = (uint16_t)config->streams;
-	else
-		init.sinit_max_instreams = (uint16_t)config->streams;
-	if (setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &init, sizeof(init)))
-		return flow_error(flow, "SCTP_INITMSG", errno, NULL);
-	if (config->mss_bytes != OPTION_NOT_GIVEN) {
-		segment.assoc_value = (uint32_t)config->mss_bytes;
-		if (setsockopt(fd, SOL_SCTP, SCTP_MAXSEG, &segment, sizeof(segment)))
-			return flow_error(flow, "SCTP_MAXSEG", errno, NULL);
-	}
-	if (config->nodelay && flow_set(flow, fd, SOL_SCTP, SCTP_NODELAY, 1, "SCTP_NODELAY"))
-		return -1;
-	if (flow_set(flow, fd, SOL_SCTP, SCTP_RECVRCVINFO, 1, "SCTP_RECVRCVINFO"))
-		return -1;
-	return set_events(flow, fd);
-}
-
-static int bind_all(struct flow *flow, int fd, int family, uint16_t port)
-{
-	union address packed[ADDRESS_LIST_MAX];
-	struct address_list list = flow->config->bind;
-
-	if (list.count == 0 && port == 0)
-		return 0;
-	if (list.count == 0) {
-		list.count = 1;
-		memset(&list.items[0], 0, sizeof(list.items[0]));
-		list.items[0].any.sa_family = (sa_family_t)family;
-	}
-	address_pack(&list, port, packed);
-	if (sctp_bindx(fd, &packed[0].any, (int)list.count, SCTP_BINDX_ADD_ADDR))
-		return flow_error(flow, "sctp_bindx", errno, NULL);
-	return 0;
-}
 
 static int prepare(struct flow *flow, struct sctp *sctp)
 {
@@ -104,24 +44,8 @@ static int prepare(struct flow *flow, struct sctp *sctp)
 	return result ? flow_error(flow, "memory", ENOMEM, NULL) : 0;
 }
 
-/* An IPv6 socket takes IPv4 addresses too; lists may be mixed. */
-static int family_of(const struct config *config)
-{
-	unsigned int i;
-
-	for (i = 0; i < config->bind.count; i++)
-		if (config->bind.items[i].any.sa_family == AF_INET6)
-			return AF_INET6;
-	for (i = 0; i < config->to.count; i++)
-		if (config->to.items[i].any.sa_family == AF_INET6)
-			return AF_INET6;
-	return AF_INET;
-}
-
 static int assoc_open(struct flow *flow)
 {
-	const struct config *config = flow->config;
-	bool receiver = flow->role == ROLE_RECEIVER;
 	struct sctp *sctp = calloc(1, sizeof(*sctp));
 	struct timespec tick;
 	int fd;
@@ -135,31 +59,11 @@ static int assoc_open(struct flow *flow)
 	sctp->jiffy_ns = tick.tv_sec * NS_PER_S + tick.tv_nsec;
 	if (prepare(flow, sctp))
 		return -1;
-	fd = flow_socket(flow, family_of(config), SOCK_STREAM, IPPROTO_SCTP);
+	fd = sctp_socket_open(flow);
 	if (fd < 0)
 		return -1;
-	*(receiver ? &flow->listen_fd : &flow->fd) = fd;
-	if (set_options(flow, fd))
-		return -1;
-	return bind_all(flow, fd, family_of(config), receiver ? (uint16_t)config->port : 0);
-}
-
-static int assoc_listen(struct flow *flow)
-{
-	if (listen(flow->listen_fd, 1))
-		return flow_error(flow, "listen", errno, NULL);
+	*(flow->role == ROLE_RECEIVER ? &flow->listen_fd : &flow->fd) = fd;
 	return 0;
-}
-
-static enum flow_io assoc_accept(struct flow *flow)
-{
-	flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (flow->fd >= 0)
-		return FLOW_DONE;
-	if (errno == EAGAIN || errno == ECONNABORTED)
-		return FLOW_WAIT;
-	flow_error(flow, "accept", errno, NULL);
-	return FLOW_FAILED;
 }
 
 static int assoc_connect(struct flow *flow)
@@ -199,8 +103,8 @@ static enum flow_io assoc_connected(struct flow *flow)
 		flow_error(flow, "connect", error ? error : errno, NULL);
 		return FLOW_FAILED;
 	}
-	if (!(flow->waiter.events & EPOLLOUT) ||
-	    getsockopt(flow->fd, SOL_SCTP, SCTP_STATUS, &status, &len) || status.sstat_state != SCTP_ESTABLISHED)
+	if (!(flow->waiter.events & EPOLLOUT) || getsockopt(flow->fd, SOL_SCTP, SCTP_STATUS, &status, &len) ||
+	    status.sstat_state != SCTP_ESTABLISHED)
 		return FLOW_WAIT;
 	if (status.sstat_outstrms >= flow->config->streams)
 		return FLOW_DONE;
@@ -214,7 +118,8 @@ static enum flow_io lost(struct flow *flow, const char *what, int error)
 	if (error == ECONNRESET || error == EPIPE || error == ESHUTDOWN)
 		return FLOW_ABORTED;
 	flow_error(flow, what, error,
-		   error == EMSGSIZE ? "a message has to fit into the send buffer: see --sndbuf-bytes" : NULL);
+		   error == EMSGSIZE ? "a message has to fit into the send buffer: see --sndbuf-bytes"
+				     : NULL);
 	return FLOW_FAILED;
 }
 
@@ -284,10 +189,13 @@ static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
 		sctp->in_notification = !end;
 		return 0;
 	}
+	if (flow->role == ROLE_SENDER)
+		return flow_error(flow, "recvmmsg", EPROTO, FLOW_UNEXPECTED);
 	info = sctp_batch_rcvinfo(&sctp->in, slot);
 	if (!info)
 		return flow_error(flow, "recvmmsg", EPROTO, "a message without its stream number");
-	return flow_received(flow, account_message(&flow->account, info->rcv_sid, data, len, end, &fault), &fault);
+	return flow_received(flow, account_message(&flow->account, info->rcv_sid, data, len, end, &fault),
+			     &fault);
 }
 
 /* Nothing is left to read: what does that mean? */
@@ -308,7 +216,8 @@ static enum flow_io assoc_recv(struct flow *flow)
 		read_stats(flow, sctp);
 	n = sctp_batch_recv(&sctp->in, flow->fd);
 	if (n < 0 && errno != EAGAIN && !sctp->error) {
-		/* recvmmsg() tells the socket's error before what is queued (do_recvmmsg): once, then it reads on */
+		/* recvmmsg() tells the socket's error before what is queued (do_recvmmsg): once, then it
+		 * reads on */
 		sctp->error = errno;
 		return FLOW_MORE;
 	}
@@ -401,17 +310,9 @@ static int assoc_shutdown(struct flow *flow)
 
 static void assoc_close(struct flow *flow, bool abort)
 {
-	struct linger linger = {.l_onoff = 1, .l_linger = 0};
 	struct sctp *sctp = flow->state;
 
-	if (flow->fd >= 0) {
-		if (abort)
-			setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-		close(flow->fd);
-	}
-	if (flow->listen_fd >= 0)
-		close(flow->listen_fd);
-	flow->fd = flow->listen_fd = -1;
+	flow_close(flow, abort);
 	if (sctp) {
 		sctp_batch_close(&sctp->in);
 		sctp_batch_close(&sctp->out);
@@ -421,20 +322,20 @@ static void assoc_close(struct flow *flow, bool abort)
 }
 
 const struct transport_ops sctp_ops = {
-	.name = "sctp",
-	.open = assoc_open,
-	.listen = assoc_listen,
-	.accept = assoc_accept,
-	.connect = assoc_connect,
-	.connected = assoc_connected,
-	.send = assoc_send,
-	.recv = assoc_recv,
-	.progress = assoc_progress,
-	.sample = assoc_sample,
-	.addresses = assoc_addresses,
-	.in_force = assoc_in_force,
-	.counters = assoc_counters,
-	.set_primary = assoc_set_primary,
-	.shutdown = assoc_shutdown,
-	.close = assoc_close,
+    .name = "sctp",
+    .open = assoc_open,
+    .listen = flow_listen,
+    .accept = flow_accept,
+    .connect = assoc_connect,
+    .connected = assoc_connected,
+    .send = assoc_send,
+    .recv = assoc_recv,
+    .progress = assoc_progress,
+    .sample = assoc_sample,
+    .addresses = assoc_addresses,
+    .in_force = assoc_in_force,
+    .counters = assoc_counters,
+    .set_primary = assoc_set_primary,
+    .shutdown = assoc_shutdown,
+    .close = assoc_close,
 };

@@ -65,7 +65,8 @@ void sctp_batch_fill(struct sctp_batch *batch, uint64_t first, uint64_t streams,
 
 int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes)
 {
-	int n = sendmmsg(fd, batch->messages + batch->at, batch->end - batch->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	int n =
+	    sendmmsg(fd, batch->messages + batch->at, batch->end - batch->at, MSG_DONTWAIT | MSG_NOSIGNAL);
 	int i;
 
 	*bytes = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sctp_batch: many SCTP messages in one sendmmsg() or recvmmsg(); a system call costs more than a small message. */
+/* sctp_batch: many SCTP messages in one sendmmsg() or recvmmsg(); a system call costs more than a small
+ * message. */
 #ifndef NETWARP_SCTP_BATCH_H
 #define NETWARP_SCTP_BATCH_H
 
@@ -31,9 +32,11 @@ struct sctp_batch {
 int sctp_batch_open(struct sctp_batch *batch, size_t slot_bytes, size_t bytes);
 void sctp_batch_close(struct sctp_batch *batch);
 
-/* Prepare the messages `first`, `first` + 1, ... round robin over `streams`, at most `left` bytes of payload. */
+/* Prepare the messages `first`, `first` + 1, ... round robin over `streams`, at most `left` bytes of payload.
+ */
 void sctp_batch_fill(struct sctp_batch *batch, uint64_t first, uint64_t streams, uint64_t left);
-/* sendmmsg() of what is prepared: how many messages the kernel took, their payload in *bytes; -1 and errno. */
+/* sendmmsg() of what is prepared: how many messages the kernel took, their payload in *bytes; -1 and errno.
+ */
 int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes);
 
 /* recvmmsg(): how many messages came; -1 and errno. */

@@ -5,27 +5,35 @@
 
 #include <string.h>
 
-#define NS_PER_MS 1000000
+#define NS_PER_MS    1000000
 #define COUNT(names) (sizeof(names) / sizeof((names)[0]))
 
 /* In the order of enum sctp_sn_type (linux/sctp.h), from SCTP_ASSOC_CHANGE on. */
 static const char *const types[] = {
-	"ASSOC_CHANGE",	       "PEER_ADDR_CHANGE", "SEND_FAILED",  "REMOTE_ERROR",	"SHUTDOWN_EVENT",
-	"PARTIAL_DELIVERY_EVENT", "ADAPTATION_INDICATION", "AUTHENTICATION_EVENT", "SENDER_DRY_EVENT",
-	"STREAM_RESET_EVENT",  "ASSOC_RESET_EVENT", "STREAM_CHANGE_EVENT", "SEND_FAILED_EVENT",
+    "ASSOC_CHANGE",	 "PEER_ADDR_CHANGE",	   "SEND_FAILED",	    "REMOTE_ERROR",
+    "SHUTDOWN_EVENT",	 "PARTIAL_DELIVERY_EVENT", "ADAPTATION_INDICATION", "AUTHENTICATION_EVENT",
+    "SENDER_DRY_EVENT",	 "STREAM_RESET_EVENT",	   "ASSOC_RESET_EVENT",	    "STREAM_CHANGE_EVENT",
+    "SEND_FAILED_EVENT",
 };
 static const char *const association_changes[] = {"COMM_UP", "COMM_LOST", "RESTART", "SHUTDOWN_COMP",
-						   "CANT_STR_ASSOC"};
-static const char *const address_changes[] = {"AVAILABLE", "UNREACHABLE", "REMOVED", "ADDED", "MADE_PRIM",
-					       "CONFIRMED", "POTENTIALLY_FAILED"};
+						  "CANT_STR_ASSOC"};
+static const char *const address_changes[] = {"AVAILABLE", "UNREACHABLE", "REMOVED",	       "ADDED",
+					      "MADE_PRIM", "CONFIRMED",	  "POTENTIALLY_FAILED"};
 static const char *const key_changes[] = {"AUTH_NEW_KEY", "AUTH_FREE_KEY", "AUTH_NO_AUTH"};
 static const char *const path_states[] = {"INACTIVE", "POTENTIALLY_FAILED", "ACTIVE", "UNCONFIRMED"};
-static const char *const association_states[] = {
-	"EMPTY", "CLOSED", "COOKIE_WAIT", "COOKIE_ECHOED", "ESTABLISHED",
-	"SHUTDOWN_PENDING", "SHUTDOWN_SENT", "SHUTDOWN_RECEIVED", "SHUTDOWN_ACK_SENT"};
+static const char *const association_states[] = {"EMPTY",
+						 "CLOSED",
+						 "COOKIE_WAIT",
+						 "COOKIE_ECHOED",
+						 "ESTABLISHED",
+						 "SHUTDOWN_PENDING",
+						 "SHUTDOWN_SENT",
+						 "SHUTDOWN_RECEIVED",
+						 "SHUTDOWN_ACK_SENT"};
 
 /* The name; a number this table does not know stays a number. */
-static void write_name(struct ndjson *out, const char *key, const char *const *names, size_t count, int64_t value)
+static void write_name(struct ndjson *out, const char *key, const char *const *names, size_t count,
+		       int64_t value)
 {
 	if (value >= 0 && (size_t)value < count)
 		ndjson_str(out, key, names[value]);
@@ -74,7 +82,8 @@ static void write_fields(struct ndjson *out, const union sctp_notification *n)
 		ndjson_uint(out, "stream", n->sn_pdapi_event.pdapi_stream);
 		break;
 	case SCTP_AUTHENTICATION_EVENT:
-		write_name(out, "state", key_changes, COUNT(key_changes), n->sn_authkey_event.auth_indication);
+		write_name(out, "state", key_changes, COUNT(key_changes),
+			   n->sn_authkey_event.auth_indication);
 		break;
 	case SCTP_ADAPTATION_INDICATION:
 		ndjson_uint(out, "indication", n->sn_adaptation_event.sai_adaptation_ind);

@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 /*
- * A `notification` record: type, and by type address, state, error, streams. `len` bytes of it are there (a long
- * one comes in pieces, the first holds all that is told here). Names as in RFC 6458 section 6.1 without SCTP_.
+ * A `notification` record: type, and by type address, state, error, streams. `len` bytes of it are there (a
+ * long one comes in pieces, the first holds all that is told here). Names as in RFC 6458 section 6.1 without
+ * SCTP_.
  */
 void sctp_log_notification(struct ndjson *out, int64_t t_ns, const void *notification, size_t len);
 

@@ -30,7 +30,8 @@ static int64_t min(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* CLOCK_MONOTONIC minus CLOCK_REALTIME, read so that the cost of reading (256 ns in virtual time) cancels out. */
+/* CLOCK_MONOTONIC minus CLOCK_REALTIME, read so that the cost of reading (256 ns in virtual time) cancels
+ * out. */
 static int64_t monotonic_offset(void)
 {
 	int64_t before = clock_monotonic_ns();
@@ -86,7 +87,8 @@ static bool stalled(struct sender *sender, int64_t now)
 	uint64_t acknowledged;
 
 	sender->next_check_ns = now + deadline / 8 + 1;
-	if (sender->flow.ops->progress(&sender->flow, &acknowledged) && acknowledged != sender->acknowledged) {
+	if (sender->flow.ops->progress(&sender->flow, &acknowledged) &&
+	    acknowledged != sender->acknowledged) {
 		sender->acknowledged = acknowledged;
 		sender->progress_ns = now;
 	}
@@ -112,7 +114,8 @@ static bool act(struct sender *sender, int64_t now, bool sending)
 	}
 	if (now >= sender->next_check_ns && stalled(sender, now)) {
 		sender->reason = "stalled";
-		flow_error(&sender->flow, "stall", ETIMEDOUT, "nothing was acknowledged for --stall-deadline-ns");
+		flow_error(&sender->flow, "stall", ETIMEDOUT,
+			   "nothing was acknowledged for --stall-deadline-ns");
 		return true;
 	}
 	return false;
@@ -177,8 +180,9 @@ static bool wait_connected(struct sender *sender)
 			return failed(sender, "epoll", errno, NULL);
 		if (result & WAIT_TIME)
 			return failed(sender, "connect", ETIMEDOUT,
-				      sender->stop_ns <= until ? "not connected before --stop-ns"
-							       : "not connected within --connect-deadline-ns");
+				      sender->stop_ns <= until
+					  ? "not connected before --stop-ns"
+					  : "not connected within --connect-deadline-ns");
 		if (result & WAIT_STOPPED) {
 			sender->reason = "terminated";
 			return false;
@@ -295,7 +299,8 @@ static bool run(struct sender *sender)
 	return strcmp(config->close, "graceful") != 0 || drain(sender);
 }
 
-/* The summary; between its counters and its end the connection is closed, so the counters are the last ones. */
+/* The summary; between its counters and its end the connection is closed, so the counters are the last ones.
+ */
 static void finish(struct sender *sender)
 {
 	struct flow *flow = &sender->flow;
@@ -331,7 +336,8 @@ int main(int argc, char **argv)
 	flow->t0_ns = config.t0_realtime_ns + monotonic_offset();
 	sender.start_ns = flow->t0_ns + config.start_ns + AFTER_TIMELINE_NS;
 	sender.stop_ns = config.stop_ns == OPTION_NOT_GIVEN ? WAIT_NEVER : flow->t0_ns + config.stop_ns;
-	sender.next_sample_ns = config.sample_interval_ns ? sender.start_ns + config.sample_interval_ns : WAIT_NEVER;
+	sender.next_sample_ns =
+	    config.sample_interval_ns ? sender.start_ns + config.sample_interval_ns : WAIT_NEVER;
 	sender.next_check_ns = WAIT_NEVER;
 	if (clock_timerslack() || waiter_open(&flow->waiter))
 		flow_error(flow, "setup", errno, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * TCP, and MPTCP, which is the same socket interface with another protocol number (its further subflows are the
- * kernel's path manager's business, so the testbed's).
+ * TCP, and MPTCP, which is the same socket interface with another protocol number (its further subflows are
+ * the kernel's path manager's business, so the testbed's).
  */
 #include "transport.h"
 
@@ -119,28 +119,14 @@ static int tcp_open(struct flow *flow)
 	return 0;
 }
 
-static int tcp_listen(struct flow *flow)
-{
-	if (listen(flow->listen_fd, 1))
-		return flow_error(flow, "listen", errno, NULL);
-	return 0;
-}
-
 static enum flow_io tcp_accept(struct flow *flow)
 {
 	struct tcp *tcp = flow->state;
-	int fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	enum flow_io io = flow_accept(flow);
 
-	if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED))
-		return FLOW_WAIT;
-	if (fd < 0) {
-		flow_error(flow, "accept", errno, NULL);
+	if (io == FLOW_DONE && tcp->clamp.bytes && window_clamp_accepted(&tcp->clamp, flow))
 		return FLOW_FAILED;
-	}
-	flow->fd = fd;
-	if (tcp->clamp.bytes && window_clamp_accepted(&tcp->clamp, flow))
-		return FLOW_FAILED;
-	return FLOW_DONE;
+	return io;
 }
 
 static int tcp_connect(struct flow *flow)
@@ -197,14 +183,20 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 
 static enum flow_io tcp_recv(struct flow *flow)
 {
+	bool sender = flow->role == ROLE_SENDER; /* its buffer holds payload on the way out */
 	struct tcp *tcp = flow->state;
 	struct account_fault fault;
-	ssize_t n = recv(flow->fd, tcp->buffer, tcp->size, MSG_DONTWAIT);
+	uint8_t unexpected;
+	ssize_t n = recv(flow->fd, sender ? &unexpected : tcp->buffer, sender ? 1 : tcp->size, MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "recv", errno);
 	if (n == 0)
 		return FLOW_CLOSED;
+	if (sender) {
+		flow_error(flow, "recv", EPROTO, FLOW_UNEXPECTED);
+		return FLOW_FAILED;
+	}
 	flow->read_ns = clock_monotonic_ns();
 	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow))
 		return FLOW_FAILED;
@@ -328,41 +320,32 @@ static int tcp_shutdown(struct flow *flow)
 
 static void tcp_close(struct flow *flow, bool abort)
 {
-	struct linger linger = {.l_onoff = 1, .l_linger = 0};
 	struct tcp *tcp = flow->state;
 
-	if (flow->fd >= 0) {
-		if (abort)
-			setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-		close(flow->fd);
-	}
-	if (flow->listen_fd >= 0)
-		close(flow->listen_fd);
-	flow->fd = flow->listen_fd = -1;
+	flow_close(flow, abort);
 	if (tcp)
 		free(tcp->buffer);
 	free(tcp);
 	flow->state = NULL;
 }
 
-#define SHARED_OPS                                                                                             \
-	.open = tcp_open, .listen = tcp_listen, .accept = tcp_accept, .connect = tcp_connect,                  \
-	.connected = tcp_connected, .send = tcp_send, .recv = tcp_recv, .in_force = tcp_in_force,              \
-	.addresses = tcp_addresses,                                                                            \
-	.shutdown = tcp_shutdown, .close = tcp_close
+#define SHARED_OPS                                                                                           \
+	.open = tcp_open, .listen = flow_listen, .accept = tcp_accept, .connect = tcp_connect,               \
+	.connected = tcp_connected, .send = tcp_send, .recv = tcp_recv, .in_force = tcp_in_force,            \
+	.addresses = tcp_addresses, .shutdown = tcp_shutdown, .close = tcp_close
 
 const struct transport_ops tcp_ops = {
-	.name = "tcp",
-	SHARED_OPS,
-	.progress = tcp_progress,
-	.sample = tcp_sample,
-	.counters = tcp_counters,
+    .name = "tcp",
+    SHARED_OPS,
+    .progress = tcp_progress,
+    .sample = tcp_sample,
+    .counters = tcp_counters,
 };
 
 const struct transport_ops mptcp_ops = {
-	.name = "mptcp",
-	SHARED_OPS,
-	.progress = mptcp_progress,
-	.sample = mptcp_sample,
-	.counters = mptcp_sample,
+    .name = "mptcp",
+    SHARED_OPS,
+    .progress = mptcp_progress,
+    .sample = mptcp_sample,
+    .counters = mptcp_sample,
 };

@@ -13,65 +13,66 @@ struct field {
 	size_t offset, size;
 };
 
-#define FIELD(name, member)                                                                                    \
-	{                                                                                                      \
-		name, offsetof(struct tcp_info, tcpi_##member), sizeof(((struct tcp_info *)NULL)->tcpi_##member) \
+#define FIELD(name, member)                                                                                  \
+	{                                                                                                    \
+		name, offsetof(struct tcp_info, tcpi_##member),                                              \
+		    sizeof(((struct tcp_info *)NULL)->tcpi_##member)                                         \
 	}
 
 /* Names as in the kernel's struct, with the unit the kernel uses (net/ipv4/tcp.c:tcp_get_info). */
 static const struct field fields[] = {
-	FIELD("state", state),
-	FIELD("ca_state", ca_state),
-	FIELD("retransmits", retransmits),
-	FIELD("probes", probes),
-	FIELD("backoff", backoff),
-	FIELD("options", options),
-	FIELD("rto_us", rto),
-	FIELD("ato_us", ato),
-	FIELD("snd_mss_bytes", snd_mss),
-	FIELD("rcv_mss_bytes", rcv_mss),
-	FIELD("unacked_packets", unacked),
-	FIELD("sacked_packets", sacked),
-	FIELD("lost_packets", lost),
-	FIELD("retrans_packets", retrans),
-	FIELD("pmtu_bytes", pmtu),
-	FIELD("rcv_ssthresh_bytes", rcv_ssthresh),
-	FIELD("rtt_us", rtt),
-	FIELD("rttvar_us", rttvar),
-	FIELD("snd_ssthresh_packets", snd_ssthresh),
-	FIELD("snd_cwnd_packets", snd_cwnd),
-	FIELD("advmss_bytes", advmss),
-	FIELD("reordering_packets", reordering),
-	FIELD("rcv_rtt_us", rcv_rtt),
-	FIELD("rcv_space_bytes", rcv_space),
-	FIELD("total_retrans_packets", total_retrans),
-	FIELD("pacing_rate_byte_s", pacing_rate),
-	FIELD("max_pacing_rate_byte_s", max_pacing_rate),
-	FIELD("bytes_acked", bytes_acked),
-	FIELD("bytes_received", bytes_received),
-	FIELD("segs_out", segs_out),
-	FIELD("segs_in", segs_in),
-	FIELD("notsent_bytes", notsent_bytes),
-	FIELD("min_rtt_us", min_rtt),
-	FIELD("data_segs_in", data_segs_in),
-	FIELD("data_segs_out", data_segs_out),
-	FIELD("delivery_rate_byte_s", delivery_rate),
-	FIELD("busy_time_us", busy_time),
-	FIELD("rwnd_limited_us", rwnd_limited),
-	FIELD("sndbuf_limited_us", sndbuf_limited),
-	FIELD("delivered_packets", delivered),
-	FIELD("delivered_ce_packets", delivered_ce),
-	FIELD("bytes_sent", bytes_sent),
-	FIELD("bytes_retrans", bytes_retrans),
-	FIELD("dsack_dups", dsack_dups),
-	FIELD("reord_seen", reord_seen),
-	FIELD("rcv_ooopack", rcv_ooopack),
-	FIELD("snd_wnd_bytes", snd_wnd),
-	FIELD("rcv_wnd_bytes", rcv_wnd),
-	FIELD("rehash", rehash),
-	FIELD("total_rto", total_rto),
-	FIELD("total_rto_recoveries", total_rto_recoveries),
-	FIELD("total_rto_time_ms", total_rto_time),
+    FIELD("state", state),
+    FIELD("ca_state", ca_state),
+    FIELD("retransmits", retransmits),
+    FIELD("probes", probes),
+    FIELD("backoff", backoff),
+    FIELD("options", options),
+    FIELD("rto_us", rto),
+    FIELD("ato_us", ato),
+    FIELD("snd_mss_bytes", snd_mss),
+    FIELD("rcv_mss_bytes", rcv_mss),
+    FIELD("unacked_packets", unacked),
+    FIELD("sacked_packets", sacked),
+    FIELD("lost_packets", lost),
+    FIELD("retrans_packets", retrans),
+    FIELD("pmtu_bytes", pmtu),
+    FIELD("rcv_ssthresh_bytes", rcv_ssthresh),
+    FIELD("rtt_us", rtt),
+    FIELD("rttvar_us", rttvar),
+    FIELD("snd_ssthresh_packets", snd_ssthresh),
+    FIELD("snd_cwnd_packets", snd_cwnd),
+    FIELD("advmss_bytes", advmss),
+    FIELD("reordering_packets", reordering),
+    FIELD("rcv_rtt_us", rcv_rtt),
+    FIELD("rcv_space_bytes", rcv_space),
+    FIELD("total_retrans_packets", total_retrans),
+    FIELD("pacing_rate_byte_s", pacing_rate),
+    FIELD("max_pacing_rate_byte_s", max_pacing_rate),
+    FIELD("bytes_acked", bytes_acked),
+    FIELD("bytes_received", bytes_received),
+    FIELD("segs_out", segs_out),
+    FIELD("segs_in", segs_in),
+    FIELD("notsent_bytes", notsent_bytes),
+    FIELD("min_rtt_us", min_rtt),
+    FIELD("data_segs_in", data_segs_in),
+    FIELD("data_segs_out", data_segs_out),
+    FIELD("delivery_rate_byte_s", delivery_rate),
+    FIELD("busy_time_us", busy_time),
+    FIELD("rwnd_limited_us", rwnd_limited),
+    FIELD("sndbuf_limited_us", sndbuf_limited),
+    FIELD("delivered_packets", delivered),
+    FIELD("delivered_ce_packets", delivered_ce),
+    FIELD("bytes_sent", bytes_sent),
+    FIELD("bytes_retrans", bytes_retrans),
+    FIELD("dsack_dups", dsack_dups),
+    FIELD("reord_seen", reord_seen),
+    FIELD("rcv_ooopack", rcv_ooopack),
+    FIELD("snd_wnd_bytes", snd_wnd),
+    FIELD("rcv_wnd_bytes", rcv_wnd),
+    FIELD("rehash", rehash),
+    FIELD("total_rto", total_rto),
+    FIELD("total_rto_recoveries", total_rto_recoveries),
+    FIELD("total_rto_time_ms", total_rto_time),
 };
 
 static uint64_t value_of(const struct tcp_info *info, const struct field *field)
@@ -96,7 +97,8 @@ void tcp_info_write(struct ndjson *out, const struct tcp_info *info, size_t len)
 	ndjson_object_end(out);
 }
 
-void tcp_info_write_path(struct ndjson *out, const struct sockaddr *peer, const struct tcp_info *info, size_t len)
+void tcp_info_write_path(struct ndjson *out, const struct sockaddr *peer, const struct tcp_info *info,
+			 size_t len)
 {
 	ndjson_object_begin(out, NULL);
 	address_write(out, "address", peer);

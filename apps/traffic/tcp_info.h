@@ -12,8 +12,8 @@ struct mptcp_info;
 struct sockaddr;
 
 /*
- * A path object: address (the peer's, given), cwnd_bytes, ssthresh_bytes, srtt_ns, rttvar_ns, rto_ns, mtu_bytes and
- * tcp_info with every field the kernel filled (`len` bytes).
+ * A path object: address (the peer's, given), cwnd_bytes, ssthresh_bytes, srtt_ns, rttvar_ns, rto_ns,
+ * mtu_bytes and tcp_info with every field the kernel filled (`len` bytes).
  */
 void tcp_info_write_path(struct ndjson *out, const struct sockaddr *peer, const struct tcp_info *info,
 			 size_t len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transport: what `sender` and `receiver` know about a protocol. tcp.c (TCP and MPTCP) and sctp.c are the only
- * files that know more.
+ * transport: what `sender` and `receiver` know about a protocol. tcp.c (TCP and MPTCP) and sctp.c are the
+ * only files that know more.
  *
  * A flow is one connection or association. Functions return 0, or -1 after flow_error() has told what failed.
  */
@@ -37,18 +37,18 @@ struct flow {
 	const struct transport_ops *ops;
 	struct ndjson out;
 	struct waiter waiter;
-	int fd;		       /* of the connection; while listening: -1 */
+	int fd; /* of the connection; while listening: -1 */
 	int listen_fd;
-	int status;	       /* exit status to be: 0, 1 or EXIT_CANNOT */
-	int64_t t0_ns;	       /* T0 on CLOCK_MONOTONIC (sender) */
-	uint64_t sent_bytes;   /* payload the kernel has taken */
+	int status;	     /* exit status to be: 0, 1 or EXIT_CANNOT */
+	int64_t t0_ns;	     /* T0 on CLOCK_MONOTONIC (sender) */
+	uint64_t sent_bytes; /* payload the kernel has taken */
 	uint64_t sent_messages;
-	struct account account; /* receiver */
+	struct account account;	   /* receiver */
 	int64_t read_ns;	   /* CLOCK_MONOTONIC after the last read that gave something */
 	int64_t first_ns, last_ns; /* of new payload; 0: none yet */
-	uint64_t unique_before; /* account.unique_bytes at last_ns */
-	unsigned int faults;   /* pieces of payload with wrong bytes */
-	void *state;	       /* the transport's own */
+	uint64_t unique_before;	   /* account.unique_bytes at last_ns */
+	unsigned int faults;	   /* pieces of payload with wrong bytes */
+	void *state;		   /* the transport's own */
 };
 
 struct transport_ops {
@@ -65,7 +65,8 @@ struct transport_ops {
 	enum flow_io (*send)(struct flow *flow, uint64_t limit);
 	/* Take and account what has arrived; log what else the kernel has to say. */
 	enum flow_io (*recv)(struct flow *flow);
-	/* Acknowledged so far, in the transport's own unit: it changes as long as the peer is there. False: unknown. */
+	/* Acknowledged so far, in the transport's own unit: it changes as long as the peer is there. False:
+	 * unknown. */
 	bool (*progress)(struct flow *flow, uint64_t *acknowledged);
 	/* Members of a `sample` record. */
 	void (*sample)(struct flow *flow);
@@ -92,8 +93,8 @@ void flow_connected(struct flow *flow, int64_t t_ns);
 int flow_exit(struct flow *flow);
 
 /*
- * An `error` record: what was tried, errno and its text, detail (may be NULL). Sets flow->status: 77 for what the
- * kernel does not have, else 1. Returns -1.
+ * An `error` record: what was tried, errno and its text, detail (may be NULL). Sets flow->status: 77 for what
+ * the kernel does not have, else 1. Returns -1.
  */
 int flow_error(struct flow *flow, const char *what, int error, const char *detail);
 
@@ -106,12 +107,21 @@ int flow_socket(struct flow *flow, int family, int type, int protocol);
 /* Set a buffer exactly, by force where that is allowed. */
 int flow_buffer(struct flow *flow, int fd, int option, int force_option, int64_t bytes, const char *what);
 
+/* What both protocols do alike: struct transport_ops. */
+int flow_listen(struct flow *flow);
+enum flow_io flow_accept(struct flow *flow);
+/* Close the sockets, the connection in order or by an abort (SO_LINGER 0). */
+void flow_close(struct flow *flow, bool abort);
+
+/* A sender that is sent payload did not meet a receiver of ours. */
+#define FLOW_UNEXPECTED "the peer sends payload: it is no receiver"
+
 /* The members rcvbuf_bytes and sndbuf_bytes: half of what the kernel reports, the value SO_RCVBUF takes. */
 void flow_write_buffers(struct flow *flow, int fd);
 
 /*
- * What to do after a read that took less than it could: wait, or read on because the last event told of an end
- * or an error that has not been read yet (the socket is edge triggered).
+ * What to do after a read that took less than it could: wait, or read on because the last event told of an
+ * end or an error that has not been read yet (the socket is edge triggered).
  */
 enum flow_io flow_after_short_read(const struct flow *flow);
 

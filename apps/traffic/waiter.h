@@ -2,9 +2,9 @@
 /*
  * waiter: block until a socket has something to do, an instant has come or a signal asks to stop; never spin.
  *
- * The instants come from a timerfd, not from a timeout: epoll and poll round a timeout up by 0.1 % (the kernel's
- * select_estimate_accuracy, whatever the timer slack), which is 50 ms at 50 s. The socket is watched edge
- * triggered: after waiter_wait() returns WAIT_SOCKET read or write until less than asked went through.
+ * The instants come from a timerfd, not from a timeout: epoll and poll round a timeout up by 0.1 % (the
+ * kernel's select_estimate_accuracy, whatever the timer slack), which is 50 ms at 50 s. The socket is watched
+ * edge triggered: after waiter_wait() returns WAIT_SOCKET read or write until less than asked went through.
  */
 #ifndef NETWARP_WAITER_H
 #define NETWARP_WAITER_H
@@ -20,8 +20,8 @@
 
 struct waiter {
 	int epoll_fd, timer_fd;
-	int64_t armed_ns;    /* what the timer is set to, CLOCK_MONOTONIC; WAIT_NEVER: off */
-	uint32_t events;     /* EPOLL*: what the last waiter_wait() told about the socket */
+	int64_t armed_ns; /* what the timer is set to, CLOCK_MONOTONIC; WAIT_NEVER: off */
+	uint32_t events;  /* EPOLL*: what the last waiter_wait() told about the socket */
 };
 
 /* Also blocks SIGTERM and SIGINT outside waiter_wait(). 0, or -1 and errno. */
@@ -30,7 +30,8 @@ void waiter_close(struct waiter *waiter);
 
 int waiter_watch(struct waiter *waiter, int fd);
 
-/* Wait for the socket or until CLOCK_MONOTONIC shows `until_ns`. When both come at once, what is due goes first. */
+/* Wait for the socket or until CLOCK_MONOTONIC shows `until_ns`. When both come at once, what is due goes
+ * first. */
 int waiter_wait(struct waiter *waiter, int64_t until_ns);
 
 #endif

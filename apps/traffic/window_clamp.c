@@ -14,15 +14,16 @@
 #endif
 
 /*
- * The buffer for payload of a full window, in multiples of the clamp. The kernel counts what a packet occupies:
- * 2304 bytes for 1460 (offloads off), so a window is 1.6 times itself; twice that leaves room for a window that
- * waits for a gap to be filled while another one waits to be read.
+ * The buffer for payload of a full window, in multiples of the clamp. The kernel counts what a packet
+ * occupies: 2304 bytes for 1460 (offloads off), so a window is 1.6 times itself; twice that leaves room for a
+ * window that waits for a gap to be filled while another one waits to be read.
  */
 #define BUFFER_FACTOR 4
 
 static int set_buffer(struct flow *flow, int fd, int64_t sk_rcvbuf)
 {
-	return flow_buffer(flow, fd, SO_RCVBUF, SO_RCVBUFFORCE, sk_rcvbuf / 2, "SO_RCVBUF for --window-clamp-bytes");
+	return flow_buffer(flow, fd, SO_RCVBUF, SO_RCVBUFFORCE, sk_rcvbuf / 2,
+			   "SO_RCVBUF for --window-clamp-bytes");
 }
 
 int window_clamp_listen(struct window_clamp *clamp, struct flow *flow, int fd)
@@ -58,7 +59,8 @@ int window_clamp_accepted(struct window_clamp *clamp, struct flow *flow)
 	if (info.tcpi_rcv_wscale > 0 && clamp->bytes <= 65535 << info.tcpi_rcv_wscale &&
 	    clamp->bytes % (1 << info.tcpi_rcv_wscale) == 0)
 		return 0;
-	snprintf(detail, sizeof(detail), "window scale %d cannot express %d bytes; is net.ipv4.tcp_window_scaling off?",
+	snprintf(detail, sizeof(detail),
+		 "window scale %d cannot express %d bytes; is net.ipv4.tcp_window_scaling off?",
 		 info.tcpi_rcv_wscale, clamp->bytes);
 	return flow_error(flow, "TCP_WINDOW_CLAMP", EINVAL, detail);
 }
@@ -99,7 +101,8 @@ int window_clamp_received(struct window_clamp *clamp, struct flow *flow)
 		clamp->lost++;
 		report(clamp, flow, "window_clamp_lost", found);
 		flow->status = 1;
-		return flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes, "TCP_WINDOW_CLAMP");
+		return flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes,
+				"TCP_WINDOW_CLAMP");
 	}
 	if (full_segment_seen(flow, &seen))
 		return -1;

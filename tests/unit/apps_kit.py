@@ -56,11 +56,11 @@ def free_port() -> int:
 
 
 class Receiver:
-    """A receiver on 127.0.0.1 that listens once entered."""
+    """A receiver on this machine that listens once entered."""
 
-    def __init__(self, protocol: str, *arguments: str) -> None:
+    def __init__(self, protocol: str, *arguments: str, host: str = "127.0.0.1") -> None:
         self.port = free_port()
-        command = [str(sanitised() / "receiver"), "--protocol", protocol, "--bind", "127.0.0.1"]
+        command = [str(sanitised() / "receiver"), "--protocol", protocol, "--bind", host]
         self.process = subprocess.Popen(
             [*command, "--port", str(self.port), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

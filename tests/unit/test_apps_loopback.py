@@ -11,9 +11,9 @@ import pytest
 from apps_kit import Receiver, Record, flow_pattern, free_port, records, run, sanitised, summary_of
 
 
-def send(port: int, *arguments: str, protocol: str = "tcp") -> tuple[int, list[Record]]:
-    """A sender to 127.0.0.1; asserts that the sanitisers kept silent."""
-    done = run("sender", "--protocol", protocol, "--to", "127.0.0.1", "--port", str(port), *arguments)
+def send(port: int, *arguments: str, protocol: str = "tcp", host: str = "127.0.0.1") -> tuple[int, list[Record]]:
+    """A sender to this machine; asserts that the sanitisers kept silent."""
+    done = run("sender", "--protocol", protocol, "--to", host, "--port", str(port), *arguments)
     assert done.stderr == "", done.stderr
     return done.returncode, records(done.stdout)
 
@@ -177,6 +177,28 @@ def test_a_sender_whose_peer_leaves_early_fails() -> None:
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 1
     assert summary_of(records(out))["reason"] in ("peer_closed", "peer_aborted")
+
+
+def test_a_sender_does_not_talk_to_just_anybody() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = [str(sanitised() / "sender"), "--protocol=tcp", "--to=127.0.0.1", "--message-bytes=1000"]
+        process = subprocess.Popen(
+            [*command, f"--port={server.getsockname()[1]}", "--stop-ns=20000000000"], stdout=subprocess.PIPE, text=True
+        )
+        with server.accept()[0] as peer:
+            peer.sendall(b"220 welcome")
+            out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "no receiver" in next(r for r in records(out) if r["record"] == "error")["message"]
+
+
+def test_ipv6() -> None:
+    with Receiver("tcp", host="::1") as receiver:
+        status, sent = send(receiver.port, "--bind=::1", "--message-bytes=9", "--total-bytes=1000", host="::1")
+        _, got = receiver.wait()
+    assert status == 0
+    assert next(r for r in sent if r["record"] == "connected")["peer"] == ["::1"]
+    assert summary_of(got)["unique_bytes"] == 1000
 
 
 def test_connection_refused_is_told() -> None:

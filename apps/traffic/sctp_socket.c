@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sctp_socket.h"
+
+#include "transport.h"
+
+#include <errno.h>
+#include <netinet/sctp.h>
+#include <string.h>
+#include <unistd.h>
+
+static int set_events(struct flow *flow, int fd)
+{
+	static const uint16_t types[] = {
+	    SCTP_ASSOC_CHANGE,	       SCTP_PEER_ADDR_CHANGE,	    SCTP_REMOTE_ERROR,
+	    SCTP_SHUTDOWN_EVENT,       SCTP_PARTIAL_DELIVERY_EVENT, SCTP_ADAPTATION_INDICATION,
+	    SCTP_AUTHENTICATION_EVENT, SCTP_SENDER_DRY_EVENT,	    SCTP_STREAM_RESET_EVENT,
+	    SCTP_ASSOC_RESET_EVENT,    SCTP_STREAM_CHANGE_EVENT,    SCTP_SEND_FAILED_EVENT,
+	};
+	struct sctp_event event = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1};
+	size_t i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		event.se_type = types[i];
+		if (setsockopt(fd, SOL_SCTP, SCTP_EVENT, &event, sizeof(event)))
+			return flow_error(flow, "SCTP_EVENT", errno, NULL);
+	}
+	return 0;
+}
+
+static int set_options(struct flow *flow, int fd)
+{
+	const struct config *config = flow->config;
+	struct sctp_initmsg init = {0};
+	struct sctp_assoc_value segment = {.assoc_id = SCTP_FUTURE_ASSOC};
+
+	if (flow->role == ROLE_SENDER)
+		init.sinit_num_ostreams = (uint16_t)config->streams;
+	else
+		init.sinit_max_instreams = (uint16_t)config->streams;
+	if (setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &init, sizeof(init)))
+		return flow_error(flow, "SCTP_INITMSG", errno, NULL);
+	if (config->mss_bytes != OPTION_NOT_GIVEN) {
+		segment.assoc_value = (uint32_t)config->mss_bytes;
+		if (setsockopt(fd, SOL_SCTP, SCTP_MAXSEG, &segment, sizeof(segment)))
+			return flow_error(flow, "SCTP_MAXSEG", errno, NULL);
+	}
+	if (config->nodelay && flow_set(flow, fd, SOL_SCTP, SCTP_NODELAY, 1, "SCTP_NODELAY"))
+		return -1;
+	if (flow_set(flow, fd, SOL_SCTP, SCTP_RECVRCVINFO, 1, "SCTP_RECVRCVINFO"))
+		return -1;
+	return set_events(flow, fd);
+}
+
+static int bind_all(struct flow *flow, int fd, int family, uint16_t port)
+{
+	union address packed[ADDRESS_LIST_MAX];
+	struct address_list list = flow->config->bind;
+
+	if (list.count == 0 && port == 0)
+		return 0;
+	if (list.count == 0) {
+		list.count = 1;
+		memset(&list.items[0], 0, sizeof(list.items[0]));
+		list.items[0].any.sa_family = (sa_family_t)family;
+	}
+	address_pack(&list, port, packed);
+	if (sctp_bindx(fd, &packed[0].any, (int)list.count, SCTP_BINDX_ADD_ADDR))
+		return flow_error(flow, "sctp_bindx", errno, NULL);
+	return 0;
+}
+
+/* An IPv6 socket takes IPv4 addresses too; lists may be mixed. */
+static int family_of(const struct config *config)
+{
+	unsigned int i;
+
+	for (i = 0; i < config->bind.count; i++)
+		if (config->bind.items[i].any.sa_family == AF_INET6)
+			return AF_INET6;
+	for (i = 0; i < config->to.count; i++)
+		if (config->to.items[i].any.sa_family == AF_INET6)
+			return AF_INET6;
+	return AF_INET;
+}
+
+int sctp_socket_open(struct flow *flow)
+{
+	const struct config *config = flow->config;
+	uint16_t port = flow->role == ROLE_RECEIVER ? (uint16_t)config->port : 0;
+	int family = family_of(config);
+	int fd = flow_socket(flow, family, SOCK_STREAM, IPPROTO_SCTP);
+
+	if (fd < 0)
+		return -1;
+	if (set_options(flow, fd) == 0 && bind_all(flow, fd, family, port) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
