@@ -17,7 +17,7 @@ def main() -> int:
         print(f"netwarp: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
-        print("netwarp: interrupted; nothing of the unfinished build is left", file=sys.stderr)
+        print("netwarp: interrupted", file=sys.stderr)
         return 130
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,7 +45,12 @@ def build_kernel(
     target = cache.kernels_dir() / key
     if target.exists() and (build := cache.read_build(target)) is not None:
         return build
-    with cache.workspace(key, lambda: progress(Progress("waits for another build", 0, 0, 0.0))) as work:
+    started = time.monotonic()
+
+    def enter(stage: str) -> None:
+        progress(Progress(stage, 0, 0, time.monotonic() - started))
+
+    with cache.workspace(key, enter) as work:
         if target.exists() and (build := cache.read_build(target)) is not None:  # the one we waited for
             return build
         free = shutil.disk_usage(work).free

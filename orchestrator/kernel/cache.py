@@ -114,10 +114,10 @@ def write_record(folder: Path, build: KernelBuild) -> None:
 
 
 @contextlib.contextmanager
-def workspace(key: str, waiting: Callable[[], None]) -> Iterator[Path]:
+def workspace(key: str, enter: Callable[[str], None]) -> Iterator[Path]:
     """An empty directory to build in, held under the cache's lock and removed at the end however that comes.
 
-    One build at a time: `waiting` is called if there is another to wait for. What a killed build left is removed.
+    One build at a time. What a killed build left is removed. `enter` is told what this does that may take a while.
     Raises KernelError if the cache cannot be written.
     """
     cache = kernels_dir()
@@ -130,7 +130,7 @@ def workspace(key: str, waiting: Callable[[], None]) -> Iterator[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            enter("waits for another build")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         for left in cache.glob(f"{_WORK}*"):
             shutil.rmtree(left)
@@ -139,6 +139,7 @@ def workspace(key: str, waiting: Callable[[], None]) -> Iterator[Path]:
         try:
             yield folder
         finally:
+            enter("removes its working files")
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)

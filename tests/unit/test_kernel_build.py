@@ -38,7 +38,15 @@ def test_a_build_is_installed_whole_and_found(tmp_path: Path) -> None:
     assert list_kernels() == [build]
     assert [p.name for p in kernels_dir().iterdir() if p.name != ".lock"] == [build.key]
     stages = list(dict.fromkeys(progress.stage for progress in seen))
-    assert stages == ["unpacks", "patches", "configures", "compiles", "makes the headers", "installs"]
+    assert stages == [
+        "unpacks",
+        "patches",
+        "configures",
+        "compiles",
+        "makes the headers",
+        "installs",
+        "removes its working files",
+    ]
     assert max(progress.done for progress in seen) == 1
 
 
