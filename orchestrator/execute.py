@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 Finished = Callable[[Cell, CellOutcome], None]
 
 
-class Stopped(Exception):
-    """The run was interrupted; what is finished is kept."""
+class Stopped(KeyboardInterrupt):
+    """The run was interrupted; what is finished is kept. No Exception: nothing takes it for an error to go on after."""
 
 
 def execute(cells: Sequence[Cell], backend: Backend, run: RunDir, *, jobs: int, finished: Finished) -> None:

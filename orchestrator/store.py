@@ -17,6 +17,8 @@ from .errors import StoreError
 from .model import Cell, CellOutcome
 
 FORMAT_VERSION = 1
+UNFINISHED = ".part"
+"""How the name of a file ends that is still being written."""
 T = TypeVar("T")
 
 
@@ -55,6 +57,8 @@ class RunDir:
         """Remove what an interrupted run left; never trusted, never read."""
         if self.partial.exists():
             shutil.rmtree(self.partial)
+        for left in self.root.rglob(f".*{UNFINISHED}"):
+            left.unlink()
 
 
 class CellDir:
@@ -99,7 +103,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Write a file whole or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk)."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -122,9 +126,13 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def locked(run: RunDir) -> Iterator[None]:
-    """Hold a run directory alone; raises StoreError if another netwarp holds it."""
-    run.root.mkdir(parents=True, exist_ok=True)
-    with open(run.root / ".lock", "w") as file:
+    """Hold a run directory alone; raises StoreError if another netwarp holds it, or it cannot be made."""
+    try:
+        run.root.mkdir(parents=True, exist_ok=True)
+        file = open(run.root / ".lock", "w")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise StoreError(f"{run.root}: cannot be written: {error.strerror}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
+import signal
 import sys
+from collections.abc import Iterator
 
 from .. import __version__
 from ..errors import NetwarpError
+
+EXIT_INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns its exit status (0 done, 1 some cells did not complete, 2 bad spec or arguments,
     77 the back end cannot run here, 130 interrupted)."""
+    try:
+        with _terminable():
+            return _run(argv)
+    except KeyboardInterrupt:
+        print("netwarp: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _run(argv: list[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="netwarp", description="Transport-protocol experiments on unmodified Linux kernels, in virtual time."
     )
@@ -40,9 +54,25 @@ def main(argv: list[str] | None = None) -> int:
             logging.exception("failed")
         print(f"netwarp: {error}", file=sys.stderr)
         return error.exit_status
-    except KeyboardInterrupt:
-        print("netwarp: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a directory that cannot be made, a disk that filled up: the system's own words say it
+        if args.verbose:
+            logging.exception("failed")
+        print(f"netwarp: {error}", file=sys.stderr)
+        return 1
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM is Ctrl-C, whatever is being done (while cells run, execute() takes both for itself)."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from rich.table import Table
 from ..backends import VirtualBackend
 from ..backends.virtual import T0_REALTIME_NS
 from ..calibration import Row, judge, probes
+from ..errors import StoreError
 from ..execute import execute
 from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Frozen, Outcome
@@ -22,6 +25,7 @@ from ..store import RunDir, locked, read_json, write_json
 from .manifest import now_utc
 from .programs import build_directory, usable_kernel
 
+log = logging.getLogger(__name__)
 PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so")
 
 
@@ -53,8 +57,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Measure anew; 0 if everything is within its bounds, else 1."""
     kernel = usable_kernel()
-    found = measure(kernel, args.jobs, args.out)
-    write_json(stored(kernel), found)
+    if args.out is not None and RunDir(args.out).cells.exists():
+        raise StoreError(f"{args.out}: holds cells already; --out wants a directory of its own for the probes")
+    place = args.out or stored(kernel).parent / ".probes"
+    found = measure(kernel, args.jobs, place, keep=args.out is not None)
+    _keep(stored(kernel), found)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     else:
@@ -62,41 +69,35 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.passed == len(found.rows) else 1
 
 
-def calibration_for(kernel: KernelBuild, jobs: int) -> Calibration:
-    """The stored calibration of this kernel and these programs; measured now if there is none."""
+def calibration_for(kernel: KernelBuild, jobs: int, scratch: Path) -> Calibration:
+    """The stored calibration of this kernel and these programs; measured now, in `scratch`, if there is none."""
     path = stored(kernel)
     if path.exists():
         return read_json(path, Calibration)
     print("netwarp: calibrating this kernel and these programs once ...", file=sys.stderr, flush=True)
-    found = measure(kernel, jobs, None)
-    write_json(path, found)
+    found = measure(kernel, jobs, scratch, keep=False)
+    _keep(path, found)
     return found
 
 
-def measure(kernel: KernelBuild, jobs: int, out: Path | None) -> Calibration:
-    """Run and judge every probe. A probe that does not complete is a row that fails."""
-    directory = RunDir(out or stored(kernel).parent / f".probes-{os.getpid()}")
-    wanted = probes()
-    outcomes: dict[str, CellOutcome] = {}
-
-    def finished(cell: Cell, outcome: CellOutcome) -> None:
-        outcomes[cell.id] = outcome
-
+def _keep(path: Path, found: Calibration) -> None:
+    """Store it for the next run; a checkout that this user may not write to has it measured again."""
     try:
-        with locked(directory):
-            execute([p.cell for p in wanted], VirtualBackend(kernel.binary, build_directory()), directory,
-                    jobs=jobs, finished=finished)  # fmt: skip
-            rows: list[Row] = []
-            for probe in wanted:
-                place = directory.cell(probe.cell.id)
-                outcome = outcomes.get(probe.cell.id) or place.read_outcome()
-                if outcome.outcome is Outcome.COMPLETED:
-                    rows += judge(probe, place.root, T0_REALTIME_NS)
-                else:
-                    rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, "completed", False))
-    finally:
-        if out is None:
-            directory.remove()
+        write_json(path, found)
+    except StoreError as error:
+        log.warning("the calibration is not kept: %s", error)
+
+
+def measure(kernel: KernelBuild, jobs: int, place: Path, *, keep: bool) -> Calibration:
+    """Run and judge every probe in the directory `place`, which is left there or not (`keep`). What it held before is
+    not trusted. A probe that does not complete is a row that fails."""
+    directory = RunDir(place)
+    with locked(directory):
+        try:
+            rows = _measure(kernel, jobs, directory)
+        finally:
+            if not keep:
+                directory.remove()
     return Calibration(
         key=calibration_key(kernel),
         kernel_release=kernel.release,
@@ -105,6 +106,27 @@ def measure(kernel: KernelBuild, jobs: int, out: Path | None) -> Calibration:
         date_utc=now_utc(),
         rows=tuple(rows),
     )
+
+
+def _measure(kernel: KernelBuild, jobs: int, directory: RunDir) -> list[Row]:
+    wanted = probes()
+    outcomes: dict[str, CellOutcome] = {}
+
+    def finished(cell: Cell, outcome: CellOutcome) -> None:
+        outcomes[cell.id] = outcome
+
+    if directory.cells.exists():
+        shutil.rmtree(directory.cells)
+    backend = VirtualBackend(kernel.binary, build_directory())
+    execute([probe.cell for probe in wanted], backend, directory, jobs=jobs, finished=finished)
+    rows: list[Row] = []
+    for probe in wanted:
+        outcome = outcomes[probe.cell.id]
+        if outcome.outcome is Outcome.COMPLETED:
+            rows += judge(probe, directory.cell(probe.cell.id).root, T0_REALTIME_NS)
+        else:
+            rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, "completed", False))
+    return rows
 
 
 def calibration_key(kernel: KernelBuild) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from ..backends import VirtualBackend
 from ..doctor import check_virtual
 from ..errors import SpecError, StoreError
-from ..execute import Stopped, execute
+from ..execute import execute
 from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Outcome
 from ..plan import make_plan
@@ -99,7 +99,14 @@ def run(args: argparse.Namespace) -> int:
         manifest = open_run(args, spec, plan, directory, kernel)
         try:
             run_cells(plan, directory, kernel, args.jobs)
-        except Stopped:
+            wall_s = round(time.monotonic() - started, 3)
+            calibration = calibration_for(kernel, args.jobs, directory.partial / "calibration")
+            directory.clear_partial()
+            write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=wall_s))
+            write_json(directory.calibration, calibration)
+            results = tabulate(plan, directory)
+            page = None if args.no_report else report(directory)
+        except KeyboardInterrupt:
             done = len(directory.finished())
             print(
                 f"netwarp: interrupted; {done} of {len(plan.cells)} cells are kept in {directory.root}\n"
@@ -107,11 +114,6 @@ def run(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return EXIT_INTERRUPTED
-        wall_s = time.monotonic() - started
-        write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=round(wall_s, 3)))
-        write_json(directory.calibration, calibration_for(kernel, args.jobs))
-        results = tabulate(plan, directory)
-        page = None if args.no_report else report(directory)
     link_latest(args, directory)
     incomplete = sum(1 for outcome in results.outcomes.values() if outcome.outcome is not Outcome.COMPLETED)
     if args.json:
