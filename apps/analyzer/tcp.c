@@ -140,7 +140,7 @@ static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t 
 }
 
 /* The data sequence number of the byte at `seq`: by this segment's mapping, or by the last one if that holds it. */
-static int64_t data_number(struct half *h, const struct options *o, int64_t seq)
+static int64_t data_number(struct half *h, struct options *o, int64_t seq)
 {
 	if (o->map_bytes) {
 		uint64_t dsn = o->map_dsn;
@@ -153,7 +153,8 @@ static int64_t data_number(struct half *h, const struct options *o, int64_t seq)
 		h->map_bytes = o->map_bytes;
 	}
 	if (!h->mapped || seq < h->map_seq || seq >= h->map_seq + h->map_bytes)
-		return NWA_UNKNOWN;
+		return 0;
+	o->present |= NWA_OPTION_MAPPED;
 	return (int64_t)(h->map_dsn + (uint64_t)(seq - h->map_seq));
 }
 
@@ -179,7 +180,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	struct nwa_segment *segment;
 	uint32_t seq, header, payload, units, fresh = 0, first_path = NWA_NONE, first_block = NWA_NONE;
 	uint16_t flags;
-	int64_t at, ack = NWA_UNKNOWN, window = NWA_UNKNOWN;
+	int64_t at, ack = NWA_UNKNOWN, window = NWA_UNKNOWN, dsn = 0;
 	uint8_t direction;
 
 	if (p->captured < TCP_HEADER) {
@@ -231,6 +232,9 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		row->ended[direction] = true;
 	}
 
+	if (payload && row->mptcp)
+		dsn = data_number(h, &o, at);
+
 	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no data */
 	units = payload;
 	if (flags & RST)
@@ -264,7 +268,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		.time_ns = p->time_ns,
 		.seq = at,
 		.ack = ack,
-		.dsn = payload && row->mptcp ? data_number(h, &o, at) : NWA_UNKNOWN,
+		.dsn = dsn,
 		.window_bytes = window,
 		.flow = flow->id,
 		.path = path,

@@ -10,7 +10,10 @@ import dataclasses
 
 import numpy as np
 
-from .native import UNKNOWN, Bools, Ints, Rows
+from .native import Bools, Ints, Rows
+
+MAPPED = 64
+"""Bit of segments[options]: dsn is known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +31,7 @@ class DataLevel:
 
 def data_level(segments: Rows) -> DataLevel:
     """The data level of one direction of one MPTCP connection. segments: those with payload, in the order of time."""
-    dsn = _numbers(segments)
-    known = dsn != UNKNOWN
+    dsn, known = _numbers(segments)
     count = len(segments)
     new_bytes, start = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     seen, elsewhere = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
@@ -60,17 +62,18 @@ def data_level(segments: Rows) -> DataLevel:
     return DataLevel(start, new_bytes, seen, elsewhere, known)
 
 
-def _numbers(segments: Rows) -> Ints:
-    """Data sequence numbers; the first segment's, which MP_CAPABLE maps without saying it (RFC 8684 3.1), from the
-    next mapping on its subflow.
+def _numbers(segments: Rows) -> tuple[Ints, Bools]:
+    """Data sequence numbers, and where there is one. What comes before the first mapping of its subflow (MP_CAPABLE
+    maps the first segment without saying where, RFC 8684 3.1) is counted back from it.
     """
-    dsn = segments["dsn"].astype(np.int64)
+    dsn, known = segments["dsn"].astype(np.int64), segments["options"] & MAPPED != 0
     for flow in np.unique(segments["flow"]).tolist():
         mine = np.flatnonzero(segments["flow"] == flow)
-        told = mine[dsn[mine] != UNKNOWN]
+        told = mine[known[mine]]
         if not len(told):
             continue
         anchor = told[np.argmin(segments["seq"][told])]
-        before = mine[(dsn[mine] == UNKNOWN) & (segments["seq"][mine] < segments["seq"][anchor])]
+        before = mine[~known[mine] & (segments["seq"][mine] < segments["seq"][anchor])]
         dsn[before] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][before])
-    return dsn
+        known[before] = True
+    return dsn, known
