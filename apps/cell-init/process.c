@@ -59,6 +59,10 @@ static void child_exec(struct child *child)
 	child->stage = "dup2";
 	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
 		goto out;
+	/* ours does not get through: a real-time task has none (0), and what it forks inherits that */
+	child->stage = "PR_SET_TIMERSLACK";
+	if (clock_timerslack())
+		goto out;
 	/* our own raised limit is ours alone: select(2) breaks above 1024 */
 	child->stage = "setrlimit";
 	if (getrlimit(RLIMIT_NOFILE, &files))

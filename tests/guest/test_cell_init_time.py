@@ -59,7 +59,7 @@ def test_start_says_what_runs(kernel: Path, tmp_path: Path) -> None:
 
 
 def test_timeline_is_exact_however_many_steps_share_an_instant(kernel: Path, tmp_path: Path) -> None:
-    """Twenty steps at one instant, alone and while a flow sends and progress is due: each is begun within 1 us of it."""
+    """Twenty steps an instant, while a flow sends and progress is due: each is begun within 1 us of it."""
     dump = messages.dump("qdisc").hex()
     instants = [0, 1, 100 * MS, 3 * S, 3 * S + 1, 7 * S + 123_456_789]
     timeline = []

@@ -1,0 +1,131 @@
+"""The same program as the first process of namespaces, on this machine's own kernel and clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cell_init_kit import (
+    MS,
+    WALL_LIMIT_S,
+    Result,
+    S,
+    capture,
+    ending,
+    namespaces,
+    netlink,
+    prepare,
+    tool,
+    udp_number,
+    veth,
+)
+
+from orchestrator.testbed import messages
+from orchestrator.testbed.steps import Step, step
+
+UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+
+
+def run(directory: Path, steps: list[Step]) -> Result:
+    """Play the steps in namespaces of one process."""
+    prepare(directory, steps)
+    done = subprocess.run(
+        [*UNSHARE, "./init"], cwd=directory, timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True
+    )
+    if "unshare failed" in done.stderr:
+        pytest.fail(f"this machine allows no user namespaces: {done.stderr}", pytrace=False)
+    (directory / "console.txt").write_text(done.stdout + done.stderr)
+    return Result(directory, done.returncode, done.stderr)
+
+
+def opening(*, setup_ns: int = 20 * S, after_t0_ns: int = 30 * S) -> list[Step]:
+    """The first steps of a cell in namespaces."""
+    return [
+        step("sandbox", kind="namespaces"),
+        step("clock", t0_after_ready_ns=300 * MS),
+        step("deadline", setup_ns=setup_ns, after_t0_ns=after_t0_ns),
+    ]
+
+
+def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
+    """Nothing is lost and time order holds, also with both directions on several CPUs."""
+    count = 2000
+    steps = [
+        *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1),
+        capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"),
+        *[tool(f"rx{ns}", ns, "receive", 5000, count) for ns in (0, 1)],
+        *[step("output", id=f"rx{ns}", text="listening", timeout_ns=9 * S) for ns in (0, 1)],
+        step("ready"), netlink(0, messages.set_link("p1", 10, up=True), at_ns=MS),
+        tool("ab", 0, "send", "10.0.1.2", 5000, count, MS // 2, 700, 400 * MS, at_ns=100 * MS),
+        tool("ba", 1, "send", "10.0.1.1", 5000, count, MS // 2, 800, 400 * MS, at_ns=100 * MS),
+        ending(20 * S), step("dump", ns=0, label="link", data=messages.dump("link").hex()),
+    ]  # fmt: skip
+    result = run(tmp_path, steps).completed()
+    t0 = result.records("ready")[0]["t0_realtime_ns"]
+    for record, name in zip(result.records("capture"), ("a-p1", "b-p1"), strict=True):
+        packets = result.packets(name, t0)
+        for length in (742, 842):
+            assert [udp_number(packet) for packet in packets if packet.length == length] == list(range(count))
+        assert (record["packets"], record["dropped"], record["errno"]) == (2 * count, 0, 0)
+        assert record["bytes"] == (tmp_path / record["file"]).stat().st_size
+        times = [packet.t_ns for packet in packets]
+        assert times == sorted(times)
+        assert times[0] > 400 * MS  # never before it was sent
+    assert all(record["t_ns"] >= record["at_ns"] - 1000 for record in result.records("timeline"))
+    assert len(result.records("dump")) == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "status", "reason"),
+    [
+        ([*opening(), step("ready"), ending(MS)], 0, "completed"),
+        ([*opening(), *namespaces("a"), netlink(0, messages.set_link("no", 99, up=True))], 1, "failed"),
+        ([*opening(setup_ns=50 * MS), step("file", path="never", timeout_ns=9 * S)], 2, "timed_out"),
+    ],
+    ids=["completed", "failed", "timed out"],
+)
+def test_exit_status(tmp_path: Path, steps: list[Step], status: int, reason: str) -> None:
+    result = run(tmp_path, steps)
+    assert (result.status, result.end["reason"]) == (status, reason)
+
+
+def test_a_steps_file_for_a_guest_is_refused(tmp_path: Path) -> None:
+    result = run(tmp_path, [step("sandbox", kind="guest")])
+    assert result.status == 1
+    assert result.end["message"] == "steps.txt asks for kind=guest, but this is kind=namespaces"
+
+
+def test_it_refuses_to_be_any_other_process(tmp_path: Path) -> None:
+    """Not pid 1: it would mount over this machine and kill everything at the end."""
+    prepare(tmp_path, [step("sandbox", kind="namespaces")])
+    before = Path("/proc/self/mountinfo").read_text()
+    done = subprocess.run(["./init"], cwd=tmp_path, timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "must be pid 1" in done.stderr
+    assert not (tmp_path / "init.ndjson").exists()
+    assert Path("/proc/self/mountinfo").read_text() == before
+
+
+def test_an_ordinary_user_can(tmp_path: Path) -> None:
+    """The mounts, the namespaces, the capture need no root of the machine."""
+    steps = [
+        *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), capture(0, "p1", 10, "a"),
+        step("capture-start"), step("ready"), ending(MS),
+    ]  # fmt: skip
+    place = Path(f"/var/tmp/netwarp-test-{os.getpid()}")  # pytest's own directories are closed to others
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    try:
+        prepare(place, steps)
+        if nobody:
+            subprocess.run(["chown", "-R", "65534:65534", str(place)], check=True)
+        done = subprocess.run(
+            [*nobody, *UNSHARE, "./init"], cwd=place, timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True
+        )
+        shutil.copytree(place, tmp_path / "left")
+    finally:
+        shutil.rmtree(place)
+    (tmp_path / "left" / "console.txt").write_text(done.stdout + done.stderr)
+    Result(tmp_path / "left", done.returncode, done.stderr).completed()

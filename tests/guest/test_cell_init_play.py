@@ -1,0 +1,301 @@
+"""What the steps do, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import errno
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from cell_init_kit import (
+    MS,
+    T0,
+    Result,
+    S,
+    capture,
+    delay,
+    ending,
+    namespaces,
+    netlink,
+    opening,
+    run_guest,
+    tool,
+    veth,
+)
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
+
+from orchestrator.testbed import messages
+from orchestrator.testbed.steps import Step, step, to_text
+
+
+def fails(kernel: Path, directory: Path, steps: list[Step], *, at: int | None = None) -> dict[str, object]:
+    """Run; asserts that step `at` (its place in the list; the last) failed. Returns the end record."""
+    end = run_guest(kernel, directory, steps).end
+    assert end["reason"] == "failed"
+    assert end["step"] == (len(steps) + 1 if at is None else at + 2)
+    return end
+
+
+def links(result: Result, label: str) -> list[ifinfmsg]:
+    """The links of the dump of that name, decoded."""
+    found = []
+    for record in result.records("dump"):
+        if record["label"] != label:
+            continue
+        for reply in record["replies"]:
+            data = bytes.fromhex(reply)
+            at = 0
+            while at + 16 <= len(data):
+                length = int.from_bytes(data[at : at + 4], "little")
+                if int.from_bytes(data[at + 4 : at + 6], "little") == messages.RTM_NEWLINK:
+                    message = ifinfmsg(data[at : at + length])
+                    message.decode()
+                    found.append(message)
+                at += (length + 3) & ~3
+    return found
+
+
+def test_links_have_the_numbers_and_places_they_were_asked_for(kernel: Path, tmp_path: Path) -> None:
+    dump = messages.dump("link").hex()
+    steps = [*opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 77, subnet=1, mtu=1400)]
+    steps += [step("dump", ns=0, label="a", data=dump), step("dump", ns=1, label="b", data=dump)]
+    result = run_guest(kernel, tmp_path, steps).completed()
+    for label in ("a", "b"):
+        link = next(item for item in links(result, label) if item.get_attr("IFLA_IFNAME") == "p1")
+        assert link["index"] == 77
+        assert link.get_attr("IFLA_MTU") == 1400
+        assert link.get_attr("IFLA_OPERSTATE") == "UP"
+        lo = next(item for item in links(result, label) if item.get_attr("IFLA_IFNAME") == "lo")
+        assert lo["flags"] & 1
+    offloads = result.records("offload")
+    assert [record["ns"] for record in offloads] == [0, 1]
+    for record in offloads:
+        assert {key: record[key] for key in ("tx", "rx", "sg", "tso", "gso", "gro")} == dict.fromkeys(
+            ("tx", "rx", "sg", "tso", "gso", "gro"), 0
+        )
+
+
+def test_a_large_dump_is_whole(kernel: Path, tmp_path: Path) -> None:
+    """More links than one datagram holds: every one of them is in the replies."""
+    steps = [*opening(), *namespaces("a", "b")]
+    for number in range(120):
+        ends = [messages.VethEnd(ns, f"v{number}", 100 + number, f"02:00:00:0{ns}:00:{number:02x}") for ns in (0, 1)]
+        steps.append(netlink(0, messages.veth(ends[0], ends[1], "b", 1500)))
+    steps.append(step("dump", ns=1, label="b", data=messages.dump("link").hex()))
+    result = run_guest(kernel, tmp_path, steps).completed()
+    assert len(result.records("dump")[0]["replies"]) > 1
+    names = {link.get_attr("IFLA_IFNAME") for link in links(result, "b")}
+    assert names == {"lo", *(f"v{number}" for number in range(120))}
+
+
+def test_several_requests_in_one_step(kernel: Path, tmp_path: Path) -> None:
+    """One step may hold many; a refusal says which of them it was."""
+    first, second = (
+        messages.VethEnd(0, "p1", 10, "02:00:00:00:00:01"),
+        messages.VethEnd(1, "p1", 10, "02:00:00:00:00:02"),
+    )
+    make = messages.veth(first, second, "b", 1500).data
+    up = messages.set_link("p1", 10, up=True).data
+    good = [*opening(), *namespaces("a", "b"), netlink(0, make + up + messages.address("p1", 10, "10.0.0.1", 24).data)]
+    run_guest(kernel, tmp_path / "good", good).completed()
+    bad = [*opening(), *namespaces("a", "b"), netlink(0, make + up + messages.set_link("no", 99, up=True).data)]
+    end = fails(kernel, tmp_path / "bad", bad)
+    assert end["message"] == f"netlink request 3 refused: no: No such device (errno {errno.ENODEV})"
+
+
+def test_a_refused_request_brings_the_kernels_own_words(kernel: Path, tmp_path: Path) -> None:
+    shaper = delay(0, "p1", 999, 5 * MS)
+    steps = [*opening(), *namespaces("a"), shaper]
+    end = fails(kernel, tmp_path, steps)
+    assert f"(errno {errno.ENODEV})" in str(end["message"])
+    request = tcmsg()
+    request["index"] = 1
+    request["parent"] = messages.TC_H_ROOT
+    request["attrs"] = [("TCA_KIND", "nosuch")]
+    request["header"].update({"type": messages.RTM_NEWQDISC, "flags": messages.CREATE})
+    request.encode()
+    end = fails(kernel, tmp_path / "words", [*opening(), *namespaces("a"), netlink(0, bytes(request.data))])
+    assert end["message"] == (
+        f"netlink request 1 refused: Specified qdisc kind is unknown: No such file or directory (errno {errno.ENOENT})"
+    )
+
+
+def test_a_refusal_in_the_timeline_ends_the_cell_there(kernel: Path, tmp_path: Path) -> None:
+    steps = [
+        *opening(), *namespaces("a"), tool("rx", 0, "receive", 5000, 0, flow=0), step("ready"),
+        netlink(0, messages.set_link("no", 99, up=True), at_ns=3 * S), ending(60 * S),
+        step("dump", ns=0, label="after", data=messages.dump("link").hex()),
+    ]  # fmt: skip
+    result = run_guest(kernel, tmp_path, steps)
+    line = steps.index(steps[-3]) + 2
+    assert (result.end["reason"], result.end["step"]) == ("failed", line)
+    assert abs(result.end["t_ns"] - 3 * S) < MS
+    assert [record["step"] for record in result.records("timeline")] == [line]
+    assert [record["killed"] for record in result.records("exit")] == [True]
+    assert result.records("dump") == []
+    assert result.console.startswith("cell-init: netlink request 1 refused")
+
+
+def test_sysctls_belong_to_their_namespace(kernel: Path, tmp_path: Path) -> None:
+    path = "net/ipv4/tcp_wmem"
+    steps = [
+        *opening(), step("ns", index=0, name="a"), step("ns", index=1, name="b"),
+        step("sysctl", ns=0, path=path, value="4096 20000 30000"),
+        step("sysctl", ns=1, path=path, value="4096 16384 40000"),
+        step("sysctl", ns=0, path="net/ipv4/ip_forward", value="1"),
+        step("sysctl", ns=0, path="net/ipv4/tcp_congestion_control", value="reno"),
+    ]  # fmt: skip
+    found = run_guest(kernel, tmp_path, steps).completed().records("sysctl")
+    assert [(record["ns"], record["asked"], record["value"]) for record in found] == [
+        (0, "4096 20000 30000", "4096\t20000\t30000"),
+        (1, "4096 16384 40000", "4096\t16384\t40000"),
+        (0, "1", "1"),
+        (0, "reno", "reno"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "number"),
+    [("net/ipv4/nosuch", "1", errno.ENOENT), ("net/ipv4/tcp_congestion_control", "nosuch", errno.ENOENT),
+     ("net/ipv4/ip_forward", "yes", errno.EINVAL)],
+)  # fmt: skip
+def test_a_sysctl_that_cannot_be(kernel: Path, tmp_path: Path, path: str, value: str, number: int) -> None:
+    end = fails(kernel, tmp_path, [*opening(), *namespaces("a"), step("sysctl", ns=0, path=path, value=value)])
+    assert str(end["message"]).startswith(f"sysctl {path} = {value}: ")
+    assert str(end["message"]).endswith(f"(errno {number})")
+
+
+def test_an_operstate_that_does_not_come(kernel: Path, tmp_path: Path) -> None:
+    ends = [messages.VethEnd(ns, "p1", 10, f"02:00:00:00:00:0{ns}") for ns in (0, 1)]
+    steps = [
+        *opening(), *namespaces("a", "b"), netlink(0, messages.veth(ends[0], ends[1], "b", 1500)),
+        netlink(0, messages.set_link("p1", 10, up=True)), step("operstate", ns=0, ifindex=10, timeout_ns=3 * S),
+    ]  # fmt: skip
+    end = fails(kernel, tmp_path, steps)
+    assert re.fullmatch(r"interface 10 is not up after 3000000000 ns \(operstate \d\)", str(end["message"]))
+    assert abs(int(str(end["t_ns"])) - (-7 * S)) < 100 * MS
+    steps[-1] = step("operstate", ns=0, ifindex=99, timeout_ns=3 * S)
+    assert f"(errno {errno.ENODEV})" in str(fails(kernel, tmp_path / "none", steps)["message"])
+
+
+def test_an_operstate_that_comes_is_waited_for_by_event(kernel: Path, tmp_path: Path) -> None:
+    """The kernel's link watch takes its time (up to a second); the wait ends with it."""
+    steps = [*opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), step("ready"), ending(S)]
+    waited = run_guest(kernel, tmp_path, steps).completed().records("ready")[0]["waited_ns"]
+    assert 8 * S < waited < 10 * S
+
+
+def test_a_program_finds_what_the_format_promises(kernel: Path, tmp_path: Path) -> None:
+    """Environment, descriptors, timer slack, working directory; T0 too."""
+    steps = [
+        *opening(), *namespaces("a", "b"), tool("before", 0, "env"), step("ready"),
+        step("spawn", id="after", ns=1, stdout="apps/deep/after.out", stderr="apps/deep/after.out", flow=1,
+             arg=["./udp_tool", "env"], env=["A=1 2", "B=x=y"], at_ns=S), ending(2 * S),
+    ]  # fmt: skip
+    result = run_guest(kernel, tmp_path, steps).completed()
+    common = ["fd 0", "fd 1", "fd 2", "slack 1"]
+    path = "env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    first = [path, "env HOME=/run/cell", "env LANG=C", f"env NETWARP_T0_REALTIME_NS={T0}"]
+    assert (tmp_path / "apps/before.out").read_text().splitlines() == [*first, *common]
+    assert (tmp_path / "apps/deep/after.out").read_text().splitlines() == [*first, "env A=1 2", "env B=x=y", *common]
+    assert [record["status"] for record in result.records("exit")] == [0, 0]
+
+
+@pytest.mark.parametrize(("program", "number"), [("./nosuch", errno.ENOENT), ("./steps.txt", errno.EACCES)])
+def test_a_program_that_cannot_start(kernel: Path, tmp_path: Path, program: str, number: int) -> None:
+    steps = [*opening(), *namespaces("a"), step("spawn", id="x", ns=0, stdout="o", stderr="e", arg=program)]
+    message = str(fails(kernel, tmp_path, steps)["message"])
+    assert message.startswith(f"cannot start x: {program}: ")
+    assert message.endswith(f"(errno {number})")
+
+
+def test_output_is_seen_as_it_is_written(kernel: Path, tmp_path: Path) -> None:
+    """A text that comes in two writes, 3 s apart: the wait ends with the second one, to the microsecond."""
+    steps = [
+        *opening(), *namespaces("a"), tool("x", 0, "say", "now: listening here", 3 * S),
+        step("output", id="x", text="listening", timeout_ns=5 * S), step("ready"), ending(S),
+    ]  # fmt: skip
+    waited = run_guest(kernel, tmp_path, steps).completed().records("ready")[0]["waited_ns"]
+    assert 7 * S - 100 * MS < waited < 7 * S
+
+
+def test_output_that_does_not_come(kernel: Path, tmp_path: Path) -> None:
+    start = [*opening(), *namespaces("a")]
+    quiet = [*start, tool("x", 0, "say", "ab", S), step("output", id="x", text="abc", timeout_ns=4 * S)]
+    end = fails(kernel, tmp_path / "quiet", quiet)
+    assert end["message"] == "apps/x.out: not written within 4000000000 ns"
+    gone = [*start, tool("x", 0, "exit", 0, S), step("output", id="x", text="abc", timeout_ns=4 * S)]
+    end = fails(kernel, tmp_path / "gone", gone)
+    assert end["message"] == "x ended before it wrote 'abc'"
+    assert abs(int(str(end["t_ns"])) - (-9 * S)) < 100 * MS
+
+
+def test_a_file_is_waited_for(kernel: Path, tmp_path: Path) -> None:
+    """`file` ends when something in the guest makes it."""
+    make = step("spawn", id="sh", ns=0, stdout="o", stderr="e", arg=["/bin/sh", "-c", "sleep 2; echo x > made/it"])
+    steps = [
+        *opening(),
+        *namespaces("a"),
+        make,
+        step("file", path="made/it", timeout_ns=5 * S),
+        step("ready"),
+        ending(S),
+    ]
+    waited = run_guest(kernel, tmp_path, steps).completed().records("ready")[0]["waited_ns"]
+    assert 8 * S - 100 * MS < waited < 8 * S
+    late = [*opening(), *namespaces("a"), step("file", path="made/it", timeout_ns=S)]
+    assert fails(kernel, tmp_path / "late", late)["message"] == "made/it: not there within 1000000000 ns"
+
+
+def test_signals(kernel: Path, tmp_path: Path) -> None:
+    steps = [
+        *opening(), *namespaces("a"), tool("x", 0, "stubborn"), tool("y", 0, "exit", 5, 1), step("ready"),
+        step("signal", id="x", signal=signal.SIGUSR1, at_ns=2 * S), step("signal", id="y", signal=9, at_ns=2 * S),
+        ending(9 * S),
+    ]  # fmt: skip
+    result = run_guest(kernel, tmp_path, steps).completed()
+    exits = {record["id"]: record for record in result.records("exit")}
+    assert (exits["x"]["signal"], exits["x"]["killed"]) == (signal.SIGUSR1, False)
+    assert (exits["y"]["status"], exits["y"]["signal"]) == (5, None)
+    assert abs(result.end["t_ns"] - 2 * S) < MS
+
+
+def test_a_killed_capture_process_fails_the_cell(kernel: Path, tmp_path: Path) -> None:
+    script = "for p in /proc/[0-9]*; do read -r _ n _ < $p/stat; case $n in '(init)') kill -9 ${p#/proc/};; esac; done"
+    steps = [
+        *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), capture(0, "p1", 10, "a"),
+        step("capture-start"), step("ready"),
+        step("spawn", id="killer", ns=0, stdout="o", stderr="e", arg=["/bin/sh", "-c", script], at_ns=S), ending(9 * S),
+    ]  # fmt: skip
+    end = run_guest(kernel, tmp_path, steps).end
+    assert end["reason"] == "failed"
+    assert end["message"] in ("the capture process ended (signal 9)", "the capture process has gone")
+
+
+def test_orphans_are_reaped_and_do_not_keep_the_guest(kernel: Path, tmp_path: Path) -> None:
+    orphan = ["/bin/sh", "-c", "(sleep 1; exit 3) & sleep 500 & exit 0"]
+    steps = [
+        *opening(), *namespaces("a"), step("spawn", id="sh", ns=0, stdout="o", stderr="e", arg=orphan), step("ready"),
+        ending(20 * S, early=False),
+    ]  # fmt: skip
+    result = run_guest(kernel, tmp_path, steps).completed()
+    assert [record["id"] for record in result.records("exit")] == ["sh"]
+
+
+UNKNOWN_NS = to_text([*opening(), step("netlink", ns=0, data="00")])
+OTHER_SANDBOX = to_text([step("sandbox", kind="namespaces")])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "steps.txt:1: the first line must be 'netwarp-steps 1'"),
+        (UNKNOWN_NS, "steps.txt:5: netlink: key ns: no earlier step makes namespace 0"),
+        (OTHER_SANDBOX, "steps.txt asks for kind=namespaces, but this is kind=guest"),
+    ],
+)
+def test_steps_that_cannot_be_played(kernel: Path, tmp_path: Path, text: str, message: str) -> None:
+    end = run_guest(kernel, tmp_path, text).end
+    assert (end["reason"], end["message"]) == ("failed", message)
