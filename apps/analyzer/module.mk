@@ -11,6 +11,7 @@ analyzer-replay_SRC := $(ANALYZER_CORE) analyzer/fuzz.c analyzer/replay.c
 analyzer-replay_SANLIBS := -lzstd -lz
 
 CLANG ?= clang
+.DEFAULT_GOAL := all
 $(BUILD)/san/analyzer-fuzz: $(ANALYZER_CORE) analyzer/fuzz.c $(wildcard analyzer/*.h)
 	@mkdir -p $(@D)
 	@echo "  CLANG   analyzer-fuzz"
