@@ -57,25 +57,37 @@ static bool sctp_right(const struct packet *p)
 	return crc == said;
 }
 
+/*
+ * The ones' complement sum of 16-bit words, in this machine's byte order: the sum of wider words folded down is the
+ * same one, and swapping its bytes at the end what swapping each word's would be (RFC 1071 2).
+ */
+static uint64_t ones_sum(uint64_t sum, const uint8_t *at, uint32_t bytes)
+{
+	uint64_t last = 0, word;
+
+	for (; bytes >= 8; bytes -= 8, at += 8) {
+		memcpy(&word, at, 8);
+		sum += word;
+		sum += sum < word; /* the carry comes round */
+	}
+	memcpy(&last, at, bytes);
+	sum += last;
+	return sum + (sum < last);
+}
+
 static bool tcp_right(const struct packet *p)
 {
-	uint64_t sum = (uint64_t)PROTOCOL_TCP + p->length;
-	const uint64_t words[4] = { p->from.high, p->from.low, p->to.high, p->to.low };
-	uint32_t i;
+	/* the pseudo header: an IPv4 address' upper 12 bytes are 0, 0, 0xffff here, and 0xffff adds nothing */
+	uint64_t words[5] = { __builtin_bswap64(p->from.high), __builtin_bswap64(p->from.low),
+			      __builtin_bswap64(p->to.high), __builtin_bswap64(p->to.low),
+			      __builtin_bswap64((uint64_t)p->length << 32 | PROTOCOL_TCP) };
+	uint64_t sum;
 
 	if (p->captured < 20)
 		return true;
-	for (i = 0; i < 4; i++) {
-		uint64_t word = words[i];
-
-		if (p->kind == PACKET_IPV4)
-			word &= 0xffffffffu;
-		sum += (word >> 48) + (word >> 32 & 0xffff) + (word >> 16 & 0xffff) + (word & 0xffff);
-	}
-	for (i = 0; i + 1 < p->captured; i += 2)
-		sum += get_be16(p->data + i);
-	if (i < p->captured)
-		sum += (uint64_t)p->data[i] << 8;
+	sum = ones_sum(ones_sum(0, (const uint8_t *)words, sizeof(words)), p->data, p->captured);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	return sum == 0xffff;
