@@ -82,15 +82,16 @@ def _statement(
 def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row) -> Tested:
     measured, expected, unit = row.get("measured") or "", row.get("expected") or "", row.get("unit") or ""
     relative = claim is not None and claim.kind in _STATISTICS
-    divisor, shown_unit = (1.0, "") if relative else scale([number(measured), number(expected)], unit)
-    shown = [_percent(text, claim) if relative else _scaled(text, divisor) for text in (measured, expected)]
+    divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
+    said = _percent(measured, claim) if relative else _scaled(measured, divisor)
+    wanted = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
     shown_unit = "" if shown_unit == "ratio" else shown_unit
     condition = row["claim"].removeprefix(base).strip()
     return Tested(
         condition=_in_words(data, condition),
         verdict=row["verdict"],
-        measured=shown[0],
-        expected=shown[1] + _tolerance(claim, shown_unit),
+        measured=said,
+        expected=wanted,
         unit=shown_unit,
         why=detail.get("reason") or (claim.reason if claim else ""),
         exact=f"{measured} {unit}".strip() if measured else "",
@@ -113,16 +114,12 @@ def _in_words(data: RunData, condition: str) -> str:
 
 
 def _percent(text: str, claim: Claim | None) -> str:
-    """A relative number as a signed percentage; a bound ("> 0", "<= 0.0084") keeps its sign of comparison."""
-    comparison, _, rest = text.rpartition(" ")
-    value = number(rest)
+    """A relative number in percent, signed unless it is a variation, which has no sign."""
+    value = number(text)
     if value is None:
         return text
-    places = 0 if value == 0 else 1 if abs(value) >= 0.001 else 4
-    signed = not comparison and value != 0 and (claim is None or claim.kind != "constant")
-    sign = (MINUS if value < 0 else "+") if signed else (MINUS if value < 0 else "")
-    shown = f"{sign}{fixed(abs(value) * 100, places)} %"
-    return f"{comparison.replace('<=', chr(0x2264))} {shown}".strip()
+    shown = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.001 else 4)
+    return f"+{shown}" if value > 0 and claim is not None and claim.kind != "constant" else shown
 
 
 def _scaled(text: str, divisor: float) -> str:
@@ -130,10 +127,23 @@ def _scaled(text: str, divisor: float) -> str:
     return text if value is None else readable(value / divisor)
 
 
-def _tolerance(claim: Claim | None, unit: str) -> str:
+def _bound(text: str, divisor: float) -> str:
+    """What is expected, with the digits it was given: "0.18", "> 0", "<= 0.0084"."""
+    comparison, _, rest = text.rpartition(" ")
+    value = number(rest)
+    if value is None:
+        return text
+    sign = {"<=": "\u2264", ">=": "\u2265"}.get(comparison, comparison)
+    return f"{sign} {_given(value / divisor)}".strip()
+
+
+def _tolerance(claim: Claim | None, divisor: float) -> str:
     """How far off is still meant: only for claims of a number."""
     if claim is None or not claim.tolerance or claim.kind not in ("equal", "gain", "value"):
         return ""
-    if claim.kind == "value":
-        return "" if unit.startswith(("k", "M", "G")) else f" \u00b1 {readable(claim.tolerance)}"
-    return f" \u00b1 {readable(claim.tolerance * 100)} %"
+    return f" \u00b1 {_given(claim.tolerance / divisor)}"
+
+
+def _given(value: float) -> str:
+    """A number somebody wrote, without digits nobody wrote."""
+    return f"{value:.6g}".replace("-", MINUS)

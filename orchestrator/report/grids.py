@@ -93,10 +93,12 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
 
 
 def conditions(data: RunData, where: dict[str, tuple[str, ...]]) -> str:
-    """A selector in words: "reading: one-way delay; fault: cut"."""
+    """A selector in words: "reading: one-way delay; fault: cut" ("-" says only that it may not apply)."""
+    applying = {factor: [level for level in levels if level != "-"] for factor, levels in where.items()}
     return "; ".join(
         f"{data.factor_title(factor)}: {', '.join(data.level_title(factor, level) for level in levels)}"
-        for factor, levels in where.items()
+        for factor, levels in applying.items()
+        if levels
     )
 
 

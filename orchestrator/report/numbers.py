@@ -10,6 +10,7 @@ THIN = "\u202f"
 MINUS = "\u2212"
 DASH = "\u2013"
 
+_SUPERSCRIPT = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SCALED = {"bit/s": "bit/s", "byte/s": "byte/s", "bytes": "B", "byte": "B"}
 """Units that take a decimal prefix, and what follows the prefix."""
@@ -52,7 +53,9 @@ def readable(value: float | None, digits: int = 4) -> str:
     if 1e-4 <= abs(value) < 1e9:
         return fixed(value, decimals([value], digits))
     mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-    return f"{mantissa.replace('-', MINUS)}\u00d710^{int(exponent)}".replace("^-", f"^{MINUS}")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa.replace('-', MINUS)}\u00d710{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
 def with_unit(value: float | None, unit: str) -> str:

@@ -65,6 +65,8 @@ def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
             axes.errorbar(line.x, line.y, yerr=[below, above], capsize=3, **style)
         else:
             axes.plot(line.x, line.y, **style)
+        if sources.index(line.source) == 2:
+            axes.plot(line.x, line.y, **dot_style(looks[line.key]))
     axes.set_xlabel(plain(figure.x.label))
     axes.set_ylabel(plain(figure.y.label))
     if figure.x.kind == "log":
@@ -82,16 +84,25 @@ def _from_zero(lines: tuple[Line, ...]) -> bool:
 
 
 def line_style(look: Look, source: int) -> dict[str, Any]:
-    """Measured: line and filled marker. Others: open markers alone, the second one smaller, the third a half one."""
+    """Measured: line and filled marker. Others: open markers alone; the third one's are small (charts.js: the same)."""
     style: dict[str, Any] = {
         "color": look.light,
         "marker": MATPLOTLIB_MARKERS[look.marker],
         "linestyle": MATPLOTLIB_DASHES[look.dash],
     }
     if source:
-        style |= {"linestyle": "none", "fillstyle": "none" if source < 3 else "left"}
-        style |= {"markersize": 10 if source == 1 else 14 if source == 2 else 8, "markeredgewidth": 1.0}
+        style |= {
+            "linestyle": "none",
+            "fillstyle": "none",
+            "markersize": 4 if source == 3 else 9,
+            "markeredgewidth": 1.0,
+        }
     return style
+
+
+def dot_style(look: Look) -> dict[str, Any]:
+    """The dot inside the open markers of the second source."""
+    return {"color": look.light, "marker": ".", "markersize": 3, "linestyle": "none"}
 
 
 def _legend(figure: FigureData, looks: Mapping[str, Look]) -> tuple[list[Any], list[str]]:
@@ -106,7 +117,8 @@ def _legend(figure: FigureData, looks: Mapping[str, Look]) -> tuple[list[Any], l
     if len(figure.sources) > 1:
         grey = Look("#666666", "#666666", "circle", "solid")
         for number, (_, title) in enumerate(figure.sources):
-            handles.append(Line2D([], [], **line_style(grey, number)))
+            handle = Line2D([], [], **line_style(grey, number))
+            handles.append((handle, Line2D([], [], **dot_style(grey))) if number == 2 else handle)
             labels.append(plain(title))
     return handles, labels
 

@@ -30,6 +30,7 @@ class Summary:
 
     asked: tuple[str, ...]
     answer: tuple[str, ...]
+    comparisons: tuple[str, ...]
     sure: tuple[str, ...]
     outcomes: tuple[tuple[str, str, str, int], ...]
     verdicts: tuple[tuple[str, str, str, int], ...]
@@ -43,7 +44,8 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     verdicts = Counter(claim.own.verdict for claim in claims)
     return Summary(
         asked=_asked(data),
-        answer=(_cells(data.cells), *_claims(data, claims), *_comparisons(data, grids)),
+        answer=(_cells(data.cells), *_claims(data, claims)),
+        comparisons=_comparisons(data, grids),
         sure=(_randomness(data), _self_checks(checks), _calibration(data)),
         outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
         verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
@@ -124,8 +126,8 @@ def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
             worst = max(found, key=lambda one: abs(one[0]))
             median = statistics.median(abs(ratio) for ratio, _, _ in found) * 100
             sentences.append(
-                f"Against {data.source_title(source.name)}: {plural(len(found), 'number')} compared, half of them"
-                f" within {fixed(median, 1)} %, the farthest {worst[1]} ({worst[2]})."
+                f"Against {data.source_title(source.name)}: {plural(len(found), 'number')}, half of them within"
+                f" {fixed(median, 1)} %, the farthest {worst[1]} ({worst[2]})."
             )
     return tuple(sentences)
 

@@ -95,18 +95,27 @@
     return table("Binned series", heads, rows, heads.map((_, i) => i));
   }
 
-  const measurements = (cell) => section("Measurements",
-    cell.measurements.length
-      ? table("Measurements of this cell", ["metric", "flow", "value"], cell.measurements.map((one) =>
-        [h("span", { title: one.metric }, one.title), one.flow || "cell", h("span", { title: one.exact }, one.value)]), [2])
-      : h("p", { class: "note" }, "None: only cells that completed are measured."));
+  function measurements(cell) {
+    const there = cell.measurements.filter((one) => one.exact);
+    const nothing = cell.measurements.filter((one) => !one.exact);
+    const several = cell.flows.length > 1;
+    const value = (one) => h("span", { title: one.exact }, one.value);
+    const title = (one) => h("span", { title: one.metric }, one.title);
+    return section("Measurements",
+      there.length
+        ? table("Measurements of this cell", several ? ["metric", "flow", "value"] : ["metric", "value"],
+          there.map((one) => (several ? [title(one), one.flow || "cell", value(one)] : [title(one), value(one)])), [several ? 2 : 1])
+        : h("p", { class: "note" }, "None: only cells that completed are measured."),
+      nothing.length && h("p", { class: "note" }, "Nothing to measure here: " +
+        nothing.map((one) => one.title + (several && one.flow ? ` of ${one.flow}` : "")).join(", ") + "."));
+  }
 
   function events(cell) {
     const list = netwarp.timeline.events(cell);
     return section("Events", list.length
       ? table("Events of this cell", ["time (s)", "flow", "what"], list.map((event) => [
         h("button", { type: "button", class: "link", title: "Zoom to this event", onclick: () =>
-          netwarp.timeline.zoom(document.getElementById("cell-chart"), event.t_s - 1.5, event.t_s + 1.5) }, number(event.t_s, 7)),
+          netwarp.timeline.zoom(document.getElementById("cell-chart"), event.t_s - 1.5, event.t_s + 1.5) }, event.t_s.toFixed(6)),
         event.flow, event.text]), [0])
       : h("p", { class: "note" }, "None."));
   }

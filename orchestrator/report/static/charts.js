@@ -29,16 +29,19 @@ netwarp.charts = (function () {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
       font: { family: "system-ui, sans-serif", size: 13, color: colours.text },
       margin: { l: 8, r: 12, t: 8, b: 8 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colours.soft, activecolor: colours.text },
       hoverlabel: { bgcolor: colours.paper, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
       // a finger scrolls the page; the buttons zoom
-      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      dragmode: small ? false : "zoom",
       xaxis: { ...axis }, yaxis: { ...axis }, axisTemplate: axis,
     };
   }
 
+  const small = window.matchMedia("(pointer: coarse), (max-width: 640px)").matches;
   const config = {
-    displaylogo: false, responsive: true, displayModeBar: "hover",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage", "toggleSpikelines"],
+    displaylogo: false, responsive: true, displayModeBar: small ? false : "hover",
+    // named one by one: Plotly's own set has a button that sends the chart to its makers' server
+    modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]], plotlyServerURL: "",
     doubleClick: "reset",
   };
 
@@ -65,9 +68,9 @@ netwarp.charts = (function () {
     for (const again of drawn.values()) again();
   });
 
-  // Sources after the first are drawn as open markers; the first of them larger, the second with a dot.
+  // Sources after the first are drawn as open markers: large, large with a dot, small. publish.py does the same.
   const openness = ["", "-open", "-open-dot", "-open"];
-  const sizes = [9, 13, 13, 17];
+  const sizes = [9, 14, 14, 6];
 
   // Lines over an axis, as figures.py describes them ({x, y, lines, sources}); hidden: set of keys and sources.
   function lines(figure, lookOf, hidden, colours) {

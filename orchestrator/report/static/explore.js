@@ -20,7 +20,7 @@
     const none = [["", "–"]];
     const rest = data.factors.map((_, i) => i).filter((i) => ![state.x, state.a, state.b].includes(String(i)));
     const focused = document.activeElement && form.contains(document.activeElement) ? document.activeElement.name : null;
-    form.replaceChildren(
+    form.replaceChildren(...[
       select("kind", "As", [["line", "lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heat", "heat map"]], state.kind),
       select("metric", "Metric", data.metrics.map((metric, i) => [String(i), metric.title]), state.metric),
       select("x", state.kind === "cdf" ? "(not used)" : "Over", factors, state.x),
@@ -28,7 +28,8 @@
       state.kind === "heat" ? "" : select("b", "and by", none.concat(factors), state.b),
       rest.map((i) => select("fix" + i, data.factors[i].title,
         [["", "all"], ...data.factors[i].levels.map((level, j) => [String(j), data.factors[i].titles[j]]).filter(([j]) => data.factors[i].levels[j] !== "-")],
-        state["fix" + i] === undefined ? 0 : state["fix" + i])));
+        state["fix" + i] === undefined ? 0 : state["fix" + i])),
+    ].flat());
     if (focused && form.elements[focused]) form.elements[focused].focus();
   }
 

@@ -17,7 +17,7 @@ netwarp.legend = (function () {
   }
 
   const grey = { light: "#666", dark: "#aaa", marker: "circle", dash: "solid" };
-  const open = [undefined, "open", "dot", "open"];
+  const open = [undefined, "open", "dot", "small"];
 
   function forFigure(place, figure, lookOf, hidden, changed) {
     const lines = new Map(figure.lines.map((line) => [line.key, line.label]));

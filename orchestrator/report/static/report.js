@@ -99,6 +99,7 @@ netwarp.swatch = function (look) {
     const mark = document.createElementNS(space, "path");
     mark.setAttribute("class", look.open ? "mark open" : "mark");
     mark.setAttribute("d", netwarp.shapes[look.marker]);
+    if (look.open === "small") mark.setAttribute("transform", "scale(0.5)");
     svg.append(mark);
     if (look.open === "dot") {
       const dot = document.createElementNS(space, "circle");

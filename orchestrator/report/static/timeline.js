@@ -25,6 +25,8 @@ netwarp.timeline = (function () {
     first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
   };
 
+  const QUIET = ["heartbeat", "heartbeat_ack", "outage"]; // in the lane, but without a line through all panels
+
   // Every series: {name, title, unit, flow, path, t, v, binned}. Binned ones start at t and last bin_s.
   function columns(cell) {
     const found = [];
@@ -145,8 +147,9 @@ netwarp.timeline = (function () {
         showarrow: false, font: { size: 12, color: colours.soft },
       });
     }
-    if (list.length <= 80) {
-      for (const event of list) {
+    const marked = list.filter((event) => !QUIET.includes(event.kind));
+    if (marked.length <= 60) {
+      for (const event of marked) {
         layout.shapes.push({ type: "line", xref: "x", yref: "paper", x0: event.t_s, x1: event.t_s, y0: 0, y1: 1 - (LANE - 14) / inner,
           line: { color: colours.faultLine, width: 1, dash: "dot" }, layer: "below" });
       }
