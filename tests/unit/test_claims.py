@@ -180,7 +180,7 @@ def test_the_paper_reproduces_its_own_orders() -> None:
     from orchestrator.spec import load_spec
     from orchestrator.study import matches
 
-    plan = make_plan(load_spec("choi2009"))
+    plan = make_plan(load_spec("choi2009"), repetitions=2)
     values = [
         Measurement(cell.id, "ftp", one.metric, one.value, "")
         for cell in plan.cells

@@ -27,13 +27,14 @@ def test_example_spec_loads_and_plans() -> None:
 
 
 def test_choi2009_is_fifty_cells_each_once() -> None:
-    plan = make_plan(load_spec("choi2009"))
+    plan = make_plan(load_spec("choi2009"), repetitions=1)
     # outages: 4 x 2 readings x (tcp, single, 3 failovers of multi); faults: 2 more faults at 10 s for 5 variants
     assert len(plan.cells) == 4 * 2 * 5 + 2 * 5
     assert len({cell.id for cell in plan.cells}) == len(plan.cells)
     quiet = [cell for cell in plan.cells if cell.factors["outage"] == "0 s"]
     assert len(quiet) == 10
     for cell in plan.cells:
+        assert cell.random == (cell.flows[0].protocol == "sctp" and cell.factors["outage"] != "0 s")
         down = int(parse_quantity(cell.factors["outage"], "time").value)
         if not down:
             assert (cell.timeline, cell.factors["fault"]) == ((), "-")
