@@ -1,0 +1,87 @@
+"""Captures read by hand: frames, IPv4 packets, SCTP chunks, with nothing of the product's own analyser."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cell_init_kit as kit
+from chain_kit import unpacked
+
+IPV4 = 0x0800
+TCP, SCTP, ICMP = 6, 132, 1
+DATA, HEARTBEAT = 0, 4
+ETHERNET = 14
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame. t_ns from T0; `identity`: the IP packet without what a router changes, so that it is the same at both
+    ends of a path; `source`, `target`: addresses; `chunks`: types, for SCTP."""
+
+    t_ns: int
+    length: int
+    ethertype: int
+    source: str
+    target: str
+    protocol: int
+    identity: bytes
+    chunks: tuple[int, ...]
+    data_bytes: int
+
+    @property
+    def ip_bytes(self) -> int:
+        """Length at the IP layer."""
+        return self.length - ETHERNET
+
+
+def frames(capture: Path) -> list[Frame]:
+    """Every frame of a .pcap.zst; asserts that the file is whole."""
+    plain = capture.with_suffix("")
+    plain.write_bytes(unpacked(capture.read_bytes()))
+    try:
+        return [_frame(packet) for packet in kit.read_pcap(plain)]
+    finally:
+        plain.unlink()
+
+
+def _frame(packet: kit.Packet) -> Frame:
+    data = packet.data
+    assert len(data) == packet.length
+    (ethertype,) = struct.unpack_from("!H", data, 12)
+    if ethertype != IPV4:
+        return Frame(packet.t_ns, packet.length, ethertype, "", "", 0, data, (), 0)
+    header = 4 * (data[14] & 15)
+    (total,) = struct.unpack_from("!H", data, 16)
+    assert total == len(data) - ETHERNET, "padding, or a frame cut short"
+    # time to live and header checksum change in the hop
+    identity = data[14:22] + data[23:24] + data[26 : 14 + total]
+    source, target = (".".join(map(str, data[at : at + 4])) for at in (26, 30))
+    protocol = data[23]
+    body = data[14 + header :]
+    chunks: tuple[int, ...] = ()
+    size = 0
+    if protocol == SCTP:
+        parsed = list(_chunks(body))
+        chunks = tuple(kind for kind, _ in parsed)
+        size = sum(length - 16 for kind, length in parsed if kind == DATA)
+    elif protocol == TCP:
+        size = len(body) - 4 * (body[12] >> 4)
+    return Frame(packet.t_ns, packet.length, ethertype, source, target, protocol, identity, chunks, size)
+
+
+def _chunks(body: bytes) -> Iterator[tuple[int, int]]:
+    at = 12
+    while at + 4 <= len(body):
+        kind, _, length = struct.unpack_from("!BBH", body, at)
+        assert length >= 4
+        yield kind, length
+        at += (length + 3) & ~3
+
+
+def from_host(host: str, found: list[Frame]) -> list[Frame]:
+    """What that host sent: a's addresses end in .1, b's in .129 (docs: layout of a link with a hop)."""
+    ending = {"a": ".1", "b": ".129"}[host]
+    return [frame for frame in found if frame.source.endswith(ending)]
