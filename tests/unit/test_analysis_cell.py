@@ -1,0 +1,482 @@
+"""A cell's derived files from recorded captures, against plain loops over what tshark reads from the same files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+from captures import DATA, READ_BYTES, pcap, segment
+
+from orchestrator.analysis import analyze_cell
+from orchestrator.analysis.cell import CellDir
+from orchestrator.analysis.samples import time_weighted_mean
+from orchestrator.errors import CaptureError
+from orchestrator.model import Capture, Cell, Event, Flow, Link, Node, Shape
+from orchestrator.model import Path as FlowPath
+from orchestrator.spec.metrics import METRICS
+
+S = 1_000_000_000
+T0 = 1_699_999_995 * S
+MONOTONIC = 5 * S
+FAULT, REPAIR, STOP = 6.0, 9.0, 11.0
+SHAPE = Shape(one_way_delay_ns=20_000_000, rate_bit_s=1_000_000, queue_packets=1000)
+SUMMARY = {"record": "summary", "gap_bytes": 0, "corrupt_bytes": 0}
+
+
+def make_cell(name: str, **changes: Any) -> Cell:
+    links = ("p1",) if name in ("tcp", "bundle") else ("p1", "p2")
+    flow = Flow(
+        name="ftp",
+        protocol={"bundle": "sctp"}.get(name, name),  # type: ignore[arg-type]
+        sender="a",
+        receiver="b",
+        paths=tuple(FlowPath(link, link, link, 1_000_000, 40_000_000) for link in links),
+        port=5001,
+        start_ns=0,
+        stop_ns=int(STOP * S),
+        total_bytes=None,
+        message_bytes=1400,
+    )
+    flow = msgspec.structs.replace(flow, **changes.pop("flow", {}))
+    cell = Cell(
+        spec="test",
+        experiment="x",
+        factors={},
+        repetition=0,
+        seed=1,
+        duration_ns=12 * S,
+        nodes=(Node("a", "host"), Node("b", "host")),
+        links=tuple(Link(link, "a", "b", SHAPE, SHAPE) for link in links),
+        flows=(flow,),
+        timeline=(
+            Event(int(FAULT * S), "outage", "blackhole", "p1"),
+            Event(int(REPAIR * S), "outage", "repair", "p1"),
+        ),
+        captures=tuple(Capture(node, link) for node in "ab" for link in links),
+        random=True,
+        parameters={"setup": "1.5 s", "size": "1.5 kB", "share": "10 %"},
+        metrics={
+            "mine": "unique_data_packets * size_bytes / (duration_s - setup_s)",
+            "again": "min(mine, -(-mine)) / rate_bit_s ** 1 + share_ratio * 0",
+            "absent": "response_time_s + 1",
+        },
+    )
+    return msgspec.structs.replace(cell, **changes)
+
+
+def make_directory(cell: Cell, name: str, root: Path, **summary: Any) -> Path:
+    """A finished cell's raw files; records made from the captures themselves, which every check compares."""
+    (root / "capture").mkdir(parents=True)
+    (root / "apps").mkdir()
+    records: list[dict[str, Any]] = [
+        {"record": "start", "version": "1"},
+        {"record": "ready", "t0_realtime_ns": T0, "t0_monotonic_ns": MONOTONIC, "waited_ns": 0},
+    ]
+    for capture in cell.captures:
+        source = DATA / f"{name}-{capture.node}-{capture.link}.pcap.zst"
+        shutil.copy(source, root / "capture" / f"{capture.node}-{capture.link}.pcap.zst")
+        plain = zstandard.ZstdDecompressor().stream_reader(source.read_bytes()).read()
+        offset = packets = 0
+        offset = 24
+        while offset < len(plain):
+            offset += 16 + int.from_bytes(plain[offset + 8 : offset + 12], "little")
+            packets += 1
+        record = {"file": f"capture/{capture.node}-{capture.link}.pcap", "packets": packets, "bytes": len(plain)}
+        records.append({"record": "capture", **record, "dropped": 0, "truncated": 0, "errno": 0, "fsync_errno": 0})
+    write(root / "init.ndjson", records)
+    write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": READ_BYTES[name]} | summary])
+    return root
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+@dataclass
+class Derived:
+    metrics: dict[str, float | None]
+    units: dict[str, str]
+    series: dict[str, Any]
+    checks: dict[str, Any]
+    cell_metrics: dict[str, float | None]
+
+    def failed(self) -> list[str]:
+        return [name for name, check in self.checks.items() if not check["ok"]]
+
+
+def derive(cell: Cell, root: Path) -> Derived:
+    analyze_cell(cell, root)
+    directory = CellDir(root)
+    rows = json.loads(directory.measurements.read_bytes())
+    assert {row["cell_id"] for row in rows} == {cell.id}
+    return Derived(
+        metrics={row["metric"]: row["value"] for row in rows if row["flow"] == "ftp"},
+        units={row["metric"]: row["unit"] for row in rows},
+        series=json.loads(directory.series.read_bytes()),
+        checks={check["check"]: check for check in json.loads(directory.checks.read_bytes())},
+        cell_metrics={row["metric"]: row["value"] for row in rows if not row["flow"]},
+    )
+
+
+@dataclass
+class Seen:
+    """A packet as tshark reads it."""
+
+    t: float
+    ip: int
+    link: str
+    units: list[tuple[int, int]]
+    """(TSN, payload) or (first byte, payload) of each piece of data."""
+    acks: bool
+
+
+def tshark(name: str, node: str, link: str, tmp_path: Path, forward: bool = True) -> list[Seen]:
+    plain = tmp_path / f"{name}-{node}-{link}.pcap"
+    plain.write_bytes(
+        zstandard.ZstdDecompressor().stream_reader((DATA / f"{name}-{node}-{link}.pcap.zst").read_bytes()).read()
+    )
+    tcp = name == "tcp"
+    fields = ["frame.time_epoch", "ip.len"]
+    fields += (
+        ["tcp.seq", "tcp.len", "tcp.flags.ack"]
+        if tcp
+        else ["sctp.data_tsn_raw", "sctp.chunk_length", "sctp.chunk_type"]
+    )
+    command = ["tshark", "-n", "-r", str(plain), "-T", "fields", "-E", "separator=;", "-o", "sctp.relative_tsns:FALSE"]
+    command += [word for field in fields for word in ("-e", field)]
+    command += ["-Y", f"{'tcp' if tcp else 'sctp'}.{'dstport' if forward else 'srcport'} == 5001"]
+    found = []
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        time, length, *rest = line.split(";")
+        if tcp:
+            units = [(int(rest[0]), int(rest[1]))] if int(rest[1]) else []
+            acks = rest[2] not in ("0", "False")
+        else:
+            lengths = [int(one) for one in rest[1].split(",")]
+            kinds = rest[2].split(",")
+            tsns = iter(rest[0].split(","))
+            units = [(int(next(tsns)), size - 16) for kind, size in zip(kinds, lengths, strict=True) if int(kind) == 0]
+            acks = "3" in kinds
+        seconds, _, fraction = time.partition(".")
+        found.append(Seen((int(seconds) - T0 // S) + int(fraction) / 1e9, int(length), link, units, acks))
+    return found
+
+
+def with_new(packets: list[Seen]) -> list[tuple[Seen, int]]:
+    """Each with its payload never seen before; whole pieces, which is what the recorded senders repeat."""
+    seen: set[int] = set()
+    found = []
+    for packet in packets:
+        found.append((packet, sum(size for number, size in packet.units if number not in seen)))
+        seen |= {number for number, _ in packet.units}
+    return found
+
+
+@pytest.mark.parametrize("name", ["sctp", "tcp", "bundle"])
+def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    derived = derive(cell, make_directory(cell, name, tmp_path / "cell"))
+    links = [path.name for path in cell.flows[0].paths]
+    sent = sorted((one for link in links for one in tshark(name, "a", link, tmp_path)), key=lambda one: one.t)
+    arrived = sorted((one for link in links for one in tshark(name, "b", link, tmp_path)), key=lambda one: one.t)
+    back = [one for link in links for one in tshark(name, "b", link, tmp_path, forward=False) if one.t <= STOP]
+    arrived = [one for one in arrived if one.t <= STOP]
+    fresh = [(one, size) for one, size in with_new(arrived) if size]
+    first = fresh[0][0].t
+    span = STOP - first
+    metrics = derived.metrics
+    assert metrics["payload_bytes"] == sum(size for _, size in fresh)
+    assert metrics["wire_bytes"] == sum(one.ip for one in arrived)
+    assert metrics["packets"] == len(arrived)
+    assert metrics["data_packets"] == sum(bool(one.units) for one in arrived)
+    assert metrics["unique_data_packets"] == len(fresh)
+    assert metrics["ack_packets"] == sum(one.acks and not one.units for one in back)
+    goodput = sum(size for one, size in fresh if one.t > first) * 8 / span
+    throughput = sum(one.ip for one in arrived if one.t > first) * 8 / span
+    assert metrics["goodput_bit_s"] == pytest.approx(goodput, rel=1e-9)
+    assert metrics["throughput_bit_s"] == pytest.approx(throughput, rel=1e-9)
+    assert metrics["utilization_ratio"] == pytest.approx(throughput / (1_000_000 * len(links)), rel=1e-9)
+    again = [(one, size) for one, size in with_new(sent) if one.units and size < sum(part for _, part in one.units)]
+    assert metrics["retransmitted_packets"] == sum(one.t <= STOP for one, _ in again)
+    assert metrics["mine"] == pytest.approx(len(fresh) * 1500 / 10.5)
+    assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
+    assert metrics["absent"] is None
+    assert metrics["completion_time_s"] is None
+    assert set(metrics) | {"jain_index"} == set(METRICS) | set(cell.metrics)
+    assert derived.units["goodput_bit_s"] == "bit/s"
+    assert derived.failed() == []
+    gaps = [
+        (later.t - one.t) for (one, _), (later, _) in itertools.pairwise(fresh) if one.t <= REPAIR and later.t >= FAULT
+    ]
+    if name == "sctp":
+        assert metrics["outage_s"] == pytest.approx(max(gaps), abs=1e-9)
+        assert max(gaps) > 0.5
+        other = [one.t for one, size in with_new(sent) if size and one.t >= FAULT and one.link == "p2"]
+        assert metrics["failover_time_s"] == pytest.approx(min(other) - FAULT, abs=1e-9)
+        elsewhere = [one.t for one, _ in again if one.t >= FAULT and one.link == "p2"]
+        assert metrics["first_retransmission_other_path_s"] == pytest.approx(min(elsewhere) - FAULT, abs=1e-9)
+        after = [one.t for one, _ in fresh if one.t > REPAIR]
+        assert metrics["recovery_time_s"] == pytest.approx(min(after) - REPAIR, abs=1e-9)
+        assert 0.08 < (metrics["setup_time_s"] or 0) < 0.1
+    else:  # over before the fault begins
+        assert metrics["outage_s"] is metrics["recovery_time_s"] is metrics["failover_time_s"] is None
+
+
+def test_head_of_line_delay_is_what_a_plain_loop_finds(tmp_path: Path) -> None:
+    cell = make_cell("tcp")
+    derived = derive(cell, make_directory(cell, "tcp", tmp_path / "cell"))
+    arrived = tshark("tcp", "b", "p1", tmp_path)
+    waiting: dict[int, tuple[int, float]] = {}
+    reach, delays = 1, []
+    for one in arrived:
+        for number, size in one.units:
+            if number >= reach and number not in waiting:
+                waiting[number] = (size, one.t)
+        while reach in waiting:
+            size, since = waiting.pop(reach)
+            reach += size
+            delays.append(one.t - since)
+    assert derived.metrics["hol_blocking_s"] == pytest.approx(sum(delays) / len(delays), abs=1e-8)
+    assert derived.metrics["hol_blocking_s"] or 0 > 0.001
+
+
+def test_mptcp_counts_a_byte_once(tmp_path: Path) -> None:
+    cell = make_cell("mptcp", flow={"total_bytes": READ_BYTES["mptcp"], "stop_ns": None})
+    derived = derive(cell, make_directory(cell, "mptcp", tmp_path / "cell"))
+    assert derived.metrics["payload_bytes"] == READ_BYTES["mptcp"]
+    assert derived.failed() == ["foreign packets a-p2"]  # the recorded guest had ARP there
+    assert set(derived.series["flows"]["ftp"]["paths"]) == {"p1", "p2"}
+
+
+def test_a_flow_by_bytes_ends_with_its_last_new_payload(tmp_path: Path) -> None:
+    total = READ_BYTES["sctp"]
+    cell = make_cell("sctp", flow={"total_bytes": total, "stop_ns": None, "start_ns": S // 2})
+    metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
+    arrived = sorted(
+        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
+    )
+    fresh = [(one, size) for one, size in with_new(arrived) if size]
+    assert metrics["payload_bytes"] == total
+    assert metrics["completion_time_s"] == pytest.approx(fresh[-1][0].t - 0.5, abs=1e-9)
+    span = fresh[-1][0].t - fresh[0][0].t
+    assert metrics["goodput_bit_s"] == pytest.approx((total - fresh[0][1]) * 8 / span, rel=1e-9)
+    # asked for more than came: never completed, and the rates end with what came last
+    more = make_cell("sctp", flow={"total_bytes": total + 1, "stop_ns": None})
+    incomplete = derive(more, tmp_path / "cell").metrics
+    assert incomplete["completion_time_s"] is None
+    assert incomplete["goodput_bit_s"] == pytest.approx(metrics["goodput_bit_s"])
+
+
+def test_a_fault_that_nothing_survives_has_no_outage(tmp_path: Path) -> None:
+    """The longest silence is the one that lasts to the end: how long it would have been is not known."""
+    cell = make_cell("tcp", timeline=(Event(S, "outage", "cut", "p1"), Event(2 * S, "outage", "repair", "p1")))
+    cell = msgspec.structs.replace(cell, flows=(msgspec.structs.replace(cell.flows[0], stop_ns=int(1.5 * S)),))
+    inside = derive(cell, make_directory(cell, "tcp", tmp_path / "cell")).metrics
+    assert 0 < (inside["outage_s"] or 0) < 0.3
+    late = msgspec.structs.replace(cell, timeline=(Event(2 * S, "outage", "cut", "p1"),))
+    late = msgspec.structs.replace(late, flows=(msgspec.structs.replace(cell.flows[0], stop_ns=11 * S),))
+    assert derive(late, tmp_path / "cell").metrics["outage_s"] is None
+
+
+def test_a_fault_elsewhere_is_not_this_flows(tmp_path: Path) -> None:
+    cell = make_cell("sctp", timeline=(Event(6 * S, "outage", "cut", "p3"),))
+    cell = msgspec.structs.replace(cell, links=(*cell.links, Link("p3", "a", "b", SHAPE, SHAPE)))
+    metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
+    assert metrics["outage_s"] is metrics["failover_time_s"] is metrics["first_retransmission_other_path_s"] is None
+
+
+def test_series_add_up_to_the_measurements(tmp_path: Path) -> None:
+    cell = make_cell("sctp", flow={"stop_ns": 12 * S})
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    series = derived.series
+    assert (series["bin_s"], series["duration_s"]) == (0.1, 12.0)
+    flow = series["flows"]["ftp"]
+    assert len(flow["goodput_bit_s"]) == 120
+    assert sum(flow["goodput_bit_s"]) * 0.1 / 8 == pytest.approx(READ_BYTES["sctp"])
+    wire = sum(sum(path["throughput_bit_s"]) for path in flow["paths"].values()) * 0.1 / 8
+    assert wire == pytest.approx(derived.metrics["wire_bytes"])
+    assert sum(flow["paths"]["p1"]["throughput_bit_s"][65:88]) == 0
+    assert series["faults"] == [{"name": "outage", "action": "blackhole", "link": "p1", "from_s": 6.0, "to_s": 9.0}]
+    kinds = [event["kind"] for event in series["events"]]
+    assert {"blackhole", "repair", "outage", "first_retransmission_other_path", "first_new_data_other_path"} <= set(
+        kinds
+    )
+    times = [event["t_s"] for event in series["events"]]
+    assert times == sorted(times)
+
+
+def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+
+    def sample(t_s: float, cwnd: int, srtt_ns: int | None) -> dict[str, Any]:
+        paths = [
+            {"address": "10.1.2.1", "cwnd_bytes": cwnd, "srtt_ns": srtt_ns},
+            {"address": "10.2.2.1", "cwnd_bytes": 1, "srtt_ns": 2},
+        ]
+        return {"record": "sample", "t_ns": MONOTONIC + int(t_s * S), "paths": paths}
+
+    told = [sample(1, 1000, None), sample(2, 4000, 50_000_000), sample(5, 9999, 90_000_000)]
+    told.append(
+        {
+            "record": "notification",
+            "t_ns": MONOTONIC + 7 * S,
+            "type": "PEER_ADDR_CHANGE",
+            "address": "10.1.2.1",
+            "state": "POTENTIALLY_FAILED",
+            "error": 0,
+        }
+    )
+    told.append({"record": "switch_primary", "t_ns": MONOTONIC + 8 * S, "address": "10.2.2.1", "errno": 0})
+    write(root / "apps" / "ftp.sender.ndjson", told)
+    derived = derive(cell, root)
+    assert derived.metrics["cwnd_bytes"] == (1000 * 1 + 4000 * 3) / 4
+    assert derived.metrics["srtt_s"] == pytest.approx(0.05, rel=1e-12)
+    samples = derived.series["flows"]["ftp"]["samples"]
+    assert samples["p1"] == {"t_s": [1, 2, 5], "cwnd_bytes": [1000, 4000, 9999], "srtt_s": [None, 0.05, 0.09]}
+    assert samples["p2"]["cwnd_bytes"] == [1, 1, 1]
+    events = {event["kind"]: event for event in derived.series["events"]}
+    assert events["notification"]["t_s"] == 7
+    assert events["notification"]["text"] == "PEER_ADDR_CHANGE, address 10.1.2.1, POTENTIALLY_FAILED"
+    assert events["switch_primary"]["text"] == "address 10.2.2.1"
+
+
+def test_time_weighted_mean_of_little() -> None:
+    import numpy as np
+
+    assert time_weighted_mean(np.array([]), np.array([])) is None
+    assert time_weighted_mean(np.array([1.0]), np.array([7.0])) == 7
+    assert time_weighted_mean(np.array([1.0, 2.0]), np.array([np.nan, np.nan])) is None
+
+
+def change_record(root: Path, capture: str, **changes: Any) -> None:
+    records = [json.loads(line) for line in (root / "init.ndjson").read_text().splitlines()]
+    for record in records:
+        if record.get("file") == f"capture/{capture}.pcap":
+            record |= changes
+    write(root / "init.ndjson", records)
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "drops": (lambda root: change_record(root, "b-p1", dropped=1), "capture record b-p1"),
+    "truncated": (lambda root: change_record(root, "b-p1", truncated=2), "capture record b-p1"),
+    "failed write": (lambda root: change_record(root, "a-p2", errno=28), "capture record a-p2"),
+    "fewer packets than recorded": (lambda root: change_record(root, "a-p1", packets=9), "capture record a-p1"),
+    "shorter than recorded": (lambda root: change_record(root, "a-p1", bytes=9), "capture record a-p1"),
+    "a record that is missing": (
+        lambda root: change_record(root, "a-p1", file="capture/x.pcap"),
+        "capture record a-p1",
+    ),
+    "a byte the application never read": (
+        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_199}]),
+        "payload ftp",
+    ),
+    "a gap in the pattern": (
+        lambda root: write(
+            root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_200, "gap_bytes": 1}]
+        ),
+        "pattern ftp",
+    ),
+    "no summary": (lambda root: write(root / "apps" / "ftp.receiver.ndjson", []), "payload ftp"),
+    "no receiver log": (lambda root: (root / "apps" / "ftp.receiver.ndjson").unlink(), "payload ftp"),
+    "a missing capture": (lambda root: (root / "capture" / "b-p2.pcap.zst").unlink(), "captures of b"),
+    "a capture that is none": (
+        lambda root: (root / "capture" / "b-p2.pcap.zst").write_bytes(b"x" * 99),
+        "captures of b",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_self_check_fails_when_its_thing_is_wrong(fault: str, tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    damage, check = FAULTS[fault]
+    damage(root)
+    derived = derive(cell, root)
+    assert check in derived.failed()
+    assert str(tmp_path) not in (root / "derived" / "checks.json").read_text()
+
+
+def replace_capture(root: Path, data: bytes, packets: int) -> None:
+    (root / "capture" / "b-p2.pcap.zst").unlink()
+    (root / "capture" / "b-p2.pcap").write_bytes(data)
+    change_record(root, "b-p2", bytes=len(data), packets=packets)
+
+
+@pytest.mark.parametrize(
+    ("frames", "check"),
+    [
+        ([segment(1, 1461)], "frame length b-p2"),
+        ([b"\xff" * 12 + b"\x08\x06" + b"\0" * 28], "foreign packets b-p2"),
+        ([b"\0" * 12 + b"\x86\xdd" + b"\x60" + b"\0" * 40], "foreign packets b-p2"),
+        ([segment(1, 10)[:-3] + b"bad"], "packets readable b-p2"),
+    ],
+)
+def test_foreign_or_wrong_packets_are_found(frames: list[bytes], check: str, tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    replace_capture(root, pcap([(T0 + S, frame) for frame in frames]), len(frames))
+    assert check in derive(cell, root).failed()
+
+
+def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
+    corrupting = msgspec.structs.replace(SHAPE, corrupt_ratio=0.01)
+    cell = make_cell("sctp")
+    cell = msgspec.structs.replace(cell, links=(cell.links[0], Link("p2", "a", "b", corrupting, corrupting)))
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad")]), 1)
+    assert "packets readable b-p2" not in derive(cell, root).failed()
+
+
+def test_a_capture_cut_off_fails_its_check_and_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    path = root / "capture" / "b-p1.pcap.zst"
+    plain = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+    path.unlink()
+    (root / "capture" / "b-p1.pcap").write_bytes(plain[: len(plain) // 2])
+    derived = derive(cell, root)
+    assert {"capture whole b-p1", "capture record b-p1", "payload ftp"} <= set(derived.failed())
+    assert 0 < (derived.metrics["payload_bytes"] or 0) < READ_BYTES["sctp"]
+
+
+def test_more_than_the_links_carry_is_invalid(tmp_path: Path) -> None:
+    paths = tuple(FlowPath(link, link, link, 300_000, 40_000_000) for link in ("p1", "p2"))
+    cell = make_cell("sctp", flow={"paths": paths})
+    assert derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).failed() == ["utilization ftp"]
+
+
+def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> None:
+    cell = make_cell("sctp", captures=tuple(Capture("a", link) for link in ("p1", "p2")))
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert set(derived.failed()) == {"captures of b", "payload ftp"}
+    assert derived.metrics["goodput_bit_s"] is derived.metrics["payload_bytes"] is derived.metrics["mine"] is None
+    assert derived.metrics["retransmitted_packets"] == 24
+
+
+def test_no_t0_is_an_error(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    write(root / "init.ndjson", [{"record": "start"}])
+    with pytest.raises(CaptureError, match="no `ready` record"):
+        analyze_cell(cell, root)
+
+
+def test_equal_cells_have_equal_derived_files(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    files = []
+    for place in ("one", "two"):
+        root = make_directory(cell, "sctp", tmp_path / place)
+        analyze_cell(cell, root)
+        files.append({path.name: path.read_bytes() for path in sorted((root / "derived").iterdir())})
+    assert files[0] == files[1]
+    assert set(files[0]) == {"checks.json", "measurements.json", "series.json"}
