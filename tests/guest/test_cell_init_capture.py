@@ -133,6 +133,38 @@ def test_a_ring_that_is_too_small_says_what_it_dropped(kernel: Path, tmp_path: P
     assert len(result.packets("b-p1")) == holed["packets"]
 
 
+def test_a_vlan_tag_stays_in_its_frame(kernel: Path, tmp_path: Path) -> None:
+    """The kernel takes the tag out of an arriving frame and keeps it beside it; the file holds what was on the wire."""
+    steps = [
+        *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1),
+        capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"), step("ready"),
+        tool("tx", 0, "frame", "p1", S, at_ns=S // 2), ending(3 * S),
+    ]  # fmt: skip
+    result = run_guest(kernel, tmp_path, steps).completed()
+    agree(result)
+    frame = bytes.fromhex("0200000000030200000000028100600588b5") + bytes(46)
+    assert [packet.data for packet in result.packets("a-p1")] == [frame]
+    assert [packet.data for packet in result.packets("b-p1")] == [frame]
+
+
+def test_on_the_wall_clock(kernel: Path, tmp_path: Path) -> None:
+    """The same in real time: all there, in order, never early."""
+    steps = [
+        *opening(wall=True), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), delay(1, "p1", 10, 20 * MS),
+        *receiver(1), capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"), step("ready"),
+        tool("tx", 0, "send", "10.0.1.2", 5000, 300, MS, 900, S // 2, at_ns=S // 4), ending(2 * S),
+    ]  # fmt: skip
+    result = run_guest(kernel, tmp_path, steps, "--mode", "wall").completed()
+    t0 = result.records("ready")[0]["t0_realtime_ns"]
+    for record, name in zip(result.records("capture"), ("a-p1", "b-p1"), strict=True):
+        packets = result.packets(name, t0)
+        assert [udp_number(packet) for packet in packets] == list(range(300))
+        assert (record["packets"], record["dropped"]) == (300, 0)
+        times = [packet.t_ns for packet in packets]
+        assert times == sorted(times)
+        assert all(t_ns >= S // 2 + number * MS for number, t_ns in enumerate(times))
+
+
 def test_loopback_shows_each_packet_once(kernel: Path, tmp_path: Path) -> None:
     steps = [
         *opening(), *namespaces("a"), *receiver(0), capture(0, "lo", 1, "a"), step("capture-start"), step("ready"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,38 @@ def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
 def test_exit_status(tmp_path: Path, steps: list[Step], status: int, reason: str) -> None:
     result = run(tmp_path, steps)
     assert (result.status, result.end["reason"]) == (status, reason)
+
+
+def test_a_stop_from_outside_is_recorded(tmp_path: Path) -> None:
+    """SIGTERM: the processes die, the captures are drained, the end record names the signal."""
+    steps = [
+        *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), capture(0, "p1", 10, "a"),
+        step("capture-start"), tool("deaf", 0, "stubborn"), step("file", path="never", timeout_ns=20 * S),
+    ]  # fmt: skip
+    prepare(tmp_path, steps)
+    process = subprocess.Popen([*UNSHARE, "./init"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    (tmp_path / "apps").mkdir()
+    until(process, lambda: (tmp_path / "apps" / "deaf.out").exists() and bool(children.read_text()))
+    os.kill(int(children.read_text()), signal.SIGTERM)
+    errors = process.communicate(timeout=WALL_LIMIT_S)[1]
+    result = Result(tmp_path, process.returncode, errors)
+    assert (result.status, result.end["message"]) == (1, "stopped by signal 15")
+    assert [record["killed"] for record in result.records("exit")] == [True]
+    assert len(result.records("capture")) == 1
+
+
+def until(process: subprocess.Popen[str], there: Callable[[], bool]) -> None:
+    """Until it is so; asserts that the process lives so long."""
+    handle = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    for _ in range(10_000):
+        if there():
+            break
+        assert not poll.poll(1)
+    os.close(handle)
+    assert there()
 
 
 def test_a_steps_file_for_a_guest_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
  *
  *	udp_tool send ADDRESS PORT COUNT INTERVAL_NS BYTES START_NS	at T0 + START + i * INTERVAL; 0 COUNT: for ever
  *	udp_tool flood ADDRESS PORT COUNT BYTES START_NS		as fast as send(2) lets it
+ *	udp_tool frame IFACE NS		one frame with an 802.1Q tag (VLAN 5, priority 3) at T0 + NS
  *	udp_tool receive PORT COUNT	says "listening", then counts; 0: for ever
  *	udp_tool say TEXT NS		writes half of TEXT, sleeps, writes the rest, sleeps for ever
  *	udp_tool exit STATUS NS		sleeps, exits
@@ -13,6 +14,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +78,18 @@ static int send_all(char **argv, int flood)
 	return 0;
 }
 
+static int send_frame(char **argv)
+{
+	unsigned char frame[64] = {2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 2, 0x81, 0, 0x60, 5, 0x88, 0xb5};
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = 6, .sll_ifindex = (int)if_nametoindex(argv[0])};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	sleep_until(t0() + atoll(argv[1]));
+	if (fd < 0 || sendto(fd, frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		return fail("frame");
+	return 0;
+}
+
 static int receive(char **argv)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[0]))};
@@ -116,6 +131,8 @@ int main(int argc, char **argv)
 		return send_all(argv + 2, 0);
 	if (!strcmp(argv[1], "flood") && argc == 7)
 		return send_all(argv + 2, 1);
+	if (!strcmp(argv[1], "frame") && argc == 4)
+		return send_frame(argv + 2);
 	if (!strcmp(argv[1], "receive") && argc == 4)
 		return receive(argv + 2);
 	if (!strcmp(argv[1], "say") && argc == 4) {
