@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ..model import Capture, Cell, Event, Flow, Link, Node, Shape
@@ -100,6 +101,11 @@ class CellPlanner:
         there = {
             f"{node}.{link.name}": Capture(node=node, link=link.name) for link in links for node in (link.a, link.b)
         }
+        files = Counter(f"{capture.node}-{capture.link}" for capture in there.values())
+        for name in [name for name, count in files.items() if count > 1]:
+            self._problems.add(
+                self._spec.document, f'two interfaces would be captured into "{name}.pcap": rename a link'
+            )
         value = "hosts" if item is None else item.value
         example = RESOLVED["captures"].example
         if value == "all":

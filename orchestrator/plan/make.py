@@ -15,6 +15,8 @@ from .combine import Combination, combinations
 from .wanted import check_wanted, with_flows
 
 MOST_CELLS = 100_000
+MOST_SEED = 2**53
+"""What every JSON reader holds exactly."""
 ENOUGH_PROBLEMS = 50
 
 
@@ -34,8 +36,10 @@ def make_plan(
     """
     seed = spec.seed if seed is None else seed
     repetitions = spec.repetitions if repetitions is None else repetitions
-    if repetitions < 1 or seed < 0:
-        raise SpecError("repetitions must be at least 1, the seed at least 0; for example --repetitions 5 --seed 1")
+    if repetitions < 1 or not 0 <= seed <= MOST_SEED:
+        raise SpecError(
+            f"repetitions must be at least 1, the seed from 0 to {MOST_SEED}; for example --repetitions 5 --seed 1"
+        )
     names = _experiments(spec, only)
     wanted = _where(spec, where)
     problems = Problems()

@@ -20,6 +20,8 @@ from .reader import Reader
 
 SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
 INTERFACE_NAME_MAX = 15
+NOT_AN_INTERFACE = frozenset({"lo", "all", "default"})
+"""The loopback interface, and the folders of net.ipv4.conf that are no interface."""
 SYSCTL = re.compile(r"net(\.[A-Za-z0-9_-]+)+", re.ASCII)
 SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_ .:,+-]{1,64}", re.ASCII)
 SYSCTL_EXAMPLE = '{ "net.ipv4.tcp_sack" = "1" }'
@@ -99,6 +101,8 @@ class Network:
             reader.problem(
                 "", f"\"{name}\" is too long: a link's name is an interface's, {INTERFACE_NAME_MAX} characters"
             )
+        if name in NOT_AN_INTERFACE:
+            reader.problem("", f'"{name}" cannot name an interface: the kernel has its own use for it')
         ends = reader.names("between") if reader.need("between") else ()
         if reader.has("between") and len(ends) != 2:
             reader.problem("between", f"a link has two different ends; for example between = {LINK['between'].example}")

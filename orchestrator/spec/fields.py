@@ -11,7 +11,7 @@ from ..units import EXAMPLES, WORDS, Kind, Quantity, QuantityError, format_quant
 from .located import Item
 from .problems import Problems, nearest
 
-NAME = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
+NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,31}", re.ASCII)
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 LONGEST_TEXT = 2000
 LONGEST_LEVEL = 64
@@ -98,7 +98,8 @@ def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None
     for name, child in item.value.items():
         if not NAME.fullmatch(name):
             problems.add(
-                child, f'"{name[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ -; for example {field.example}'
+                child,
+                f'"{name[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first); for example {field.example}',
             )
         check_keys(child, field.fields or {}, problems, fill=fill)
 
@@ -140,7 +141,7 @@ def read_text(item: Item, field: Field, problems: Problems) -> str | None:
     if field.type == "choice" and text not in field.choices:
         problems.add(item, f'"{text[:40]}" is none of {", ".join(field.choices)}{example}')
     elif field.type == "name" and not NAME.fullmatch(text):
-        problems.add(item, f'"{text[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ -{example}')
+        problems.add(item, f'"{text[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first){example}')
     elif len(text) > LONGEST_TEXT or not text.replace("\n", " ").isprintable():
         problems.add(item, f"must be printable text of at most {LONGEST_TEXT} characters{example}")
     else:
