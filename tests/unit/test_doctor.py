@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
 import platform
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +61,14 @@ def test_guest_memory_needs_room_and_exec(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_guest_memory_is_not_put_where_nothing_may_be_executed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_memory_places", lambda: (Path("/proc"), Path("/sys")))
+    real = os.statvfs
+
+    def noexec(place: Path) -> SimpleNamespace:
+        state = real(place)
+        return SimpleNamespace(f_bavail=state.f_bavail, f_frsize=state.f_frsize, f_flag=state.f_flag | os.ST_NOEXEC)
+
+    assert memory_dir() is not None
+    monkeypatch.setattr(os, "statvfs", noexec)
     assert memory_dir() is None
 
 
