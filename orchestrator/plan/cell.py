@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import msgspec
+
 from ..model import Capture, Cell, Event, Flow, Link, Node, Shape
 from ..spec import Spec
 from ..spec.grammar import RESOLVED
@@ -129,10 +131,8 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
     """The nodes with the sysctls netwarp itself asks for; what the spec says wins."""
     sctp = {node for one in routed if one.flow.protocol == "sctp" for node in (one.flow.sender, one.flow.receiver)}
     return tuple(
-        Node(
-            name=node.name,
-            kind=node.kind,
-            sysctls={**IPV6_OFF, **(SCTP_EXPOSE if node.name in sctp else {}), **node.sysctls},
+        msgspec.structs.replace(
+            node, sysctls={**IPV6_OFF, **(SCTP_EXPOSE if node.name in sctp else {}), **node.sysctls}
         )
         for node in nodes.values()
     )

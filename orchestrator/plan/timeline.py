@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from ..model import Action, DirectionName, Event, Node, Shape
 from ..spec.grammar import DIRECTION, EVENT
 from ..spec.located import Item
@@ -182,20 +184,7 @@ def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
             low, high = plan.phase
             digest = hashlib.sha256(f"{seed}/phase/{plan.event.name}".encode()).digest()
             at += low + int.from_bytes(digest[:16], "big") * (high - low + 1) // (1 << 128)
-        events.append(_at(plan.event, at))
+        events.append(msgspec.structs.replace(plan.event, at_ns=at))
         if plan.undo is not None:
-            events.append(_at(plan.undo, at + plan.length_ns))
+            events.append(msgspec.structs.replace(plan.undo, at_ns=at + plan.length_ns))
     return tuple(sorted(events, key=lambda event: event.at_ns))
-
-
-def _at(event: Event, at_ns: int) -> Event:
-    return Event(
-        at_ns=at_ns,
-        name=event.name,
-        action=event.action,
-        link=event.link,
-        directions=event.directions,
-        end=event.end,
-        forward=event.forward,
-        backward=event.backward,
-    )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from specs import BASE, line_of, plan_of, problems_of, replaced, spec_of
 
 from orchestrator.errors import SpecError
@@ -243,3 +246,43 @@ def test_the_base_is_right() -> None:
 def test_two_captures_of_one_name() -> None:
     text = BASE + '[node.a-b]\n[link.c]\nbetween = ["a-b", "b"]\n[link.b-c]\nbetween = ["a", "b"]\n'
     assert 'two interfaces would be captured into "a-b-c.pcap"' in only(text)
+
+
+CHOI2009 = Path(__file__).parents[2] / "experiments" / "choi2009" / "spec.toml"
+PIECES = re.findall(r'\w+|"[^"\n]*"|\s+|[^\w\s]', CHOI2009.read_text())
+OTHERS = [
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    "=",
+    "3",
+    "true",
+    "[]",
+    "{}",
+    "0.1",
+    "nan",
+    "1979-05-27",
+    '"-"',
+    '"{x}"',
+    '""',
+    '"p1>p2"',
+    "like",
+]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.sampled_from([*OTHERS, *PIECES])), min_size=1, max_size=4)
+)
+def test_a_damaged_spec_is_an_error_or_a_plan_never_a_crash(damage: list[tuple[int, str]]) -> None:
+    pieces = list(PIECES)
+    for place, piece in damage:
+        pieces[place] = piece
+    try:
+        plan = make_plan(parse_spec("".join(pieces).encode(), CHOI2009, sets={}), repetitions=1)
+    except SpecError as error:
+        assert all(re.match(r"\S+\.toml(:\d+)?: |\.\.\. and ", line) for line in str(error).splitlines()), str(error)
+    else:
+        assert plan.cells
