@@ -184,21 +184,31 @@ def _routes(names: list[str], hosts: set[str], veths: list[tuple[Interface, Inte
             own[interface.node].append(interface)
     routes: dict[tuple[str, str], Route] = {}
     for subnet in dict.fromkeys(interface.subnet for pair in veths for interface in pair):
-        queue: list[tuple[int, int, str]] = []
         distance: dict[str, int] = {}
+        queue: list[tuple[int, str]] = []
         for interface in (i for pair in veths for i in pair if i.subnet == subnet):
             distance[interface.node] = 0
-            heapq.heappush(queue, (0, interface.ifindex, interface.node))
+            heapq.heappush(queue, (0, interface.node))
         while queue:
-            cost, _, node = heapq.heappop(queue)
+            cost, node = heapq.heappop(queue)
             if cost > distance[node] or node in hosts:
                 continue
             for interface in own[node]:
-                length = 1 if ".hop" in interface.node + interface.peer_node else 2
-                neighbour = interface.peer_node
-                if cost + length < distance.get(neighbour, 1 << 30):
-                    distance[neighbour] = cost + length
-                    via = next(i for i in own[neighbour] if i.peer_ip == interface.ip)
-                    routes[neighbour, subnet] = Route(neighbour, subnet, interface.ip, via)
-                    heapq.heappush(queue, (cost + length, interface.ifindex, neighbour))
+                further = cost + _length(interface)
+                if further < distance.get(interface.peer_node, 1 << 30):
+                    distance[interface.peer_node] = further
+                    heapq.heappush(queue, (further, interface.peer_node))
+        for interface in (i for pair in veths for i in pair):  # in link order: the first of equally short ways stays
+            node, peer = interface.node, interface.peer_node
+            if (
+                distance.get(node, 0)
+                and peer not in hosts
+                and distance.get(peer) == distance[node] - _length(interface)
+            ):
+                routes.setdefault((node, subnet), Route(node, subnet, interface.peer_ip, interface))
     return tuple(routes.values())
+
+
+def _length(interface: Interface) -> int:
+    """A link counts two: a veth of a hop is half of one."""
+    return 1 if ".hop" in interface.node + interface.peer_node else 2
