@@ -1,4 +1,5 @@
-/* The reader: files merged by time, packets handed to their transport, rows and totals; and the C interface. */
+/* The reader: files merged by time, packets handed to their transport, rows and totals; and the C interface.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -11,13 +12,13 @@
 
 enum { ALWAYS_KEPT = nwa_table_packets, FILES_MAX = UINT16_MAX };
 
-#define FIELD_F(type_, name_) { #name_, #type_, (uint32_t)offsetof(current, name_), 1 },
-#define FIELD_P(type_, name_) { #name_, #type_, (uint32_t)offsetof(current, name_), 2 },
-#define FIELD_B(name_)	      { #name_, "S16", (uint32_t)offsetof(current, name_), 1 },
+#define FIELD_F(type_, name_) {#name_, #type_, (uint32_t)offsetof(current, name_), 1},
+#define FIELD_P(type_, name_) {#name_, #type_, (uint32_t)offsetof(current, name_), 2},
+#define FIELD_B(name_)	      {#name_, "S16", (uint32_t)offsetof(current, name_), 1},
 #define DESCRIBE(table_, row_, FIELDS)                                                                       \
 	case nwa_table_##table_: {                                                                           \
 		typedef struct nwa_##row_ current;                                                           \
-		static const struct nwa_field list[] = { FIELDS(FIELD_F, FIELD_P, FIELD_B) };                \
+		static const struct nwa_field list[] = {FIELDS(FIELD_F, FIELD_P, FIELD_B)};                  \
 		_Static_assert(sizeof(current) <= sizeof(((struct table *)0)->scratch), #row_);              \
 		*row_bytes = sizeof(current);                                                                \
 		*count = sizeof(list) / sizeof(list[0]);                                                     \
@@ -25,7 +26,8 @@ enum { ALWAYS_KEPT = nwa_table_packets, FILES_MAX = UINT16_MAX };
 		return #table_;                                                                              \
 	}
 
-const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *count, const struct nwa_field **fields)
+const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *count,
+			 const struct nwa_field **fields)
 {
 	switch (table) {
 		NWA_TABLES(DESCRIBE)
@@ -95,13 +97,14 @@ static int open_file(struct nwa *a, uint32_t source, const char *name, const uin
 		return fail(a, name, why);
 	}
 	row = table_push(&a->tables[nwa_table_sources]);
-	*row = (struct nwa_source){ .file_bytes = pcap->stream.taken,
-				    .snaplen = pcap->snaplen,
-				    .link_type = pcap->link_type,
-				    .nanosecond = pcap->nanosecond,
-				    .big_endian = pcap->swapped, /* this machine is little endian: see below */
-				    .compression = (uint8_t)pcap->stream.kind };
-	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big_endian assumes a little-endian machine");
+	*row = (struct nwa_source){.file_bytes = pcap->stream.taken,
+				   .snaplen = pcap->snaplen,
+				   .link_type = pcap->link_type,
+				   .nanosecond = pcap->nanosecond,
+				   .big_endian = pcap->swapped, /* this machine is little endian: see below */
+				   .compression = (uint8_t)pcap->stream.kind};
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+		       "big_endian assumes a little-endian machine");
 	if (a->tables[nwa_table_sources].full)
 		return fail(a, name, "out of memory");
 	advance(a, source);
@@ -111,7 +114,7 @@ static int open_file(struct nwa *a, uint32_t source, const char *name, const uin
 static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 {
 	struct nwa *a = calloc(1, sizeof(*a));
-	struct map *maps[] = { &a->paths, &a->tcp, &a->sctp, &a->tags, &a->flow_paths };
+	struct map *maps[] = {&a->paths, &a->tcp, &a->sctp, &a->tags, &a->flow_paths};
 	uint64_t salt = 0;
 
 	if (!a)
@@ -131,7 +134,8 @@ static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 		(void)nwa_describe(t, &a->tables[t].row_bytes, &n, &fields);
 		a->tables[t].wanted = t < ALWAYS_KEPT || wanted >> t & 1;
 	}
-	(void)!getrandom(&salt, sizeof(salt), GRND_NONBLOCK); /* without it collisions cost time, never results */
+	(void)!getrandom(&salt, sizeof(salt),
+			 GRND_NONBLOCK); /* without it collisions cost time, never results */
 	for (uint32_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		if (!map_init(maps[i], salt))
 			goto none;
@@ -190,10 +194,10 @@ static void count_kind(struct nwa_source *row, const struct packet *p)
 
 static void take_packet(struct nwa *a, uint32_t source)
 {
-	struct packet p = { .number = (uint32_t)a->number++,
-			    .source = (uint16_t)source,
-			    .link_type = a->files[source].pcap.link_type };
-	struct findings f = { .flow = NWA_NONE };
+	struct packet p = {.number = (uint32_t)a->number++,
+			   .source = (uint16_t)source,
+			   .link_type = a->files[source].pcap.link_type};
+	struct findings f = {.flow = NWA_NONE};
 	uint32_t path = NWA_NONE;
 	uint8_t path_direction = 0;
 	bool whole = packet_decode(&p, &a->files[source].record);
@@ -215,22 +219,22 @@ static void take_packet(struct nwa *a, uint32_t source)
 		flow_count(a, &p, path, path_direction, &f);
 	count_kind(source_row(a, source), &p);
 	row = table_push(&a->tables[nwa_table_packets]);
-	*row = (struct nwa_packet){ .time_ns = p.time_ns,
-				    .flow = f.flow,
-				    .path = path,
-				    .ip_bytes = p.ip_bytes,
-				    .frame_bytes = p.frame_bytes,
-				    .payload_bytes = f.payload_bytes,
-				    .new_bytes = f.new_bytes,
-				    .source = p.source,
-				    .chunks = (uint16_t)f.chunks,
-				    .marks = p.marks,
-				    .protocol = p.protocol,
-				    .direction = f.direction,
-				    .path_direction = path_direction,
-				    .is_retransmission = f.is_retransmission,
-				    .on_other_path = f.on_other_path,
-				    .acks = f.acks };
+	*row = (struct nwa_packet){.time_ns = p.time_ns,
+				   .flow = f.flow,
+				   .path = path,
+				   .ip_bytes = p.ip_bytes,
+				   .frame_bytes = p.frame_bytes,
+				   .payload_bytes = f.payload_bytes,
+				   .new_bytes = f.new_bytes,
+				   .source = p.source,
+				   .chunks = (uint16_t)f.chunks,
+				   .marks = p.marks,
+				   .protocol = p.protocol,
+				   .direction = f.direction,
+				   .path_direction = path_direction,
+				   .is_retransmission = f.is_retransmission,
+				   .on_other_path = f.on_other_path,
+				   .acks = f.acks};
 }
 
 int nwa_read(struct nwa *a, uint64_t packets)
@@ -252,7 +256,8 @@ int nwa_read(struct nwa *a, uint64_t packets)
 	}
 	for (uint32_t t = 0; t < nwa_tables; t++)
 		if (a->tables[t].full)
-			return fail(a, "", "a table is full, or there is no memory for it: ask for fewer tables");
+			return fail(a, "",
+				    "a table is full, or there is no memory for it: ask for fewer tables");
 	return a->error[0] ? -1 : earliest(a) != NWA_NONE;
 }
 

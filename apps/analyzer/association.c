@@ -1,7 +1,7 @@
 /*
- * Which association a packet belongs to. By ports and verification tag, whatever the addresses (RFC 9260 8.5): a
- * packet carries its receiver's tag, an INIT carries 0 and tells its sender's. Where a tag is not known (the
- * handshake is outside the capture) the address pair and ports help.
+ * Which association a packet belongs to. By ports and verification tag, whatever the addresses (RFC
+ * 9260 8.5): a packet carries its receiver's tag, an INIT carries 0 and tells its sender's. Where a tag is
+ * not known (the handshake is outside the capture) the address pair and ports help.
  */
 #include "flow.h"
 #include "sctp.h"
@@ -27,7 +27,8 @@ static void learn_tag(struct nwa *a, struct flow *f, uint8_t direction, uint32_t
 }
 
 /* The flow's ports are now this flow's on this path: for packets of unknown tag, and to tell a restart. */
-static void learn_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t path_direction, uint8_t direction)
+static void learn_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t path_direction,
+		       uint8_t direction)
 {
 	uint64_t key = flow_key(path, path_direction, f->port[direction], f->port[!direction]);
 
@@ -45,8 +46,8 @@ static struct flow *by_tag(struct nwa *a, uint16_t from, uint16_t to, uint32_t t
 	return flow_at(a, value >> 1);
 }
 
-static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction, const struct association_hint *hint,
-			    uint8_t *direction)
+static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction,
+			    const struct association_hint *hint, uint8_t *direction)
 {
 	uint32_t value;
 
@@ -56,7 +57,8 @@ static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction
 	return flow_at(a, value >> 1);
 }
 
-/* Takes an INIT's or INIT-ACK's numbers: the sender's tag is what the other side's packets carry from now on. */
+/* Takes an INIT's or INIT-ACK's numbers: the sender's tag is what the other side's packets carry from now on.
+ */
 static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const struct association_hint *hint)
 {
 	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
@@ -77,7 +79,7 @@ static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const st
 static struct flow *make(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			 const struct association_hint *hint, uint8_t direction)
 {
-	struct heading to = { path, path_direction, hint->from, hint->to };
+	struct heading to = {path, path_direction, hint->from, hint->to};
 	struct flow *f = flow_new(a, p, &to, direction);
 
 	if (f)
@@ -96,7 +98,8 @@ static struct flow *of_init(struct nwa *a, const struct packet *p, uint32_t path
 		return f;
 	}
 	before = by_path(a, path, path_direction, hint, direction);
-	if (before && !before->talked && !before->half[*direction].numbered && before->half[!*direction].numbered) {
+	if (before && !before->talked && !before->half[*direction].numbered &&
+	    before->half[!*direction].numbered) {
 		take_init(a, before, *direction, hint); /* both sides sent INIT (RFC 9260 5.2.1) */
 		return before;
 	}

@@ -58,8 +58,8 @@ static bool sctp_right(const struct packet *p)
 }
 
 /*
- * The ones' complement sum of 16-bit words, in this machine's byte order: the sum of wider words folded down is the
- * same one, and swapping its bytes at the end what swapping each word's would be (RFC 1071 2).
+ * The ones' complement sum of 16-bit words, in this machine's byte order: the sum of wider words folded down
+ * is the same one, and swapping its bytes at the end what swapping each word's would be (RFC 1071 2).
  */
 static uint64_t ones_sum(uint64_t sum, const uint8_t *at, uint32_t bytes)
 {
@@ -77,10 +77,11 @@ static uint64_t ones_sum(uint64_t sum, const uint8_t *at, uint32_t bytes)
 
 static bool tcp_right(const struct packet *p)
 {
-	/* the pseudo header: an IPv4 address' upper 12 bytes are 0, 0, 0xffff here, and 0xffff adds nothing */
-	uint64_t words[5] = { __builtin_bswap64(p->from.high), __builtin_bswap64(p->from.low),
-			      __builtin_bswap64(p->to.high), __builtin_bswap64(p->to.low),
-			      __builtin_bswap64((uint64_t)p->length << 32 | PROTOCOL_TCP) };
+	/* the pseudo header: an IPv4 address' upper 12 bytes are 0, 0, 0xffff here, and 0xffff adds nothing
+	 */
+	uint64_t words[5] = {__builtin_bswap64(p->from.high), __builtin_bswap64(p->from.low),
+			     __builtin_bswap64(p->to.high), __builtin_bswap64(p->to.low),
+			     __builtin_bswap64((uint64_t)p->length << 32 | PROTOCOL_TCP)};
 	uint64_t sum;
 
 	if (p->captured < 20)

@@ -18,13 +18,15 @@ uint32_t path_of(struct nwa *a, const struct packet *p, uint8_t *direction)
 	uint32_t path;
 	uint8_t from[16];
 
-	if (a->last_path != NWA_NONE && address_equal(&p->from, &a->last_a) && address_equal(&p->to, &a->last_b)) {
+	if (a->last_path != NWA_NONE && address_equal(&p->from, &a->last_a) &&
+	    address_equal(&p->to, &a->last_b)) {
 		path = a->last_path;
 		row = table_row(t, path);
 		*direction = 0;
 		goto found;
 	}
-	if (a->last_path != NWA_NONE && address_equal(&p->from, &a->last_b) && address_equal(&p->to, &a->last_a)) {
+	if (a->last_path != NWA_NONE && address_equal(&p->from, &a->last_b) &&
+	    address_equal(&p->to, &a->last_a)) {
 		path = a->last_path;
 		row = table_row(t, path);
 		*direction = 1;
@@ -48,7 +50,7 @@ uint32_t path_of(struct nwa *a, const struct packet *p, uint8_t *direction)
 	}
 	path = (uint32_t)t->count;
 	row = table_push(t);
-	*row = (struct nwa_path){ .family = p->kind == PACKET_IPV6 ? 6 : 4 };
+	*row = (struct nwa_path){.family = p->kind == PACKET_IPV6 ? 6 : 4};
 	address_store(row->a, &p->from);
 	address_store(row->b, &p->to);
 	*direction = 0;
@@ -93,14 +95,14 @@ struct flow *flow_new(struct nwa *a, const struct packet *p, const struct headin
 		goto none;
 	}
 	a->flows[f->id] = f;
-	*row = (struct nwa_flow){ .first_ns = p->time_ns,
-				  .last_ns = p->time_ns,
-				  .path = to->path,
-				  .path_direction = to->path_direction ^ direction,
-				  .restart_of = NWA_NONE,
-				  .port = { f->port[0], f->port[1] },
-				  .protocol = p->protocol,
-				  .window_shift = { 255, 255 } };
+	*row = (struct nwa_flow){.first_ns = p->time_ns,
+				 .last_ns = p->time_ns,
+				 .path = to->path,
+				 .path_direction = to->path_direction ^ direction,
+				 .restart_of = NWA_NONE,
+				 .port = {f->port[0], f->port[1]},
+				 .protocol = p->protocol,
+				 .window_shift = {255, 255}};
 	return f;
 none:
 	a->out_of_memory = true;
@@ -124,11 +126,12 @@ static struct nwa_flow_path *flow_path(struct nwa *a, struct flow *f, uint32_t p
 		a->out_of_memory = true;
 		return NULL;
 	}
-	*row = (struct nwa_flow_path){ .flow = f->id, .path = path, .path_direction = orientation };
+	*row = (struct nwa_flow_path){.flow = f->id, .path = path, .path_direction = orientation};
 	return row;
 }
 
-void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, const struct findings *f)
+void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		const struct findings *f)
 {
 	struct nwa_flow *flow = table_row(&a->tables[nwa_table_flows], f->flow);
 	struct nwa_flow_path *row = flow_path(a, flow_at(a, f->flow), path, path_direction ^ f->direction);

@@ -30,7 +30,7 @@ struct half {
 struct flow {
 	struct half half[2];
 	uint32_t id;
-	uint32_t last_path;	 /* the path of its last packet, and the row of (flow, path) */
+	uint32_t last_path; /* the path of its last packet, and the row of (flow, path) */
 	uint32_t last_flow_path;
 	uint16_t port[2];
 	bool initiator_known;
@@ -51,11 +51,11 @@ struct nwa {
 	uint64_t number; /* of the next record */
 	struct flow **flows;
 	uint64_t flow_capacity;
-	struct map paths;	/* hash of an address pair -> path */
-	struct map tcp;		/* path, ports -> flow and orientation */
-	struct map sctp;	/* path, ports -> flow and orientation */
-	struct map tags;	/* ports and verification tag of a packet -> flow and direction */
-	struct map flow_paths;	/* flow, path -> row */
+	struct map paths;	       /* hash of an address pair -> path */
+	struct map tcp;		       /* path, ports -> flow and orientation */
+	struct map sctp;	       /* path, ports -> flow and orientation */
+	struct map tags;	       /* ports and verification tag of a packet -> flow and direction */
+	struct map flow_paths;	       /* flow, path -> row */
 	struct address last_a, last_b; /* the path looked up last */
 	uint32_t last_path;
 	bool out_of_memory;
@@ -103,7 +103,8 @@ static inline struct flow *flow_at(const struct nwa *a, uint32_t id)
 	return a->flows[id];
 }
 /* Adds one packet to the totals of (flow, path). */
-void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, const struct findings *f);
+void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		const struct findings *f);
 
 /* Sets the base if there is none, or if the handshake tells it before anything was numbered from it. */
 void half_base(struct half *h, uint32_t base, bool known);
@@ -126,8 +127,10 @@ static inline int64_t half_unwrap_ack(struct half *h, uint32_t raw)
 	return value;
 }
 
-void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, struct findings *f);
-void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, struct findings *f);
+void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		struct findings *f);
+void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		 struct findings *f);
 
 /* As nwa_open, of one capture in memory (which must outlive the handle): for fuzzing and tests. */
 struct nwa *nwa_open_memory(const uint8_t *capture, size_t bytes, uint32_t wanted, uint32_t options);
@@ -135,11 +138,11 @@ struct nwa *nwa_open_memory(const uint8_t *capture, size_t bytes, uint32_t wante
 /* SCTP: the association a packet belongs to and its direction in it. NULL: no memory. */
 struct association_hint {
 	uint16_t from, to;
-	uint32_t tag;	       /* of the common header */
-	uint8_t first_type;    /* of the first chunk */
+	uint32_t tag;	    /* of the common header */
+	uint8_t first_type; /* of the first chunk */
 	uint8_t first_flags;
 	bool has_init_tag;
-	uint32_t init_tag;     /* INIT, INIT-ACK: the sender's own tag */
+	uint32_t init_tag; /* INIT, INIT-ACK: the sender's own tag */
 	uint32_t initial_tsn;
 };
 struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,

@@ -1,6 +1,7 @@
 /*
- * libFuzzer's entry: any bytes as a capture. Besides what the sanitisers see, what must hold of every result is
- * checked here, so that a wrong number aborts like a wrong access. replay.c gives it files (no clang needed).
+ * libFuzzer's entry: any bytes as a capture. Besides what the sanitisers see, what must hold of every result
+ * is checked here, so that a wrong number aborts like a wrong access. replay.c gives it files (no clang
+ * needed).
  */
 #include <stdlib.h>
 
@@ -8,10 +9,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MUST(condition)            \
-	do {                       \
-		if (!(condition))  \
-			abort();   \
+#define MUST(condition)                                                                                      \
+	do {                                                                                                 \
+		if (!(condition))                                                                            \
+			abort();                                                                             \
 	} while (0)
 
 static const void *rows(const struct nwa *a, enum nwa_table table, uint64_t *count)
@@ -51,7 +52,8 @@ static void check(const struct nwa *a)
 	for (uint64_t i = 0; i < n; i++) {
 		MUST(segment[i].flow < flows && segment[i].path < paths);
 		MUST(segment[i].new_bytes <= segment[i].payload_bytes);
-		MUST(!segment[i].sack_blocks || segment[i].first_block + (uint64_t)segment[i].sack_blocks <= blocks);
+		MUST(!segment[i].sack_blocks ||
+		     segment[i].first_block + (uint64_t)segment[i].sack_blocks <= blocks);
 	}
 	chunk = rows(a, nwa_table_chunks, &n);
 	for (uint64_t i = 0; i < n; i++) {

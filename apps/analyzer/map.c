@@ -27,12 +27,12 @@ static void place(struct map *m, uint64_t key, uint32_t value)
 	while (m->slots[i].used && m->slots[i].key != key)
 		i = (i + 1) & m->mask;
 	m->count += !m->slots[i].used;
-	m->slots[i] = (struct map_slot){ .key = key, .value = value, .used = 1 };
+	m->slots[i] = (struct map_slot){.key = key, .value = value, .used = 1};
 }
 
 bool map_put(struct map *m, uint64_t key, uint32_t value)
 {
-	struct map larger = { .mask = m->mask * 2 + 1, .salt = m->salt };
+	struct map larger = {.mask = m->mask * 2 + 1, .salt = m->salt};
 
 	if ((m->count + 1) * 2 > m->mask) {
 		larger.slots = calloc(larger.mask + 1, sizeof(*larger.slots));

@@ -1,4 +1,5 @@
-/* A hash map from a 64-bit key to a 32-bit value: open addressing, linear probing, nothing is ever removed. */
+/* A hash map from a 64-bit key to a 32-bit value: open addressing, linear probing, nothing is ever removed.
+ */
 #ifndef ANALYZER_MAP_H
 #define ANALYZER_MAP_H
 
@@ -15,7 +16,8 @@ struct map {
 	struct map_slot *slots;
 	uint64_t mask;
 	uint64_t count;
-	uint64_t salt; /* drawn once a reader, so that no capture can be made to collide; shows in no result */
+	uint64_t
+	    salt; /* drawn once a reader, so that no capture can be made to collide; shows in no result */
 };
 
 bool map_init(struct map *m, uint64_t salt);

@@ -5,10 +5,10 @@
  * time, at equal times in the order of the files). What it yields are tables: arrays of the rows below. The
  * X-macros define each row once; the field list that Python builds its dtypes from is made of the same text.
  *
- * Units: time in ns since 1970 as the capture has it; lengths in bytes; sequence numbers and TSNs unwrapped to
- * 64 bit and relative to the flow's base (flows.base): raw = (base + value) mod 2^32. NWA_UNKNOWN where a number
- * could not be known (a truncated packet, a handshake outside the capture).
- * Ids (flow, path, source, packet) are row numbers of their tables, given in the order of first appearance.
+ * Units: time in ns since 1970 as the capture has it; lengths in bytes; sequence numbers and TSNs unwrapped
+ * to 64 bit and relative to the flow's base (flows.base): raw = (base + value) mod 2^32. NWA_UNKNOWN where a
+ * number could not be known (a truncated packet, a handshake outside the capture). Ids (flow, path, source,
+ * packet) are row numbers of their tables, given in the order of first appearance.
  *
  * Thread rule: one handle, one thread at a time; handles share nothing.
  */
@@ -21,7 +21,8 @@
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
-/* field types, named as NumPy names them; b1 is a byte that holds 0 or 1, addr 16 bytes (IPv4 as ::ffff:a.b.c.d) */
+/* field types, named as NumPy names them; b1 is a byte that holds 0 or 1, addr 16 bytes (IPv4 as
+ * ::ffff:a.b.c.d) */
 typedef int64_t nwa_i8;
 typedef uint64_t nwa_u8;
 typedef uint32_t nwa_u4;
@@ -36,25 +37,25 @@ typedef uint8_t nwa_b1;
 #define NWA_SOURCE(F, P, B)                                                                                  \
 	F(i8, first_ns)                                                                                      \
 	F(i8, last_ns)                                                                                       \
-	F(u8, packets)	       /* whole records */                                                            \
-	F(u8, file_bytes)      /* of the uncompressed capture, up to the end of the last whole record */     \
-	F(u8, frame_bytes)     /* sum of the lengths on the wire */                                          \
-	F(u8, truncated)       /* packets captured shorter than they were (snaplen) */                       \
-	F(u8, backwards)       /* records whose time is before the record before */                          \
-	F(u8, malformed)       /* packets with a length that lies; used up to there */                       \
-	F(u8, fragments)       /* IP fragments: counted, not reassembled */                                  \
+	F(u8, packets)	   /* whole records */                                                               \
+	F(u8, file_bytes)  /* of the uncompressed capture, up to the end of the last whole record */         \
+	F(u8, frame_bytes) /* sum of the lengths on the wire */                                              \
+	F(u8, truncated)   /* packets captured shorter than they were (snaplen) */                           \
+	F(u8, backwards)   /* records whose time is before the record before */                              \
+	F(u8, malformed)   /* packets with a length that lies; used up to there */                           \
+	F(u8, fragments)   /* IP fragments: counted, not reassembled */                                      \
 	F(u8, arp)                                                                                           \
 	F(u8, ipv4)                                                                                          \
 	F(u8, ipv6)                                                                                          \
-	F(u8, other)	       /* frames that are none of these three */                                     \
-	F(u8, bad_checksum)    /* only counted under NWA_CHECKSUMS */                                        \
+	F(u8, other)	    /* frames that are none of these three */                                        \
+	F(u8, bad_checksum) /* only counted under NWA_CHECKSUMS */                                           \
 	F(u4, max_frame_bytes)                                                                               \
 	F(u4, snaplen)                                                                                       \
 	F(u2, link_type)                                                                                     \
 	F(b1, nanosecond)                                                                                    \
 	F(b1, big_endian)                                                                                    \
-	F(b1, cut_off)	       /* the file ends in the middle of something: see nwa_trouble */               \
-	F(u1, compression)     /* 0 none, 1 gzip, 2 zstd */
+	F(b1, cut_off)	   /* the file ends in the middle of something: see nwa_trouble */                   \
+	F(u1, compression) /* 0 none, 1 gzip, 2 zstd */
 
 /* one row an unordered address pair; direction 0 is from a to b, a the source of its first packet */
 #define NWA_PATH(F, P, B)                                                                                    \
@@ -63,20 +64,21 @@ typedef uint8_t nwa_b1;
 	P(u8, packets)                                                                                       \
 	P(u8, ip_bytes)                                                                                      \
 	P(u8, frame_bytes)                                                                                   \
-	F(u1, family)	       /* 4 or 6 */
+	F(u1, family) /* 4 or 6 */
 
-/* one row a TCP connection or SCTP association; direction 0 is from the initiator (unknown: the first sender) */
+/* one row a TCP connection or SCTP association; direction 0 is from the initiator (unknown: the first sender)
+ */
 #define NWA_FLOW(F, P, B)                                                                                    \
 	F(i8, first_ns)                                                                                      \
 	F(i8, last_ns)                                                                                       \
-	P(u4, base)	       /* SYN's sequence number, INIT's initial TSN; see base_known */               \
-	P(u4, tag)	       /* SCTP: the endpoint's own verification tag */                               \
-	F(u4, path)	       /* of its first packet */                                                     \
-	F(u4, restart_of)      /* SCTP: the association this one restarted, or NWA_NONE */                   \
+	P(u4, base)	  /* SYN's sequence number, INIT's initial TSN; see base_known */                    \
+	P(u4, tag)	  /* SCTP: the endpoint's own verification tag */                                    \
+	F(u4, path)	  /* of its first packet */                                                          \
+	F(u4, restart_of) /* SCTP: the association this one restarted, or NWA_NONE */                        \
 	P(u2, port)                                                                                          \
-	P(u2, mss)	       /* TCP: MSS option, 0 = not seen */                                           \
-	F(u1, protocol)	       /* 6 TCP, 132 SCTP */                                                         \
-	P(b1, base_known)      /* from a handshake; 0: the first number seen stands in */                    \
+	P(u2, mss)	  /* TCP: MSS option, 0 = not seen */                                                \
+	F(u1, protocol)	  /* 6 TCP, 132 SCTP */                                                              \
+	P(b1, base_known) /* from a handshake; 0: the first number seen stands in */                         \
 	P(b1, tag_known)                                                                                     \
 	P(u1, window_shift)    /* TCP: window scale in force, 255 = not known */                             \
 	P(b1, ended)	       /* that side sent FIN, RST, ABORT or SHUTDOWN */                              \
@@ -102,34 +104,35 @@ typedef uint8_t nwa_b1;
 	P(u8, heartbeat_acks)                                                                                \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
-	F(u1, path_direction)  /* the path's direction that the flow's direction 0 is */
+	F(u1, path_direction) /* the path's direction that the flow's direction 0 is */
 
 /* one row a record, in the order of the merged capture: its row number + 1 is a tool's frame number */
 #define NWA_PACKET(F, P, B)                                                                                  \
 	F(i8, time_ns)                                                                                       \
-	F(u4, flow)	       /* or NWA_NONE */                                                             \
-	F(u4, path)	       /* or NWA_NONE */                                                             \
-	F(u4, ip_bytes)	       /* the IP packet, header included */                                          \
-	F(u4, frame_bytes)     /* on the wire, as the capture says */                                        \
-	F(u4, payload_bytes)   /* transport payload */                                                       \
-	F(u4, new_bytes)       /* payload never seen before from that sender at this point, on any path */   \
+	F(u4, flow)	     /* or NWA_NONE */                                                               \
+	F(u4, path)	     /* or NWA_NONE */                                                               \
+	F(u4, ip_bytes)	     /* the IP packet, header included */                                            \
+	F(u4, frame_bytes)   /* on the wire, as the capture says */                                          \
+	F(u4, payload_bytes) /* transport payload */                                                         \
+	F(u4, new_bytes)     /* payload never seen before from that sender at this point, on any path */     \
 	F(u2, source)                                                                                        \
-	F(u2, chunks)	       /* SCTP chunks bundled in it */                                               \
-	F(u2, marks)	       /* NWA_MARK_* */                                                              \
-	F(u1, protocol)	       /* of IP; 0 = not IP */                                                       \
-	F(u1, direction)       /* of the flow */                                                             \
+	F(u2, chunks)	 /* SCTP chunks bundled in it */                                                     \
+	F(u2, marks)	 /* NWA_MARK_* */                                                                    \
+	F(u1, protocol)	 /* of IP; 0 = not IP */                                                             \
+	F(u1, direction) /* of the flow */                                                                   \
 	F(u1, path_direction)                                                                                \
 	F(b1, is_retransmission) /* carries anything that was seen before */                                 \
-	F(b1, on_other_path)   /* SCTP: ... and was first sent on another path */                            \
-	F(b1, acks)	       /* TCP ACK flag, SCTP SACK chunk */
+	F(b1, on_other_path)	 /* SCTP: ... and was first sent on another path */                          \
+	F(b1, acks)		 /* TCP ACK flag, SCTP SACK chunk */
 
 /* one row a TCP segment */
 #define NWA_SEGMENT(F, P, B)                                                                                 \
 	F(i8, time_ns)                                                                                       \
-	F(i8, seq)	       /* of the first payload byte (of SYN: 0); first byte of the stream is 1 */    \
-	F(i8, ack)	       /* NWA_UNKNOWN without ACK flag */                                            \
-	F(i8, dsn)	       /* MPTCP: data sequence number of the first payload byte, 64 bit as on the wire (options has NWA_OPTION_MAPPED) */ \
-	F(i8, window_bytes)    /* scaled; NWA_UNKNOWN where the scale was not seen */                        \
+	F(i8, seq) /* of the first payload byte (of SYN: 0); first byte of the stream is 1 */                \
+	F(i8, ack) /* NWA_UNKNOWN without ACK flag */                                                        \
+	F(i8, dsn) /* MPTCP: data sequence number of the first payload byte, 64 bit as on the wire (options  \
+		      has NWA_OPTION_MAPPED) */                                                              \
+	F(i8, window_bytes) /* scaled; NWA_UNKNOWN where the scale was not seen */                           \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u4, packet)                                                                                        \
@@ -137,57 +140,60 @@ typedef uint8_t nwa_b1;
 	F(u4, new_bytes)                                                                                     \
 	F(u4, ip_bytes)                                                                                      \
 	F(u4, frame_bytes)                                                                                   \
-	F(u4, ts_val)	       /* timestamp option, see options */                                           \
+	F(u4, ts_val) /* timestamp option, see options */                                                    \
 	F(u4, ts_ecr)                                                                                        \
-	F(u4, first_block)     /* in blocks, when sack_blocks > 0 */                                         \
-	F(u2, window)	       /* as on the wire */                                                          \
-	F(u2, flags)	       /* the 12 bits of the TCP header: FIN 1 SYN 2 RST 4 PSH 8 ACK 16 URG 32 ECE 64 CWR 128 */ \
-	F(u2, options)	       /* NWA_OPTION_* present */                                                    \
+	F(u4, first_block) /* in blocks, when sack_blocks > 0 */                                             \
+	F(u2, window)	   /* as on the wire */                                                              \
+	F(u2,                                                                                                \
+	  flags) /* the 12 bits of the TCP header: FIN 1 SYN 2 RST 4 PSH 8 ACK 16 URG 32 ECE 64 CWR 128 */   \
+	F(u2, options) /* NWA_OPTION_* present */                                                            \
 	F(u1, direction)                                                                                     \
 	F(u1, sack_blocks)                                                                                   \
 	F(u1, tos)                                                                                           \
-	F(b1, is_retransmission) /* any sequence number (SYN and FIN have one) seen before from that sender */
+	F(b1, is_retransmission) /* any sequence number (SYN and FIN have one) seen before from that sender  \
+				  */
 
 /* one row an SCTP chunk */
 #define NWA_CHUNK(F, P, B)                                                                                   \
 	F(i8, time_ns)                                                                                       \
-	F(i8, tsn)	       /* DATA, I-DATA: its TSN; SACK, SHUTDOWN, FORWARD-TSN: the cumulative TSN; INIT, INIT-ACK: 0 */ \
+	F(i8, tsn) /* DATA, I-DATA: its TSN; SACK, SHUTDOWN, FORWARD-TSN: the cumulative TSN; INIT,          \
+		      INIT-ACK: 0 */                                                                         \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u4, packet)                                                                                        \
-	F(u4, message)	       /* SSN, or MID of I-DATA */                                                   \
-	F(u4, ppid)	       /* I-DATA that is not a first fragment: its FSN */                            \
+	F(u4, message) /* SSN, or MID of I-DATA */                                                           \
+	F(u4, ppid)    /* I-DATA that is not a first fragment: its FSN */                                    \
 	F(u4, user_bytes)                                                                                    \
-	F(u4, detail)	       /* row in sacks or inits, or NWA_NONE */                                      \
-	F(u2, length)	       /* of the chunk, header included, padding not */                              \
+	F(u4, detail) /* row in sacks or inits, or NWA_NONE */                                               \
+	F(u2, length) /* of the chunk, header included, padding not */                                       \
 	F(u2, stream)                                                                                        \
 	F(u1, type)                                                                                          \
 	F(u1, flags)                                                                                         \
 	F(u1, direction)                                                                                     \
 	F(b1, is_retransmission) /* DATA: TSN seen before from that sender on any path */                    \
-	F(b1, on_other_path)   /* ... and its first transmission was on another one */                       \
-	F(b1, truncated)       /* not all its bytes were captured */
+	F(b1, on_other_path)	 /* ... and its first transmission was on another one */                     \
+	F(b1, truncated)	 /* not all its bytes were captured */
 
 /* one row a SACK chunk */
 #define NWA_SACK(F, P, B)                                                                                    \
 	F(i8, time_ns)                                                                                       \
-	F(i8, cumulative_tsn)  /* in the other direction's numbers */                                        \
+	F(i8, cumulative_tsn) /* in the other direction's numbers */                                         \
 	F(u4, a_rwnd_bytes)                                                                                  \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u4, packet)                                                                                        \
-	F(u4, first_block)     /* in blocks: gap blocks, then duplicate TSNs */                              \
-	F(u2, gap_blocks)      /* as far as captured */                                                      \
-	F(u2, duplicate_tsns)  /* as far as captured */                                                      \
+	F(u4, first_block)    /* in blocks: gap blocks, then duplicate TSNs */                               \
+	F(u2, gap_blocks)     /* as far as captured */                                                       \
+	F(u2, duplicate_tsns) /* as far as captured */                                                       \
 	F(u1, direction)                                                                                     \
-	F(b1, incomplete)      /* its counts claim more than the chunk, or the capture, holds */
+	F(b1, incomplete) /* its counts claim more than the chunk, or the capture, holds */
 
 /* one row a range reported as received: [start, end) in the other direction's numbers */
 #define NWA_BLOCK(F, P, B)                                                                                   \
 	F(i8, start)                                                                                         \
-	F(i8, end)	       /* may be <= start when the sender lies */                                    \
+	F(i8, end) /* may be <= start when the sender lies */                                                \
 	F(u4, packet)                                                                                        \
-	F(u1, kind)	       /* 0 SCTP gap block, 1 SCTP duplicate TSN, 2 TCP SACK block */
+	F(u1, kind) /* 0 SCTP gap block, 1 SCTP duplicate TSN, 2 TCP SACK block */
 
 /* one row an INIT or INIT-ACK */
 #define NWA_INIT(F, P, B)                                                                                    \
@@ -197,8 +203,8 @@ typedef uint8_t nwa_b1;
 	F(u4, packet)                                                                                        \
 	F(u4, tag)                                                                                           \
 	F(u4, a_rwnd_bytes)                                                                                  \
-	F(u4, initial_tsn)     /* as on the wire */                                                          \
-	F(u4, first_address)   /* in addresses */                                                            \
+	F(u4, initial_tsn)   /* as on the wire */                                                            \
+	F(u4, first_address) /* in addresses */                                                              \
 	F(u2, addresses)                                                                                     \
 	F(u2, streams_out)                                                                                   \
 	F(u2, streams_in)                                                                                    \
@@ -234,9 +240,7 @@ typedef uint8_t nwa_b1;
 NWA_TABLES(NWA_STRUCT)
 
 #define NWA_ENUM(table, row, FIELDS) nwa_table_##table,
-enum nwa_table {
-	NWA_TABLES(NWA_ENUM) nwa_tables
-};
+enum nwa_table { NWA_TABLES(NWA_ENUM) nwa_tables };
 
 enum nwa_mark {
 	NWA_MARK_TRUNCATED = 1,	   /* captured shorter than it was */
@@ -264,7 +268,7 @@ enum nwa_open_option {
 
 struct nwa_field {
 	const char *name;
-	const char *type;  /* NumPy's: i8, u4, b1, ...; S for 16 bytes */
+	const char *type; /* NumPy's: i8, u4, b1, ...; S for 16 bytes */
 	uint32_t offset;
 	uint32_t values; /* 1, or 2 (one a direction) */
 };
@@ -278,8 +282,8 @@ NWA_API uint32_t nwa_abi(void);
 NWA_API const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *count,
 				 const struct nwa_field **fields);
 /*
- * Open `count` files as one capture point. `wanted`: bit t set = keep the rows of table t (the first four tables
- * are always kept). NULL = out of memory; any other trouble is told by nwa_error.
+ * Open `count` files as one capture point. `wanted`: bit t set = keep the rows of table t (the first four
+ * tables are always kept). NULL = out of memory; any other trouble is told by nwa_error.
  */
 NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options);
 /* Read up to `packets` records (0: all). 1: there is more; 0: the end; -1: see nwa_error. */

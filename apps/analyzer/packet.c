@@ -17,7 +17,13 @@ enum link_type {
 
 enum { TYPE_IPV4 = 0x0800, TYPE_ARP = 0x0806, TYPE_VLAN = 0x8100, TYPE_IPV6 = 0x86dd, TYPE_QINQ = 0x88a8 };
 enum { IPV4_HEADER = 20, IPV6_HEADER = 40, UDP_HEADER = 8, VLAN_TAG = 4 };
-enum { NEXT_HOP_BY_HOP = 0, NEXT_ROUTING = 43, NEXT_FRAGMENT = 44, NEXT_AUTHENTICATION = 51, NEXT_OPTIONS = 60 };
+enum {
+	NEXT_HOP_BY_HOP = 0,
+	NEXT_ROUTING = 43,
+	NEXT_FRAGMENT = 44,
+	NEXT_AUTHENTICATION = 51,
+	NEXT_OPTIONS = 60
+};
 
 struct cursor {
 	const uint8_t *at;
@@ -53,7 +59,8 @@ bool packet_link_known(uint16_t link_type)
 	}
 }
 
-/* Takes a link header of `bytes` whose EtherType is at `type_at`, and VLAN tags after it. 0: nothing to read. */
+/* Takes a link header of `bytes` whose EtherType is at `type_at`, and VLAN tags after it. 0: nothing to read.
+ */
 static uint16_t ethertype(struct packet *p, struct cursor *c, uint32_t type_at, uint32_t bytes)
 {
 	uint16_t type;
@@ -114,7 +121,8 @@ static bool ipv4(struct packet *p, struct cursor *c)
 		goto bad;
 	header = (c->at[0] & 15u) * 4;
 	whole = get_be16(c->at + 2);
-	if (!whole) /* a segment yet to be cut by the network card (TSO): the frame's length is the only one */
+	if (!whole) /* a segment yet to be cut by the network card (TSO): the frame's length is the only one
+		     */
 		whole = c->length;
 	p->ip_bytes = whole;
 	p->tos = c->at[1];
@@ -164,7 +172,8 @@ static bool ipv6(struct packet *p, struct cursor *c)
 			p->marks |= NWA_MARK_FRAGMENT;
 			return false;
 		}
-		if (next != NEXT_HOP_BY_HOP && next != NEXT_ROUTING && next != NEXT_OPTIONS && next != NEXT_AUTHENTICATION)
+		if (next != NEXT_HOP_BY_HOP && next != NEXT_ROUTING && next != NEXT_OPTIONS &&
+		    next != NEXT_AUTHENTICATION)
 			return true;
 		if (c->captured < 2)
 			return false;
@@ -192,7 +201,7 @@ static void sctp_in_udp(struct packet *p, struct cursor *c)
 
 bool packet_decode(struct packet *p, const struct record *r)
 {
-	struct cursor c = { .at = r->data, .captured = r->captured, .length = r->length };
+	struct cursor c = {.at = r->data, .captured = r->captured, .length = r->length};
 	bool whole = false;
 
 	p->time_ns = r->time_ns;
@@ -202,7 +211,7 @@ bool packet_decode(struct packet *p, const struct record *r)
 	p->protocol = 0;
 	p->tos = 0;
 	p->ip_bytes = 0;
-	p->from = p->to = (struct address){ 0 };
+	p->from = p->to = (struct address){0};
 	switch (link_payload(p, &c)) {
 	case TYPE_IPV4:
 		whole = ipv4(p, &c);

@@ -1,4 +1,5 @@
-/* One packet, from the link layer to the first byte of the transport header. Nothing is read beyond what was captured. */
+/* One packet, from the link layer to the first byte of the transport header. Nothing is read beyond what was
+ * captured. */
 #ifndef ANALYZER_PACKET_H
 #define ANALYZER_PACKET_H
 
@@ -59,12 +60,12 @@ static inline bool address_equal(const struct address *a, const struct address *
 
 static inline struct address address_v4(const uint8_t *at)
 {
-	return (struct address){ .low = 0xffff00000000u | get_be32(at) };
+	return (struct address){.low = 0xffff00000000u | get_be32(at)};
 }
 
 static inline struct address address_v6(const uint8_t *at)
 {
-	return (struct address){ .high = get_be64(at), .low = get_be64(at + 8) };
+	return (struct address){.high = get_be64(at), .low = get_be64(at + 8)};
 }
 
 static inline void address_store(uint8_t *to, const struct address *a)
@@ -78,8 +79,8 @@ static inline void address_store(uint8_t *to, const struct address *a)
 /* Whether packets of this link type can be read at all. */
 bool packet_link_known(uint16_t link_type);
 /*
- * Fills `p` from `r` (p->link_type, source and number are set by the caller). Returns whether `data` is a whole
- * transport packet to look into: an IP packet that is no fragment.
+ * Fills `p` from `r` (p->link_type, source and number are set by the caller). Returns whether `data` is a
+ * whole transport packet to look into: an IP packet that is no fragment.
  */
 bool packet_decode(struct packet *p, const struct record *r);
 /* TCP's checksum or SCTP's CRC32c: false = wrong. A packet not captured whole is taken for right. */

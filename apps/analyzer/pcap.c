@@ -37,8 +37,9 @@ bool pcap_start(struct pcap *p)
 	if (p->swapped)
 		magic = swapped;
 	if (magic != MAGIC_US && magic != MAGIC_NS) {
-		snprintf(p->trouble, sizeof(p->trouble), "not a pcap file (it begins with %02x %02x %02x %02x%s)",
-			 header[0], header[1], header[2], header[3],
+		snprintf(p->trouble, sizeof(p->trouble),
+			 "not a pcap file (it begins with %02x %02x %02x %02x%s)", header[0], header[1],
+			 header[2], header[3],
 			 magic == MAGIC_PCAPNG ? ": pcapng; convert it with `editcap -F nsecpcap`" : "");
 		return false;
 	}
@@ -55,12 +56,13 @@ static bool end_of_file(struct pcap *p, const char *inside)
 
 	if (left) {
 		p->cut_off = true;
-		snprintf(p->trouble, sizeof(p->trouble), "cut off in a record's %s (%zu bytes of it are there)%s%s",
-			 inside, left, p->stream.trouble ? "; " : "",
-			 p->stream.trouble ? p->stream.trouble : "");
+		snprintf(p->trouble, sizeof(p->trouble),
+			 "cut off in a record's %s (%zu bytes of it are there)%s%s", inside, left,
+			 p->stream.trouble ? "; " : "", p->stream.trouble ? p->stream.trouble : "");
 	} else if (p->stream.trouble) {
 		p->cut_off = true;
-		snprintf(p->trouble, sizeof(p->trouble), "cut off after a whole record: %s", p->stream.trouble);
+		snprintf(p->trouble, sizeof(p->trouble), "cut off after a whole record: %s",
+			 p->stream.trouble);
 	}
 	return false;
 }
@@ -79,14 +81,15 @@ bool pcap_next(struct pcap *p, struct record *r)
 	length = get32(p, header + 12);
 	if (r->captured > RECORD_MAX) {
 		p->cut_off = true;
-		snprintf(p->trouble, sizeof(p->trouble), "a record claims %u captured bytes: not read on from there",
-			 r->captured);
+		snprintf(p->trouble, sizeof(p->trouble),
+			 "a record claims %u captured bytes: not read on from there", r->captured);
 		return false;
 	}
 	header = stream_peek(&p->stream, RECORD_HEADER + (size_t)r->captured);
 	if (!header)
 		return end_of_file(p, "data");
-	r->time_ns = (int64_t)get32(p, header) * 1000000000 + (int64_t)get32(p, header + 4) * (p->nanosecond ? 1 : 1000);
+	r->time_ns = (int64_t)get32(p, header) * 1000000000 +
+		     (int64_t)get32(p, header + 4) * (p->nanosecond ? 1 : 1000);
 	r->length = length > r->captured ? length : r->captured;
 	r->data = header + RECORD_HEADER;
 	stream_take(&p->stream, RECORD_HEADER + (size_t)r->captured);

@@ -16,7 +16,7 @@ struct pcap {
 	uint32_t snaplen;
 	uint16_t link_type;
 	bool nanosecond;
-	bool swapped;	 /* against this machine */
+	bool swapped; /* against this machine */
 	bool cut_off;
 	char trouble[160];
 };

@@ -11,7 +11,7 @@ void ranges_free(struct ranges *s)
 	for (uint32_t i = 0; i < s->count; i++)
 		free(s->runs[i].ranges);
 	free(s->runs);
-	*s = (struct ranges){ 0 };
+	*s = (struct ranges){0};
 }
 
 /* An empty run at `at`. */
@@ -27,7 +27,7 @@ static bool run_insert(struct ranges *s, uint32_t at)
 		s->capacity = capacity;
 	}
 	memmove(&s->runs[at + 1], &s->runs[at], (s->count - at) * sizeof(*s->runs));
-	s->runs[at] = (struct range_run){ 0 };
+	s->runs[at] = (struct range_run){0};
 	s->count++;
 	return true;
 }
@@ -55,8 +55,8 @@ static bool run_room(struct range_run *run)
 }
 
 /*
- * Insert `r` before place (run, at), joining it to a neighbour it touches. (run, at) is then the range that took
- * it in, or the one after it. Returns false without memory.
+ * Insert `r` before place (run, at), joining it to a neighbour it touches. (run, at) is then the range that
+ * took it in, or the one after it. Returns false without memory.
  */
 static bool place(struct ranges *s, uint32_t *run_at, uint32_t *at, struct range r)
 {
@@ -163,7 +163,7 @@ uint64_t ranges_add_slow(struct ranges *s, int64_t lo, int64_t hi, uint32_t path
 	if (s->last.lo == s->last.hi || lo >= s->last.hi) {
 		if (!settle_last(s))
 			s->failed = true;
-		s->last = (struct range){ .lo = lo, .hi = hi, .path = path };
+		s->last = (struct range){.lo = lo, .hi = hi, .path = path};
 		return (uint64_t)(hi - lo);
 	}
 	if (lo < s->last.lo) {
@@ -180,7 +180,8 @@ uint64_t ranges_add_slow(struct ranges *s, int64_t lo, int64_t hi, uint32_t path
 				lo = r->hi < end ? r->hi : end;
 				at++;
 			} else {
-				struct range gap = { .lo = lo, .hi = r && r->lo < end ? r->lo : end, .path = path };
+				struct range gap = {
+				    .lo = lo, .hi = r && r->lo < end ? r->lo : end, .path = path};
 
 				fresh += (uint64_t)(gap.hi - gap.lo);
 				lo = gap.hi;
@@ -191,7 +192,8 @@ uint64_t ranges_add_slow(struct ranges *s, int64_t lo, int64_t hi, uint32_t path
 					return fresh;
 				}
 			}
-			while (run_at < s->count && (at >= s->runs[run_at].count || s->runs[run_at].ranges[at].hi <= lo)) {
+			while (run_at < s->count &&
+			       (at >= s->runs[run_at].count || s->runs[run_at].ranges[at].hi <= lo)) {
 				if (++at >= s->runs[run_at].count) {
 					run_at++;
 					at = 0;
@@ -207,7 +209,7 @@ uint64_t ranges_add_slow(struct ranges *s, int64_t lo, int64_t hi, uint32_t path
 			if (path == s->last.path) {
 				s->last.hi = hi;
 			} else {
-				struct range above = { .lo = s->last.hi, .hi = hi, .path = path };
+				struct range above = {.lo = s->last.hi, .hi = hi, .path = path};
 
 				if (!settle_last(s))
 					s->failed = true;
@@ -215,7 +217,8 @@ uint64_t ranges_add_slow(struct ranges *s, int64_t lo, int64_t hi, uint32_t path
 			}
 		}
 	}
-	/* A last range that now touches the one below it takes it in: a filled hole leaves one range again. */
+	/* A last range that now touches the one below it takes it in: a filled hole leaves one range again.
+	 */
 	while (s->count) {
 		struct range_run *run = &s->runs[s->count - 1];
 

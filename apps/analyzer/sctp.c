@@ -33,7 +33,8 @@ static void data_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	row->user_bytes = k->length - header;
 	c->f->payload_bytes += row->user_bytes;
 	c->f->data_chunks++;
-	if (k->captured < header) /* its TSN may lie beyond the snaplen: nothing is known of it but its length */
+	if (k->captured <
+	    header) /* its TSN may lie beyond the snaplen: nothing is known of it but its length */
 		return;
 	raw = get_be32(k->at + 4);
 	if (!h->based) {
@@ -109,31 +110,31 @@ static void sack_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	for (uint32_t i = 0; i < gaps; i++, at += 4) {
 		struct nwa_block *block = table_push(blocks);
 
-		*block = (struct nwa_block){ .start = row->tsn + get_be16(at),
-					     .end = row->tsn + get_be16(at + 2) + 1,
-					     .packet = c->p->number,
-					     .kind = 0 };
+		*block = (struct nwa_block){.start = row->tsn + get_be16(at),
+					    .end = row->tsn + get_be16(at + 2) + 1,
+					    .packet = c->p->number,
+					    .kind = 0};
 	}
 	for (uint32_t i = 0; i < duplicates; i++, at += 4) {
 		struct nwa_block *block = table_push(blocks);
 		int64_t tsn = other->highest_ack +
 			      (int32_t)(get_be32(at) - (other->base + (uint32_t)other->highest_ack));
 
-		*block = (struct nwa_block){ .start = tsn, .end = tsn + 1, .packet = c->p->number, .kind = 1 };
+		*block = (struct nwa_block){.start = tsn, .end = tsn + 1, .packet = c->p->number, .kind = 1};
 	}
 	row->detail = (uint32_t)sacks->count;
 	sack = table_push(sacks);
-	*sack = (struct nwa_sack){ .time_ns = c->p->time_ns,
-				   .cumulative_tsn = row->tsn,
-				   .a_rwnd_bytes = get_be32(k->at + 8),
-				   .flow = c->flow->id,
-				   .path = c->path,
-				   .packet = c->p->number,
-				   .first_block = first,
-				   .gap_blocks = (uint16_t)gaps,
-				   .duplicate_tsns = (uint16_t)duplicates,
-				   .direction = c->direction,
-				   .incomplete = incomplete };
+	*sack = (struct nwa_sack){.time_ns = c->p->time_ns,
+				  .cumulative_tsn = row->tsn,
+				  .a_rwnd_bytes = get_be32(k->at + 8),
+				  .flow = c->flow->id,
+				  .path = c->path,
+				  .packet = c->p->number,
+				  .first_block = first,
+				  .gap_blocks = (uint16_t)gaps,
+				  .duplicate_tsns = (uint16_t)duplicates,
+				  .direction = c->direction,
+				  .incomplete = incomplete};
 }
 
 static uint16_t init_addresses(struct context *c, const struct chunk *k, uint32_t init)
@@ -156,7 +157,7 @@ static uint16_t init_addresses(struct context *c, const struct chunk *k, uint32_
 			struct address address = v4 ? address_v4(at + 4) : address_v6(at + 4);
 			struct nwa_address *row = table_push(&c->a->tables[nwa_table_addresses]);
 
-			*row = (struct nwa_address){ .init = init, .family = v4 ? 4 : 6 };
+			*row = (struct nwa_address){.init = init, .family = v4 ? 4 : 6};
 			address_store(row->address, &address);
 			found++;
 		}
@@ -179,18 +180,18 @@ static void init_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	row->tsn = 0;
 	row->detail = (uint32_t)inits->count;
 	init = table_push(inits);
-	*init = (struct nwa_init){ .time_ns = c->p->time_ns,
-				   .flow = c->flow->id,
-				   .path = c->path,
-				   .packet = c->p->number,
-				   .tag = get_be32(k->at + 4),
-				   .a_rwnd_bytes = get_be32(k->at + 8),
-				   .streams_out = get_be16(k->at + 12),
-				   .streams_in = get_be16(k->at + 14),
-				   .initial_tsn = get_be32(k->at + 16),
-				   .first_address = (uint32_t)c->a->tables[nwa_table_addresses].count,
-				   .direction = c->direction,
-				   .is_ack = k->type == CHUNK_INIT_ACK };
+	*init = (struct nwa_init){.time_ns = c->p->time_ns,
+				  .flow = c->flow->id,
+				  .path = c->path,
+				  .packet = c->p->number,
+				  .tag = get_be32(k->at + 4),
+				  .a_rwnd_bytes = get_be32(k->at + 8),
+				  .streams_out = get_be16(k->at + 12),
+				  .streams_in = get_be16(k->at + 14),
+				  .initial_tsn = get_be32(k->at + 16),
+				  .first_address = (uint32_t)c->a->tables[nwa_table_addresses].count,
+				  .direction = c->direction,
+				  .is_ack = k->type == CHUNK_INIT_ACK};
 	init->addresses = init_addresses(c, k, row->detail);
 }
 
@@ -270,11 +271,11 @@ static bool next_chunk(const struct packet *p, uint32_t offset, struct chunk *k,
 static struct flow *find(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			 const struct chunk *first, uint8_t *direction)
 {
-	struct association_hint hint = { .from = get_be16(p->data),
-					 .to = get_be16(p->data + 2),
-					 .tag = get_be32(p->data + 4),
-					 .first_type = first->type,
-					 .first_flags = first->flags };
+	struct association_hint hint = {.from = get_be16(p->data),
+					.to = get_be16(p->data + 2),
+					.tag = get_be32(p->data + 4),
+					.first_type = first->type,
+					.first_flags = first->flags};
 
 	if ((first->type == CHUNK_INIT || first->type == CHUNK_INIT_ACK) && first->captured >= INIT_HEADER) {
 		hint.has_init_tag = true;
@@ -284,12 +285,13 @@ static struct flow *find(struct nwa *a, const struct packet *p, uint32_t path, u
 	return association_of(a, p, path, path_direction, &hint, direction);
 }
 
-void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, struct findings *f)
+void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		 struct findings *f)
 {
-	struct context c = { .a = a, .p = p, .f = f, .path = path };
+	struct context c = {.a = a, .p = p, .f = f, .path = path};
 	struct table *chunks = &a->tables[nwa_table_chunks];
 	uint32_t offset = SCTP_HEADER;
-	struct chunk k = { 0 };
+	struct chunk k = {0};
 
 	if (p->captured < SCTP_HEADER) {
 		f->malformed = p->length < SCTP_HEADER;
@@ -305,17 +307,17 @@ void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t p
 	do {
 		struct nwa_chunk *row = table_push(chunks);
 
-		*row = (struct nwa_chunk){ .time_ns = p->time_ns,
-					   .tsn = NWA_UNKNOWN,
-					   .flow = c.flow->id,
-					   .path = path,
-					   .packet = p->number,
-					   .detail = NWA_NONE,
-					   .length = k.length,
-					   .type = k.type,
-					   .flags = k.flags,
-					   .direction = c.direction,
-					   .truncated = k.captured < k.length };
+		*row = (struct nwa_chunk){.time_ns = p->time_ns,
+					  .tsn = NWA_UNKNOWN,
+					  .flow = c.flow->id,
+					  .path = path,
+					  .packet = p->number,
+					  .detail = NWA_NONE,
+					  .length = k.length,
+					  .type = k.type,
+					  .flags = k.flags,
+					  .direction = c.direction,
+					  .truncated = k.captured < k.length};
 		f->chunks++;
 		interpret(&c, &k, row);
 		offset += (k.length + 3u) & ~3u;

@@ -1,6 +1,7 @@
 /*
- * Reading and unpacking. read(2) and not mmap(2): a file that shrinks while it is read must not kill the process,
- * and a block that fits the cache is as fast. Concatenated gzip members and zstd frames are one stream.
+ * Reading and unpacking. read(2) and not mmap(2): a file that shrinks while it is read must not kill the
+ * process, and a block that fits the cache is as fast. Concatenated gzip members and zstd frames are one
+ * stream.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static size_t unpack_gzip(struct stream *s, uint8_t *to, size_t room)
 
 static size_t unpack_zstd(struct stream *s, uint8_t *to, size_t room)
 {
-	ZSTD_outBuffer out = { .dst = to, .size = room };
+	ZSTD_outBuffer out = {.dst = to, .size = room};
 
 	while (!out.pos) {
 		ZSTD_inBuffer in;
@@ -92,7 +93,8 @@ static size_t unpack_zstd(struct stream *s, uint8_t *to, size_t room)
 				s->trouble = "the zstd data end in the middle";
 			return 0;
 		}
-		in = (ZSTD_inBuffer){ .src = s->packed + s->packed_begin, .size = s->packed_end - s->packed_begin };
+		in = (ZSTD_inBuffer){.src = s->packed + s->packed_begin,
+				     .size = s->packed_end - s->packed_begin};
 		status = ZSTD_decompressStream(s->unpacker, &out, &in);
 		s->packed_begin += in.pos;
 		s->unpacker_full = out.pos == out.size;
@@ -110,7 +112,7 @@ static size_t unpack_zstd(struct stream *s, uint8_t *to, size_t room)
 
 static bool detect(struct stream *s)
 {
-	static const uint8_t gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	static const uint8_t gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
 	z_stream *z;
 
 	if (!stream_fill(s, sizeof(zstd)))
@@ -145,7 +147,7 @@ static bool detect(struct stream *s)
 
 bool stream_open(struct stream *s, int fd, const uint8_t *memory, size_t memory_bytes)
 {
-	*s = (struct stream){ .fd = fd, .memory = memory, .memory_bytes = memory_bytes, .capacity = BLOCK };
+	*s = (struct stream){.fd = fd, .memory = memory, .memory_bytes = memory_bytes, .capacity = BLOCK};
 	s->buffer = malloc(s->capacity);
 	return s->buffer && detect(s);
 }

@@ -1,4 +1,5 @@
-/* A capture file as a stream of bytes: plain, gzip (zlib) or zstd, from a descriptor or from memory (fuzzing). */
+/* A capture file as a stream of bytes: plain, gzip (zlib) or zstd, from a descriptor or from memory
+ * (fuzzing). */
 #ifndef ANALYZER_STREAM_H
 #define ANALYZER_STREAM_H
 
@@ -11,8 +12,8 @@ enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD };
 struct stream {
 	uint8_t *buffer; /* [begin, end) is read (and unpacked) and not yet taken */
 	size_t begin, end, capacity;
-	uint64_t taken; /* bytes taken so far */
-	bool at_end;	/* nothing more will come */
+	uint64_t taken;	     /* bytes taken so far */
+	bool at_end;	     /* nothing more will come */
 	const char *trouble; /* why it ended before its end, or NULL */
 	enum stream_kind kind;
 	int fd;

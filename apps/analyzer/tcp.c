@@ -3,7 +3,16 @@
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 enum { TCP_HEADER = 20, SHIFT_MAX = 14, NO_SHIFT = 255 };
-enum { OPTION_END, OPTION_NOP, OPTION_MSS, OPTION_SCALE, OPTION_SACK_OK, OPTION_SACK, OPTION_TIME = 8, OPTION_MPTCP = 30 };
+enum {
+	OPTION_END,
+	OPTION_NOP,
+	OPTION_MSS,
+	OPTION_SCALE,
+	OPTION_SACK_OK,
+	OPTION_SACK,
+	OPTION_TIME = 8,
+	OPTION_MPTCP = 30
+};
 enum { MP_CAPABLE = 0, MP_JOIN = 1, DSS = 2 };
 enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8 };
 
@@ -17,8 +26,8 @@ struct options {
 	uint64_t map_dsn; /* MPTCP: data number of subflow number map_seq, for map_bytes (0: no mapping) */
 	uint32_t map_seq;
 	uint16_t map_bytes;
-	bool map_short;	  /* only the lower half of map_dsn was sent */
-	bool subflow;	  /* MP_CAPABLE or MP_JOIN */
+	bool map_short; /* only the lower half of map_dsn was sent */
+	bool subflow;	/* MP_CAPABLE or MP_JOIN */
 	bool malformed;
 };
 
@@ -83,15 +92,16 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 }
 
 /*
- * The connection and the segment's direction in it. A SYN begins a new one where the ports had one with another
- * initial number, or one that is over (tshark has only the first of these two rules).
+ * The connection and the segment's direction in it. A SYN begins a new one where the ports had one with
+ * another initial number, or one that is over (tshark has only the first of these two rules).
  */
 static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			       uint16_t flags, uint32_t seq, uint8_t *direction)
 {
-	struct heading to = { path, path_direction, get_be16(p->data), get_be16(p->data + 2) };
+	struct heading to = {path, path_direction, get_be16(p->data), get_be16(p->data + 2)};
 	uint64_t key = flow_key(path, path_direction, to.from, to.to);
-	uint8_t first = (flags & (SYN | ACK)) == (SYN | ACK); /* SYN+ACK as the first one seen: from the responder */
+	uint8_t first =
+	    (flags & (SYN | ACK)) == (SYN | ACK); /* SYN+ACK as the first one seen: from the responder */
 	struct flow *f;
 	uint32_t value;
 
@@ -113,7 +123,8 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 	f->initiator_known = flags & SYN;
 	f->half[0].window_shift = f->half[1].window_shift = NO_SHIFT;
 	/* orientation: what to XOR a path direction with to get the flow's */
-	if (f->id > UINT32_MAX >> 1 || !map_put(&a->tcp, key, f->id << 1 | (uint32_t)(path_direction ^ first)))
+	if (f->id > UINT32_MAX >> 1 ||
+	    !map_put(&a->tcp, key, f->id << 1 | (uint32_t)(path_direction ^ first)))
 		a->out_of_memory = true;
 	return f;
 }
@@ -139,7 +150,8 @@ static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t 
 	}
 }
 
-/* The data sequence number of the byte at `seq`: by this segment's mapping, or by the last one if that holds it. */
+/* The data sequence number of the byte at `seq`: by this segment's mapping, or by the last one if that holds
+ * it. */
 static int64_t data_number(struct half *h, struct options *o, int64_t seq)
 {
 	if (o->map_bytes) {
@@ -162,18 +174,20 @@ static void take_sack(struct nwa *a, const struct packet *p, struct half *other,
 {
 	for (uint32_t i = 0; i < o->sack_blocks; i++) {
 		struct nwa_block *row = table_push(&a->tables[nwa_table_blocks]);
-		uint32_t left = get_be32(o->sack + (size_t)i * 8), right = get_be32(o->sack + (size_t)i * 8 + 4);
-		int64_t start = other->highest_ack + (int32_t)(left - (other->base + (uint32_t)other->highest_ack));
+		uint32_t left = get_be32(o->sack + (size_t)i * 8),
+			 right = get_be32(o->sack + (size_t)i * 8 + 4);
+		int64_t start =
+		    other->highest_ack + (int32_t)(left - (other->base + (uint32_t)other->highest_ack));
 
 		*row = (struct nwa_block){
-			.start = start, .end = start + (int32_t)(right - left), .packet = p->number, .kind = 2
-		};
+		    .start = start, .end = start + (int32_t)(right - left), .packet = p->number, .kind = 2};
 	}
 }
 
-void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction, struct findings *f)
+void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		struct findings *f)
 {
-	struct options o = { 0 };
+	struct options o = {0};
 	struct flow *flow;
 	struct half *h, *other;
 	struct nwa_flow *row;
@@ -235,15 +249,16 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	if (payload && row->mptcp)
 		dsn = data_number(h, &o, at);
 
-	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no data */
+	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no
+	 * data */
 	units = payload;
 	if (flags & RST)
 		units = 0;
 	if (flags & SYN)
 		fresh += (uint32_t)ranges_add(&h->seen, at, at + 1, path, &first_path);
 	if (units)
-		f->new_bytes = (uint32_t)ranges_add(&h->seen, at + !!(flags & SYN), at + !!(flags & SYN) + units, path,
-						    &first_path);
+		f->new_bytes = (uint32_t)ranges_add(&h->seen, at + !!(flags & SYN),
+						    at + !!(flags & SYN) + units, path, &first_path);
 	fresh += f->new_bytes;
 	if (flags & FIN && !(flags & RST)) {
 		int64_t end = at + !!(flags & SYN) + units;
@@ -265,27 +280,27 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	f->on_other_path = f->is_retransmission && first_path != path;
 	segment = table_push(&a->tables[nwa_table_segments]);
 	*segment = (struct nwa_segment){
-		.time_ns = p->time_ns,
-		.seq = at,
-		.ack = ack,
-		.dsn = dsn,
-		.window_bytes = window,
-		.flow = flow->id,
-		.path = path,
-		.packet = p->number,
-		.payload_bytes = payload,
-		.new_bytes = f->new_bytes,
-		.ip_bytes = p->ip_bytes,
-		.frame_bytes = p->frame_bytes,
-		.ts_val = o.ts_val,
-		.ts_ecr = o.ts_ecr,
-		.first_block = first_block,
-		.window = get_be16(p->data + 14),
-		.flags = flags,
-		.options = o.present,
-		.direction = direction,
-		.sack_blocks = o.sack_blocks,
-		.tos = p->tos,
-		.is_retransmission = f->is_retransmission,
+	    .time_ns = p->time_ns,
+	    .seq = at,
+	    .ack = ack,
+	    .dsn = dsn,
+	    .window_bytes = window,
+	    .flow = flow->id,
+	    .path = path,
+	    .packet = p->number,
+	    .payload_bytes = payload,
+	    .new_bytes = f->new_bytes,
+	    .ip_bytes = p->ip_bytes,
+	    .frame_bytes = p->frame_bytes,
+	    .ts_val = o.ts_val,
+	    .ts_ecr = o.ts_ecr,
+	    .first_block = first_block,
+	    .window = get_be16(p->data + 14),
+	    .flags = flags,
+	    .options = o.present,
+	    .direction = direction,
+	    .sack_blocks = o.sack_blocks,
+	    .tos = p->tos,
+	    .is_retransmission = f->is_retransmission,
 	};
 }
