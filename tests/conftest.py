@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from orchestrator.errors import KernelError
+from orchestrator.kernel import find_kernel
+
 
 @pytest.fixture(scope="session")
 def kernel() -> Path:
-    """The guest kernel: NETWARP_KERNEL, else the newest of the cache. None is an error: a skip would hide it."""
-    named = os.environ.get("NETWARP_KERNEL")
-    if named:
-        found = [Path(named)]
-    else:
-        cache = Path(os.environ.get("NETWARP_CACHE") or Path.home() / ".cache" / "netwarp")
-        found = sorted(cache.glob("kernels/*/linux"), key=lambda path: path.stat().st_mtime, reverse=True)
-    if not found or not os.access(found[0], os.X_OK):
+    """The guest kernel a run would use. None is an error: a skip would hide it."""
+    try:
+        found = find_kernel()
+    except KernelError as error:
+        pytest.fail(str(error), pytrace=False)
+    if found is None:
         pytest.fail("no guest kernel: run `make kernel`, or set NETWARP_KERNEL", pytrace=False)
-    return found[0]
+    return found.binary
