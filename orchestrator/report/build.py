@@ -89,7 +89,7 @@ def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
         view = cell_view(data, result)
         done += len(view["checks"])
         failed += sum(not check["ok"] for check in view["checks"])
-        (place / listing.scripts[result.cell.id]).write_bytes(cell_script(view))
+        (place / listing.scripts[result.id]).write_bytes(cell_script(view))
     return Checks(done, failed)
 
 

@@ -20,7 +20,7 @@ CellView = dict[str, Any]
 
 def cell_view(data: RunData, result: CellResult) -> CellView:
     """Everything about one cell. Raises StoreError where a file of it cannot be read."""
-    cell, directory = result.cell, data.run.cell(result.cell.id)
+    cell, directory = result.cell, data.run.cell(result.id)
     series = _optional(directory.series, dict[str, Any])
     environment = _optional(directory.environment, dict[str, Any]) or {}
     checks = [
@@ -28,7 +28,7 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
         *({"from": "analysis", **check} for check in _optional(directory.checks, list[dict[str, Any]]) or ()),
     ]
     return {
-        "id": cell.id,
+        "id": result.id,
         "experiment": cell.experiment,
         "factors": [
             {"factor": data.factor_title(factor), "level": data.level_title(factor, level)}
@@ -45,7 +45,7 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
         "console_tail": result.console_tail,
         "links": [row for link in cell.links for row in _link_rows(link)],
         "flows": [_flow(cell, number) for number in range(len(cell.flows))],
-        "measurements": _measurements(data, cell),
+        "measurements": _measurements(data, result.id),
         "series": compact_series(series) if series else None,
         "checks": checks,
         "environment": environment_view(environment),
@@ -123,10 +123,10 @@ def _flow(cell: Cell, number: int) -> dict[str, Any]:
     }
 
 
-def _measurements(data: RunData, cell: Cell) -> list[dict[str, Any]]:
+def _measurements(data: RunData, cell_id: str) -> list[dict[str, Any]]:
     """Every metric of the cell, as the tables have it. value: shown; exact: all digits."""
     rows = []
-    for flow, name, value in data.measured.get(cell.id, ()):
+    for flow, name, value in data.measured.get(cell_id, ()):
         metric = data.metrics[name]
         rows.append(
             {

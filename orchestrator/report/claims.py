@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..study import Claim
 from .data import Row, RunData, number
-from .numbers import MINUS, fixed, readable, scale
+from .numbers import fixed, given, readable, scale
 
 # What the number compared means, by kind of claim (orchestrator/tables/claims.py): kinds that give a relative one.
 _STATISTICS = {
@@ -134,16 +134,11 @@ def _bound(text: str, divisor: float) -> str:
     if value is None:
         return text
     sign = {"<=": "\u2264", ">=": "\u2265"}.get(comparison, comparison)
-    return f"{sign} {_given(value / divisor)}".strip()
+    return f"{sign} {given(value / divisor)}".strip()
 
 
 def _tolerance(claim: Claim | None, divisor: float) -> str:
     """How far off is still meant: only for claims of a number."""
     if claim is None or not claim.tolerance or claim.kind not in ("equal", "gain", "value"):
         return ""
-    return f" \u00b1 {_given(claim.tolerance / divisor)}"
-
-
-def _given(value: float) -> str:
-    """A number somebody wrote, without digits nobody wrote."""
-    return f"{value:.6g}".replace("-", MINUS)
+    return f" \u00b1 {given(claim.tolerance / divisor)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ Row = Mapping[str, str]
 class CellResult:
     """A cell of the plan and how it ended, after every self-check (NOT_RUN: it has no outcome)."""
 
+    id: str
     cell: Cell
     outcome: str
     reason: str
@@ -108,7 +110,7 @@ def read_run(run: RunDir) -> RunData:
     manifest = read_json(run.manifest, dict[str, Any])
     listed = {row["cell_id"]: row for row in read_rows(run.tables / "cells.csv")}
     finished = run.finished()
-    cells = tuple(_result(run, cell, listed.get(cell.id), cell.id in finished) for cell in plan.cells)
+    cells = tuple(_result(run, cell, listed, finished) for cell in plan.cells)
     values: dict[tuple[str, str, str], float | None] = {}
     units: dict[str, str] = {}
     for row in read_rows(run.tables / "measurements.csv"):
@@ -146,13 +148,15 @@ def _by_cell(
     return found
 
 
-def _result(run: RunDir, cell: Cell, listed: Row | None, finished: bool) -> CellResult:
+def _result(run: RunDir, cell: Cell, listed: Mapping[str, Row], finished: AbstractSet[str]) -> CellResult:
     """cells.csv has the outcome after the analyser's checks; outcome.json the time and the console."""
-    own = read_json(run.cell(cell.id).outcome, CellOutcome) if finished else None
-    if own is None:
-        return CellResult(cell, NOT_RUN, "", None, None, ())
-    outcome, reason = (listed["outcome"], listed["reason"]) if listed else (str(own.outcome), own.reason)
-    return CellResult(cell, outcome, reason, own.virtual_s, own.wall_s, own.console_tail)
+    name = cell.id  # a hash of the whole cell: made once
+    if name not in finished:
+        return CellResult(name, cell, NOT_RUN, "", None, None, ())
+    own = read_json(run.cell(name).outcome, CellOutcome)
+    row = listed.get(name)
+    outcome, reason = (row["outcome"], row["reason"]) if row else (str(own.outcome), own.reason)
+    return CellResult(name, cell, outcome, reason, own.virtual_s, own.wall_s, own.console_tail)
 
 
 def _calibration(path: Path) -> list[dict[str, Any]] | None:

@@ -9,12 +9,15 @@ from urllib.parse import quote
 import msgspec
 
 # `</script>`, `<!--` and `]]>` must not end or open anything; U+2028/9 end a line in older script engines
-_UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+_UNSAFE = ("<", ">", "&", "\u2028", "\u2029")
 
 
 def script_json(value: object) -> str:
     """JSON that may stand inside a <script> element or a .js file; not a number -> null."""
-    return msgspec.json.encode(value).decode().translate(_UNSAFE)
+    text = msgspec.json.encode(value).decode()
+    for character in _UNSAFE:  # str.replace is many times as fast as str.translate
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def file_name(text: str) -> str:

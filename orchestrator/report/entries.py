@@ -46,7 +46,7 @@ def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
     places: dict[tuple[str, ...], list[str]] = {}
     for result in data.cells:
         if matches(result.cell.factors, wanted.where):
-            places.setdefault(levels_of(result.cell.factors, factors), []).append(result.cell.id)
+            places.setdefault(levels_of(result.cell.factors, factors), []).append(result.id)
     entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(wanted.name, ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))
     printed = {

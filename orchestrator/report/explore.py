@@ -33,7 +33,7 @@ def explore_data(data: RunData) -> dict[str, Any]:
     several = len({flow for _, flow in columns if flow}) > 1
     order = {name: place for place, name in enumerate(data.metrics)}
     columns.sort(key=lambda column: (order[column[0]], column[1]))
-    cells = [result.cell for result in data.cells if result.outcome == next(iter(OUTCOMES))]
+    cells = [(result.id, result.cell) for result in data.cells if result.outcome == next(iter(OUTCOMES))]
     return {
         "factors": factors,
         "metrics": [
@@ -47,10 +47,10 @@ def explore_data(data: RunData) -> dict[str, Any]:
         ],
         "cells": [
             {
-                "id": cell.id,
+                "id": name,
                 "levels": [factor["levels"].index(cell.factors.get(factor["name"], "-")) for factor in factors],
-                "values": [data.values.get((cell.id, flow, metric)) for metric, flow in columns],
+                "values": [data.values.get((name, flow, metric)) for metric, flow in columns],
             }
-            for cell in cells
+            for name, cell in cells
         ],
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .data import RunData
 from .embed import file_name
 from .metrics import LISTED
-from .numbers import readable, scale
+from .numbers import decimals, fixed, scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,11 @@ def make_listing(data: RunData) -> Listing:
     metrics = [
         name for name in LISTED if any(name == metric for (_, metric), value in data.only.items() if value is not None)
     ]
-    columns = {
-        name: scale((data.only.get((result.cell.id, name)) for result in data.cells), data.metrics[name].unit)
-        for name in metrics
-    }
+    columns: dict[str, tuple[float, str, int]] = {}
+    for name in metrics:
+        values = [data.only.get((result.id, name)) for result in data.cells]
+        divisor, unit = scale(values, data.metrics[name].unit)
+        columns[name] = divisor, unit, decimals(value and value / divisor for value in values)
     rows = []
     for result in data.cells:
         cell = result.cell
@@ -69,28 +70,34 @@ def make_listing(data: RunData) -> Listing:
         if repeated:
             fields.append(Field(str(cell.repetition), float(cell.repetition)))
         for name in metrics:
-            value = data.only.get((cell.id, name))
-            divisor = columns[name][0]
-            fields.append(Field("" if value is None else readable(value / divisor), value))
+            value = data.only.get((result.id, name))
+            divisor, _, places = columns[name]
+            whole = data.metrics[name].unit == "packets"
+            fields.append(Field("" if value is None else fixed(value / divisor, 0 if whole else places), value))
         words = [data.level_title(factor, level) for factor, level in cell.factors.items() if level != "-"]
         label = ", ".join([*words, *([f"repetition {cell.repetition}"] if repeated else [])]) or experiments.get(
-            cell.experiment, cell.id
+            cell.experiment, result.id
         )
-        rows.append(CellRow(cell.id, label, result.outcome, result.reason, tuple(fields)))
+        rows.append(CellRow(result.id, label, result.outcome, result.reason, tuple(fields)))
     headings = [
         *(["experiment"] if several else []),
         *(data.factor_title(factor) for factor in factors),
         *(["repetition"] if repeated else []),
-        *(f"{data.metrics[name].title} ({columns[name][1]})" for name in metrics),
+        *(_heading(data.metrics[name].title, columns[name][1]) for name in metrics),
     ]
     count = several + len(factors) + repeated
     filters = {
         index: tuple(dict.fromkeys(row.fields[index].text for row in rows if row.fields[index].text))
         for index in range(count)
     }
-    scripts = {result.cell.id: f"{file_name(result.cell.id)}.js" for result in data.cells}
+    scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
     return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes)
+
+
+def _heading(title: str, unit: str) -> str:
+    """ "goodput (kbit/s)", but "retransmitted packets"."""
+    return title if not unit or unit == "ratio" or title.endswith(unit) else f"{title} ({unit})"
 
 
 def _order(data: RunData, factor: str, level: str) -> float:

@@ -52,10 +52,15 @@ def readable(value: float | None, digits: int = 4) -> str:
         return fixed(value, 0)
     if 1e-4 <= abs(value) < 1e9:
         return fixed(value, decimals([value], digits))
-    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return f"{mantissa.replace('-', MINUS)}\u00d710{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return given(float(f"{value:.{digits - 1}e}"))
+
+
+def given(value: float) -> str:
+    """A number somebody wrote, without digits nobody wrote: 0.18, 1400, 1.7x10^-5 (in superscript)."""
+    if 1e-4 <= abs(value) < 1e9 or value == 0:
+        return f"{value:.9g}".replace("-", MINUS)
+    mantissa, _, exponent = f"{value:.6g}".partition("e")
+    return f"{mantissa.replace('-', MINUS)}\u00d710{str(int(exponent or 0)).translate(_SUPERSCRIPT)}"
 
 
 def with_unit(value: float | None, unit: str) -> str:

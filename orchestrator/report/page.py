@@ -15,7 +15,7 @@ from .figures import FigureData, figure_json, line_key
 from .grids import Grid
 from .listing import Listing
 from .markers import swatch, variant_css
-from .numbers import duration, fixed, readable, with_unit
+from .numbers import duration, fixed, given, readable, with_unit
 from .style import OUTCOMES, VERDICTS, Look
 from .summary import Summary
 
@@ -31,7 +31,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(readable=readable, fixed=fixed, script_json=lambda value: Markup(script_json(value)))
+    found.filters.update(
+        readable=readable, given=given, fixed=fixed, script_json=lambda value: Markup(script_json(value))
+    )
     found.globals.update(
         duration=duration,
         with_unit=with_unit,

@@ -64,6 +64,8 @@ def thin(columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     for key, values in columns.items():
         if key == "t_s" or len(values) != len(times) or not len(times):
             continue
+        if any(isinstance(value, str) for value in values):
+            continue  # a state's name is no curve
         numbers = np.asarray(values, dtype=np.float64)  # null -> nan
         keep = keep_extremes(numbers, MOST_POINTS)
         cut |= len(keep) < len(times)

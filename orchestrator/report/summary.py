@@ -153,7 +153,7 @@ def _randomness(data: RunData) -> str:
 def _self_checks(checks: Checks) -> str:
     if not checks.done:
         return "No self-checks are stored with this run."
-    passed = "all passed" if not checks.failed else f"{checks.failed} failed (see the INVALID cells)"
+    passed = "all passed" if not checks.failed else f"{checks.failed} failed, in cells that are therefore not COMPLETED"
     return (
         f"{plural(checks.done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
         f" sums, event times): {passed}."

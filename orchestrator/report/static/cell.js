@@ -106,7 +106,7 @@
         ? table("Measurements of this cell", several ? ["metric", "flow", "value"] : ["metric", "value"],
           there.map((one) => (several ? [title(one), one.flow || "cell", value(one)] : [title(one), value(one)])), [several ? 2 : 1])
         : h("p", { class: "note" }, "None: only cells that completed are measured."),
-      nothing.length && h("p", { class: "note" }, "Nothing to measure here: " +
+      nothing.length > 0 && h("p", { class: "note" }, "Nothing to measure here: " +
         nothing.map((one) => one.title + (several && one.flow ? ` of ${one.flow}` : "")).join(", ") + "."));
   }
 

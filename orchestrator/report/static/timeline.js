@@ -117,7 +117,7 @@ netwarp.timeline = (function () {
       top += PANEL;
       for (const one of panel.series) {
         const known = found.get(one.flow + " " + one.path) || { text: "", look: INK };
-        const t = one.binned ? [...one.t, one.t.length * cell.series.bin_s] : one.t;
+        const t = one.binned ? [...one.t, Math.min(one.t.length * cell.series.bin_s, cell.series.duration_s)] : one.t;
         const v = one.binned ? [...one.v, one.v[one.v.length - 1]] : one.v;
         traces.push({
           type: "scatter", mode: "lines", x: t, y: v.map((value) => (value === null ? null : value / panel.divisor)), yaxis: "y" + id,
