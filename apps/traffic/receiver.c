@@ -56,7 +56,7 @@ static bool accept_flow(struct receiver *receiver)
 	int64_t until = deadline ? clock_monotonic_ns() + deadline : WAIT_NEVER;
 	enum flow_io io;
 
-	if (waiter_watch(&flow->waiter, flow->listen_fd))
+	if (waiter_watch(&flow->waiter, flow->listen_fd, false))
 		return failed(receiver, "epoll", errno, NULL);
 	do {
 		if (!wait_more(receiver, until, "nobody connected within --connect-deadline-ns"))
@@ -68,7 +68,7 @@ static bool accept_flow(struct receiver *receiver)
 	/* one flow a run: nobody else gets in */
 	close(flow->listen_fd);
 	flow->listen_fd = -1;
-	if (waiter_watch(&flow->waiter, flow->fd))
+	if (waiter_watch(&flow->waiter, flow->fd, false))
 		return failed(receiver, "epoll", errno, NULL);
 	receiver->connected = true;
 	flow_connected(flow, clock_monotonic_ns());

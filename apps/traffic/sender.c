@@ -214,7 +214,7 @@ static bool start(struct sender *sender)
 	if (flow->ops->connect(flow))
 		return false;
 	/* only now: a socket that is neither connected nor connecting counts as hung up */
-	if (waiter_watch(&flow->waiter, flow->fd))
+	if (waiter_watch(&flow->waiter, flow->fd, true))
 		return failed(sender, "epoll", errno, NULL);
 	ndjson_begin(&flow->out, "start");
 	ndjson_int(&flow->out, "t_ns", now);

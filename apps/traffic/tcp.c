@@ -198,7 +198,7 @@ static enum flow_io tcp_recv(struct flow *flow)
 		return FLOW_FAILED;
 	}
 	flow->read_ns = clock_monotonic_ns();
-	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow))
+	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow, (size_t)n))
 		return FLOW_FAILED;
 	if (flow_received(flow, account_bytes(&flow->account, tcp->buffer, (size_t)n, &fault), &fault))
 		return FLOW_FAILED;
@@ -289,11 +289,14 @@ static void mptcp_sample(struct flow *flow)
 
 static void tcp_counters(struct flow *flow)
 {
+	struct tcp *tcp = flow->state;
 	struct tcp_info info;
 	socklen_t len;
 
 	if (get_info(flow, &info, &len) == 0)
 		tcp_info_write(&flow->out, &info, len);
+	if (tcp->clamp.bytes)
+		window_clamp_finish(&tcp->clamp, flow);
 }
 
 static void tcp_in_force(struct flow *flow)

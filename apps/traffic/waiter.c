@@ -65,9 +65,9 @@ void waiter_close(struct waiter *waiter)
 	waiter->timer_fd = waiter->epoll_fd = -1;
 }
 
-int waiter_watch(struct waiter *waiter, int fd)
+int waiter_watch(struct waiter *waiter, int fd, bool write)
 {
-	return watch(waiter, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	return watch(waiter, fd, EPOLLIN | EPOLLRDHUP | EPOLLET | (write ? EPOLLOUT : 0U));
 }
 
 static int arm(struct waiter *waiter, int64_t at_ns)

@@ -9,6 +9,7 @@
 #ifndef NETWARP_WAITER_H
 #define NETWARP_WAITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WAIT_NEVER INT64_MAX
@@ -28,7 +29,8 @@ struct waiter {
 int waiter_open(struct waiter *waiter);
 void waiter_close(struct waiter *waiter);
 
-int waiter_watch(struct waiter *waiter, int fd);
+/* `write`: also when the socket has room again (what only reads need not wake up for that). */
+int waiter_watch(struct waiter *waiter, int fd, bool write);
 
 /* Wait for the socket or until CLOCK_MONOTONIC shows `until_ns`. When both come at once, what is due goes
  * first. */

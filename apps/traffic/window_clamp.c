@@ -74,8 +74,8 @@ static void report(struct window_clamp *clamp, struct flow *flow, const char *re
 	ndjson_end(&flow->out);
 }
 
-/* Has a segment of the largest size this connection can carry been seen? */
-static int full_segment_seen(struct flow *flow, bool *seen)
+/* The size of a full segment once one has been seen, else 0; -1 after flow_error(). */
+static int full_segment(struct flow *flow)
 {
 	struct tcp_info info;
 	uint32_t full;
@@ -84,35 +84,52 @@ static int full_segment_seen(struct flow *flow, bool *seen)
 		return -1;
 	/* tcpi_snd_mss: what the peer's MSS option, this path's MTU and the TCP options leave */
 	full = info.tcpi_advmss < info.tcpi_snd_mss ? info.tcpi_advmss : info.tcpi_snd_mss;
-	*seen = info.tcpi_rcv_mss >= full;
+	return info.tcpi_rcv_mss >= full ? (int)info.tcpi_rcv_mss : 0;
+}
+
+static int widen(struct window_clamp *clamp, struct flow *flow)
+{
+	int found;
+
+	if (set_buffer(flow, flow->fd, (int64_t)BUFFER_FACTOR * clamp->bytes) ||
+	    flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes, "TCP_WINDOW_CLAMP"))
+		return -1;
+	if (flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found))
+		return flow_error(flow, "TCP_WINDOW_CLAMP", errno, NULL);
+	report(clamp, flow, "window_clamp", found);
 	return 0;
 }
 
-int window_clamp_received(struct window_clamp *clamp, struct flow *flow)
+int window_clamp_received(struct window_clamp *clamp, struct flow *flow, size_t bytes)
 {
-	bool seen;
 	int found;
 
-	if (clamp->in_force) {
-		if (flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found))
-			return flow_error(flow, "TCP_WINDOW_CLAMP", errno, NULL);
-		if (found == clamp->bytes)
-			return 0;
-		clamp->lost++;
-		report(clamp, flow, "window_clamp_lost", found);
-		flow->status = 1;
-		return flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes,
-				"TCP_WINDOW_CLAMP");
+	if (clamp->segment == 0) {
+		clamp->segment = full_segment(flow);
+		if (clamp->segment <= 0)
+			return clamp->segment;
+		return widen(clamp, flow);
 	}
-	if (full_segment_seen(flow, &seen))
-		return -1;
-	if (!seen)
+	if (bytes % (size_t)clamp->segment == 0)
 		return 0;
-	if (set_buffer(flow, flow->fd, (int64_t)BUFFER_FACTOR * clamp->bytes) ||
-	    flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes, "TCP_WINDOW_CLAMP") ||
-	    flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found))
-		return -1;
-	clamp->in_force = true;
-	report(clamp, flow, "window_clamp", found);
-	return 0;
+	if (flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found))
+		return flow_error(flow, "TCP_WINDOW_CLAMP", errno, NULL);
+	if (found == clamp->bytes)
+		return 0;
+	report(clamp, flow, "window_clamp_lost", found);
+	flow->status = 1;
+	return flow_set(flow, flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes, "TCP_WINDOW_CLAMP");
+}
+
+void window_clamp_finish(struct window_clamp *clamp, struct flow *flow)
+{
+	int found;
+
+	if (clamp->segment <= 0 || flow_get(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &found)) {
+		ndjson_null(&flow->out, "window_clamp_bytes");
+		return;
+	}
+	ndjson_int(&flow->out, "window_clamp_bytes", found);
+	if (found != clamp->bytes)
+		flow->status = 1;
 }

@@ -110,7 +110,7 @@ def test_the_window_clamp_is_exact(
     assert in_flight(done) == clamp
     assert max(int(row[0]) for row in done.tshark("a-p1", DATA, "tcp.len")) == segment
     assert done.one("receiver", "window_clamp")["found_bytes"] == clamp
-    assert not done.of("receiver", "window_clamp_lost")
+    assert done.got["kernel"]["window_clamp_bytes"] == clamp
 
 
 def test_the_window_clamp_holds_without_any_delay(kernel: Path, tmp_path: Path) -> None:
@@ -271,3 +271,30 @@ def test_mptcp_is_mptcp(kernel: Path, tmp_path: Path) -> None:
     assert samples
     assert all(sample["mptcp_info"]["fallback_to_tcp"] is False for sample in samples)
     assert all(path["address"] == "10.0.0.129" for sample in samples for path in sample["paths"])
+
+
+FICKLE = """
+import socket, time
+peer = socket.create_connection(("10.0.0.129", 5001), source_address=("10.0.0.1", 0))
+peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+block = lambda n: bytes([0, 0, 0, 0, n & 255, n >> 8, 0, 0, *range(8, 256)])
+flow = b"".join(block(n) for n in range(400))
+at = 0
+for size in [1460 * 20, 600, 600, 600, *[1460] * 8, 5]:
+    peer.sendall(flow[at:at + size])
+    at += size
+    time.sleep(0.2)
+"""
+
+
+def test_a_lost_window_clamp_does_not_go_unnoticed(kernel: Path, tmp_path: Path) -> None:
+    """A peer that changes its segment size makes the kernel measure anew, which overwrites the clamp."""
+    cell = make_cell("tcp", shape=FAST, stop_ns=9 * S, sysctls=PLAIN, receiver={"window_clamp_bytes": 65_700})
+    change = with_arguments("sender", lambda words: ["/usr/bin/python3", "-I", "-S", "-c", FICKLE])
+    done = run(kernel, tmp_path, cell, change=change)
+    assert done.got["corrupt_bytes"] == 0
+    assert max(offered(done, "b-p1")) > 65_700, "this kernel does not do it: the test has lost its subject"
+    lost = done.one("receiver", "window_clamp_lost")
+    assert lost["found_bytes"] > 65_700
+    assert done.exits()["receiver"]["status"] == done.got["status"] == 1
+    assert done.got["kernel"]["window_clamp_bytes"] == 65_700
