@@ -71,7 +71,8 @@ def test_long_link_names_are_refused() -> None:
 
 def test_cut_replaces_under_a_new_handle_and_repair_builds_both_anew() -> None:
     text = commands(two_path_cell(timeline=outage("cut")))
-    assert "# at T0 + 5 s\nip netns exec p1.hop tc qdisc replace dev b root handle 3: netem limit 1000000 loss 100%" in text
+    cut = "tc qdisc replace dev b root handle 3: netem limit 1000000 loss 100%"
+    assert f"# at T0 + 5 s\nip netns exec p1.hop {cut}" in text
     assert "tc qdisc replace dev b root handle 5: netem limit 1000000 delay 200000000ns" in text
     assert "tc qdisc replace dev b parent 5:1 handle 6: netem limit 51 rate 500000bit -14" in text
 
