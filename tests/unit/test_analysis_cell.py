@@ -433,8 +433,11 @@ def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     cell = msgspec.structs.replace(cell, links=(cell.links[0], Link("p2", "a", "b", corrupting, corrupting)))
     root = make_directory(cell, "sctp", tmp_path / "cell")
-    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad")]), 1)
-    assert "packets readable b-p2" not in derive(cell, root).failed()
+    flipped = segment(1, 10)[:14] + b"\x55" + segment(1, 10)[15:]  # IP version 5
+    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad"), (T0 + S, flipped)]), 2)
+    failed = derive(cell, root).failed()
+    assert not {"packets readable b-p2", "foreign packets b-p2"} & set(failed)
+    assert "payload ftp" in failed  # what was on the replaced capture is missing
 
 
 def test_a_capture_cut_off_fails_its_check_and_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
