@@ -147,18 +147,17 @@ static int on_deadline(struct cell *cell)
 	return -1;
 }
 
-static int on_progress(struct cell *cell)
+static void on_progress(struct cell *cell)
 {
-	uint64_t count = timer_count(cell->progress_fd);
 	char line[32];
 	int len;
 
-	if (!count)
-		return 0;
+	if (!timer_count(cell->progress_fd))
+		return;
 	len = snprintf(line, sizeof(line), "@%" PRId64 "\n",
 		       (loop_now(cell) - cell->t0_realtime_ns) / NS_PER_S);
-	/* a console that is gone must not end the cell */
-	return write(STDOUT_FILENO, line, (size_t)len) < 0 ? 0 : 0;
+	if (write(STDOUT_FILENO, line, (size_t)len) < 0)
+		return; /* a console that is gone must not end the cell */
 }
 
 int loop_wait(struct cell *cell, unsigned int *wake)
@@ -180,8 +179,10 @@ int loop_wait(struct cell *cell, unsigned int *wake)
 		timer_count(cell->timer_fd);
 		return 0;
 	}
+	if (woken & WAKE_PROGRESS)
+		on_progress(cell);
 	if ((woken & WAKE_SIGNAL && on_signal(cell)) || (woken & WAKE_CAPTURE && capture_spoke(cell)) ||
-	    (woken & WAKE_DEADLINE && on_deadline(cell)) || (woken & WAKE_PROGRESS && on_progress(cell)))
+	    (woken & WAKE_DEADLINE && on_deadline(cell)))
 		return -1;
 	return 0;
 }

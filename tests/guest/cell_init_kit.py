@@ -142,6 +142,14 @@ def run_guest(kernel: Path, directory: Path, steps: Iterable[Step] | str, *optio
     return Result(directory, done.returncode, done.stderr)
 
 
+def fails(kernel: Path, directory: Path, steps: list[Step], *, at: int | None = None) -> dict[str, Any]:
+    """Run; asserts that step `at` (its place in the list; the last) failed. Returns the end record."""
+    end = run_guest(kernel, directory, steps).end
+    assert end["reason"] == "failed"
+    assert end["step"] == (len(steps) + 1 if at is None else at + 2)
+    return end
+
+
 def opening(*, setup_ns: int = 9 * S, after_t0_ns: int = 3600 * S, wall: bool = False) -> list[Step]:
     """The first steps of a guest's cell."""
     clock = step("clock", t0_after_ready_ns=100 * MS) if wall else step("clock", t0_realtime_ns=T0)

@@ -55,7 +55,7 @@ def opening(*, setup_ns: int = 20 * S, after_t0_ns: int = 30 * S) -> list[Step]:
 
 def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
     """Nothing is lost and time order holds, also with both directions on several CPUs."""
-    count = 2000
+    count = 1000  # all of it fits in the ring, so that a busy machine cannot make the kernel drop any
     steps = [
         *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1),
         capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"),
