@@ -7,7 +7,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .capture import Capture, read_captures
+from .native import Rows
 
 PROTOCOLS = {6: "TCP", 132: "SCTP"}
 TOTALS = ("packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets")
@@ -50,7 +53,11 @@ def _file(capture: Capture) -> dict[str, Any]:
     ):
         if source[column]:
             notes.append(f"{source[column]} {text}")
-    flows = [_flow(capture, row) for row in range(len(capture.flows))]
+    order = np.argsort(capture.flow_paths["flow"], kind="stable")
+    edges = np.searchsorted(capture.flow_paths["flow"][order], np.arange(len(capture.flows) + 1))
+    flows = [
+        _flow(capture, row, capture.flow_paths[order[edges[row] : edges[row + 1]]]) for row in range(len(edges) - 1)
+    ]
     flows.sort(key=lambda flow: -flow["ip_bytes"])
     return {
         "file": os.fspath(capture.files[0]),
@@ -65,9 +72,9 @@ def _file(capture: Capture) -> dict[str, Any]:
     }
 
 
-def _flow(capture: Capture, row: int) -> dict[str, Any]:
+def _flow(capture: Capture, row: int, used: Rows) -> dict[str, Any]:
+    """One flow; used: its rows of flow_paths."""
     flow = capture.flows[row]
-    used = capture.flow_paths[capture.flow_paths["flow"] == row]
     end = int(flow["path_direction"])
     first = [capture.address(int(flow["path"]), side) for side in (end, 1 - end)]
     span = int(flow["last_ns"] - flow["first_ns"]) / 1e9

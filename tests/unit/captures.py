@@ -12,6 +12,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
 from orchestrator.analysis import Capture, read_captures
+from orchestrator.analysis.native import UNKNOWN
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "captures"
 READ_BYTES = {"sctp": 1_201_200, "bundle": 200_000, "tcp": 507_904, "mptcp": 507_904}
@@ -95,3 +96,64 @@ def sack_chunk(cumulative: int, gaps: Sequence[tuple[int, int]] = (), duplicates
     value = struct.pack("!IIHH", cumulative % 2**32, 65536, len(gaps), len(duplicates))
     value += b"".join(struct.pack("!HH", *gap) for gap in gaps)
     return chunk(3, value + b"".join(struct.pack("!I", tsn % 2**32) for tsn in duplicates))
+
+
+T = 1_700_000_000_123_456_789
+ISN = 2**32 - 500  # wraps in the middle of everything below
+
+
+def tcp_transfer() -> list[tuple[int, bytes]]:
+    """Handshake, three segments, the second one twice, an ACK with a SACK block."""
+    options = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (10, 0)), ("WScale", 7)]
+    packets = [
+        segment(ISN, flags="S", options=options, window=64240),
+        segment(7000, back=True, flags="SA", ack=ISN + 1, options=options, window=65535),
+        segment(ISN + 1, ack=7001, window=502),
+        segment(ISN + 1, 400, ack=7001),
+        segment(ISN + 401, 400, ack=7001),
+        segment(ISN + 801, 400, ack=7001),
+        segment(7001, back=True, ack=ISN + 401, options=[("SAck", ((ISN + 801) % 2**32, (ISN + 1201) % 2**32))]),
+        segment(ISN + 401, 400, ack=7001),
+        segment(7001, back=True, ack=ISN + 1201, window=100),
+        segment(ISN + 1201, 0, flags="FA", ack=7001),
+    ]
+    return [(T + i * 1_000_000, packet) for i, packet in enumerate(packets)]
+
+
+def check_transfer(capture: Capture) -> None:
+    segments = capture.segments
+    assert segments["seq"].tolist() == [0, 0, 1, 1, 401, 801, 1, 401, 1, 1201]
+    assert segments["ack"].tolist() == [UNKNOWN, 1, 1, 1, 1, 1, 401, 1, 1201, 1]
+    assert segments["payload_bytes"].tolist() == [0, 0, 0, 400, 400, 400, 0, 400, 0, 0]
+    assert segments["new_bytes"].tolist() == [0, 0, 0, 400, 400, 400, 0, 0, 0, 0]
+    assert segments["is_retransmission"].tolist() == [False] * 7 + [True, False, False]
+    assert segments["window_bytes"].tolist()[:4] == [64240, 65535, 502 * 128, 8192 * 128]
+    assert segments["direction"].tolist() == [0, 1, 0, 0, 0, 0, 1, 0, 1, 0]
+    assert segments["sack_blocks"].tolist() == [0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert capture.blocks[["start", "end", "kind"]].tolist() == [(801, 1201, 2)]
+    flow = capture.flows[0]
+    assert len(capture.flows) == 1
+    assert flow["base"].tolist() == [ISN, 7000]
+    assert flow["port"].tolist() == [1000, 80]
+    assert flow["mss"].tolist() == [1460, 1460]
+    assert flow["window_shift"].tolist() == [7, 7]
+    assert flow["ended"].tolist() == [True, False]
+    total = capture.flow_paths[0]
+    assert total["new_bytes"].tolist() == [1200, 0]
+    assert total["payload_bytes"].tolist() == [1600, 0]
+    assert total["retransmitted_packets"].tolist() == [1, 0]
+    assert total["packets"].tolist() == [7, 3]
+
+
+def association(*, tag: int = 11, peer: int = 22, tsn: int = ISN, path: int = 1) -> list[bytes]:
+    """A handshake: its initiator's tag is `tag`, its responder's `peer`."""
+    return [
+        sctp(0, init_chunk(tag, tsn), path=path),
+        sctp(tag, init_chunk(peer, 9000, ack=True), path=path, back=True),
+        sctp(peer, chunk(10, b"cookie"), path=path),
+        sctp(tag, chunk(11), path=path, back=True),
+    ]
+
+
+def timed(packets: list[bytes]) -> list[tuple[int, bytes]]:
+    return [(T + i * 1000, packet) for i, packet in enumerate(packets)]
