@@ -93,6 +93,12 @@ class Flows:
         }
         self._check_mss(options, protocol, mtu, reader)
         start, stop, total = self._times(reader)
+        if stop is not None and total is None and any(route.path.bottleneck_bit_s is None for route in routes):
+            reader.problem(
+                "paths",
+                "a flow that ends by time needs a rate on every path: where sending takes no time, virtual time stands "
+                'still and it never ends; for example rate = "1 Gbit/s" on the link, or bytes = "1 MB" on the flow',
+            )
         flow = Flow(
             name=name,
             protocol=protocol,

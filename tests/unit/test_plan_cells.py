@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from specs import BASE, plan_of, problems_of, replaced, spec_of
+from specs import BASE, line_of, plan_of, problems_of, replaced, spec_of
 
 from orchestrator.model import Cell, Event, Shape
 from orchestrator.plan import make_plan
@@ -138,7 +138,7 @@ def test_shapes(shape_text: str, nodes: str, links: str) -> None:
     text = (
         f'format = 1\nname = "s"\nduration = "1 s"\nshape = {shape_text}\n'
         '[default.link]\none_way_delay = "1 ms"\n'
-        f'[flow.f]\nfrom = "{first}"\nto = "{last}"\nprotocol = "tcp"\npaths = ["{path}"]\n'
+        f'[flow.f]\nfrom = "{first}"\nto = "{last}"\nprotocol = "tcp"\nbytes = "1 MB"\npaths = ["{path}"]\n'
     )
     cell = cell_of(text)
     assert [node.name for node in cell.nodes] == nodes.split()
@@ -324,7 +324,7 @@ def test_unless_and_only() -> None:
 
 def test_captures() -> None:
     chain = 'format = 1\nname = "s"\nduration = "1 s"\nshape = { kind = "chain", hops = 2 }\ncaptures = CAPTURES\n'
-    chain += '[flow.f]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\npaths = ["h1"]\n'
+    chain += '[flow.f]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\nbytes = "1 MB"\npaths = ["h1"]\n'
     for text, wanted in [
         ('"hosts"', ["a.h1", "b.h2"]),
         ('"all"', ["a.h1", "r1.h1", "r1.h2", "b.h2"]),
@@ -369,3 +369,11 @@ def test_what_the_spec_says_of_a_sysctl_wins() -> None:
         "0",
         "0",
     )
+
+
+def test_a_flow_by_time_needs_a_rate() -> None:
+    text = replaced('rate = "1 Mbit/s"\nqueue = "50 packets"\n', "")
+    (problem,) = problems_of(text)
+    assert problem.startswith(f"nowhere/spec.toml:{line_of(text, 'paths =')}: flow.f.paths: ")
+    assert "virtual time stands still" in problem and 'bytes = "1 MB"' in problem
+    assert cell_of(text + 'bytes = "1 MB"\n').flows[0].total_bytes == 10**6
