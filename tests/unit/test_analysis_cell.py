@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,117 +11,26 @@ from typing import Any
 import msgspec
 import pytest
 import zstandard
-from captures import DATA, READ_BYTES, pcap, segment
+from captures import DATA, READ_BYTES
+from recorded_cell import (
+    FAULT,
+    MONOTONIC,
+    REPAIR,
+    SHAPE,
+    STOP,
+    T0,
+    S,
+    derive,
+    make_cell,
+    make_directory,
+    write,
+)
 
 from orchestrator.analysis import analyze_cell
-from orchestrator.analysis.cell import CellDir
 from orchestrator.analysis.samples import time_weighted_mean
 from orchestrator.errors import CaptureError
-from orchestrator.model import Capture, Cell, Event, Flow, Link, Node, Shape
-from orchestrator.model import Path as FlowPath
+from orchestrator.model import Event, Link
 from orchestrator.spec.metrics import METRICS
-
-S = 1_000_000_000
-T0 = 1_699_999_995 * S
-MONOTONIC = 5 * S
-FAULT, REPAIR, STOP = 6.0, 9.0, 11.0
-SHAPE = Shape(one_way_delay_ns=20_000_000, rate_bit_s=1_000_000, queue_packets=1000)
-SUMMARY = {"record": "summary", "gap_bytes": 0, "corrupt_bytes": 0}
-
-
-def make_cell(name: str, **changes: Any) -> Cell:
-    links = ("p1",) if name in ("tcp", "bundle") else ("p1", "p2")
-    flow = Flow(
-        name="ftp",
-        protocol={"bundle": "sctp"}.get(name, name),  # type: ignore[arg-type]
-        sender="a",
-        receiver="b",
-        paths=tuple(FlowPath(link, link, link, 1_000_000, 40_000_000) for link in links),
-        port=5001,
-        start_ns=0,
-        stop_ns=int(STOP * S),
-        total_bytes=None,
-        message_bytes=1400,
-    )
-    flow = msgspec.structs.replace(flow, **changes.pop("flow", {}))
-    cell = Cell(
-        spec="test",
-        experiment="x",
-        factors={},
-        repetition=0,
-        seed=1,
-        duration_ns=12 * S,
-        nodes=(Node("a", "host"), Node("b", "host")),
-        links=tuple(Link(link, "a", "b", SHAPE, SHAPE) for link in links),
-        flows=(flow,),
-        timeline=(
-            Event(int(FAULT * S), "outage", "blackhole", "p1"),
-            Event(int(REPAIR * S), "outage", "repair", "p1"),
-        ),
-        captures=tuple(Capture(node, link) for node in "ab" for link in links),
-        random=True,
-        parameters={"setup": "1.5 s", "size": "1.5 kB", "share": "10 %"},
-        metrics={
-            "mine": "unique_data_packets * size_bytes / (duration_s - setup_s)",
-            "again": "min(mine, -(-mine)) / rate_bit_s ** 1 + share_ratio * 0",
-            "absent": "response_time_s + 1",
-        },
-    )
-    return msgspec.structs.replace(cell, **changes)
-
-
-def make_directory(cell: Cell, name: str, root: Path, **summary: Any) -> Path:
-    """A finished cell's raw files; records made from the captures themselves, which every check compares."""
-    (root / "capture").mkdir(parents=True)
-    (root / "apps").mkdir()
-    records: list[dict[str, Any]] = [
-        {"record": "start", "version": "1"},
-        {"record": "ready", "t0_realtime_ns": T0, "t0_monotonic_ns": MONOTONIC, "waited_ns": 0},
-    ]
-    for capture in cell.captures:
-        source = DATA / f"{name}-{capture.node}-{capture.link}.pcap.zst"
-        shutil.copy(source, root / "capture" / f"{capture.node}-{capture.link}.pcap.zst")
-        plain = zstandard.ZstdDecompressor().stream_reader(source.read_bytes()).read()
-        offset = packets = 0
-        offset = 24
-        while offset < len(plain):
-            offset += 16 + int.from_bytes(plain[offset + 8 : offset + 12], "little")
-            packets += 1
-        record = {"file": f"capture/{capture.node}-{capture.link}.pcap", "packets": packets, "bytes": len(plain)}
-        records.append({"record": "capture", **record, "dropped": 0, "truncated": 0, "errno": 0, "fsync_errno": 0})
-    write(root / "init.ndjson", records)
-    write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": READ_BYTES[name]} | summary])
-    return root
-
-
-def write(path: Path, records: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-
-
-@dataclass
-class Derived:
-    metrics: dict[str, float | None]
-    units: dict[str, str]
-    series: dict[str, Any]
-    checks: dict[str, Any]
-    cell_metrics: dict[str, float | None]
-
-    def failed(self) -> list[str]:
-        return [name for name, check in self.checks.items() if not check["ok"]]
-
-
-def derive(cell: Cell, root: Path) -> Derived:
-    analyze_cell(cell, root)
-    directory = CellDir(root)
-    rows = json.loads(directory.measurements.read_bytes())
-    assert {row["cell_id"] for row in rows} == {cell.id}
-    return Derived(
-        metrics={row["metric"]: row["value"] for row in rows if row["flow"] == "ftp"},
-        units={row["metric"]: row["unit"] for row in rows},
-        series=json.loads(directory.series.read_bytes()),
-        checks={check["check"]: check for check in json.loads(directory.checks.read_bytes())},
-        cell_metrics={row["metric"]: row["value"] for row in rows if not row["flow"]},
-    )
 
 
 @dataclass
@@ -245,7 +152,7 @@ def test_head_of_line_delay_is_what_a_plain_loop_finds(tmp_path: Path) -> None:
             reach += size
             delays.append(one.t - since)
     assert derived.metrics["hol_blocking_s"] == pytest.approx(sum(delays) / len(delays), abs=1e-8)
-    assert derived.metrics["hol_blocking_s"] or 0 > 0.001
+    assert (derived.metrics["hol_blocking_s"] or 0) > 0.001
 
 
 def test_mptcp_counts_a_byte_once(tmp_path: Path) -> None:
@@ -355,115 +262,6 @@ def test_time_weighted_mean_of_little() -> None:
     assert time_weighted_mean(np.array([]), np.array([])) is None
     assert time_weighted_mean(np.array([1.0]), np.array([7.0])) == 7
     assert time_weighted_mean(np.array([1.0, 2.0]), np.array([np.nan, np.nan])) is None
-
-
-def change_record(root: Path, capture: str, **changes: Any) -> None:
-    records = [json.loads(line) for line in (root / "init.ndjson").read_text().splitlines()]
-    for record in records:
-        if record.get("file") == f"capture/{capture}.pcap":
-            record |= changes
-    write(root / "init.ndjson", records)
-
-
-FAULTS: dict[str, tuple[Any, str]] = {
-    "drops": (lambda root: change_record(root, "b-p1", dropped=1), "capture record b-p1"),
-    "truncated": (lambda root: change_record(root, "b-p1", truncated=2), "capture record b-p1"),
-    "failed write": (lambda root: change_record(root, "a-p2", errno=28), "capture record a-p2"),
-    "fewer packets than recorded": (lambda root: change_record(root, "a-p1", packets=9), "capture record a-p1"),
-    "shorter than recorded": (lambda root: change_record(root, "a-p1", bytes=9), "capture record a-p1"),
-    "a record that is missing": (
-        lambda root: change_record(root, "a-p1", file="capture/x.pcap"),
-        "capture record a-p1",
-    ),
-    "a byte the application never read": (
-        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_199}]),
-        "payload ftp",
-    ),
-    "a gap in the pattern": (
-        lambda root: write(
-            root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_200, "gap_bytes": 1}]
-        ),
-        "pattern ftp",
-    ),
-    "no summary": (lambda root: write(root / "apps" / "ftp.receiver.ndjson", []), "payload ftp"),
-    "no receiver log": (lambda root: (root / "apps" / "ftp.receiver.ndjson").unlink(), "payload ftp"),
-    "a missing capture": (lambda root: (root / "capture" / "b-p2.pcap.zst").unlink(), "captures of b"),
-    "a capture that is none": (
-        lambda root: (root / "capture" / "b-p2.pcap.zst").write_bytes(b"x" * 99),
-        "captures of b",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_self_check_fails_when_its_thing_is_wrong(fault: str, tmp_path: Path) -> None:
-    cell = make_cell("sctp")
-    root = make_directory(cell, "sctp", tmp_path / "cell")
-    damage, check = FAULTS[fault]
-    damage(root)
-    derived = derive(cell, root)
-    assert check in derived.failed()
-    assert str(tmp_path) not in (root / "derived" / "checks.json").read_text()
-
-
-def replace_capture(root: Path, data: bytes, packets: int) -> None:
-    (root / "capture" / "b-p2.pcap.zst").unlink()
-    (root / "capture" / "b-p2.pcap").write_bytes(data)
-    change_record(root, "b-p2", bytes=len(data), packets=packets)
-
-
-@pytest.mark.parametrize(
-    ("frames", "check"),
-    [
-        ([segment(1, 1461)], "frame length b-p2"),
-        ([b"\xff" * 12 + b"\x08\x06" + b"\0" * 28], "foreign packets b-p2"),
-        ([b"\0" * 12 + b"\x86\xdd" + b"\x60" + b"\0" * 40], "foreign packets b-p2"),
-        ([segment(1, 10)[:-3] + b"bad"], "packets readable b-p2"),
-    ],
-)
-def test_foreign_or_wrong_packets_are_found(frames: list[bytes], check: str, tmp_path: Path) -> None:
-    cell = make_cell("sctp")
-    root = make_directory(cell, "sctp", tmp_path / "cell")
-    replace_capture(root, pcap([(T0 + S, frame) for frame in frames]), len(frames))
-    assert check in derive(cell, root).failed()
-
-
-def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
-    corrupting = msgspec.structs.replace(SHAPE, corrupt_ratio=0.01)
-    cell = make_cell("sctp")
-    cell = msgspec.structs.replace(cell, links=(cell.links[0], Link("p2", "a", "b", corrupting, corrupting)))
-    root = make_directory(cell, "sctp", tmp_path / "cell")
-    flipped = segment(1, 10)[:14] + b"\x55" + segment(1, 10)[15:]  # IP version 5
-    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad"), (T0 + S, flipped)]), 2)
-    failed = derive(cell, root).failed()
-    assert not {"packets readable b-p2", "foreign packets b-p2"} & set(failed)
-    assert "payload ftp" in failed  # what was on the replaced capture is missing
-
-
-def test_a_capture_cut_off_fails_its_check_and_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
-    cell = make_cell("sctp")
-    root = make_directory(cell, "sctp", tmp_path / "cell")
-    path = root / "capture" / "b-p1.pcap.zst"
-    plain = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
-    path.unlink()
-    (root / "capture" / "b-p1.pcap").write_bytes(plain[: len(plain) // 2])
-    derived = derive(cell, root)
-    assert {"capture whole b-p1", "capture record b-p1", "payload ftp"} <= set(derived.failed())
-    assert 0 < (derived.metrics["payload_bytes"] or 0) < READ_BYTES["sctp"]
-
-
-def test_more_than_the_links_carry_is_invalid(tmp_path: Path) -> None:
-    paths = tuple(FlowPath(link, link, link, 300_000, 40_000_000) for link in ("p1", "p2"))
-    cell = make_cell("sctp", flow={"paths": paths})
-    assert derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).failed() == ["utilization ftp"]
-
-
-def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> None:
-    cell = make_cell("sctp", captures=tuple(Capture("a", link) for link in ("p1", "p2")))
-    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
-    assert set(derived.failed()) == {"captures of b", "payload ftp"}
-    assert derived.metrics["goodput_bit_s"] is derived.metrics["payload_bytes"] is derived.metrics["mine"] is None
-    assert derived.metrics["retransmitted_packets"] == 24
 
 
 def test_no_t0_is_an_error(tmp_path: Path) -> None:

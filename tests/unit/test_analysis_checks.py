@@ -1,0 +1,134 @@
+"""Every self-check of a cell, seen to fail when its thing is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+from captures import READ_BYTES, pcap, segment
+from recorded_cell import (
+    SHAPE,
+    SUMMARY,
+    T0,
+    S,
+    derive,
+    make_cell,
+    make_directory,
+    write,
+)
+
+from orchestrator.model import Capture, Link
+from orchestrator.model import Path as FlowPath
+
+
+def change_record(root: Path, capture: str, **changes: Any) -> None:
+    records = [json.loads(line) for line in (root / "init.ndjson").read_text().splitlines()]
+    for record in records:
+        if record.get("file") == f"capture/{capture}.pcap":
+            record |= changes
+    write(root / "init.ndjson", records)
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "drops": (lambda root: change_record(root, "b-p1", dropped=1), "capture record b-p1"),
+    "truncated": (lambda root: change_record(root, "b-p1", truncated=2), "capture record b-p1"),
+    "failed write": (lambda root: change_record(root, "a-p2", errno=28), "capture record a-p2"),
+    "fewer packets than recorded": (lambda root: change_record(root, "a-p1", packets=9), "capture record a-p1"),
+    "shorter than recorded": (lambda root: change_record(root, "a-p1", bytes=9), "capture record a-p1"),
+    "a record that is missing": (
+        lambda root: change_record(root, "a-p1", file="capture/x.pcap"),
+        "capture record a-p1",
+    ),
+    "a byte the application never read": (
+        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_199}]),
+        "payload ftp",
+    ),
+    "a gap in the pattern": (
+        lambda root: write(
+            root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_200, "gap_bytes": 1}]
+        ),
+        "pattern ftp",
+    ),
+    "no summary": (lambda root: write(root / "apps" / "ftp.receiver.ndjson", []), "payload ftp"),
+    "no receiver log": (lambda root: (root / "apps" / "ftp.receiver.ndjson").unlink(), "payload ftp"),
+    "a missing capture": (lambda root: (root / "capture" / "b-p2.pcap.zst").unlink(), "captures of b"),
+    "a capture that is none": (
+        lambda root: (root / "capture" / "b-p2.pcap.zst").write_bytes(b"x" * 99),
+        "captures of b",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_self_check_fails_when_its_thing_is_wrong(fault: str, tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    damage, check = FAULTS[fault]
+    damage(root)
+    derived = derive(cell, root)
+    assert check in derived.failed()
+    assert str(tmp_path) not in (root / "derived" / "checks.json").read_text()
+
+
+def replace_capture(root: Path, data: bytes, packets: int) -> None:
+    (root / "capture" / "b-p2.pcap.zst").unlink()
+    (root / "capture" / "b-p2.pcap").write_bytes(data)
+    change_record(root, "b-p2", bytes=len(data), packets=packets)
+
+
+@pytest.mark.parametrize(
+    ("frames", "check"),
+    [
+        ([segment(1, 1461)], "frame length b-p2"),
+        ([b"\xff" * 12 + b"\x08\x06" + b"\0" * 28], "foreign packets b-p2"),
+        ([b"\0" * 12 + b"\x86\xdd" + b"\x60" + b"\0" * 40], "foreign packets b-p2"),
+        ([segment(1, 10)[:-3] + b"bad"], "packets readable b-p2"),
+    ],
+)
+def test_foreign_or_wrong_packets_are_found(frames: list[bytes], check: str, tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    replace_capture(root, pcap([(T0 + S, frame) for frame in frames]), len(frames))
+    assert check in derive(cell, root).failed()
+
+
+def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
+    corrupting = msgspec.structs.replace(SHAPE, corrupt_ratio=0.01)
+    cell = make_cell("sctp")
+    cell = msgspec.structs.replace(cell, links=(cell.links[0], Link("p2", "a", "b", corrupting, corrupting)))
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    flipped = segment(1, 10)[:14] + b"\x55" + segment(1, 10)[15:]  # IP version 5
+    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad"), (T0 + S, flipped)]), 2)
+    failed = derive(cell, root).failed()
+    assert not {"packets readable b-p2", "foreign packets b-p2"} & set(failed)
+    assert "payload ftp" in failed  # what was on the replaced capture is missing
+
+
+def test_a_capture_cut_off_fails_its_check_and_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    path = root / "capture" / "b-p1.pcap.zst"
+    plain = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+    path.unlink()
+    (root / "capture" / "b-p1.pcap").write_bytes(plain[: len(plain) // 2])
+    derived = derive(cell, root)
+    assert {"capture whole b-p1", "capture record b-p1", "payload ftp"} <= set(derived.failed())
+    assert 0 < (derived.metrics["payload_bytes"] or 0) < READ_BYTES["sctp"]
+
+
+def test_more_than_the_links_carry_is_invalid(tmp_path: Path) -> None:
+    paths = tuple(FlowPath(link, link, link, 300_000, 40_000_000) for link in ("p1", "p2"))
+    cell = make_cell("sctp", flow={"paths": paths})
+    assert derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).failed() == ["utilization ftp"]
+
+
+def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> None:
+    cell = make_cell("sctp", captures=tuple(Capture("a", link) for link in ("p1", "p2")))
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert set(derived.failed()) == {"captures of b", "payload ftp"}
+    assert derived.metrics["goodput_bit_s"] is derived.metrics["payload_bytes"] is derived.metrics["mine"] is None
+    assert derived.metrics["retransmitted_packets"] == 24
