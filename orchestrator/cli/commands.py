@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -74,10 +75,12 @@ def run_analyze(args: argparse.Namespace) -> int:
     if len(args.paths) == 1 and args.paths[0].is_dir():
         run = RunDir(args.paths[0])
         plan = read_json(run.plan, Plan)
+        started = time.monotonic()
         with locked(run):
+            run.clear_partial()
             analyze_all(plan, run, args.jobs)
             results = tabulate(plan, run)
-        summary.print_summary(plan, run, results, None, wall_s=0.0)
+        summary.print_summary(plan, run, results, None, wall_s=time.monotonic() - started)
         return 0
     for path in args.paths:
         if not path.is_file():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import os
-import signal
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +18,6 @@ from ..study import Plan
 from ..tables import write_tables
 
 log = logging.getLogger(__name__)
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +39,14 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
     """Derive every finished cell anew."""
     finished = run.finished()
     todo = [run.cell(cell.id) for cell in plan.cells if cell.id in finished]
-    with ProcessPoolExecutor(jobs, initializer=_in_worker, initargs=(os.getpid(),)) as pool:
-        for _ in pool.map(analyze_one, todo, chunksize=4):
-            pass
-
-
-def _in_worker(parent: int) -> None:
-    """A worker of a pool dies with netwarp (the pool alone leaves it waiting for ever); Ctrl-C is netwarp's."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    # threads: NumPy and the C core do the work, and an interrupted pool of processes leaves processes behind
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for _ in pool.map(analyze_one, todo):
+                pass
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def effective_outcome(directory: CellDir) -> CellOutcome:

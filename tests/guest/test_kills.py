@@ -1,0 +1,237 @@
+"""netwarp and its guests killed at random moments, interrupted, and gone on with: nothing is left, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chain_kit import (
+    Checkout,
+    all_completed,
+    captures,
+    ended,
+    factor,
+    guests,
+    nothing_left,
+    outcomes,
+    raw_files,
+    same,
+    tables,
+    two_paths,
+    written,
+)
+
+from orchestrator.model import Outcome
+
+SEED = int(os.environ.get("NETWARP_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+"""Of the moments; printed with every failure, given again by NETWARP_TEST_SEED."""
+KILLS_OF_NETWARP = 13
+KILLS_OF_GUESTS = 7
+DELAYS = ["10 ms", "20 ms", "30 ms", "40 ms"]
+KILLED = -signal.SIGKILL
+INTERRUPTED = (130, -signal.SIGINT)
+"""For a shell both are 130: Python ends by SIGINT itself where the interrupt came while an import made a class."""
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight cells of 5 s."""
+    more = (
+        factor("delay", DELAYS) + '[table.goodput]\nmetric = "goodput_bit_s"\nrows = ["protocol"]\ncolumns = ["delay"]'
+    )
+    text = two_paths(more, duration="10 s").replace('"20 ms"', '"{delay}"', 1)
+    return written(tmp_path_factory.mktemp("spec") / "spec.toml", text)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(checkout: Checkout, spec: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """The run that nobody disturbs, and how long it took (to choose moments within it)."""
+    place = tmp_path_factory.mktemp("undisturbed")
+    started = time.monotonic()
+    checkout.run("run", spec, "--out", place / "x", "--jobs", 2, cwd=place).ok()
+    all_completed(place / "x")
+    return place / "x", time.monotonic() - started
+
+
+@pytest.fixture
+def moments() -> Iterator[random.Random]:
+    """Where the moments come from; says how to meet the same again."""
+    print(f"NETWARP_TEST_SEED={SEED}")
+    yield random.Random(SEED)
+
+
+def completes(checkout: Checkout, spec: Path, run: Path, undisturbed: Path) -> None:
+    """`--resume` ends well, and then nothing tells the run from the undisturbed one."""
+    checkout.run("run", spec, "--out", run, "--resume", "--jobs", 2, cwd=run.parent).ok()
+    all_completed(run)
+    same(tables(run), tables(undisturbed))
+    same(captures(run), captures(undisturbed))
+    same(raw_files(run), raw_files(undisturbed))
+    nothing_left(run.parent, run=run)
+
+
+def killed_after(process: subprocess.Popen[str], delay_s: float, number: int = signal.SIGKILL) -> bool:
+    """Whether it still ran when the signal was due."""
+    try:
+        process.wait(delay_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+        return True
+    return False
+
+
+def test_netwarp_killed_at_any_moment(
+    checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path, moments: random.Random
+) -> None:
+    """Again and again in one directory, until it is complete; then in another one."""
+    reference, wall_s = undisturbed
+    kills = rounds = 0
+    while kills < KILLS_OF_NETWARP:
+        run = tmp_path / f"x{rounds}"
+        killed = True
+        while kills < KILLS_OF_NETWARP and killed:
+            resume = ["--resume"] if run.exists() else []
+            left = 1 - len(outcomes(run)) / (2 * len(DELAYS))
+            started = time.monotonic()
+            process = checkout.start("run", spec, "--out", run, "--jobs", 2, *resume, cwd=tmp_path)
+            killed_after(process, moments.uniform(0, wall_s * (1 + left) / 2))
+            done = ended(process)
+            killed = done.status == KILLED
+            assert killed or done.status == 0, done
+            kills += killed
+            nothing_left(tmp_path)
+            if not killed and left == 1:  # the machine has become quieter
+                wall_s = time.monotonic() - started
+        completes(checkout, spec, run, reference)
+        rounds += 1
+        assert rounds < 4 * KILLS_OF_NETWARP, "it always ended before it could be killed"
+
+
+def test_guests_killed_at_any_moment(
+    checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path, moments: random.Random
+) -> None:
+    """Each of them is a FAILED cell that says so, the others complete; a resume runs the failed ones again."""
+    reference, wall_s = undisturbed
+    kills = rounds = 0
+    while kills < KILLS_OF_GUESTS:
+        run = tmp_path / f"x{rounds}"
+        process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
+        victims: set[int] = set()
+        while process.poll() is None:
+            killed_after(process, moments.uniform(0, wall_s / 6), 0)
+            if (alive := [pid for pid in guests(process.pid) if pid not in victims]) and len(victims) < KILLS_OF_GUESTS:
+                victims.add(moments.choice(alive))
+                os.kill(max(victims & set(alive)), signal.SIGKILL)
+        done = ended(process)
+        failed = {cell_id: o for cell_id, o in outcomes(run).items() if o.outcome is not Outcome.COMPLETED}
+        # a guest may have been killed after it had powered off: then its cell is complete
+        assert len(failed) <= len(victims)
+        assert done.status == (1 if failed else 0), done
+        for cell_id, outcome in failed.items():
+            assert outcome.outcome is Outcome.FAILED
+            assert outcome.reason == "the guest ended without an end record (killed by signal 9)"
+            assert f"FAILED {cell_id}" in done.err
+        assert len(outcomes(run)) == 2 * len(DELAYS)
+        nothing_left(tmp_path, run=run)
+        kills += len(failed)
+        completes(checkout, spec, run, reference)
+        rounds += 1
+        assert rounds < 10, "guests always ended before they could be killed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(
+    number: int, checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path
+) -> None:
+    """As soon as a cell is finished: 130, and what is finished is not touched again."""
+    run = tmp_path / "x"
+    process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
+    while not list(run.glob("cells/*/outcome.json")):
+        assert process.poll() is None
+    os.killpg(process.pid, number)  # as a terminal does
+    done = ended(process)
+    kept = {path: path.stat().st_mtime_ns for path in run.glob("cells/*/*")}
+    assert done.status == 130, done
+    assert "Traceback" not in done.err
+    assert "--resume" in done.err
+    assert 1 <= len(outcomes(run)) < 2 * len(DELAYS)
+    nothing_left(tmp_path, run=run)
+    completes(checkout, spec, run, undisturbed[0])
+    assert {path: path.stat().st_mtime_ns for path in kept if path.name != "derived"} == {
+        path: kept[path] for path in kept if path.name != "derived"
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_at_any_moment(
+    number: int, checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path, moments: random.Random
+) -> None:
+    """From the first line of code to the report's last."""
+    reference, wall_s = undisturbed
+    run = tmp_path / "x"
+    for _ in range(4):
+        resume = ["--resume"] if run.exists() else []
+        process = checkout.start("run", spec, "--out", run, "--jobs", 2, *resume, cwd=tmp_path)
+        was_running = killed_after(process, moments.uniform(0, wall_s), number)
+        done = ended(process)
+        allowed = {*INTERRUPTED, 0} if was_running else {0}
+        if not run.exists():
+            allowed |= {-number, 1}  # Python itself was still starting
+        assert done.status in allowed, done
+        nothing_left(tmp_path)
+    completes(checkout, spec, run, reference)
+
+
+def test_a_cell_of_an_hour_is_interrupted_at_once(checkout: Checkout, tmp_path: Path) -> None:
+    """And a hang of the guest would be: nobody waits for its end."""
+    text = two_paths(duration="3600 s").replace("2 Mbit/s", "1 Gbit/s").replace("20 packets", "20000 packets")
+    process = checkout.start("run", written(tmp_path / "spec.toml", text), "--out", tmp_path / "x", cwd=tmp_path)
+    while not guests(process.pid):
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    done = ended(process, timeout_s=60)
+    assert done.status == 130, done
+    assert outcomes(tmp_path / "x") == {}
+    nothing_left(tmp_path, run=tmp_path / "x")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_analyze_killed_at_any_moment(
+    number: int, checkout: Checkout, undisturbed: tuple[Path, float], tmp_path: Path, moments: random.Random
+) -> None:
+    """What is derived can be derived again."""
+    run = tmp_path / "x"
+    subprocess.run(["cp", "-a", undisturbed[0], run], check=True)
+    started = time.monotonic()
+    checkout.run("analyze", run, cwd=tmp_path).ok()
+    wall_s = time.monotonic() - started
+    for _ in range(3):
+        process = checkout.start("analyze", run, "--jobs", 4, cwd=tmp_path)
+        killed_after(process, moments.uniform(wall_s / 2, wall_s), number)
+        done = ended(process)
+        assert done.status in ((0, KILLED) if number == signal.SIGKILL else (0, *INTERRUPTED)), done
+        nothing_left(tmp_path)
+    checkout.run("analyze", run, cwd=tmp_path).ok()
+    same(tables(run), tables(undisturbed[0]))
+    same(raw_files(run), raw_files(undisturbed[0]))
+
+
+def test_two_at_once_in_one_directory(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+    """The second says so and touches nothing; the first does not notice."""
+    run = tmp_path / "x"
+    first = checkout.start("run", spec, "--out", run, "--jobs", 1, cwd=tmp_path)
+    while not guests(first.pid):
+        assert first.poll() is None
+    for more in ([], ["--resume"]):
+        second = checkout.run("run", spec, "--out", run, *more, cwd=tmp_path)
+        assert second.status == 1
+        assert second.err == f"netwarp: {run}: another netwarp is running in this directory\n"
+    assert first.poll() is None
+    assert ended(first).status == 0
+    all_completed(run)
