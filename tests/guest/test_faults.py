@@ -1,0 +1,228 @@
+"""What each fault does to a loaded link, as the captures at both ends show it: TCP, and SCTP over two paths."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from chain_kit import HOSTS, Checkout, all_completed, cells, written
+from chain_packets import DATA, ICMP, IPV4, Frame, frames, from_host
+
+MS, S = 1_000_000, 1_000_000_000
+FAULT, REPAIR = 2 * S, 7 * S // 2
+DELAY = 20 * MS
+RATE, LOWER = 2_000_000, 500_000
+NEAR = 10_000
+"""Faults are at their times within 10 us."""
+MTU = 1500
+OTHER = {"a": "b", "b": "a"}
+PROTOCOLS = ("tcp", "sctp")
+
+SPEC = (
+    HOSTS.format(name="faults", duration="8 s")
+    + """
+[link.p1]
+between = ["a", "b"]
+rate = "2 Mbit/s"
+queue = "1000 packets"
+one_way_delay = "20 ms"
+[link.p2]
+like = "p1"
+[flow.bulk]
+from = "a"
+to = "b"
+protocol = "{protocol}"
+paths = ["p1"]
+[event.outage]
+link = "p1"
+at = "2 s"
+for = "1.5 s"
+[factor.protocol]
+levels = ["tcp", "sctp"]
+[factor.protocol.sctp]
+flow.bulk.paths = ["p1", "p2"]
+[factor.fault]
+levels = ["cut", "cut_forward", "blackhole", "link", "own_end", "change"]
+[factor.fault.cut]
+event.outage.action = "cut"
+[factor.fault.cut_forward]
+event.outage.action = "cut"
+event.outage.directions = ["forward"]
+[factor.fault.blackhole]
+event.outage.action = "blackhole"
+[factor.fault.link]
+event.outage = { action = "link", end = "p1.hop:b" }
+[factor.fault.own_end]
+event.outage = { action = "link", end = "a" }
+[factor.fault.change]
+event.outage = { action = "change", rate = "500 kbit/s", directions = ["forward"] }
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every fault with both protocols. The queue is so long that it drops nothing before the fault."""
+    place = tmp_path_factory.mktemp("faults")
+    checkout.run("run", written(place / "spec.toml", SPEC), "--no-report", "--out", place / "x", cwd=place).ok()
+    all_completed(place / "x")
+    assert len(cells(place / "x")) == 12
+    return place / "x"
+
+
+@functools.cache
+def seen(run: Path, protocol: str, fault: str, node: str, link: str = "p1") -> list[Frame]:
+    """Every frame one host saw on one link."""
+    wanted = {"protocol": protocol, "fault": fault}
+    (cell_id,) = [cell_id for cell_id, cell in cells(run).items() if cell.factors == wanted]
+    return frames(run / "cells" / cell_id / "capture" / f"{node}-{link}.pcap.zst")
+
+
+def sent(run: Path, protocol: str, fault: str, host: str, link: str = "p1") -> list[Frame]:
+    """What a host sent, as it left it."""
+    return from_host(host, seen(run, protocol, fault, host, link))
+
+
+def arrived(run: Path, protocol: str, fault: str, host: str, link: str = "p1") -> list[Frame]:
+    """What a host sent, as it arrived at the other one."""
+    return from_host(host, seen(run, protocol, fault, OTHER[host], link))
+
+
+def between(found: list[Frame], start: int, stop: int) -> list[Frame]:
+    """Those with start < time < stop."""
+    return [frame for frame in found if start < frame.t_ns < stop]
+
+
+def goes_on_after_the_repair(run: Path, protocol: str, fault: str, host: str) -> None:
+    """After the repair packets cross again, and the first to do so were sent after it."""
+    after = [frame for frame in arrived(run, protocol, fault, host) if frame.t_ns > REPAIR]
+    sent_after = {frame.identity for frame in sent(run, protocol, fault, host) if frame.t_ns >= REPAIR}
+    assert after
+    assert after[0].t_ns >= REPAIR + DELAY
+    assert {frame.identity for frame in after} <= sent_after
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_link_is_full_when_it_fails(run: Path, protocol: str) -> None:
+    """Else nothing below would show anything: packets are on their way, and many more wait, in every cell."""
+    for fault in ("cut", "cut_forward", "blackhole", "link", "own_end", "change"):
+        on_their_way = between(sent(run, protocol, fault, "a"), FAULT - DELAY, FAULT)
+        before = len(between(sent(run, protocol, fault, "a"), 0, FAULT))
+        assert len(on_their_way) >= 2
+        assert before - len(between(arrived(run, protocol, fault, "a"), 0, FAULT)) > 30
+        assert between(sent(run, protocol, fault, "b"), FAULT - DELAY, FAULT)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("fault", "hosts"), [("cut", "ab"), ("cut_forward", "a")])
+def test_nothing_leaves_after_a_cut(run: Path, protocol: str, fault: str, hosts: str) -> None:
+    """What was queued and in flight dies with the link."""
+    for host in hosts:
+        assert between(arrived(run, protocol, fault, host), FAULT + NEAR, REPAIR + DELAY) == []
+        goes_on_after_the_repair(run, protocol, fault, host)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_other_direction_is_not_cut(run: Path, protocol: str) -> None:
+    """What b had sent when the forward direction was cut arrives, all of it."""
+    before = [frame.identity for frame in sent(run, protocol, "cut_forward", "b") if frame.t_ns < REPAIR]
+    there = [frame for frame in arrived(run, protocol, "cut_forward", "b") if frame.t_ns < REPAIR + DELAY]
+    assert len(between(there, FAULT + NEAR, FAULT + DELAY + MS)) >= 1
+    assert [frame.identity for frame in there[: len(before)]] == before
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_what_is_queued_leaves_a_black_hole(run: Path, protocol: str, host: str) -> None:
+    """Exactly what was sent before it arrives, long after it began; what is sent into it is lost."""
+    out, there = sent(run, protocol, "blackhole", host), arrived(run, protocol, "blackhole", host)
+    before = Counter(frame.identity for frame in out if frame.t_ns < FAULT)
+    assert Counter(frame.identity for frame in there if frame.t_ns < REPAIR) == before
+    if host == "a":
+        assert len(between(there, FAULT + DELAY + NEAR, REPAIR)) > 30
+        assert between(out, FAULT + NEAR, REPAIR)
+    goes_on_after_the_repair(run, protocol, "blackhole", host)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_link_that_goes_down(run: Path, protocol: str) -> None:
+    """The hop's end towards b: its queue is thrown away at once, b cannot send, and a is told by ICMP."""
+    assert between(arrived(run, protocol, "link", "a"), FAULT + NEAR, REPAIR + DELAY) == []
+    assert between(sent(run, protocol, "link", "b"), FAULT + NEAR, REPAIR) == []
+    late = [frame for frame in arrived(run, protocol, "link", "b") if FAULT + NEAR < frame.t_ns < REPAIR + DELAY]
+    b_sent = {frame.identity for frame in sent(run, protocol, "link", "b") if frame.t_ns < FAULT + NEAR}
+    assert {frame.identity for frame in late} <= b_sent
+    told = [frame for frame in seen(run, protocol, "link", "a") if frame.protocol == ICMP]
+    assert told
+    assert {frame.source.rpartition(".")[2] for frame in told} == {"2"}
+    assert all(FAULT < frame.t_ns < REPAIR for frame in told)
+    for host in "ab":
+        goes_on_after_the_repair(run, protocol, "link", host)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_hosts_own_end_that_goes_down(run: Path, protocol: str) -> None:
+    """a neither sends nor hears; what had left it arrives; its capture goes on behind the repair."""
+    assert between(seen(run, protocol, "own_end", "a"), FAULT + NEAR, REPAIR) == []
+    before = Counter(frame.identity for frame in sent(run, protocol, "own_end", "a") if frame.t_ns < FAULT)
+    there = arrived(run, protocol, "own_end", "a")
+    assert Counter(frame.identity for frame in there if frame.t_ns < REPAIR) == before
+    for host in "ab":
+        goes_on_after_the_repair(run, protocol, "own_end", host)
+
+
+@pytest.mark.parametrize("fault", ["cut", "blackhole", "link", "own_end"])
+def test_sctp_goes_on_over_the_other_path(run: Path, fault: str) -> None:
+    """No fault of p1 touches p2: the first retransmission crosses it while p1 is dead, and arrives when it must."""
+    out, there = (what(run, "sctp", fault, "a", "p2") for what in (sent, arrived))
+    assert [frame for frame in between(there, FAULT, REPAIR) if DATA in frame.chunks]
+    assert [frame.identity for frame in there] == [frame.identity for frame in out[: len(there)]]
+    first = next(index for index, frame in enumerate(there) if frame.t_ns > FAULT)
+    wanted = out[first].t_ns + DELAY + 8 * S * out[first].ip_bytes // RATE
+    assert abs(there[first].t_ns - wanted) <= NEAR
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_change_of_rate(run: Path, protocol: str) -> None:
+    """Every packet of the cell arrives when plain arithmetic says: delay line, then queue and rate; a change holds for
+    the packets that reach the queue from then on."""
+    out, there = sent(run, protocol, "change", "a"), arrived(run, protocol, "change", "a")
+    assert [frame.identity for frame in out[: len(there)]] == [frame.identity for frame in there]
+    free = 0
+    off: list[int] = []
+    rates = Counter[int]()
+    for leaving, coming in zip(out, there, strict=False):
+        queued = leaving.t_ns + DELAY
+        rate = LOWER if FAULT <= queued < REPAIR else RATE
+        rates[rate] += 1
+        free = max(free, queued) + 8 * S * leaving.ip_bytes // rate
+        off.append(coming.t_ns - free)
+    assert min(off) >= -NEAR
+    assert max(off) <= NEAR
+    assert min(rates.values()) > 30
+
+
+def test_captures_hold_nothing_else(run: Path) -> None:
+    """No ARP, no IPv6, no frame above the MTU: on any interface of any cell."""
+    found = [frame for path in run.glob("cells/*/capture/*.zst") for frame in frames(path)]
+    assert len(found) > 5000
+    assert {frame.ethertype for frame in found} == {IPV4}
+    assert max(frame.length for frame in found) == MTU + 14
+
+
+def test_read_backs_are_verified(run: Path) -> None:
+    """environment.json: every comparison is there and right; qdiscs at the start, after fault and repair, at end."""
+    handles = {"cut": [1, 3, 5, 5], "cut_forward": [1, 3, 5, 5], "own_end": [1, 1]}  # own_end touches no hop
+    for cell_id, cell in cells(run).items():
+        checks = json.loads((run / "cells" / cell_id / "environment.json").read_bytes())["checks"]
+        assert [check for check in checks if not check["ok"]] == []
+        names = [check["check"] for check in checks]
+        roots = [name for name in names if name in [f"qdisc {handle}: on b of p1.hop" for handle in (1, 3, 5)]]
+        assert roots == [f"qdisc {n}: on b of p1.hop" for n in handles.get(cell.factors["fault"], [1, 1, 1, 1])]
+        for begin in ("sysctl ", "offloads off on ", "link p1 of a", "addresses of ", "permanent neighbours of "):
+            assert any(name.startswith(begin) for name in names), begin
+        assert "static routes of b" in names
+        assert "timeline" in names
