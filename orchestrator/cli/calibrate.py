@@ -27,6 +27,8 @@ from .programs import build_directory, usable_kernel
 
 log = logging.getLogger(__name__)
 PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so")
+NOT_COMPLETED = "completed"
+"""Unit of the row of a probe that did not complete: 0 of 1 completed."""
 
 
 class Calibration(Frozen, frozen=True):
@@ -81,7 +83,10 @@ def calibration_for(kernel: KernelBuild, jobs: int, scratch: Path) -> Calibratio
 
 
 def _keep(path: Path, found: Calibration) -> None:
-    """Store it for the next run; a checkout that this user may not write to has it measured again."""
+    """Store it for the next run, unless a probe did not complete (a full disk, a killed guest: no word on the testbed).
+    A checkout that this user may not write to has it measured again."""
+    if any(row.unit == NOT_COMPLETED for row in found.rows):
+        return
     try:
         write_json(path, found)
     except StoreError as error:
@@ -125,7 +130,7 @@ def _measure(kernel: KernelBuild, jobs: int, directory: RunDir) -> list[Row]:
         if outcome.outcome is Outcome.COMPLETED:
             rows += judge(probe, directory.cell(probe.cell.id).root, T0_REALTIME_NS)
         else:
-            rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, "completed", False))
+            rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, NOT_COMPLETED, False))
     return rows
 
 

@@ -17,8 +17,8 @@ def build_directory() -> Path:
 def usable_kernel() -> KernelBuild:
     """The kernel of the virtual back end; raises BackendUnavailable with every remedy where it cannot run here."""
     problems = check_virtual()
-    kernel = find_kernel()
-    if problems or kernel is None:
+    kernel = None if problems else find_kernel()
+    if kernel is None:
         text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
         raise BackendUnavailable(f"the virtual back end cannot run here:\n{text}")
     return kernel
