@@ -35,8 +35,31 @@ ARGUMENTS = (
     "--proxy-server=127.0.0.1:9",  # nothing listens there: a request to the net fails and is seen
     "--remote-debugging-pipe",
 )
-DEADLINE_S = 60.0
+DEADLINE_S = 30.0
 """For one answer. Only a hung browser takes that long; no test passes or fails by time."""
+
+WAIT = """new Promise((done, never) => {
+  const end = performance.now() + %d;
+  const look = () => {
+    let found = false;
+    try { found = (%s); } catch {}
+    if (found) done(found);
+    else if (performance.now() > end) never(new Error(%s));
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+STILL = """(async () => {
+  const element = document.querySelector(%s);
+  element.scrollIntoView({ block: "center", behavior: "instant" });
+  for (let last = ""; ;) {
+    await new Promise(requestAnimationFrame);
+    const box = element.getBoundingClientRect();
+    const middle = [box.x + box.width / 2, box.y + box.height / 2];
+    if (String(middle) === last && element.contains(document.elementFromPoint(...middle))) return middle;
+    last = String(middle);
+  }
+})()"""
 
 
 def find_chromium() -> str | None:
@@ -83,21 +106,32 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, condition: str) -> Any:
-        """Wait until a JavaScript expression is true: watched by the page itself at every frame."""
-        return self.evaluate(
-            "new Promise((done) => { const look = () => { const found = (" + condition + ");"
-            " if (found) done(found); else requestAnimationFrame(look); }; look(); })"
-        )
+        """Wait until a JavaScript expression is true; one that throws is not yet. The page looks at each frame."""
+        return self.evaluate(WAIT % (DEADLINE_S * 900, condition, json.dumps(condition)))
 
     def click(self, selector: str) -> None:
-        """A real mouse click in the middle of the first element that fits."""
-        x, y = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center',"
-            " behavior: 'instant'}); const b = e.getBoundingClientRect();"
-            " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-        )
+        """A real mouse click in the middle of the first element that fits, once it stands still and is uncovered."""
+        x, y = self.evaluate(STILL % json.dumps(selector))
         for kind in ("mousePressed", "mouseReleased"):
             self.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def drag(self, x: float, y: float, to_x: float, to_y: float) -> None:
+        """A real mouse drag, in two steps."""
+        middle = ((x + to_x) / 2, (y + to_y) / 2)
+        for kind, (at_x, at_y), buttons in (
+            ("mouseMoved", (x, y), 0),
+            ("mousePressed", (x, y), 1),
+            ("mouseMoved", middle, 1),
+            ("mouseMoved", (to_x, to_y), 1),
+            ("mouseReleased", (to_x, to_y), 0),
+        ):
+            self.command(
+                "Input.dispatchMouseEvent", type=kind, x=at_x, y=at_y, button="left", buttons=buttons, clickCount=1
+            )
+
+    def close(self) -> None:
+        """Close the tab."""
+        self.command("Page.close")
 
     def press(self, key: str, code: int, text: str = "") -> None:
         """A real key press: ("Tab", 9), ("Enter", 13, "\\r")."""

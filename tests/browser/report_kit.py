@@ -12,10 +12,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from orchestrator.model import Cell, CellOutcome, Measurement, Outcome, to_json
 from orchestrator.plan import make_plan
 from orchestrator.spec import parse_spec
-from orchestrator.store import RunDir, write_atomic, write_json
+from orchestrator.store import RunDir
 from orchestrator.study import Plan
 from orchestrator.tables import write_tables
 
@@ -161,7 +163,7 @@ def small_run(root: Path) -> RunDir:
     good = ("rate 0.5 Mbit/s", "RTT", 0.4, 0.400001, 1e-5, "s", True)
     bad = ("loss 1 %", "loss", 0.01, 0.02, 0.001, "ratio", False)
     rows = [dict(zip(names, row, strict=True)) for row in (good, bad)]
-    write_json(run.root / "calibration.json", {"key": "0", "rows": rows})
+    put(run.root / "calibration.json", {"key": "0", "rows": rows})
     return run
 
 
@@ -195,6 +197,12 @@ def hostile_run(root: Path) -> RunDir:
     return write_run(root, plan, failed={FAILED_AT}, reason=HOSTILE + "\u2028")
 
 
+def put(path: Path, content: bytes | object) -> None:
+    """Write a file; what is not bytes becomes JSON. No fsync: nothing here has to outlive a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else msgspec.json.encode(content))
+
+
 def write_run(
     root: Path,
     plan: Plan,
@@ -205,8 +213,8 @@ def write_run(
 ) -> RunDir:
     """Write a run directory of a plan: cells with made-up series and measurements, tables by the real table writer."""
     run = RunDir(root)
-    write_atomic(run.plan, to_json(plan))
-    write_json(run.manifest, MANIFEST | {"spec": plan.name, "seed": plan.seed, "repetitions": plan.repetitions})
+    put(run.plan, to_json(plan))
+    put(run.manifest, MANIFEST | {"spec": plan.name, "seed": plan.seed, "repetitions": plan.repetitions})
     outcomes: dict[str, CellOutcome] = {}
     measurements: list[Measurement] = []
     for number, cell in enumerate(plan.cells):
@@ -260,16 +268,16 @@ def cell_measurements(cell: Cell) -> list[Measurement]:
 def write_cell(run: RunDir, cell: Cell, outcome: CellOutcome) -> None:
     """The files of one cell that a report reads, and a few it links to."""
     directory = run.cell(cell.id)
-    write_atomic(directory.cell, to_json(cell))
-    write_atomic(directory.outcome, to_json(outcome))
-    write_atomic(directory.capture / "a-p1.pcap.zst", b"not a capture")
-    write_atomic(directory.log, b"")
+    put(directory.cell, to_json(cell))
+    put(directory.outcome, to_json(outcome))
+    put(directory.capture / "a-p1.pcap.zst", b"not a capture")
+    put(directory.log, b"")
     good = outcome.outcome is Outcome.COMPLETED
-    write_json(directory.environment, environment(good))
+    put(directory.environment, environment(good))
     if good:
         checks = [{"check": f"capture record {number}", "ok": True, "detail": "none dropped"} for number in range(12)]
-        write_json(directory.checks, checks)
-        write_json(directory.series, series(cell))
+        put(directory.checks, checks)
+        put(directory.series, series(cell))
 
 
 def environment(good: bool) -> dict[str, Any]:

@@ -65,7 +65,7 @@ netwarp.timeline = (function () {
 
   // What happened, in order of time: the timeline's faults and repairs, notifications, what the analysis saw.
   function events(cell) {
-    const list = cell.series.events.map((event) => ({ ...event, text: event.text || event.kind.replace(/_/g, " ") }));
+    const list = (cell.series ? cell.series.events : []).map((event) => ({ ...event, text: event.text || event.kind.replace(/_/g, " ") }));
     return list.sort((one, other) => one.t_s - other.t_s);
   }
 
@@ -90,12 +90,14 @@ netwarp.timeline = (function () {
 
   const LANE = 44, PANEL = 150, GAP = 34, FOOT = 50;
 
+  const heightOf = (panels) => LANE + panels * (PANEL + GAP) + FOOT;
+
   function make(cell, range, colours) {
     const { plain, colour, baseLayout } = netwarp.charts;
     const panels = panelsOf(cell);
     const found = looks(cell);
     const list = events(cell);
-    const height = LANE + panels.length * (PANEL + GAP) + FOOT;
+    const height = heightOf(panels.length);
     const inner = height - FOOT - 10;
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
@@ -164,7 +166,7 @@ netwarp.timeline = (function () {
   }
 
   async function draw(chart, cell) {
-    chart.style.height = "auto";
+    chart.style.height = heightOf(panelsOf(cell).length) + "px"; // at once: nothing below jumps when it is drawn
     let range = null;
     chart.netwarpCell = cell;
     await netwarp.charts.draw(chart, (colours) => make(cell, range, colours));
