@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,9 @@ class _FlowResult:
 def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     """Derive one cell; each file is written whole or not at all, checks last.
 
-    A capture that is missing or cannot be read is a failed check, and what hangs on it has no value. Raises
-    CaptureError: init.ndjson cannot be used, two flows share a port, or one of the spec's own metrics cannot be
-    computed; StoreError: the results cannot be written.
+    What is missing or cannot be read (a capture, an app's output), and a metric of the spec's own that cannot be
+    computed, is a failed check, and what hangs on it has no value. Raises CaptureError: init.ndjson cannot be used, or
+    two flows share a port; StoreError: the results cannot be written.
     """
     directory = CellDir(cell_dir)
     records = read_cell_records(directory.init_log)
@@ -83,16 +82,22 @@ def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, Point], list[Che
     return points, checks
 
 
-def _app_records(directory: CellDir, flow: Flow, role: str) -> list[Record]:
+def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record], list[Check]]:
+    """What an app said; a missing file is one without records."""
     path = directory.apps / f"{flow.name}.{role}.ndjson"
-    return read_ndjson(path) if path.exists() else []
+    try:
+        return (read_ndjson(path) if path.exists() else []), []
+    except CaptureError as error:
+        return [], [Check(f"output of {flow.name}.{role}", False, relative(str(error), directory.root))]
 
 
 def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], records: CellRecords) -> _FlowResult:
     sender, receiver, names = make_views(
         flow, points.get(flow.sender), points.get(flow.receiver), records.t0_realtime_ns
     )
-    told = _app_records(directory, flow, "sender")
+    told, checks = _app_records(directory, flow, "sender")
+    heard, more = _app_records(directory, flow, "receiver")
+    checks += more
     window = window_of(flow, receiver)
     moments = moments_of(cell, flow, sender, receiver, window)
     delivery = None if receiver is None else delivered(receiver, flow.protocol)
@@ -110,17 +115,24 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
         happened += events.heartbeat_events(flow, sender, moments, names)
     happened += events.socket_events(flow, told, records.t0_monotonic_ns)
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
+    checks += payload_check(flow, delivery, new_bytes, heard)
+    checks += utilization_check(flow, metrics["utilization_ratio"])
+    own, wrong = _own_metrics(cell, flow, metrics)
     return _FlowResult(
-        metrics=metrics | _own_metrics(cell, flow, metrics),
+        metrics=metrics | own,
         series=series.flow_series(receiver, names, samples, cell),
         events=happened,
-        checks=payload_check(flow, delivery, new_bytes, _app_records(directory, flow, "receiver"))
-        + utilization_check(flow, metrics["utilization_ratio"]),
+        checks=checks + wrong,
     )
 
 
-def _own_metrics(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> dict[str, float | None]:
-    """The spec's own metrics: over this flow's, its times and rate, the cell's parameters, and those listed before."""
+def _own_metrics(
+    cell: Cell, flow: Flow, metrics: dict[str, float | None]
+) -> tuple[dict[str, float | None], list[Check]]:
+    """The spec's own metrics: over this flow's, its times and rate, the cell's parameters, and those listed before.
+
+    One that cannot be computed has no value and is a failed check.
+    """
     names: dict[str, float | None] = {
         **metrics,
         "duration_s": cell.duration_ns / 1e9,
@@ -130,12 +142,15 @@ def _own_metrics(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> di
     }
     names |= {name: float(number) for name, number in parameter_numbers(cell.parameters).items()}
     found: dict[str, float | None] = {}
+    wrong: list[Check] = []
     for name, expression in cell.metrics.items():
-        value = evaluate(name, expression, names)
-        if value is not None and not math.isfinite(value):
-            raise CaptureError(f"metric {name}: is {value} (`{expression}`)")
-        names[name] = found[name] = value
-    return found
+        try:
+            found[name] = evaluate(name, expression, names)
+        except CaptureError as error:
+            found[name] = None
+            wrong.append(Check(f"metric {name} {flow.name}", False, str(error)))
+        names[name] = found[name]
+    return found, wrong
 
 
 def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> list[Measurement]:

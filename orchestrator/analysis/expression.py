@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping
 
@@ -31,7 +32,7 @@ def evaluate(metric: str, expression: str, names: Mapping[str, float | None]) ->
     """
     try:
         value = _value(ast.parse(expression.strip(), mode="eval").body, names)
-        if isinstance(value, complex):
+        if isinstance(value, complex) or not math.isfinite(value):
             raise ValueError("the result is no real number")
         return float(value)
     except _NoValue:

@@ -31,7 +31,7 @@ def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_mono
         t_s = (record["t_ns"] - t0_monotonic_ns) / 1e9
         for path in record.get("paths", ()):
             name = path_of_peer.get(path["address"], path["address"])
-            srtt_ns = _number(path.get("srtt_ns"))
+            srtt_ns = _number(path.get("srtt_ns") or None)  # 0: the kernel has not measured one yet
             rows.setdefault(name, []).append((t_s, _number(path.get("cwnd_bytes")), srtt_ns / 1e9))
     found = {}
     for name, values in rows.items():

@@ -227,7 +227,7 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
     def sample(t_s: float, cwnd: int, srtt_ns: int | None) -> dict[str, Any]:
         paths = [
             {"address": "10.1.2.1", "cwnd_bytes": cwnd, "srtt_ns": srtt_ns},
-            {"address": "10.2.2.1", "cwnd_bytes": 1, "srtt_ns": 2},
+            {"address": "10.2.2.1", "cwnd_bytes": 1, "srtt_ns": 0},
         ]
         return {"record": "sample", "t_ns": MONOTONIC + int(t_s * S), "paths": paths}
 
@@ -250,6 +250,7 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
     samples = derived.series["flows"]["ftp"]["samples"]
     assert samples["p1"] == {"t_s": [1, 2, 5], "cwnd_bytes": [1000, 4000, 9999], "srtt_s": [None, 0.05, 0.09]}
     assert samples["p2"]["cwnd_bytes"] == [1, 1, 1]
+    assert samples["p2"]["srtt_s"] == [None, None, None]  # 0: not measured yet
     events = {event["kind"]: event for event in derived.series["events"]}
     assert events["notification"]["t_s"] == 7
     assert events["notification"]["text"] == "PEER_ADDR_CHANGE, address 10.1.2.1, POTENTIALLY_FAILED"

@@ -96,6 +96,27 @@ def test_foreign_or_wrong_packets_are_found(frames: list[bytes], check: str, tmp
     assert check in derive(cell, root).failed()
 
 
+def test_a_metric_that_cannot_be_computed_fails_its_check_alone(tmp_path: Path) -> None:
+    cell = make_cell(
+        "sctp", metrics={"bad": "1 / (setup_s - 1.5)", "unheard": "nothing", "after": "bad + 1", "good": "packets"}
+    )
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert derived.failed() == ["metric bad ftp", "metric unheard ftp"]
+    assert "division by zero" in derived.checks["metric bad ftp"]["detail"]
+    assert derived.metrics["bad"] is derived.metrics["after"] is None
+    assert derived.metrics["good"] == derived.metrics["packets"]
+
+
+def test_output_that_is_no_ndjson_fails_its_check(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    (root / "apps" / "ftp.sender.ndjson").write_text("{broken\n")
+    derived = derive(cell, root)
+    assert derived.failed() == ["output of ftp.sender"]
+    (root / "apps" / "ftp.sender.ndjson").write_text('{"record":"options"}\n{"record":"samp')  # cut off: left out
+    assert derive(cell, root).failed() == []
+
+
 def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
     corrupting = msgspec.structs.replace(SHAPE, corrupt_ratio=0.01)
     cell = make_cell("sctp")
