@@ -12,6 +12,7 @@ from ..store import CellDir
 from ..testbed.readback import Check
 
 EXIT_UNSUPPORTED = 77
+PANIC = "Kernel panic"
 Record = dict[str, Any]
 
 
@@ -47,12 +48,15 @@ def last(records: list[Record], kind: str) -> Record | None:
 
 
 def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
-    """The last lines of a console that are not progress marks."""
+    """The last lines of a console that are not progress marks; of a panic those from its first line on."""
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return ()
     kept = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("@")]
+    for number, line in enumerate(kept):
+        if PANIC in line:
+            return tuple(kept[number : number + lines])
     return tuple(kept[-lines:])
 
 
@@ -60,7 +64,7 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     """The outcome as far as cell-init and the apps tell it (the read-backs are judged by testbed.readback)."""
     end = last(records, "end")
     if end is None or not records or records[-1] is not end:
-        panic = next((line for line in console_tail(directory.console, 60) if "panic" in line.lower()), "")
+        panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
         return Verdict(Outcome.FAILED, f"the guest ended without an end record ({panic or exit_text})")
     for exited in (record for record in records if record.get("record") == "exit"):
         if exited.get("status") == EXIT_UNSUPPORTED:

@@ -7,6 +7,7 @@ system, read-only. Same cell, same seed, same kernel binary: the same captures, 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import select
@@ -39,6 +40,7 @@ GUEST_MEMORY_MIB = 256
 STALL_WALL_S = 120.0
 """A guest in which no virtual second passes for this long is hung. A busy virtual second costs well under 10 s."""
 POLL_MS = 200
+FULL_BYTES = 1 << 16
 COMPRESSION_LEVEL = 3
 GUEST_FILES = ("init", "bin", "seed.so", ".uml")
 Progress = Callable[[str, float], None]
@@ -100,10 +102,12 @@ class VirtualBackend:
         """A file of the cell could not be written (a full disk): drop its files, keep the reason."""
         directory = run.partial_cell(cell.id)
         shutil.rmtree(directory.root, ignore_errors=True)
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        outcome = CellOutcome(
-            Outcome.FAILED, f"its files could not be written: {reason}", None, time.monotonic() - started
-        )
+        reason = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            # the name alone: tables of equal runs hold no path of a machine
+            reason = error.strerror + (f" ({Path(os.fsdecode(error.filename)).name})" if error.filename else "")
+        reason = f"its files could not be written: {reason}"
+        outcome = CellOutcome(Outcome.FAILED, reason, None, round(time.monotonic() - started, 3))
         write_atomic(directory.cell, to_json(cell) + b"\n")
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
         self._install(directory, run, cell)
@@ -176,7 +180,7 @@ class VirtualBackend:
                     virtual_s, moved = now, time.monotonic()
                     self._progress(cell.id, virtual_s)
                 elif time.monotonic() - moved > STALL_WALL_S:
-                    at = "before T0" if virtual_s < 0 else f"at T0 + {virtual_s:g} s"
+                    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {virtual_s:g} s"
                     return f"the guest hung {at}: no virtual second passed in {STALL_WALL_S:g} s"
             return ""
         finally:
@@ -185,6 +189,9 @@ class VirtualBackend:
     def _settle(self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str) -> Verdict:
         """Judge what the guest left: its end, its apps, its captures, its read-backs."""
         records = read_ndjson(directory.init_log)
+        if is_full(directory.root):
+            # then cell-init's own words, its end record and the console may all be missing
+            exit_text += f"; {os.strerror(errno.ENOSPC)} where its files are written"
         verdict = judge(cell, directory, records, exit_text)
         try:
             checks, found = verify(compiled, records)
@@ -259,6 +266,12 @@ def compress(capture: Path) -> None:
         compressor.copy_stream(source, sink, size=capture.stat().st_size)
     os.replace(temporary, target)
     capture.unlink()
+
+
+def is_full(place: Path) -> bool:
+    """Whether the file system has not even room for one more small file."""
+    state = os.statvfs(place)
+    return state.f_bavail * state.f_frsize < FULL_BYTES
 
 
 def last_mark(console: Path) -> float | None:
