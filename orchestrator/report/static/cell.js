@@ -112,11 +112,12 @@
 
   function events(cell) {
     const list = netwarp.timeline.events(cell);
+    const several = cell.flows.length > 1;
+    const time = (event) => h("button", { type: "button", class: "link", title: "Zoom to this event", onclick: () =>
+      netwarp.timeline.zoom(document.getElementById("cell-chart"), event.t_s - 1.5, event.t_s + 1.5) }, event.t_s.toFixed(6));
     return section("Events", list.length
-      ? table("Events of this cell", ["time (s)", "flow", "what"], list.map((event) => [
-        h("button", { type: "button", class: "link", title: "Zoom to this event", onclick: () =>
-          netwarp.timeline.zoom(document.getElementById("cell-chart"), event.t_s - 1.5, event.t_s + 1.5) }, event.t_s.toFixed(6)),
-        event.flow, event.text]), [0])
+      ? table("Events of this cell", several ? ["time (s)", "what", "flow"] : ["time (s)", "what"],
+        list.map((event) => [time(event), event.text, ...(several ? [event.flow] : [])]), [0])
       : h("p", { class: "note" }, "None."));
   }
 
