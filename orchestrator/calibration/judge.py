@@ -227,13 +227,17 @@ def _fault(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _last_arrival(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """The last packet that got through a fault under a busy link, before connectivity came back."""
+    """The last packet that got through a fault under a busy link, before connectivity came back.
+
+    It arrives before the fault, by less than the time of one packet: the middle of that span, and half of it as bound.
+    """
     times = _data(far)["time_ns"] - t0_ns
     before = times[times < REPAIR_NS]
     if not len(before):
         raise CaptureError(f"calibration: {probe.name}: no packet arrived before the fault")
-    bound = _sending(probe.cell.links[0].forward, probe.cell.links[0].mtu_bytes) + SLACK_S
-    return [_row(probe, "last packet before the fault", FAULT_NS / 1e9, float(before[-1]) / 1e9, bound, "s")]
+    half_s = _sending(probe.cell.links[0].forward, probe.cell.links[0].mtu_bytes) / 2
+    middle_s, measured_s = FAULT_NS / 1e9 - half_s, float(before[-1]) / 1e9
+    return [_row(probe, "last packet before the fault", middle_s, measured_s, half_s + SLACK_S, "s")]
 
 
 def _repair(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:

@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from .. import calibration
 from ..backends import VirtualBackend
 from ..backends.virtual import T0_REALTIME_NS
 from ..calibration import Row, judge, probes
@@ -22,6 +23,8 @@ from ..execute import execute
 from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Frozen, Outcome
 from ..store import RunDir, locked, read_json, write_json
+from ..testbed.compile import Clock, compile_cell
+from ..testbed.steps import to_text
 from .manifest import now_utc
 from .programs import build_directory, usable_kernel
 
@@ -135,11 +138,14 @@ def _measure(kernel: KernelBuild, jobs: int, directory: RunDir) -> list[Row]:
 
 
 def calibration_key(kernel: KernelBuild) -> str:
-    """Hash of everything that plays a part in a guest: the kernel, the programs in it, the probes themselves."""
+    """Hash of everything that plays a part: kernel, programs, the probes and their steps, and how they are judged."""
     digest = hashlib.sha256(kernel.sha256.encode())
     for name in PROGRAMS:
         digest.update((build_directory() / name).read_bytes())
-    digest.update(msgspec.json.encode([(probe.name, probe.cell, probe.quantities) for probe in probes()]))
+    for probe in probes():
+        digest.update(to_text(compile_cell(probe.cell, Clock(t0_realtime_ns=T0_REALTIME_NS)).steps).encode())
+    for source in sorted(Path(calibration.__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -1,0 +1,141 @@
+"""`netwarp calibrate` within its bounds; and a testbed that is wrong by a little does not pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+from chain_kit import Checkout, nothing_left
+
+from orchestrator.backends import VirtualBackend
+from orchestrator.backends.virtual import T0_REALTIME_NS
+from orchestrator.calibration import Probe, Row, judge, probes
+from orchestrator.execute import execute
+from orchestrator.model import Cell, Outcome, Shape
+from orchestrator.store import RunDir
+
+US, MS = 1_000, 1_000_000
+QUANTITIES = {
+    "RTT", "one-way delay there", "one-way delay back", "rate (ip)", "rate (ethernet)", "largest packet",
+    "fewest packets waiting when one was dropped", "most packets ever waiting", "last packet before the fault",
+}  # fmt: skip
+PREFIXES = ("loss over ", "fault lies in a bracket", "repair lies in a bracket")
+
+
+@pytest.fixture(scope="module")
+def measured(checkout: Checkout) -> list[Row]:
+    """The rows of `netwarp calibrate --json`, as the session's checkout was calibrated with."""
+    answer = json.loads((checkout.root / "calibrated" / "answer.json").read_text())
+    return msgspec.convert(answer["rows"], list[Row])
+
+
+def test_every_quantity_is_within_its_bounds(measured: list[Row]) -> None:
+    assert [row for row in measured if not row.ok] == []
+    assert [row for row in measured if abs(row.measured - row.configured) > row.bound] == []
+
+
+def test_every_quantity_is_measured(measured: list[Row]) -> None:
+    """A row for each, the bounds those that are promised, and no number that only repeats what was asked."""
+    names = {row.quantity for row in measured}
+    assert names >= QUANTITIES
+    for prefix in PREFIXES:
+        assert any(name.startswith(prefix) for name in names), prefix
+    assert {row.probe for row in measured} == {probe.name for probe in probes()}
+    for row in measured:
+        if row.unit == "s":
+            assert row.bound <= 10e-6
+        if row.quantity.startswith("rate"):
+            assert row.bound == 1e-3 * row.configured
+        if row.unit in ("packets", "byte"):
+            assert row.bound == 0
+    assert sum(row.measured != row.configured for row in measured) > 20
+
+
+def test_it_is_stored_for_the_runs_that_follow(checkout: Checkout, tmp_path: Path, measured: list[Row]) -> None:
+    (tmp_path / "spec.toml").write_text(checkout.run("plan", "--example", cwd=tmp_path).ok().out)
+    where = ["--where", "protocol=tcp", "--where", "rate=1 Mbit/s"]
+    done = checkout.run("run", "spec.toml", *where, "--no-report", "--out", tmp_path / "x", cwd=tmp_path).ok()
+    assert "calibrating" not in done.err
+    kept = json.loads((tmp_path / "x" / "calibration.json").read_bytes())
+    assert msgspec.convert(kept["rows"], list[Row]) == measured
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A probe, what is changed in its cell behind its back, and the quantity that must notice."""
+
+    probe: str
+    quantity: str
+    forward: Callable[[Shape], Shape] = lambda shape: shape
+    cell: Callable[[Cell], Cell] = lambda cell: cell
+
+
+def shaped(**changes: object) -> Callable[[Shape], Shape]:
+    """A shape with these fields."""
+    return lambda shape: msgspec.structs.replace(shape, **changes)
+
+
+def later(cell: Cell) -> Cell:
+    """Every event 20 us later."""
+    return msgspec.structs.replace(
+        cell, timeline=tuple(msgspec.structs.replace(event, at_ns=event.at_ns + 20 * US) for event in cell.timeline)
+    )
+
+
+def narrower(cell: Cell) -> Cell:
+    """The link's MTU four bytes smaller."""
+    return msgspec.structs.replace(
+        cell, links=tuple(msgspec.structs.replace(link, mtu_bytes=1496) for link in cell.links)
+    )
+
+
+SLOW = "rate 10 Mbit/s, delay 50 ms"
+WRONG = (
+    Wrong(SLOW, "RTT", shaped(one_way_delay_ns=50 * MS + 20 * US)),
+    Wrong(SLOW, "one-way delay there", shaped(one_way_delay_ns=50 * MS - 20 * US)),
+    Wrong(SLOW, "rate (ip)", shaped(rate_bit_s=9_980_000)),
+    Wrong("rate of Ethernet frames", "rate (ethernet)", shaped(layer="ip")),
+    Wrong(SLOW, "largest packet", cell=narrower),
+    Wrong("loss 1 %", "loss over", shaped(loss_ratio=0.02)),
+    Wrong("loss 1 %", "loss over", shaped(loss_ratio=0.005)),
+    Wrong("queue of 20 packets", "fewest packets waiting when one was dropped", shaped(queue_packets=19)),
+    Wrong("queue of 20 packets", "most packets ever waiting", shaped(queue_packets=21)),
+    Wrong("fault cut", "fault lies in", cell=later),
+    Wrong("fault cut", "repair lies in", cell=later),
+    Wrong("fault blackhole", "fault lies in", cell=later),
+    Wrong("fault link", "last packet before the fault", cell=later),
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.probe}: {wrong.quantity}")
+def test_what_is_wrong_is_noticed(wrong: Wrong, checkout: Checkout, tmp_path: Path) -> None:
+    """The cell that runs is not the cell that is judged by: just as if netem, cell-init or a timer were off."""
+    (probe,) = [probe for probe in probes() if probe.name == wrong.probe]
+    link = probe.cell.links[0]
+    changed = msgspec.structs.replace(link, forward=wrong.forward(link.forward))
+    cell = wrong.cell(msgspec.structs.replace(probe.cell, links=(changed,)))
+    assert cell != probe.cell
+    assert_rows(probe, cell, checkout, tmp_path, wrong.quantity, ok=False)
+
+
+def test_what_is_right_is_not(checkout: Checkout, tmp_path: Path) -> None:
+    """The same way with nothing changed."""
+    (probe,) = [probe for probe in probes() if probe.name == SLOW]
+    assert_rows(probe, probe.cell, checkout, tmp_path, "RTT", ok=True)
+
+
+def assert_rows(probe: Probe, cell: Cell, checkout: Checkout, place: Path, quantity: str, *, ok: bool) -> None:
+    """Run `cell`, judge it as `probe`."""
+    run = RunDir(place / "x")
+    backend = VirtualBackend(checkout.kernel, checkout.root / "build")
+    execute([cell], backend, run, jobs=1, finished=lambda *_: None)
+    outcome = run.cell(cell.id).read_outcome()
+    assert outcome.outcome is Outcome.COMPLETED, outcome
+    rows = [row for row in judge(probe, run.cell(cell.id).root, T0_REALTIME_NS) if row.quantity.startswith(quantity)]
+    assert rows
+    assert all(row.ok for row in rows) is ok, rows
+    nothing_left(place, run=run.root)
