@@ -16,6 +16,7 @@ from ..study import Table as StudyTable
 from .stages import Results
 
 SHOWN_FAILURES = 10
+PLAIN_WIDTH = 120
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -28,7 +29,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float) -> None:
     """The last line is the run directory (contract)."""
-    console = Console(highlight=False, soft_wrap=False)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n[bold]{plan.title}[/bold]", markup=True)
     for table in plan.tables:
@@ -37,8 +40,12 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
             console.print(_pivot(table, rows, [source.name for source in plan.sources]))
     claims = read_csv(directory.tables / "claims.csv")
     if claims:
-        counts = Counter(row["verdict"] for row in claims)
-        console.print("claims: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+        own = [row for row in claims if " " not in row["claim"]]
+        console.print(f"claims: {_verdicts(own)}")
+        if len(own) < len(claims):
+            console.print(
+                f"the same under other conditions: {_verdicts([row for row in claims if ' ' in row['claim']])}"
+            )
     outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
     console.print(
         f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}"
@@ -52,6 +59,10 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     if page is not None:
         console.print(f"report: {page.resolve()}", soft_wrap=True)
     console.print(str(directory.root), soft_wrap=True)
+
+
+def _verdicts(claims: list[dict[str, str]]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["verdict"] for row in claims).most_common())
 
 
 def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) -> Table:
@@ -70,7 +81,7 @@ def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) ->
         beside = f" ({float(row[published]):.4g})" if published and row[published] else ""
         lines.setdefault(tuple(row[factor] for factor in table.rows), {})[column] = value + beside
     for column in columns:
-        shown.add_column(column or table.metric, justify="right", no_wrap=True)
+        shown.add_column(column or table.metric, justify="right")
     for levels, values in lines.items():
         shown.add_row(*levels, *(values.get(column, "") for column in columns))
     return shown
