@@ -19,7 +19,7 @@ ETHERNET = 14
 @dataclass(frozen=True)
 class Frame:
     """One frame. t_ns from T0; `identity`: the IP packet without what a router changes, so that it is the same at both
-    ends of a path; `source`, `target`: addresses; `chunks`: types, for SCTP."""
+    ends of a path; `source`, `target`: addresses; `chunks`: their types, for SCTP; `options`: their kinds, for TCP."""
 
     t_ns: int
     length: int
@@ -30,6 +30,8 @@ class Frame:
     identity: bytes
     chunks: tuple[int, ...]
     data_bytes: int
+    flags: int = 0
+    options: tuple[int, ...] = ()
 
     @property
     def ip_bytes(self) -> int:
@@ -68,8 +70,19 @@ def _frame(packet: kit.Packet) -> Frame:
         chunks = tuple(kind for kind, _ in parsed)
         size = sum(length - 16 for kind, length in parsed if kind == DATA)
     elif protocol == TCP:
-        size = len(body) - 4 * (body[12] >> 4)
+        offset = 4 * (body[12] >> 4)
+        size, flags, options = len(body) - offset, body[13], tuple(_options(body[20:offset]))
+        return Frame(
+            packet.t_ns, packet.length, ethertype, source, target, protocol, identity, (), size, flags, options
+        )
     return Frame(packet.t_ns, packet.length, ethertype, source, target, protocol, identity, chunks, size)
+
+
+def _options(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data) and data[at]:
+        yield data[at]
+        at += 1 if data[at] == 1 else data[at + 1]
 
 
 def _chunks(body: bytes) -> Iterator[tuple[int, int]]:
