@@ -99,8 +99,10 @@ def test_the_page_itself_forbids_the_net(page: Page, small: str) -> None:
 def test_a_legend_entry_hides_its_line(page: Page, small: str) -> None:
     page.open(small)
     draw_everything(page)
+    page.evaluate("Plotly.relayout(document.querySelector('figure .chart'), {'xaxis.range': [5, 10]}).then(() => 0)")
     page.click("figure .legend-entry")
     page.wait("document.querySelectorAll('figure .chart .scatterlayer .trace').length === 2")
+    assert axis_range(page, "document.querySelector('figure .chart')") == [5, 10], "the zoom stays"
     assert page.evaluate("document.querySelector('figure .legend-entry').getAttribute('aria-pressed')") == "false"
     page.click("figure .legend-entry")
     page.wait("document.querySelectorAll('figure .chart .scatterlayer .trace').length === 4")
@@ -313,6 +315,14 @@ def test_charts_follow_the_theme(page: Page, small: str) -> None:
     before = page.evaluate(colour)
     page.emulate(width=1280, height=900, scheme="dark")
     page.wait(f"{colour} !== '{before}'")
+    open_cell(page, 8)
+    press_button(page, "Zoom to cut of p1")
+    page.wait(f"Number({CELL_CHART}._fullLayout.xaxis.range[0]) === 48")
+    line = f"{CELL_CHART}.data[1].line.color"
+    dark = page.evaluate(line)
+    page.emulate(width=1280, height=900, scheme="light")
+    page.wait(f"{line} !== '{dark}'")
+    assert axis_range(page) == [48, 70], "a change of theme keeps the zoom"
 
 
 def test_a_phone_never_scrolls_sideways(page: Page, small: str) -> None:

@@ -159,6 +159,7 @@ def test_the_summary_counts_what_is_there(small: RunDir) -> None:
     text = " ".join("".join(page_of(small).text).split())
     assert "10 of 12 cells completed; 1 FAILED, 1 NOT_RUN" in text
     assert "Of 3 claims, 1 does not, 2 were not tested on Linux 6.12." in text
+    assert "Of 1 test of them under other conditions, 1 was not tested." in text
     assert "Calibration: 1 of 2 measured quantities within their bounds." in text
     checks = 11 * 40 + 10 * 12
     assert f"{checks} self-checks" in text

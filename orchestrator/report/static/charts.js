@@ -111,6 +111,7 @@ netwarp.charts = (function () {
       rangemode: figure.lines.every((line) => line.y.every((y) => y >= 0)) ? "tozero" : "normal",
     });
     layout.hovermode = "closest";
+    layout.uirevision = figure.x.label + figure.y.label; // a zoom outlives a change of lines or theme, not of axes
     return { traces, layout };
   }
 
