@@ -51,7 +51,8 @@ def test_choi2009_is_fifty_cells_each_once() -> None:
         assert all(link.forward.queue_packets == 50 and link.forward.rate_bit_s == 500_000 for link in cell.links)
     tcp = next(cell for cell in plan.cells if cell.factors["variant"] == "tcp")
     assert tcp.flows[0].receiver_options == {"window_clamp_bytes": 65700, "mss_bytes": 1460}
-    assert tcp.flows[0].sender_options == {"congestion": "reno", "mss_bytes": 1460}
+    wanted = {"congestion": "reno", "mss_bytes": 1460, "sample_interval_ns": 100_000_000}
+    assert tcp.flows[0].sender_options == wanted
     assert tcp.metrics["paper_utilisation"] == "unique_data_packets * 1500 / (100 - 1.12) / 500000"
     multi = next(cell for cell in plan.cells if cell.factors["failover"] == "rfc4960")
     assert multi.metrics["paper_throughput_byte_s"] == "unique_data_packets * 1500 / (100 - 1.5)"
