@@ -85,7 +85,7 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
 def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Compiled) -> None:
     sysctls = {node.name: node.sysctls for node in cell.nodes}
     for number, name in enumerate(layout.namespaces):
-        out.add(step("ns", index=number, name=name, command=f"ip netns add {name}"))
+        out.add(step("ns", index=number, name=name, command=f"ip netns add {name}\nip -n {name} link set dev lo up"))
     for number, name in enumerate(layout.namespaces):
         wanted = dict(BASE_SYSCTLS)
         if name in layout.routers:

@@ -90,7 +90,7 @@ def set_link(name: str, ifindex: int, *, up: bool) -> Request:
     message["index"] = ifindex
     message["change"] = IFF_UP
     message["flags"] = IFF_UP if up else 0
-    return Request(_encode(message, RTM_NEWLINK, CHANGE), f"ip link set {name} {'up' if up else 'down'}")
+    return Request(_encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} {'up' if up else 'down'}")
 
 
 def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:

@@ -184,9 +184,9 @@ class Netem(Frozen, frozen=True):
         """The same as arguments of tc(8)."""
         words = [f"limit {self.limit_packets}"]
         if self.latency_ns or self.jitter_ns:
-            words.append(f"delay {self.latency_ns}ns")
+            words.append(f"delay {_time(self.latency_ns)}")
             if self.jitter_ns:
-                words.append(f"{self.jitter_ns}ns {_percent(self.delay_correlation)}")
+                words.append(f"{_time(self.jitter_ns)} {_percent(self.delay_correlation)}")
                 if self.distribution != "uniform":
                     words.append(f"distribution {self.distribution}")
         if self.loss:
@@ -194,7 +194,9 @@ class Netem(Frozen, frozen=True):
             if self.loss_correlation:
                 words.append(_percent(self.loss_correlation))
         if self.gilbert_elliott:
-            words.append("loss gemodel " + " ".join(_percent(value) for value in self.gilbert_elliott))
+            p, r, h, k1 = self.gilbert_elliott
+            # tc asks for 1-h where the kernel holds h
+            words.append("loss gemodel " + " ".join(map(_percent, (p, r, PROBABILITY_ONE - h, k1))))
         for name in ("duplicate", "corrupt", "reorder"):
             if getattr(self, name):
                 words.append(f"{name} {_percent(getattr(self, name))}")
@@ -202,6 +204,11 @@ class Netem(Frozen, frozen=True):
             words.append(f"rate {self.rate_byte_s * 8}bit {self.packet_overhead_bytes}")
         words.append(f"seed {self.seed}")
         return "netem " + " ".join(words)
+
+
+def _time(ns: int) -> str:
+    """In microseconds: netem's options are the ones for which tc(8) knows no nanoseconds."""
+    return f"{ns / 1000:.3f}".rstrip("0").rstrip(".") + "us"
 
 
 def _percent(probability: int) -> str:

@@ -73,15 +73,15 @@ def test_cut_replaces_under_a_new_handle_and_repair_builds_both_anew() -> None:
     text = commands(two_path_cell(timeline=outage("cut")))
     cut = "tc qdisc replace dev b root handle 3: netem limit 1000000 loss 100%"
     assert f"# at T0 + 5 s\nip netns exec p1.hop {cut}" in text
-    assert "tc qdisc replace dev b root handle 5: netem limit 1000000 delay 200000000ns" in text
+    assert "tc qdisc replace dev b root handle 5: netem limit 1000000 delay 200000us" in text
     assert "tc qdisc replace dev b parent 5:1 handle 6: netem limit 51 rate 500000bit -14" in text
 
 
 def test_blackhole_changes_in_place_and_repair_restores() -> None:
     cell = two_path_cell(timeline=outage("blackhole"))
     text = commands(cell)
-    assert "tc qdisc change dev b root handle 1: netem limit 1000000 delay 200000000ns loss 100%" in text
-    assert text.count("tc qdisc change dev b root handle 1: netem limit 1000000 delay 200000000ns seed") == 1
+    assert "tc qdisc change dev b root handle 1: netem limit 1000000 delay 200000us loss 100%" in text
+    assert text.count("tc qdisc change dev b root handle 1: netem limit 1000000 delay 200000us seed") == 1
 
 
 def test_one_direction_only() -> None:
@@ -101,8 +101,8 @@ def test_link_goes_down_at_the_named_end_and_routes_come_back() -> None:
     down = Event(5 * S, "outage", "link", "rs", end="r")
     text = commands(msgspec.structs.replace(cell, timeline=(down, Event(8 * S, "outage", "repair", "rs"))))
     after = text.split("# at T0 + 8 s\n", 1)[1]
-    assert "ip netns exec r ip link set rs down" in text
-    for part in ("ip link set rs up", "ip neigh replace", "ip route replace"):
+    assert "ip netns exec r ip link set dev rs down" in text
+    for part in ("ip link set dev rs up", "ip neigh replace", "ip route replace"):
         assert part in after
 
 
