@@ -2,14 +2,12 @@
 /*
  * A test's traffic: datagrams at known times.
  *
- *	udp_tool send ADDRESS PORT COUNT INTERVAL_NS BYTES START_NS	at T0 + START + i * INTERVAL; 0 COUNT: for ever
- *	udp_tool flood ADDRESS PORT COUNT BYTES START_NS		as fast as send(2) lets it
- *	udp_tool frame IFACE NS		one frame with an 802.1Q tag (VLAN 5, priority 3) at T0 + NS
- *	udp_tool receive PORT COUNT	says "listening", then counts; 0: for ever
- *	udp_tool say TEXT NS		writes half of TEXT, sleeps, writes the rest, sleeps for ever
- *	udp_tool exit STATUS NS		sleeps, exits
- *	udp_tool stubborn		ignores SIGTERM
- *	udp_tool env			prints its environment and descriptors
+ *	udp_tool send ADDRESS PORT COUNT INTERVAL_NS BYTES START_NS	at T0 + START + i * INTERVAL; 0 COUNT:
+ *for ever udp_tool flood ADDRESS PORT COUNT BYTES START_NS		as fast as send(2) lets it udp_tool
+ *frame IFACE NS		one frame with an 802.1Q tag (VLAN 5, priority 3) at T0 + NS udp_tool receive
+ *PORT COUNT	says "listening", then counts; 0: for ever udp_tool say TEXT NS		writes half of TEXT,
+ *sleeps, writes the rest, sleeps for ever udp_tool exit STATUS NS		sleeps, exits udp_tool
+ *stubborn		ignores SIGTERM udp_tool env			prints its environment and descriptors
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -81,7 +79,8 @@ static int send_all(char **argv, int flood)
 static int send_frame(char **argv)
 {
 	unsigned char frame[64] = {2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 2, 0x81, 0, 0x60, 5, 0x88, 0xb5};
-	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = 6, .sll_ifindex = (int)if_nametoindex(argv[0])};
+	struct sockaddr_ll to = {
+	    .sll_family = AF_PACKET, .sll_halen = 6, .sll_ifindex = (int)if_nametoindex(argv[0])};
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);
 
 	sleep_until(t0() + atoll(argv[1]));
