@@ -181,7 +181,8 @@ class VirtualBackend:
                     self._progress(cell.id, virtual_s)
                 elif time.monotonic() - moved > STALL_WALL_S:
                     at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {virtual_s:g} s"
-                    return f"the guest hung {at}: no virtual second passed in {STALL_WALL_S:g} s"
+                    why = f"no virtual second passed in {STALL_WALL_S:g} s"
+                    return f"the guest hung {at}, or its links carry more than can be simulated: {why}"
             return ""
         finally:
             os.close(handle)

@@ -119,7 +119,8 @@ def test_hang(program: str, where: str, laboratory: Laboratory, cell: Cell, monk
     flow = msgspec.structs.replace(cell.flows[0], start_ns=2_200_000_000, stop_ns=3_000_000_000)
     found = laboratory.outcome(msgspec.structs.replace(cell, flows=(flow,), duration_ns=3_000_000_000))
     assert found.outcome is Outcome.FAILED
-    assert found.reason == f"the guest hung {where}: no virtual second passed in 3 s"
+    assert found.reason.startswith(f"the guest hung {where},")
+    assert found.reason.endswith("no virtual second passed in 3 s")
 
 
 def test_deadline(laboratory: Laboratory, cell: Cell) -> None:
