@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
-from chain_kit import Checkout, nothing_left
+from chain_kit import Checkout, copy_checkout, ended, guests, nothing_left
 
 from orchestrator.backends import VirtualBackend
 from orchestrator.backends.virtual import T0_REALTIME_NS
@@ -139,3 +142,28 @@ def assert_rows(probe: Probe, cell: Cell, checkout: Checkout, place: Path, quant
     assert rows
     assert all(row.ok for row in rows) is ok, rows
     nothing_left(place, run=run.root)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_calibrate_is_ended(number: int, checkout: Checkout, tmp_path: Path) -> None:
+    """Nothing of it is believed, and no guest is left."""
+    fresh = copy_checkout(tmp_path / "fresh", checkout.kernel, checkout.root)
+    stored = fresh.root / "results" / "calibration"
+    shutil.rmtree(stored)
+    process = fresh.start("calibrate", cwd=tmp_path)
+    while not guests(process.pid):
+        assert process.poll() is None
+    os.killpg(process.pid, number)
+    done = ended(process)
+    assert done.status == (130 if number == signal.SIGINT else -number), done
+    assert "Traceback" not in done.err
+    nothing_left(tmp_path)
+    assert list(stored.glob("*.json")) == []
+    assert (number == signal.SIGKILL) or os.listdir(stored) == []
+
+
+def test_a_directory_that_holds_probes_is_not_taken_again(checkout: Checkout, tmp_path: Path) -> None:
+    """They may be of another kernel."""
+    (tmp_path / "x" / "cells" / "old").mkdir(parents=True)
+    done = checkout.run("calibrate", "--out", "x", cwd=tmp_path)
+    assert (done.status, "holds cells already" in done.err) == (1, True), done
