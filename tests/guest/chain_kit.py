@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import zstandard
 from cell_init_kit import ROOT
@@ -21,6 +22,8 @@ from cell_init_kit import ROOT
 from orchestrator.model import Cell, CellOutcome, Outcome
 from orchestrator.store import RunDir
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 LIMIT_S = 240
 """No command here takes a tenth of this; one that hangs must not hang the tests."""
 GONE_S = 20
@@ -291,7 +294,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def same(found: Mapping[object, object], wanted: Mapping[object, object]) -> None:
+def same(found: Mapping[Key, Value], wanted: Mapping[Key, Value]) -> None:
     """Asserts that two mappings are equal; says which keys differ, not what megabytes of digests look like."""
     assert sorted(map(str, found)) == sorted(map(str, wanted))
     assert [key for key in found if found[key] != wanted[key]] == []
