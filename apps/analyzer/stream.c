@@ -53,7 +53,7 @@ static size_t unpack_gzip(struct stream *s, uint8_t *to, size_t room)
 	while (!made) {
 		int status;
 
-		if (!refill_packed(s) && !s->unpacker_full) {
+		if (!refill_packed(s)) {
 			if (!s->unpacker_done && !s->trouble)
 				s->trouble = "the gzip data end in the middle";
 			return 0;
@@ -65,7 +65,6 @@ static size_t unpack_gzip(struct stream *s, uint8_t *to, size_t room)
 		made = z->avail_out;
 		status = inflate(z, Z_NO_FLUSH);
 		made -= z->avail_out;
-		s->unpacker_full = z->avail_out == 0;
 		s->packed_begin = s->packed_end - z->avail_in;
 		s->unpacker_done = status == Z_STREAM_END;
 		if (status == Z_STREAM_END && inflateReset(z) == Z_OK)
@@ -98,7 +97,7 @@ static size_t unpack_zstd(struct stream *s, uint8_t *to, size_t room)
 		status = ZSTD_decompressStream(s->unpacker, &out, &in);
 		s->packed_begin += in.pos;
 		s->unpacker_full = out.pos == out.size;
-		if (in.size || out.pos) /* an empty call after the end of a frame would begin another one */
+		if (in.size || out.pos) /* with nothing in nor out it already waits for another frame */
 			s->unpacker_done = status == 0;
 		if (ZSTD_isError(status)) {
 			s->trouble = "the zstd data are damaged";

@@ -22,7 +22,8 @@ struct stream {
 	uint8_t *packed; /* what is read and not yet unpacked */
 	size_t packed_begin, packed_end;
 	void *unpacker;
-	bool unpacker_full; /* its last output filled the room: there may be more without more input */
+	bool unpacker_full; /* zstd: its last output filled the room, so it may hold more, without more input
+			     */
 	bool unpacker_done; /* the unpacker stands between two frames: an end here is a clean end */
 };
 

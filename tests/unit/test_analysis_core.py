@@ -174,6 +174,20 @@ def test_syn_sent_again_is_a_retransmission_of_the_same_connection(tmp_path: Pat
     assert capture.segments["is_retransmission"].tolist() == [False, True]
 
 
+def test_windows_are_scaled_only_where_both_sides_offered_it(tmp_path: Path) -> None:
+    """RFC 7323 2.2; the windows of SYNs themselves are never scaled."""
+    offer = {"options": [("WScale", 7)]}
+    for mine, theirs, scaled in ((offer, offer, 128), (offer, {}, 1), ({}, offer, 1), ({}, {}, 1)):
+        packets = [
+            segment(9, flags="S", window=11, **mine),
+            segment(5, back=True, flags="SA", ack=10, window=12, **theirs),
+            segment(10, ack=6, window=13),
+            segment(6, back=True, ack=10, window=14),
+        ]
+        capture = read(tmp_path, pcap(timed(packets)))
+        assert capture.segments["window_bytes"].tolist() == [11, 12, 13 * scaled, 14 * scaled]
+
+
 def test_tcp_partial_overlap_counts_only_new_bytes(tmp_path: Path) -> None:
     packets = [
         segment(0, flags="S"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,52 @@ def test_compressed_data_cut_off_or_damaged(tmp_path: Path, packer: object) -> N
     assert len(broken.packets) <= 300
     if len(broken.packets) < 300:
         assert broken.trouble[0]
+
+
+def whole_packets(plain: bytes) -> int:
+    offset, count = 24, 0
+    while offset + 16 <= len(plain):
+        offset += 16 + struct.unpack_from("<I", plain, offset + 8)[0]
+        count += offset <= len(plain)
+    return count
+
+
+def zstd_block_ends(packed: bytes) -> list[int]:
+    """Where each block of a frame ends (RFC 8878 3.1.1.2)."""
+    found, offset = [], zstandard.frame_header_size(packed)
+    last = False
+    while not last:
+        header = int.from_bytes(packed[offset : offset + 3], "little")
+        last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        offset += 3 + (1 if kind == 1 else size)
+        found.append(offset)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_cut_compressed_data_give_every_packet_that_can_be_unpacked(tmp_path: Path, kind: str) -> None:
+    """As many as zlib and zstandard themselves unpack of the same bytes: nothing is left inside the unpacker."""
+    random = np.random.default_rng(2)
+    frames = [ether(IP(dst="10.0.0.2") / UDP() / (random.bytes(40) * 20)) for _ in range(50)]
+    plain = pcap([(T + i, frames[i % 50]) for i in range(2000)])
+    packed = gzip.compress(plain) if kind == "gzip" else zstandard.ZstdCompressor(level=1).compress(plain)
+    ends = list(range(1, len(packed), len(packed) // 40))
+    if kind == "zstd":
+        ends += zstd_block_ends(packed)[:-1]
+        assert len(ends) > 50
+    for end in ends:
+        part = packed[:end]
+        if kind == "gzip":
+            unpacked = zlib.decompressobj(wbits=31).decompress(part)
+        else:
+            unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(part)
+        if len(unpacked) < 24:
+            with pytest.raises(CaptureError, match="too short"):
+                read(tmp_path, part)
+            continue
+        capture = read(tmp_path, part)
+        assert len(capture.packets) == whole_packets(unpacked)
+        assert "data end in the middle" in capture.trouble[0]
 
 
 @pytest.mark.parametrize(
@@ -241,6 +288,7 @@ def test_tcp_of_a_short_snaplen_has_all_its_lengths(tmp_path: Path) -> None:
 LIES = {
     "chunk length 0": sctp(22, chunk(0, b"x" * 20, length=0), data_chunk(ISN)),
     "chunk length 3": sctp(22, chunk(0, b"x" * 20, length=3)),
+    "chunk longer than what is left": sctp(22, chunk(9, b"x" * 20), chunk(9, b"x" * 20, length=40)),
     "chunk longer than the packet": sctp(22, chunk(0, b"x" * 20, length=2000)),
     "DATA shorter than its header": sctp(22, chunk(0, b"x" * 8)),
     "SACK that claims more blocks than it holds": sctp(11, chunk(3, struct.pack("!IIHH", 1, 2, 999, 999)), back=True),
@@ -286,6 +334,8 @@ def test_checksums(tmp_path: Path) -> None:
         assert capture.packets["marks"].tolist() == marks
         assert capture.segments["payload_bytes"].tolist() == payload
         assert capture.sources["bad_checksum"].tolist() == [int(wanted)]
+    padded = read(tmp_path, pcap([(T, segment(1, 1) + b"padding"), (T, segment(2, 1) + b"x" * 900)]), checksums=True)
+    assert padded.sources["bad_checksum"].tolist() == [0]
     real = read_captures(recorded("sctp", "b", ["p1"]), checksums=True)
     assert real.sources["bad_checksum"].tolist() == [0]
     assert len(real.chunks) > 500
