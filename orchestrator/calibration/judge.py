@@ -26,12 +26,12 @@ FAULT_PORTS, REPAIR_PORTS = (FIRST_PORT, FIRST_PORT + 1), (FIRST_PORT + 2, FIRST
 
 
 class Row(Frozen, frozen=True):
-    """One comparison. ok = |measured - configured| <= bound (all in `unit`)."""
+    """One comparison. ok = |measured - configured| <= bound (all in `unit`). measured None: nothing measured, not ok."""
 
     probe: str
     quantity: str
     configured: float
-    measured: float
+    measured: float | None
     bound: float
     unit: str
     ok: bool
@@ -50,8 +50,9 @@ def _read(cell_dir: Path, node: str) -> Capture:
     return read_captures([cell_dir / "capture" / f"{node}-p1.pcap.zst"], ("packets", "segments"))
 
 
-def _row(probe: Probe, quantity: str, configured: float, measured: float, bound: float, unit: str) -> Row:
-    return Row(probe.name, quantity, configured, measured, bound, unit, abs(measured - configured) <= bound)
+def _row(probe: Probe, quantity: str, configured: float, measured: float | None, bound: float, unit: str) -> Row:
+    ok = measured is not None and abs(measured - configured) <= bound
+    return Row(probe.name, quantity, configured, measured, bound, unit, ok)
 
 
 def _sending(shape: Shape, ip_bytes: int) -> float:
@@ -193,26 +194,22 @@ def _keys(rows: Rows) -> list[tuple[int, int, int]]:
 def _edge(
     probe: Probe, near: Capture, far: Capture, t0_ns: int, what: str, at_ns: int, ports: tuple[int, int], passes: int
 ) -> list[Row]:
-    """Of two SYNs 5 us around the event just one arrives: the event lies between the two. `passes`: which of them."""
-    times: list[float] = []
+    """Of two SYNs around the event just one arrives (`passes`: which of them), so the event lies between the two.
+
+    It is then off by at most the farther of their distances from its configured time. Where another SYN arrives, or
+    both or none, nothing bounds it: there is no measured value.
+    """
+    from_event: list[float] = []
     for port in ports:
-        at_a = _syns(near, port)
-        times.append((int(_one(at_a, f"the SYN to port {port}")["time_ns"]) - t0_ns) / 1e9)
+        syn = _one(_syns(near, port), f"the SYN to port {port}")
+        from_event.append((int(syn["time_ns"]) - t0_ns - at_ns) / 1e9)
     # a refused SYN is sent again later: what counts is whether the first one arrived within the bracket
     horizon = t0_ns + at_ns + 100 * BRACKET_NS
     through = [bool((_syns(far, port)["time_ns"] < horizon).any()) for port in ports]
     wanted = [index == passes for index in range(2)]
-    middle = (times[0] + times[1]) / 2 if through == wanted else float("inf")
-    return [
-        _row(
-            probe,
-            f"{what} lies in a bracket of {(times[1] - times[0]) * 1e6:.0f} us",
-            at_ns / 1e9,
-            middle,
-            TIME_BOUND_S,
-            "s",
-        )
-    ]
+    farther = max(abs(distance) for distance in from_event) if through == wanted else None
+    quantity = f"{what} between SYNs {-from_event[0] * 1e6:.1f} us before and {from_event[1] * 1e6:.1f} us after"
+    return [_row(probe, quantity, 0, farther, TIME_BOUND_S, "s")]
 
 
 def _syns(capture: Capture, port: int) -> Rows:

@@ -29,7 +29,7 @@ from .manifest import now_utc
 from .programs import build_directory, usable_kernel
 
 log = logging.getLogger(__name__)
-PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so")
+PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so", "lib/libnetwarp_analyzer.so")
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
 
@@ -160,9 +160,10 @@ def show(found: Calibration) -> None:
     for name in ("probe", "quantity", "configured", "measured", "off by", "bound", "unit", ""):
         table.add_column(name, justify="right" if name in ("configured", "measured", "off by", "bound") else "left")
     for row in found.rows:
-        difference = f"{row.measured - row.configured:+.3g}"
+        measured = "-" if row.measured is None else f"{row.measured:.9g}"
+        difference = "-" if row.measured is None else f"{row.measured - row.configured:+.3g}"
         table.add_row(
-            row.probe, row.quantity, f"{row.configured:.9g}", f"{row.measured:.9g}", difference, f"{row.bound:.3g}",
+            row.probe, row.quantity, f"{row.configured:.9g}", measured, difference, f"{row.bound:.3g}",
             row.unit, "ok" if row.ok else "[bold red]OFF[/]",
         )  # fmt: skip
     console = Console(highlight=False)
