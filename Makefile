@@ -61,6 +61,9 @@ $(EXPERIMENTS): setup
 calibrate: setup ## measured against configured: RTT, rate, loss, queues, event times
 	@$(NETWARP) calibrate $(ARGS)
 
+bench: setup ## what a cell costs on this machine
+	@.venv/bin/python benchmarks/cells.py $(ARGS)
+
 test: setup $(DEV_READY) ## every test (ARGS='-k NAME' chooses)
 	@$(MAKE) --silent -C apps san
 	@.venv/bin/python -m pytest -n auto $(ARGS)
@@ -88,4 +91,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages moved kernel apps calibrate test lint format lock clean $(EXPERIMENTS)
+.PHONY: help setup packages test-packages moved kernel apps calibrate bench test lint format lock clean $(EXPERIMENTS)

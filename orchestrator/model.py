@@ -205,7 +205,11 @@ class Measurement(Frozen, frozen=True):
 
 
 class CellOutcome(Frozen, frozen=True):
-    """outcome.json: written last, by rename; a cell without it was never finished."""
+    """outcome.json: written last, by rename; a cell without it was never finished.
+
+    judged_by: who had the last word. The analyser makes a COMPLETED cell INVALID where a check of its own fails, and
+    takes that back when it looks again and finds nothing.
+    """
 
     outcome: Outcome
     reason: str
@@ -213,6 +217,7 @@ class CellOutcome(Frozen, frozen=True):
     wall_s: float
     console_tail: tuple[str, ...] = ()
     host_load_1min: float | None = None
+    judged_by: Literal["backend", "analysis"] = "backend"
 
 
 def to_json(value: msgspec.Struct) -> bytes:

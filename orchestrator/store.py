@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import tempfile
@@ -52,6 +53,15 @@ class RunDir:
     def remove(self) -> None:
         """Remove the whole run directory."""
         shutil.rmtree(self.root, ignore_errors=True)
+
+    def set_aside(self, cell_id: str) -> None:
+        """Move a finished cell out of the way, so that it runs again; what it left stays to be looked at."""
+        for number in itertools.count(1):
+            aside = self.cells / ".failed" / f"{cell_id}.{number}"
+            if not aside.exists():
+                break
+        aside.parent.mkdir(exist_ok=True)
+        os.replace(self.cell(cell_id).root, aside)
 
     def clear_partial(self) -> None:
         """Remove what an interrupted run left; never trusted, never read."""

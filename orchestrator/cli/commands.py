@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -75,13 +74,12 @@ def run_analyze(args: argparse.Namespace) -> int:
     if len(args.paths) == 1 and args.paths[0].is_dir():
         run = RunDir(args.paths[0])
         plan = read_json(run.plan, Plan)
-        started = time.monotonic()
         with locked(run):
             run.clear_partial()
             analyze_all(plan, run, args.jobs)
             results = tabulate(plan, run)
-        summary.print_summary(plan, run, results, None, wall_s=time.monotonic() - started)
-        return 0
+        summary.print_summary(plan, run, results, None, wall_s=None)
+        return 0 if all(outcome.outcome is Outcome.COMPLETED for outcome in results.outcomes.values()) else 1
     for path in args.paths:
         if not path.is_file():
             raise CaptureError(f"{path}: no such capture (a run directory is given alone)")
@@ -109,10 +107,22 @@ def run_export(args: argparse.Namespace) -> int:
         target = args.out / capture.name.removesuffix(".zst")
         if target.exists():
             raise StoreError(f"{target}: exists; remove it or choose another --out")
-        with open(capture, "rb") as source, open(target, "wb") as sink:
-            zstandard.ZstdDecompressor().copy_stream(source, sink)
+        expand(capture, target)
         print(target)
     return 0
+
+
+def expand(capture: Path, target: Path) -> None:
+    """Decompress into a file that is whole or not there; raises CaptureError."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(capture, "rb") as source, open(temporary, "wb") as sink:
+            zstandard.ZstdDecompressor().copy_stream(source, sink)
+        os.replace(temporary, target)
+    except (OSError, zstandard.ZstdError) as error:
+        raise CaptureError(f"{capture}: cannot be exported: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def run_profiles(args: argparse.Namespace) -> int:

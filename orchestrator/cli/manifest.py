@@ -17,7 +17,11 @@ PACKAGES = ("numpy", "msgspec", "pyroute2", "zstandard", "plotly", "matplotlib",
 
 
 class Manifest(Frozen, frozen=True):
-    """Written at the start, and again with `ended_utc` at the end. `kernel_sha256`: of the guest's binary."""
+    """Written at the start, and again with `ended_utc` at the end.
+
+    kernel_sha256, programs: of the binaries in the guest. git_commit, git_dirty: of netwarp's own checkout, None
+    outside one. wall_s: of the cells; None where a run was resumed.
+    """
 
     format_version: int
     netwarp_version: str
@@ -31,8 +35,9 @@ class Manifest(Frozen, frozen=True):
     jobs: int
     kernel_release: str
     kernel_sha256: str
-    git_commit: str
-    git_dirty: bool
+    programs: dict[str, str]
+    git_commit: str | None
+    git_dirty: bool | None
     tools: dict[str, str]
     host_cores: int
     host_kernel: str
@@ -48,14 +53,19 @@ def now_utc() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def git_state(where: Path) -> tuple[str, bool]:
-    """(commit, whether tracked files differ from it); empty outside a checkout."""
+def git_state(where: Path) -> tuple[str | None, bool | None]:
+    """(commit, whether tracked files differ from it) of the checkout around a place; None where git knows of none."""
 
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
 
-    return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
+    commit = git("rev-parse", "HEAD")
+    changes = git("status", "--porcelain", "--untracked-files=no")
+    return commit, None if changes is None else bool(changes)
 
 
 def cpu_model() -> str:
@@ -82,9 +92,10 @@ def new_manifest(
     backend: str,
     jobs: int,
     kernel: tuple[str, str],
+    programs: dict[str, str],
 ) -> Manifest:
     """A manifest of a run that starts now. kernel = (release, sha256)."""
-    commit, dirty = git_state(spec_path.parent)
+    commit, dirty = git_state(Path(__file__).parent)
     return Manifest(
         format_version=FORMAT_VERSION,
         netwarp_version=__version__,
@@ -98,6 +109,7 @@ def new_manifest(
         jobs=jobs,
         kernel_release=kernel[0],
         kernel_sha256=kernel[1],
+        programs=programs,
         git_commit=commit,
         git_dirty=dirty,
         tools=tool_versions(),

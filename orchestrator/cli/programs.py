@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from ..doctor import check_virtual
@@ -22,3 +23,12 @@ def usable_kernel() -> KernelBuild:
         text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
         raise BackendUnavailable(f"the virtual back end cannot run here:\n{text}")
     return kernel
+
+
+IN_GUEST = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so")
+"""The programs that play a part in what a capture holds."""
+
+
+def program_digests() -> dict[str, str]:
+    """SHA-256 of every program of a guest: with the kernel's, what makes two runs the same instrument."""
+    return {name: hashlib.sha256((build_directory() / name).read_bytes()).hexdigest() for name in IN_GUEST}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ import msgspec
 
 from ..backends import VirtualBackend
 from ..doctor import check_virtual
-from ..errors import SpecError, StoreError
+from ..errors import BackendUnavailable, SpecError, StoreError
 from ..execute import execute
 from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Outcome
@@ -26,11 +27,12 @@ from ..study import Plan
 from . import summary
 from .calibrate import calibration_for
 from .manifest import Manifest, new_manifest, now_utc
-from .programs import build_directory, usable_kernel
+from .programs import build_directory, program_digests, usable_kernel
 from .progress import RunProgress
 from .stages import Results, analyze_all, analyze_one, report, tabulate
 
 EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
+PLANNED_BACKENDS = ("guest", "netns", "hosts")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,8 +42,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--backend",
         default="auto",
-        choices=("auto", "virtual"),
-        help="where cells run; auto: virtual if its kernel is built (default)",
+        choices=("auto", "virtual", *PLANNED_BACKENDS),
+        help="where cells run; auto: virtual (default); the others are not built yet and end with status 77",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at once (default: cores)")
     parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
@@ -92,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1:
         raise SpecError(f"--jobs {args.jobs}: at least 1")
     spec, plan = plan_of(args)
+    if args.backend in PLANNED_BACKENDS:
+        raise BackendUnavailable(f"the back end '{args.backend}' is not built yet; use --backend virtual")
     kernel = usable_kernel()
     directory = choose_directory(args, plan)
     with locked(directory):
@@ -99,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         manifest = open_run(args, spec, plan, directory, kernel)
         try:
             run_cells(plan, directory, kernel, args.jobs)
-            wall_s = round(time.monotonic() - started, 3)
+            wall_s = None if args.resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(kernel, args.jobs, directory.partial / "calibration")
             directory.clear_partial()
             write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=wall_s))
@@ -119,7 +123,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_json(directory, results)))
     else:
-        summary.print_summary(plan, directory, results, page, wall_s=time.monotonic() - started)
+        wall = None if args.resume else time.monotonic() - started
+        summary.print_summary(plan, directory, results, page, wall_s=wall)
     return EXIT_INCOMPLETE if incomplete or len(results.outcomes) < len(plan.cells) else EXIT_OK
 
 
@@ -147,16 +152,29 @@ def choose_directory(args: argparse.Namespace, plan: Plan) -> RunDir:
     if args.resume:
         latest = base / "latest"
         if not latest.exists():
-            raise StoreError(f"{base}: there is no run to resume; leave --resume away, or name it with --out")
+            raise SpecError(f"{base}: there is no run to resume; leave --resume away, or name it with --out")
         return RunDir(latest.resolve())
-    return RunDir(base / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+    return new_directory(base)
+
+
+def new_directory(base: Path) -> RunDir:
+    """A new directory named after the time in UTC; two runs of one second are told apart by a number."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    for number in itertools.count(1):
+        directory = base / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        break
+    return RunDir(directory)
 
 
 def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir, kernel: KernelBuild) -> Manifest:
     """Write plan.json and manifest.json, or check that an interrupted run was of the same plan and kernel."""
     if directory.plan.exists():
         if not args.resume:
-            raise StoreError(
+            raise SpecError(
                 f"{directory.root}: holds a run already; --resume goes on with it, another --out starts a new one"
             )
         before = read_json(directory.plan, Plan)
@@ -166,6 +184,11 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
         if manifest.kernel_sha256 != kernel.sha256:
             other = f"{manifest.kernel_release}, {manifest.kernel_sha256[:12]}"
             raise SpecError(f"{directory.root}: its cells ran on another kernel ({other}); start a new run")
+        changed = [name for name, digest in program_digests().items() if manifest.programs.get(name) != digest]
+        if changed:
+            raise SpecError(
+                f"{directory.root}: its cells ran with other programs ({', '.join(changed)}); start a new run"
+            )
         rerun_failed(directory)
         return manifest
     if directory.cells.exists():
@@ -180,6 +203,7 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
         backend="virtual",
         jobs=args.jobs,
         kernel=(kernel.release, kernel.sha256),
+        programs=program_digests(),
     )
     write_json(directory.manifest, manifest)
     write_json(directory.plan, plan)
@@ -188,11 +212,14 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
 
 
 def rerun_failed(directory: RunDir) -> None:
-    """A resumed run tries FAILED cells again (a full disk, a killed guest); every other outcome stands."""
+    """A resumed run tries FAILED cells again (a full disk, a killed guest); every other outcome stands.
+
+    What a failed cell left is kept as cells/.failed/<id>.<number>.
+    """
     for cell_id in directory.finished():
         cell = directory.cell(cell_id)
         if cell.read_outcome().outcome is Outcome.FAILED:
-            cell.outcome.unlink()
+            directory.set_aside(cell_id)
 
 
 def link_latest(args: argparse.Namespace, directory: RunDir) -> None:

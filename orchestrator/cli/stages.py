@@ -11,9 +11,9 @@ import msgspec
 
 from ..analysis import analyze_cell
 from ..errors import CaptureError
-from ..model import CellOutcome, Measurement, Outcome
+from ..model import CellOutcome, Measurement, Outcome, to_json
 from ..report import make_report
-from ..store import CellDir, RunDir, read_json
+from ..store import CellDir, RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import write_tables
 
@@ -29,10 +29,21 @@ class Results:
 
 
 def analyze_one(directory: CellDir) -> None:
-    """Derive one completed cell; an unreadable capture is a failed check, not an end of everything."""
-    cell = directory.read_cell()
-    if directory.read_outcome().outcome is Outcome.COMPLETED:
-        analyze_cell(cell, directory.root)
+    """Derive one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
+    outcome = directory.read_outcome()
+    if outcome.outcome is not Outcome.COMPLETED and outcome.judged_by == "backend":
+        return
+    analyze_cell(directory.read_cell(), directory.root)
+    failed = [check for check in msgspec.json.decode(directory.checks.read_bytes()) if not check["ok"]]
+    reason = "; ".join(f"{check['check']}: {check['detail']}" for check in failed[:3])
+    judged = msgspec.structs.replace(
+        outcome,
+        outcome=Outcome.INVALID if failed else Outcome.COMPLETED,
+        reason=reason,
+        judged_by="analysis" if failed else "backend",
+    )
+    if judged != outcome:
+        write_atomic(directory.outcome, to_json(judged) + b"\n")
 
 
 def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
@@ -49,20 +60,6 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
             raise
 
 
-def effective_outcome(directory: CellDir) -> CellOutcome:
-    """outcome.json, made INVALID where a check of the analyser failed or its checks are missing."""
-    outcome = directory.read_outcome()
-    if outcome.outcome is not Outcome.COMPLETED:
-        return outcome
-    if not directory.checks.exists():
-        raise CaptureError(f"{directory.root}: was never analysed; run `netwarp analyze` on the run directory")
-    failed = [check for check in msgspec.json.decode(directory.checks.read_bytes()) if not check["ok"]]
-    if not failed:
-        return outcome
-    reason = "; ".join(f"{check['check']}: {check['detail']}" for check in failed[:3])
-    return msgspec.structs.replace(outcome, outcome=Outcome.INVALID, reason=reason)
-
-
 def collect(plan: Plan, run: RunDir) -> Results:
     """Outcomes and measurements of the cells that have an outcome; measurements only of COMPLETED ones."""
     outcomes: dict[str, CellOutcome] = {}
@@ -72,8 +69,10 @@ def collect(plan: Plan, run: RunDir) -> Results:
         if cell.id not in finished:
             continue
         directory = run.cell(cell.id)
-        outcomes[cell.id] = effective_outcome(directory)
+        outcomes[cell.id] = directory.read_outcome()
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
+            if not directory.checks.exists():
+                raise CaptureError(f"{directory.root}: was never analysed; run `netwarp analyze {run.root}`")
             measurements += read_json(directory.measurements, list[Measurement])
     return Results(outcomes, measurements)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ..model import Outcome
 from ..store import RunDir
@@ -27,13 +28,13 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float) -> None:
+def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float | None) -> None:
     """The last line is the run directory (contract)."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
-    console.print(f"\n[bold]{plan.title}[/bold]", markup=True)
+    console.print(f"\n{plan.title}", style="bold")
     for table in plan.tables:
         rows = read_csv(directory.tables / f"{table.name}.csv")
         if rows:
@@ -47,41 +48,45 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
                 f"the same under other conditions: {_verdicts([row for row in claims if ' ' in row['claim']])}"
             )
     outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
-    console.print(
-        f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}"
-        f" ({virtual_s:.0f} virtual s in {wall_s:.1f} s)"
-    )
+    speed = "" if wall_s is None else f" ({virtual_s:.0f} virtual s in {wall_s:.1f} s)"
+    console.print(f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}{speed}")
     failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
     for cell_id, outcome in failed[:SHOWN_FAILURES]:
-        console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}", markup=False)
+        console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}")
     if len(failed) > SHOWN_FAILURES:
         console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
     if page is not None:
-        console.print(f"report: {page.resolve()}", soft_wrap=True)
-    console.print(str(directory.root), soft_wrap=True)
+        print(f"report: {page.resolve()}")
+    print(directory.root)
 
 
 def _verdicts(claims: list[dict[str, str]]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["verdict"] for row in claims).most_common())
 
 
+def _number(text: str) -> str:
+    """Four digits, and no exponent where a person would write none."""
+    value = float(text)
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
 def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) -> Table:
     """Row factors down, column factors across; ours, and the first published number beside it in parentheses."""
     published = next((source for source in sources if any(row.get(source) for row in rows)), "")
     title = f"{table.title}: measured" + (f" ({published})" if published else "")
-    shown = Table(title=title, title_justify="left", title_style="bold")
+    shown = Table(title=Text(title), title_justify="left", title_style="bold")
     for factor in table.rows:
-        shown.add_column(factor, no_wrap=True)
+        shown.add_column(Text(factor), no_wrap=True)
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     columns: dict[str, None] = {}
     for row in rows:
         column = " ".join(row[factor] for factor in table.columns)
         columns[column] = None
-        value = f"{float(row['value']):.4g}" if row["value"] else "-"
-        beside = f" ({float(row[published]):.4g})" if published and row[published] else ""
+        value = _number(row["value"]) if row["value"] else "-"
+        beside = f" ({_number(row[published])})" if published and row[published] else ""
         lines.setdefault(tuple(row[factor] for factor in table.rows), {})[column] = value + beside
     for column in columns:
-        shown.add_column(column or table.metric, justify="right")
+        shown.add_column(Text(column or table.metric), justify="right")
     for levels, values in lines.items():
-        shown.add_row(*levels, *(values.get(column, "") for column in columns))
+        shown.add_row(*map(Text, levels), *(Text(values.get(column, "")) for column in columns))
     return shown

@@ -12,6 +12,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -170,6 +171,8 @@ def _from_environment(binary: Path) -> KernelBuild:
         digest = file_sha256(binary)
     except (OSError, subprocess.SubprocessError) as error:
         raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: {error}") from error
+    if not re.fullmatch(r"\d+\.\d+\S*", answer.stdout.strip()):  # UML's --version is its release and nothing else
+        raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: --version says no release")
     return KernelBuild(
         key="",
         binary=binary,

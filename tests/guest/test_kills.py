@@ -35,7 +35,7 @@ KILLS_OF_NETWARP = 13
 KILLS_OF_GUESTS = 7
 DELAYS = ["10 ms", "20 ms", "30 ms", "40 ms"]
 KILLED = -signal.SIGKILL
-INTERRUPTED = (130, -signal.SIGINT)
+INTERRUPTED = (130, -signal.SIGINT, -signal.SIGTERM)
 """For a shell both are 130: Python ends by SIGINT itself where the interrupt came while an import made a class."""
 
 
