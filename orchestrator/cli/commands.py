@@ -14,6 +14,7 @@ import zstandard
 
 from ..analysis import analyze_captures
 from ..errors import CaptureError, SpecError, StoreError
+from ..model import Outcome
 from ..spec import EXAMPLE_SPEC, list_profiles
 from ..store import RunDir, locked, read_json
 from ..study import Plan
