@@ -6,8 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from ..errors import CaptureError
+from ..errors import CaptureError, StoreError
 from ..model import Cell, Flow, Measurement
+from ..records import Record, read_ndjson
 from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
 from ..store import CellDir, write_json
 from . import events, series
@@ -16,7 +17,7 @@ from .delivery import delivered
 from .expression import evaluate
 from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_of
 from .point import Point, read_point
-from .records import CellRecords, Record, read_cell_records, read_ndjson
+from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
 from .view import check_ports, make_views
 
@@ -87,7 +88,7 @@ def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record
     path = directory.apps / f"{flow.name}.{role}.ndjson"
     try:
         return (read_ndjson(path) if path.exists() else []), []
-    except CaptureError as error:
+    except StoreError as error:
         return [], [Check(f"output of {flow.name}.{role}", False, relative(str(error), directory.root))]
 
 

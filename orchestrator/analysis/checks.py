@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from ..model import Cell, Flow
+from ..records import Record
 from .delivery import Delivery
 from .point import Point
-from .records import CaptureRecord, Record
+from .records import CaptureRecord
 
 ETHERNET_HEADER = 14
 UTILIZATION_MAX = 1.0005

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..model import Cell, Flow
+from ..records import Record
 from .metrics import Moments
-from .records import Record
 from .view import PathNames, View
 
 HEARTBEAT, HEARTBEAT_ACK, ABORT = 4, 5, 6

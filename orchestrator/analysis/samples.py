@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..records import Record
 from .native import Floats
-from .records import Record
 
 
 @dataclasses.dataclass(frozen=True)

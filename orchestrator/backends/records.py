@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from ..errors import StoreError
 from ..model import Cell, Outcome
+from ..records import Record, last, read_ndjson
 from ..store import CellDir
 from ..testbed.readback import Check
 
 EXIT_UNSUPPORTED = 77
+TIME_TOLERANCE_NS = 2_000
 PANIC = "Kernel panic"
-Record = dict[str, Any]
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -25,26 +27,15 @@ class Verdict:
     checks: list[Check] = field(default_factory=list)
 
 
-def read_ndjson(path: Path) -> list[Record]:
-    """Every whole record of a file; a last line that was cut off is left out. A missing file has none."""
-    records: list[Record] = []
+def records_left(path: Path) -> list[Record]:
+    """What cell-init or an app wrote. None where it was killed before it could, or left what is not NDJSON: a verdict
+    is then made from what else there is, and init.ndjson without records is a guest without an end record.
+    """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return records
-    for line in text.split("\n"):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            records.append(record)
-    return records
-
-
-def last(records: list[Record], kind: str) -> Record | None:
-    """The last record of a kind."""
-    return next((record for record in reversed(records) if record.get("record") == kind), None)
+        return read_ndjson(path)
+    except StoreError as error:
+        log.debug("no records: %s", error)
+        return []
 
 
 def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
@@ -100,7 +91,7 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verd
 
 def app_error(directory: CellDir, name: str) -> str:
     """The last error an app gave: its error record, else the last line of its stderr."""
-    error = last(read_ndjson(directory.apps / f"{name}.ndjson"), "error")
+    error = last(records_left(directory.apps / f"{name}.ndjson"), "error")
     if error is not None:
         return str(error.get("message") or error)
     try:
@@ -134,4 +125,22 @@ def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> lis
         except FileNotFoundError:
             size = -1
         checks.append(Check(f"{name} size", size == record["bytes"], f"file {size}, record {record['bytes']} bytes"))
+    return checks
+
+
+def check_times(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
+    """Every timeline step was begun, and every sender connected, within 2 us of its time (virtual time).
+
+    Spawns have a time of their own choosing; what counts is when the sender began. One that never began has no `start`.
+    """
+    late = max(
+        (abs(r["t_ns"] - r["at_ns"]) for r in records if r.get("record") == "timeline" and r.get("verb") != "spawn"),
+        default=0,
+    )
+    checks = [Check("timeline", late <= TIME_TOLERANCE_NS, f"largest deviation {late} ns")]
+    for flow in cell.flows:
+        start = last(records_left(directory.apps / f"{flow.name}.sender.ndjson"), "start")
+        if start is not None:
+            late = start["late_ns"]
+            checks.append(Check(f"start of {flow.name}", abs(late) <= TIME_TOLERANCE_NS, f"{late} ns late"))
     return checks

@@ -23,12 +23,13 @@ import zstandard
 from ..doctor import memory_dir
 from ..errors import CellError, StoreError
 from ..model import Cell, CellOutcome, Outcome, Problem, to_json
+from ..records import last
 from ..store import CellDir, RunDir, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
 from ..testbed.readback import Check, verify
 from ..testbed.steps import to_text
 from .base import Interrupted
-from .records import Verdict, check_captures, console_tail, judge, last, read_ndjson
+from .records import Verdict, check_captures, check_times, console_tail, judge, records_left
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +190,7 @@ class VirtualBackend:
 
     def _settle(self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str) -> Verdict:
         """Judge what the guest left: its end, its apps, its captures, its read-backs."""
-        records = read_ndjson(directory.init_log)
+        records = records_left(directory.init_log)
         if is_full(directory.root):
             # then cell-init's own words, its end record and the console may all be missing
             exit_text += f"; {os.strerror(errno.ENOSPC)} where its files are written"
@@ -199,7 +200,7 @@ class VirtualBackend:
         except (ValueError, KeyError, IndexError) as error:
             checks, found = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
         checks += check_captures(cell, directory, records)
-        checks += check_times(records)
+        checks += check_times(cell, directory, records)
         start = last(records, "start") or {}
         environment = {
             "backend": self.name,
@@ -230,7 +231,7 @@ class VirtualBackend:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-        end = last(read_ndjson(directory.init_log), "end")
+        end = last(records_left(directory.init_log), "end")
         outcome = CellOutcome(
             outcome=verdict.outcome,
             reason=verdict.reason,
@@ -242,20 +243,6 @@ class VirtualBackend:
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
         self._install(directory, run, cell)
         return outcome
-
-
-TIMELINE_TOLERANCE_NS = 2_000
-
-
-def check_times(records: list[dict[str, object]]) -> list[Check]:
-    """Every timeline step was begun within 2 us of its time."""
-    late = 0
-    for record in records:
-        if record.get("record") == "timeline" and record.get("verb") != "spawn":
-            at_ns, t_ns = record["at_ns"], record["t_ns"]
-            assert isinstance(at_ns, int) and isinstance(t_ns, int)
-            late = max(late, abs(t_ns - at_ns))
-    return [Check("timeline", late <= TIMELINE_TOLERANCE_NS, f"largest deviation {late} ns")]
 
 
 def compress(capture: Path) -> None:
