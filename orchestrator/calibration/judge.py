@@ -26,7 +26,7 @@ FAULT_PORTS, REPAIR_PORTS = (FIRST_PORT, FIRST_PORT + 1), (FIRST_PORT + 2, FIRST
 
 
 class Row(Frozen, frozen=True):
-    """One comparison. ok = |measured - configured| <= bound (all in `unit`). measured None: nothing measured, not ok."""
+    """One comparison. ok = |measured - configured| <= bound (all in `unit`). measured None: there is none, not ok."""
 
     probe: str
     quantity: str

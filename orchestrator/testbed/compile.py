@@ -20,7 +20,10 @@ BASE_SYSCTLS = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.di
 LINGER_NS = 2 * S
 """How long the apps have after the cell's duration to end by themselves (an ABORT in flight, a last summary)."""
 LEAD_NS = 500 * MS
-"""How long before its start a sender is spawned; it sleeps until its start itself."""
+"""How long before its start a sender is spawned; it sleeps until its start itself. One that starts sooner after T0 is
+spawned before T0 where the clock has a fixed T0, which it is told; else at T0, late by the time that takes."""
+RESTORED = ("address", "route", "neighbour")
+"""What must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it later."""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 
@@ -45,6 +48,8 @@ class Compiled:
     steps: list[Step] = field(default_factory=list)
     qdiscs: dict[int, list[Expected]] = field(default_factory=dict)
     sysctls: dict[tuple[int, str], str] = field(default_factory=dict)
+    restored: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Dumps on the timeline that must show all that was set up: (namespace, label) by step number."""
 
     def add(self, item: Step) -> int:
         """Append a step; returns its number, its line in steps.txt."""
@@ -74,8 +79,11 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
     for flow in cell.flows:
         out.add(_spawn(flow, "receiver", layout, _receiver_arguments(flow, layout)))
         out.add(step("output", id=f"{flow.name}.receiver", text='"listening"', timeout_ns=clock.setup_ns))
+    early = [flow for flow in cell.flows if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
+    for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
+        out.add(_spawn(flow, "sender", layout, _sender_arguments(flow, layout)))
     out.add(step("ready"))
-    _timeline(cell, layout, shaping, out)
+    _timeline(cell, [flow for flow in cell.flows if flow not in early], layout, shaping, out)
     out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
@@ -118,11 +126,21 @@ def _request(out: Compiled, layout: Layout, namespace: int, request: Request, at
     out.add(step("netlink", ns=namespace, data=request.data.hex(), command=command, at_ns=at_ns))
 
 
-def _dumps(out: Compiled, namespace: int, kinds: tuple[str, ...], shaping: Shaping, at_ns: int | None = None) -> None:
+def _dumps(
+    out: Compiled,
+    namespace: int,
+    kinds: tuple[str, ...],
+    shaping: Shaping,
+    at_ns: int | None = None,
+    *,
+    restored: bool = False,
+) -> None:
     for kind in kinds:
         number = out.add(step("dump", ns=namespace, label=kind, data=messages.dump(kind).hex(), at_ns=at_ns))
         if kind == "qdisc":
             out.qdiscs[number] = shaping.expected(namespace)
+        if restored:
+            out.restored[number] = (namespace, kind)
 
 
 def _capture(out: Compiled, interface: Interface) -> None:
@@ -196,16 +214,17 @@ def _sender_arguments(flow: Flow, layout: Layout) -> list[str]:
     return [*arguments, *_options(flow.sender_options)]
 
 
-def _timeline(cell: Cell, layout: Layout, shaping: Shaping, out: Compiled) -> None:
-    """Events and sender spawns in time order; at equal times events first, in the order listed."""
+def _timeline(cell: Cell, flows: list[Flow], layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    """Events and spawns of the senders of `flows` in time order; at equal times events first, in the order listed."""
     moments: list[tuple[int, int, Event | Flow]] = [(event.at_ns, 0, event) for event in cell.timeline]
-    moments += [(max(0, flow.start_ns - LEAD_NS), 1, flow) for flow in cell.flows]
+    moments += [(max(0, flow.start_ns - LEAD_NS), 1, flow) for flow in flows]
     downed: dict[str, Interface] = {}
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
         if isinstance(moment, Flow):
             out.add(_spawn(moment, "sender", layout, _sender_arguments(moment, layout), at_ns))
             continue
         touched: set[int] = set()
+        whole_again: list[int] = []
         if moment.action == "link":
             end = layout.link_end(moment.link, moment.end or hop_name(moment.link))
             downed[moment.name] = end
@@ -214,6 +233,9 @@ def _timeline(cell: Cell, layout: Layout, shaping: Shaping, out: Compiled) -> No
         elif moment.action == "repair" and moment.name in downed:
             end = downed.pop(moment.name)
             touched.add(end.namespace)
+            # while another end of this namespace is down, its routes are rightly missing
+            if not any(other.namespace == end.namespace for other in downed.values()):
+                whole_again.append(end.namespace)
             for request in _restore(end, layout):
                 _request(out, layout, end.namespace, request, at_ns)
         else:
@@ -222,6 +244,8 @@ def _timeline(cell: Cell, layout: Layout, shaping: Shaping, out: Compiled) -> No
                 _request(out, layout, namespace, request, at_ns)
         for namespace in sorted(touched):
             _dumps(out, namespace, ("qdisc", "link"), shaping, at_ns)
+        for namespace in whole_again:
+            _dumps(out, namespace, RESTORED, shaping, at_ns, restored=True)
 
 
 def _restore(end: Interface, layout: Layout) -> list[Request]:

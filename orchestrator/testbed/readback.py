@@ -52,6 +52,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
     routes and sysctls at the start, and the qdiscs of every dump with their counters.
     """
     checks: list[Check] = []
+    unanswered = dict(compiled.restored)
     found: dict[str, Any] = {"namespaces": {name: {} for name in compiled.layout.namespaces}, "qdiscs": []}
     seen: set[tuple[int, str]] = set()
     sysctls = 0
@@ -86,11 +87,16 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
                 if record["label"] == "neighbour":  # dumped in the order of a hash of addresses inside the kernel
                     shown.sort(key=str)
                 found["namespaces"][name][record["label"]] = shown
+            elif unanswered.pop(record["step"], None):
+                checks += _check_entries(compiled, namespace, record["label"], list(decode(record["label"], data)))
     checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
     for number, name in enumerate(compiled.layout.namespaces):
         for label in ("link", "address", "route", "neighbour"):
             if (number, label) not in seen:
                 checks.append(Check(f"{label} dump of {name}", False, "was never answered"))
+    for number, (namespace, label) in unanswered.items():
+        name = compiled.layout.namespaces[namespace]
+        checks.append(Check(f"{label} dump of {name} after its repair", False, f"step {number} was never answered"))
     answered = {entry["step"] for entry in found["qdiscs"]}
     missing = sorted(set(compiled.qdiscs) - answered)
     if missing:
