@@ -12,7 +12,7 @@ from ..records import Record, read_ndjson
 from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
 from ..store import CellDir, write_json
 from . import events, series
-from .checks import Check, capture_checks, missing_check, payload_check, relative, utilization_check
+from .checks import Check, capture_checks, missing_check, payload_check, relative, sent_check, utilization_check
 from .delivery import delivered
 from .expression import evaluate
 from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_of
@@ -117,6 +117,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     happened += events.socket_events(flow, told, records.t0_monotonic_ns)
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
     checks += payload_check(flow, delivery, new_bytes, heard)
+    checks += sent_check(flow, sender, told)
     checks += utilization_check(flow, metrics["utilization_ratio"])
     own, wrong = _own_metrics(cell, flow, metrics)
     return _FlowResult(

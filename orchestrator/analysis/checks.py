@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 
 from ..model import Cell, Flow
-from ..records import Record
+from ..records import Record, last
 from .delivery import Delivery
 from .point import Point
 from .records import CaptureRecord
+from .view import View
 
 ETHERNET_HEADER = 14
 UTILIZATION_MAX = 1.0005
@@ -87,6 +88,23 @@ def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: li
     deliverable = int(delivery.payload_bytes.sum())
     detail = f"application {read} B, deliverable on the wire {deliverable} B, new on the wire {new_bytes} B"
     return [*found, Check(name, read == deliverable, detail)]
+
+
+def sent_check(flow: Flow, sender: View | None, app: list[Record]) -> list[Check]:
+    """The sending application's account against the wire at its own interfaces.
+
+    What the kernel took is sent, each byte at least once, if the flow was closed gracefully and ended well; of a flow
+    that was aborted, or that failed, some of it may never have been. Nothing else is ever sent.
+    """
+    summary = last(app, "summary")
+    if sender is None or summary is None:
+        return []
+    taken, wire = int(summary["sent_bytes"]), int(sender.data.new_bytes.sum())
+    options = last(app, "options") or {}
+    exact = options.get("close") == "graceful" and summary.get("status") == 0 and summary.get("reason") != "terminated"
+    ok = wire == taken if exact else wire <= taken
+    detail = f"the kernel took {taken} B, sent on the wire {wire} B, {'equal' if exact else 'at most that'} wanted"
+    return [Check(f"sent {flow.name}", ok, detail)]
 
 
 def utilization_check(flow: Flow, utilization: float | None) -> list[Check]:

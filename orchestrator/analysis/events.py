@@ -47,9 +47,15 @@ def moment_events(flow: Flow, moments: Moments, names: PathNames) -> list[Happen
         ),
         (
             "first_new_data_other_path",
-            moments.first_new_other_path_ns,
+            moments.first_new_sent_other_path_ns,
             since,
             f"first new data on a path other than {in_use}: {{:.6f}} s after the fault (sender)",
+        ),
+        (
+            "failover",
+            moments.first_new_arrival_other_path_ns,
+            since,
+            f"first new payload arrives on a path other than {in_use}: {{:.6f}} s after the fault (receiver)",
         ),
         (
             "first_new_data_after_repair",

@@ -14,6 +14,7 @@ from ..model import Cell, Flow
 from ..spec.metrics import CELL_METRICS, METRICS
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
+from .flight import first_sent_since
 from .native import Bools, Ints
 from .view import Side, View
 
@@ -47,7 +48,8 @@ class Moments:
     fault: Fault | None = None
     path_in_use: int | None = None
     first_retransmission_other_path_ns: int | None = None
-    first_new_other_path_ns: int | None = None
+    first_new_sent_other_path_ns: int | None = None
+    first_new_arrival_other_path_ns: int | None = None
     first_new_after_repair_ns: int | None = None
 
 
@@ -104,11 +106,19 @@ def moments_of(cell: Cell, flow: Flow, sender: View | None, receiver: View | Non
     if not hit:
         return Moments(fault, in_use, first_new_after_repair_ns=after_repair)
     elsewhere = (data.path != in_use) & (data.t_ns >= fault.from_ns)
+    failover = None
+    if receiver is not None:
+        arrived = receiver.data
+        there = (arrived.path != in_use) & (arrived.new_bytes > 0) & (arrived.t_ns >= fault.from_ns)
+        if window.end_ns is not None:
+            there &= arrived.t_ns <= window.end_ns
+        failover = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
     return Moments(
         fault=fault,
         path_in_use=in_use,
         first_retransmission_other_path_ns=first_ns(data.t_ns, elsewhere & data.other_path),
-        first_new_other_path_ns=first_ns(data.t_ns, elsewhere & fresh),
+        first_new_sent_other_path_ns=first_ns(data.t_ns, elsewhere & fresh),
+        first_new_arrival_other_path_ns=failover,
         first_new_after_repair_ns=after_repair,
     )
 
@@ -175,7 +185,8 @@ def flow_metrics(
     if (fault := moments.fault) is not None:
         for name, moment, since in (
             ("first_retransmission_other_path_s", moments.first_retransmission_other_path_ns, fault.from_ns),
-            ("failover_time_s", moments.first_new_other_path_ns, fault.from_ns),
+            ("first_new_data_other_path_s", moments.first_new_sent_other_path_ns, fault.from_ns),
+            ("failover_time_s", moments.first_new_arrival_other_path_ns, fault.from_ns),
             ("recovery_time_s", moments.first_new_after_repair_ns, fault.to_ns),
         ):
             if moment is not None and since is not None:

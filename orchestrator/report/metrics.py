@@ -33,6 +33,7 @@ _TITLES = {
     "retransmitted_packets": "retransmitted packets",
     "outage_s": "outage",
     "first_retransmission_other_path_s": "first retransmission, other path",
+    "first_new_data_other_path_s": "first new data sent, other path",
     "failover_time_s": "failover time",
     "recovery_time_s": "recovery time",
     "response_time_s": "response time",

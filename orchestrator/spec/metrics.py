@@ -24,6 +24,7 @@ METRICS: dict[str, str] = {
     "retransmitted_packets": "packets",
     "outage_s": "s",
     "first_retransmission_other_path_s": "s",
+    "first_new_data_other_path_s": "s",
     "failover_time_s": "s",
     "recovery_time_s": "s",
     "response_time_s": "s",

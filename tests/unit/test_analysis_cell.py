@@ -127,7 +127,10 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
         assert metrics["outage_s"] == pytest.approx(max(gaps), abs=1e-9)
         assert max(gaps) > 0.5
         other = [one.t for one, size in with_new(sent) if size and one.t >= FAULT and one.link == "p2"]
-        assert metrics["failover_time_s"] == pytest.approx(min(other) - FAULT, abs=1e-9)
+        assert metrics["first_new_data_other_path_s"] == pytest.approx(min(other) - FAULT, abs=1e-9)
+        over = [one.t for one, _ in fresh if one.t >= FAULT and one.link == "p2"]
+        assert metrics["failover_time_s"] == pytest.approx(min(over) - FAULT, abs=1e-9)
+        assert min(over) < min(other)  # what was lost comes over p2 before anything never sent does
         elsewhere = [one.t for one, _ in again if one.t >= FAULT and one.link == "p2"]
         assert metrics["first_retransmission_other_path_s"] == pytest.approx(min(elsewhere) - FAULT, abs=1e-9)
         after = [one.t for one, _ in fresh if one.t > REPAIR]
@@ -135,6 +138,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
         assert 0.08 < (metrics["setup_time_s"] or 0) < 0.1
     else:  # over before the fault begins
         assert metrics["outage_s"] is metrics["recovery_time_s"] is metrics["failover_time_s"] is None
+        assert metrics["first_new_data_other_path_s"] is None
 
 
 def test_head_of_line_delay_is_what_a_plain_loop_finds(tmp_path: Path) -> None:
@@ -200,6 +204,29 @@ def test_a_fault_elsewhere_is_not_this_flows(tmp_path: Path) -> None:
     assert metrics["outage_s"] is metrics["failover_time_s"] is metrics["first_retransmission_other_path_s"] is None
 
 
+def test_what_was_in_flight_on_the_other_path_is_no_failover(tmp_path: Path) -> None:
+    """A fault just after a packet left on p2: its arrival is later than the fault, and no answer to it."""
+    sent = sorted((one for link in ("p1", "p2") for one in tshark("sctp", "a", link, tmp_path)), key=lambda one: one.t)
+    arrived = sorted(
+        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
+    )
+    over = [one for one, size in with_new(arrived) if size and one.link == "p2" and one.t > FAULT]
+    left = next(one.t for one in sent if one.link == "p2" and one.units == over[0].units)
+    fault_ns = round(left * S) + 1_000
+    assert left < over[0].t < over[-1].t
+    wanted = next(
+        one.t
+        for one in over
+        if any(there.link == "p2" and there.units == one.units and fault_ns / S < there.t <= one.t for there in sent)
+    )
+    cell = make_cell("sctp", timeline=(Event(fault_ns, "outage", "cut", "p1"),))
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert derived.metrics["failover_time_s"] == pytest.approx(wanted - fault_ns / S, abs=1e-9)
+    assert wanted > over[0].t > fault_ns / S
+    (event,) = (event for event in derived.series["events"] if event["kind"] == "failover")
+    assert event["t_s"] == pytest.approx(wanted, abs=1e-9)
+
+
 def test_series_add_up_to_the_measurements(tmp_path: Path) -> None:
     cell = make_cell("sctp", flow={"stop_ns": 12 * S})
     derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
@@ -213,9 +240,14 @@ def test_series_add_up_to_the_measurements(tmp_path: Path) -> None:
     assert sum(flow["paths"]["p1"]["throughput_bit_s"][65:88]) == 0
     assert series["faults"] == [{"name": "outage", "action": "blackhole", "link": "p1", "from_s": 6.0, "to_s": 9.0}]
     kinds = [event["kind"] for event in series["events"]]
-    assert {"blackhole", "repair", "outage", "first_retransmission_other_path", "first_new_data_other_path"} <= set(
-        kinds
-    )
+    assert {
+        "blackhole",
+        "repair",
+        "outage",
+        "first_retransmission_other_path",
+        "first_new_data_other_path",
+        "failover",
+    } <= set(kinds)
     times = [event["t_s"] for event in series["events"]]
     assert times == sorted(times)
 
