@@ -226,3 +226,8 @@ def test_read_backs_are_verified(run: Path) -> None:
             assert any(name.startswith(begin) for name in names), begin
         assert "static routes of b" in names
         assert "timeline" in names
+        assert "start of bulk" in names
+        downed = {"link": "p1.hop", "own_end": "a"}.get(cell.factors["fault"])
+        for node in ("a", "b", "p1.hop"):  # at the start, and where an end came up again
+            for what in ("static routes", "permanent neighbours", "addresses"):
+                assert names.count(f"{what} of {node}") == (2 if node == downed else 1), (what, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,34 @@ def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> No
     assert set(derived.failed()) == {"captures of b", "payload ftp"}
     assert derived.metrics["goodput_bit_s"] is derived.metrics["payload_bytes"] is derived.metrics["mine"] is None
     assert derived.metrics["retransmitted_packets"] == 24
+
+
+def taken(root: Path, bytes_taken: int, close: str, reason: str, status: int = 0) -> None:
+    """What the sender says it handed to the kernel, and how it ended."""
+    summary = {"record": "summary", "sent_bytes": bytes_taken, "reason": reason, "status": status}
+    write(root / "apps" / "ftp.sender.ndjson", [{"record": "options", "close": close}, summary])
+
+
+@pytest.mark.parametrize("name", ["tcp", "sctp"])
+def test_what_the_sender_handed_over_is_what_left_it(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    root = make_directory(cell, name, tmp_path / "cell")
+    taken(root, 0, "abort", "stop")
+    derived = derive(cell, root)
+    assert "sent ftp" in derived.failed()  # bytes on the wire that nobody handed over
+    (sent,) = re.findall(r"sent on the wire (\d+) B", derived.checks["sent ftp"]["detail"])
+    wire = int(sent)
+    assert wire >= READ_BYTES[name]
+    for off, close, reason, status, right in (
+        (0, "graceful", "total", 0, True),
+        (1, "graceful", "total", 0, False),
+        (-1, "graceful", "total", 0, False),
+        (0, "abort", "stop", 0, True),
+        (1, "abort", "stop", 0, True),
+        (-1, "abort", "stop", 0, False),
+        (1, "graceful", "terminated", 0, True),
+        (1, "graceful", "stalled", 1, True),
+        (-1, "graceful", "stalled", 1, False),
+    ):
+        taken(root, wire + off, close, reason, status)
+        assert ("sent ftp" not in derive(cell, root).failed()) is right, (off, close, reason)

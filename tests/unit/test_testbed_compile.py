@@ -8,8 +8,10 @@ from cells import MS, SLOW, S, outage, two_path_cell
 
 from orchestrator.errors import SpecError
 from orchestrator.model import Cell, Event, Link, Node, Shape
+from orchestrator.testbed import messages
 from orchestrator.testbed.compile import Clock, Compiled, compile_cell
 from orchestrator.testbed.layout import make_layout
+from orchestrator.testbed.readback import Check, verify
 from orchestrator.testbed.steps import quote, step, to_commands, to_text
 
 CLOCK = Clock(t0_realtime_ns=1_700_000_000 * S)
@@ -164,3 +166,55 @@ def test_options_become_arguments() -> None:
     spawns = [item for item in compiled(msgspec.structs.replace(cell, flows=(flow,))).steps if item.verb == "spawn"]
     assert "--nodelay --sndbuf-bytes 9" in spawns[1].command
     assert "nodelay" not in spawns[0].command
+
+
+def test_a_sender_that_starts_soon_after_t0_is_spawned_before_it() -> None:
+    """Where T0 is known beforehand; where it follows from `ready`, it is spawned at T0."""
+    cell = two_path_cell()
+    for start_ns, clock, at_ns in (
+        (0, CLOCK, None),
+        (500 * MS - 1, CLOCK, None),
+        (500 * MS, CLOCK, 0),
+        (0, Clock(), 0),
+        (3 * S, CLOCK, 2500 * MS),
+    ):
+        flow = msgspec.structs.replace(cell.flows[0], start_ns=start_ns)
+        steps = compile_cell(msgspec.structs.replace(cell, flows=(flow,)), clock).steps
+        senders = [item for item in steps if item.verb == "spawn" and "sender" in item.command]
+        assert [item.at_ns for item in senders] == [at_ns]
+
+
+def read_back(result: Compiled, namespace: str, label: str, replies: list[str]) -> list[Check]:
+    """The checks of the one answer to the dump made after a repair; the dumps at the start are answered by nothing."""
+    number = result.layout.namespaces.index(namespace)
+    first = {"record": "dump", "ns": number, "label": label, "replies": [], "step": 1}
+    ((step_number, _),) = [item for item in result.restored.items() if item[1] == (number, label)]
+    checks, _ = verify(result, [first, first | {"replies": replies, "step": step_number}])
+    names = {"route": "static routes", "neighbour": "permanent neighbours", "address": "addresses"}
+    return [check for check in checks if check.check == f"{names[label]} of {namespace}"][1:]
+
+
+def test_what_a_link_loses_is_read_back_after_its_repair() -> None:
+    down, up = outage("link", end="a")
+    result = compiled(two_path_cell(timeline=(down, up)))
+    assert sorted(result.restored.values()) == [(0, "address"), (0, "neighbour"), (0, "route")]
+    lines = to_text(result.steps).split("\n")
+    assert all(lines[number - 1].startswith(f"dump at={8 * S} ") for number in result.restored)
+    requests = {"route": messages.RTM_NEWROUTE, "neighbour": messages.RTM_NEWNEIGH, "address": messages.RTM_NEWADDR}
+    for label, kind in requests.items():
+        data = [item.line().partition("data=")[2].split()[0] for item in result.steps if item.verb == "netlink"
+                and "ns=0 " in item.line() and item.at_ns is None]  # fmt: skip
+        setup = [text for text in data if int.from_bytes(bytes.fromhex(text)[4:6], "little") == kind]
+        assert setup
+        assert [check.ok for check in read_back(result, "a", label, setup)] == [True]
+        assert [check.ok for check in read_back(result, "a", label, setup[1:])] == [False]
+    unanswered = [check.check for check in verify(result, [])[0] if not check.ok]
+    assert "route dump of a after its repair" in unanswered
+
+
+def test_nothing_is_wanted_whole_while_another_end_is_down() -> None:
+    down, up = outage("link", end="a")
+    other = [msgspec.structs.replace(event, name="other", link="p2", at_ns=event.at_ns + S) for event in (down, up)]
+    result = compiled(two_path_cell(timeline=(down, other[0], up, other[1])))
+    assert sorted(result.restored.values()) == [(0, "address"), (0, "neighbour"), (0, "route")]
+    assert all(result.steps[number - 2].at_ns == 9 * S for number in result.restored)
