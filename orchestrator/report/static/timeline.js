@@ -22,7 +22,7 @@ netwarp.timeline = (function () {
   const MARKS = {
     cut: "x", blackhole: "x", link: "x", repair: "circle-open", change: "diamond-open", notification: "square-open",
     heartbeat: "triangle-up-open", heartbeat_ack: "triangle-down-open", first_retransmission_other_path: "triangle-right",
-    first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
+    failover: "star-diamond", first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
   };
 
   const QUIET = ["heartbeat", "heartbeat_ack", "outage"]; // in the lane, but without a line through all panels
