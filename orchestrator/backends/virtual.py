@@ -103,9 +103,9 @@ class VirtualBackend:
         """A file of the cell could not be written (a full disk): drop its files, keep the reason."""
         directory = run.partial_cell(cell.id)
         shutil.rmtree(directory.root, ignore_errors=True)
-        reason = str(error)
+        # names only: tables of equal runs hold no path of a machine
+        reason = str(error).replace(f"{directory.root}/", "")
         if isinstance(error, OSError) and error.strerror:
-            # the name alone: tables of equal runs hold no path of a machine
             reason = error.strerror + (f" ({Path(os.fsdecode(error.filename)).name})" if error.filename else "")
         reason = f"its files could not be written: {reason}"
         outcome = CellOutcome(Outcome.FAILED, reason, None, round(time.monotonic() - started, 3))

@@ -34,6 +34,12 @@ def analyze_one(directory: CellDir) -> None:
     if outcome.outcome is not Outcome.COMPLETED and outcome.judged_by == "backend":
         return
     analyze_cell(directory.read_cell(), directory.root)
+    judge_by_checks(directory)
+
+
+def judge_by_checks(directory: CellDir) -> CellOutcome:
+    """The outcome of a cell that was analysed, by its checks; an outcome.json that says otherwise is brought in line."""
+    outcome = directory.read_outcome()
     failed = [check for check in msgspec.json.decode(directory.checks.read_bytes()) if not check["ok"]]
     reason = "; ".join(f"{check['check']}: {check['detail']}" for check in failed[:3])
     judged = msgspec.structs.replace(
@@ -44,6 +50,7 @@ def analyze_one(directory: CellDir) -> None:
     )
     if judged != outcome:
         write_atomic(directory.outcome, to_json(judged) + b"\n")
+    return judged
 
 
 def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
@@ -73,6 +80,9 @@ def collect(plan: Plan, run: RunDir) -> Results:
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
             if not directory.checks.exists():
                 raise CaptureError(f"{directory.root}: was never analysed; run `netwarp analyze {run.root}`")
+            # netwarp may have been killed between the checks and the outcome they change
+            outcomes[cell.id] = judge_by_checks(directory)
+        if outcomes[cell.id].outcome is Outcome.COMPLETED:
             measurements += read_json(directory.measurements, list[Measurement])
     return Results(outcomes, measurements)
 

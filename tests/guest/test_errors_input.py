@@ -109,7 +109,7 @@ def test_resume_of_another_plan(checkout: Checkout, tmp_path: Path) -> None:
         assert done.status == 2, done
         assert done.err.startswith(f"netwarp: {run}: holds a run of another plan")
     done = checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path)
-    assert (done.status, "--resume" in done.err) == (1, True), done
+    assert (done.status, "--resume" in done.err) == (2, True), done
     assert {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()} == before
     assert len(raw_files(run)) > 10
 

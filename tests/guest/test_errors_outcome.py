@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -195,6 +196,23 @@ EXPECTED = {
     "refused": ("FAILED", ["net/ipv4/tcp_retries2", "Invalid argument"]),
     "no_such_control": ("UNSUPPORTED", ["perfect"]),
 }
+
+
+def test_killed_between_the_checks_and_the_outcome(checkout: Checkout, tmp_path: Path) -> None:
+    """A check of the analysis had failed when netwarp was killed, a moment before it could say INVALID."""
+    spec, run = written(tmp_path / "spec.toml", two_paths(duration="1 s")), tmp_path / "x"
+    checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path).ok()
+    (path,) = run.glob("cells/tcp*/derived/checks.json")
+    checks = json.loads(path.read_bytes())
+    checks[0] |= {"ok": False, "detail": "3 packets dropped"}
+    path.write_text(json.dumps(checks))
+    done = checkout.run("run", spec, "--no-report", "--out", run, "--resume", cwd=tmp_path)
+    assert done.status == 1, done
+    table = (run / "tables" / "cells.csv").read_text()
+    assert f"INVALID,{checks[0]['check']}: 3 packets dropped" in table
+    assert {row[0][:5] for row in rows(run / "tables" / "measurements.csv")} == {"sctp_"}
+    (place,) = run.glob("cells/tcp*/outcome.json")
+    assert json.loads(place.read_bytes())["outcome"] == "INVALID"
 
 
 def rows(path: Path) -> Sequence[list[str]]:
