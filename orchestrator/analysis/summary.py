@@ -24,7 +24,10 @@ class Summary:
     files: tuple[dict[str, Any], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """{"files": [{file, packets, notes, flows: [{protocol, from, to, paths, ...}], ...}]}; seconds, bytes."""
+        """{"files": [{file, packets, notes, flows: [{protocol, from, to, paths, ...}], ...}]}; seconds, bytes.
+
+        new_payload_bit_s is over the flow's whole time, handshake and end included: not docs/metrics.md's goodput.
+        """
         return {"files": list(self.files)}
 
     def as_text(self) -> str:
@@ -87,7 +90,7 @@ def _flow(capture: Capture, row: int, used: Rows) -> dict[str, Any]:
         "ip_bytes": int(used["ip_bytes"].sum()),
         "directions": [
             {name: int(used[name][:, d].sum()) for name in TOTALS}
-            | {"goodput_bit_s": int(used["new_bytes"][:, d].sum()) * 8 / span if span else None}
+            | {"new_payload_bit_s": int(used["new_bytes"][:, d].sum()) * 8 / span if span else None}
             for d in (0, 1)
         ],
         "paths": [
@@ -112,12 +115,12 @@ def _file_text(file: dict[str, Any]) -> str:
     for flow in file["flows"][:FLOWS_SHOWN]:
         lines.append(f"  {flow['protocol']} {flow['from']} > {flow['to']}  {flow['duration_s']:.6f} s")
         for arrow, totals in zip(("->", "<-"), flow["directions"], strict=True):
-            rate = totals["goodput_bit_s"]
+            rate = totals["new_payload_bit_s"]
             lines.append(
                 f"    {arrow} {totals['packets']} packets ({totals['data_packets']} with data), "
                 f"{totals['payload_bytes']} B payload, {totals['new_bytes']} B new, "
                 f"{totals['retransmitted_packets']} retransmitted"
-                + (f", {rate / 1e6:.4g} Mbit/s goodput" if rate else "")
+                + (f", {rate / 1e6:.4g} Mbit/s of new payload" if rate else "")
             )
         if len(flow["paths"]) > 1:
             lines += [f"    path {' <> '.join(path['addresses'])}: {path['packets']} packets" for path in flow["paths"]]
