@@ -141,15 +141,15 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
 def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tuple[Flow, ...]) -> bool:
     """Whether the seed changes what the cell measures.
 
-    A shape that throws dice, a phase that is drawn, or SCTP through a fault: its heartbeats are jittered by
-    rand(RTO) (net/sctp/transport.c: sctp_transport_timeout), and unanswered they double the RTO. Measured with five
-    seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
+    A shape that throws dice, a phase that is drawn, or SCTP with several paths or through a fault: its heartbeats are
+    jittered by rand(RTO) (net/sctp/transport.c: sctp_transport_timeout). They go out on every idle path, and unanswered
+    they double the RTO. Measured with five seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
     """
     events: list[Event] = [plan.event for plan in planned]
     shapes = [shape for link in links for shape in (link.forward, link.backward)]
     shapes += [shape for event in events for shape in (event.forward, event.backward) if shape is not None]
     drawn = any(plan.phase is not None and plan.phase[0] < plan.phase[1] for plan in planned)
-    heartbeats = bool(events) and any(flow.protocol == "sctp" for flow in flows)
+    heartbeats = any(flow.protocol == "sctp" and (events or len(flow.paths) > 1) for flow in flows)
     return drawn or heartbeats or any(map(_throws_dice, shapes))
 
 

@@ -1,34 +1,37 @@
 """Claims against measurements: for each a verdict, the number it hangs on, and what was claimed.
 
-Each kind is one statistic (worst case over its comparisons) and the interval it must lie in:
+Each kind is one statistic and the interval it must lie in:
 
-greater     min(a/b - 1) > tolerance                 increasing  min(relative step of a, or of a/b) > tolerance
-less        max(a/b - 1) < -tolerance                decreasing  max(relative step) < -tolerance
-equal       a/b - 1 furthest from 0, within +- tol.  constant    (max - min) / mean of a over the levels <= tolerance
-gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a furthest from expected, within +- tolerance
+greater     a/b - 1 > tolerance                      increasing  relative step of a, or of a/b, > tolerance
+less        a/b - 1 < -tolerance                     decreasing  relative step < -tolerance
+equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
+gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
+
+Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst of them is the claim's: a
+mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..study import Claim, Levels
+from .comparisons import Comparison, comparisons
 from .results import Place, Results
 from .statistics import estimate
 
 Verdict = Literal["holds", "does not hold", "inconclusive", "not tested"]
 SLACK = 1e-12
 """Of a closed bound: numbers that are equal on paper may differ in their last bit."""
-Series = list[float]
+_WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim and what became of it. `measured`: the statistic (mean over repetitions), None where there is none."""
+    """A claim and what became of it. `measured`: of its worst comparison, mean over repetitions; None: none."""
 
     claim: Claim
     verdict: Verdict
@@ -70,23 +73,27 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     empty = [place.missing for place in places if place.missing]
     if empty:
         return Judged(claim, "inconclusive", None, expected, unit, _first(empty))
-    repetitions = set.intersection(*(set(place.values) for place in places))
-    values: list[float] = []
+    decided = [_decide(claim, one, expected, unit) for one in comparisons(claim.kind, *sides)]
+    return min(decided, key=lambda one: (_WORST.index(one.verdict), _margin(claim, one.measured)))
+
+
+def _margin(claim: Claim, measured: float | None) -> float:
+    """How far inside the wanted interval; negative outside, and least where there is no number."""
+    wanted = _interval(claim)
+    return -math.inf if measured is None else min(measured - wanted.low, wanted.high - measured)
+
+
+def _decide(claim: Claim, comparison: Comparison, expected: str, unit: str) -> Judged:
+    """One comparison over its repetitions."""
     try:
-        for number in sorted(repetitions):
-            a, b = ([[place.values[number] for place in series] for series in side] for side in sides)
-            values.append(_STATISTICS[claim.kind](claim, a, b))
+        found = estimate(comparison.values(), random=comparison.random)
     except ZeroDivisionError:
         return Judged(claim, "inconclusive", None, expected, unit, "a number to divide by is 0")
-    return _decide(claim, values, any(place.random for place in places), expected, unit)
-
-
-def _decide(claim: Claim, values: Sequence[float], random: bool, expected: str, unit: str) -> Judged:
     wanted = _interval(claim)
-    found = estimate(values, random=random)
-    if found.spread == "deterministic":
+    if found.spread in ("deterministic", "equal"):
         verdict: Verdict = "holds" if wanted.holds(found.mean) else "does not hold"
-        return Judged(claim, verdict, found.mean, expected, unit, f"deterministic, n = {found.n}")
+        why = f"deterministic, n = {found.n}" if found.spread == "deterministic" else found.said
+        return Judged(claim, verdict, found.mean, expected, unit, why)
     if found.low is None or found.high is None:
         why = "one repetition of cells that are random; --repetitions 5 or more decides"
         return Judged(claim, "inconclusive", found.mean, expected, unit, why)
@@ -114,43 +121,6 @@ def _series(claim: Claim, selector: Levels, results: Results) -> list[Place]:
 
 def _first(reasons: Sequence[str]) -> str:
     return reasons[0] + (f"; and {len(reasons) - 1} more" if len(reasons) > 1 else "")
-
-
-def _ratios(a: Sequence[Series], b: Sequence[Series]) -> list[Series]:
-    return [[x / y for x, y in zip(one, other, strict=True)] for one in a for other in b]
-
-
-def _gains(a: Sequence[Series], b: Sequence[Series]) -> Series:
-    return [ratio - 1 for series in _ratios(a, b) for ratio in series]
-
-
-def _steps(a: Sequence[Series], b: Sequence[Series]) -> Series:
-    return [(y - x) / abs(x) for series in (_ratios(a, b) if b else a) for x, y in itertools.pairwise(series)]
-
-
-def _sum_gain(claim: Claim, a: Sequence[Series], b: Sequence[Series]) -> float:
-    gains = [math.fsum(one) / math.fsum(other) - 1 for one in a for other in b]
-    return max(gains, key=lambda gain: abs(gain - (claim.expected or 0.0)))
-
-
-def _variation(a: Sequence[Series], b: Sequence[Series]) -> float:
-    return max(
-        (max(series) - min(series)) / (math.fsum(series) / len(series)) for series in (_ratios(a, b) if b else a)
-    )
-
-
-_STATISTICS: dict[str, Callable[[Claim, Sequence[Series], Sequence[Series]], float]] = {
-    "greater": lambda _, a, b: min(_gains(a, b)),
-    "less": lambda _, a, b: max(_gains(a, b)),
-    "equal": lambda _, a, b: max(_gains(a, b), key=abs),
-    "gain": _sum_gain,
-    "value": lambda claim, a, _: max(
-        (value for series in a for value in series), key=lambda value: abs(value - (claim.expected or 0.0))
-    ),
-    "constant": lambda _, a, b: _variation(a, b),
-    "increasing": lambda _, a, b: min(_steps(a, b)),
-    "decreasing": lambda _, a, b: max(_steps(a, b)),
-}
 
 
 def _interval(claim: Claim) -> _Interval:

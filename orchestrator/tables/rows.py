@@ -70,8 +70,8 @@ def detail_rows(judged: Sequence[Judged]) -> Rows:
 def place_rows(results: Results, wanted: Table | Figure) -> Rows:
     """A table or figure: one row a place, measured and beside it every source's number for the same place.
 
-    value: mean over the repetitions. spread: deterministic, single (one draw of something random) or ci95. note: what
-    is missing of it. A source has a number here if it has exactly one for all the cells of the place.
+    value: mean over the repetitions. spread: deterministic, single (one draw of something random), equal in n draws, or
+    ci95. note: what is missing of it. A source has a number here if it has exactly one for all the cells of the place.
     """
     plan = results.plan
     axes = (*wanted.rows, *wanted.columns) if isinstance(wanted, Table) else (*wanted.lines, wanted.x)
@@ -84,7 +84,7 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
         number: tuple[Field, ...] = (
             (None, unit, "", 0, None, None)
             if found is None
-            else (found.mean, unit, found.spread, found.n, found.low, found.high)
+            else (found.mean, unit, found.said, found.n, found.low, found.high)
         )
         others = (_published(plan, source, wanted.metric, cells) for source in sources)
         rows.append((*levels, *number, place.missing, *others))

@@ -14,12 +14,14 @@ T_95 = (
     *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
 )
 """Student's t, 97.5 % quantile, for 1 to 30 degrees of freedom (Abramowitz, Stegun: table 26.10)."""
-Spread = Literal["deterministic", "single", "ci95"]
+Spread = Literal["deterministic", "single", "equal", "ci95"]
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean of `n` repetitions. deterministic: nothing random, all alike. single: one draw of something random.
+
+    equal: draws of something random that came out alike, which is no interval of width 0.
 
     low, high: the 95 % confidence interval of the mean; None unless spread is "ci95".
     """
@@ -29,6 +31,11 @@ class Estimate:
     spread: Spread
     low: float | None = None
     high: float | None = None
+
+    @property
+    def said(self) -> str:
+        """The spread as tables have it."""
+        return f"equal in {self.n} draws" if self.spread == "equal" else self.spread
 
 
 def student_t_95(degrees: int) -> float:
@@ -54,5 +61,7 @@ def estimate(values: Sequence[float], *, random: bool) -> Estimate:
         return Estimate(values[0], len(values), "deterministic")
     if len(values) == 1:
         return Estimate(mean, 1, "single")
+    if alike:
+        return Estimate(values[0], len(values), "equal")
     half = student_t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return Estimate(mean, len(values), "ci95", mean - half, mean + half)

@@ -124,8 +124,10 @@ def test_a_cell_with_nothing_to_measure_is_inconclusive(tmp_path: Path) -> None:
 
 def test_nothing_to_divide_by_is_inconclusive(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, claim("greater", 'a = { who = "a" }\nb = { who = "b" }\n' + OVER))
-    (found,) = judged(plan, {"a": rows(1, 1, 1), "b": rows(1, 0, 1)})
-    assert (found.verdict, found.reason) == ("inconclusive", "a number to divide by is 0")
+    (found,) = judged(plan, {"a": rows(2, 2, 2), "b": rows(1, 0, 1)})
+    assert (found.verdict, found.measured, found.reason) == ("inconclusive", None, "a number to divide by is 0")
+    (found,) = judged(plan, {"a": rows(2, 2, 2), "b": rows(1, 0, 2)})
+    assert (found.verdict, found.measured) == ("does not hold", 0.0), "another level decides already"
 
 
 def test_random_cells_need_repetitions(tmp_path: Path) -> None:
@@ -147,6 +149,32 @@ def test_random_cells_need_repetitions(tmp_path: Path) -> None:
     assert verdict([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]).verdict == "does not hold"
     # the same losses for both sides: compared repetition by repetition, so a common swing does not blur it
     assert verdict([10.1, 20.2, 5.05], [10.0, 20.0, 5.0]).verdict == "holds"
+
+
+@pytest.mark.parametrize(("kind", "more"), [("equal", ""), ("value", "expected = 10\n"), ("gain", "expected = 0\n")])
+def test_opposite_failures_of_two_comparisons_do_not_cancel(tmp_path: Path, kind: str, more: str) -> None:
+    """One side is 20 % too high in each repetition and another 20 % too low; which is farther alternates."""
+    tolerance = 1 if kind == "value" else 0.1
+    both = 'a = [{ who = "a", x = "1 s" }, { who = "b", x = "1 s" }]\n'
+    body = both + ("" if kind == "value" else 'b = { who = "c", x = "1 s" }\n') + more + f"tolerance = {tolerance}\n"
+    plan = plan_of(tmp_path, claim(kind, body), repetitions=4, more=LOSS)
+    high, low = [12.0, 12.1, 12.0, 12.1], [7.9, 8.05, 7.9, 8.05]
+    (found,) = judged(plan, {"a": [high] * 3, "b": [low] * 3, "c": [[10.0] * 4] * 3})
+    assert found.verdict == "does not hold"
+    assert found.measured == pytest.approx(12.05 if kind == "value" else 0.205)
+
+
+def test_the_worst_verdict_wins_not_the_farthest_number(tmp_path: Path) -> None:
+    """Level 1 holds, level 2 swings too much to say, level 3 does not hold though it swings less far."""
+    body = 'a = { who = "a" }\nb = { who = "b" }\ntolerance = 0.1\n'
+    swinging, failing, ones = [1.4, 0.5, 1.0], [1.15, 1.16, 1.15], [[1.0] * 3] * 3
+    plan = plan_of(tmp_path, claim("equal", body + OVER), repetitions=3, more=LOSS)
+    (found,) = judged(plan, {"a": [[1.0] * 3, swinging, failing], "b": ones})
+    assert (found.verdict, found.measured) == ("does not hold", pytest.approx(0.46 / 3))
+    (found,) = judged(plan, {"a": [[1.0] * 3, swinging, [1.0] * 3], "b": ones})
+    assert (found.verdict, found.measured) == ("inconclusive", pytest.approx(2.9 / 3 - 1))
+    (found,) = judged(plan, {"a": ones, "b": ones})
+    assert (found.verdict, found.reason) == ("holds", "equal in 3 draws")
 
 
 def test_repetitions_that_differ_are_random_whatever_was_planned(tmp_path: Path) -> None:

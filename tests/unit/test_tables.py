@@ -138,6 +138,14 @@ def test_one_draw_of_something_random_is_no_estimate(tmp_path: Path) -> None:
     assert {row[rows.header.index("ci95_low")] for row in rows.rows} == {None}
 
 
+def test_equal_draws_of_something_random_have_no_interval(tmp_path: Path) -> None:
+    p = plan(tmp_path, repetitions=3, more='[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n')
+    rows = place_rows(results(p, [5.0] * 3 + [1.0, 2.0, 3.0] + [4.0] * 3), p.tables[0])
+    by = [dict(zip(rows.header, row, strict=True)) for row in rows.rows]
+    assert [row["spread"] for row in by] == ["equal in 3 draws", "ci95", "equal in 3 draws"]
+    assert [row["ci95_low"] is None and row["ci95_high"] is None for row in by] == [True, False, True]
+
+
 def test_equal_runs_have_equal_tables_and_files_are_whole(tmp_path: Path) -> None:
     p = plan(tmp_path)
     outcomes = {cell.id: done() for cell in p.cells}
@@ -186,7 +194,7 @@ def test_interval_by_hand() -> None:
     assert found.low == pytest.approx(2.5 - 3.182 * 1.2909944 / 2, abs=1e-5)
     assert estimate([3.0], random=True) == Estimate(3.0, 1, "single")
     assert estimate([3.0, 3.0], random=False) == Estimate(3.0, 2, "deterministic")
-    assert estimate([3.0, 3.0], random=True) == Estimate(3.0, 2, "ci95", 3.0, 3.0)
+    assert estimate([3.0, 3.0], random=True) == Estimate(3.0, 2, "equal"), "alike by chance is no interval of width 0"
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40), st.booleans())
