@@ -14,6 +14,7 @@ from .numbers import fixed
 from .style import OUTCOMES, VERDICTS
 
 COMPLETED = "COMPLETED"
+SHOWN_METRICS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +134,39 @@ def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
 
 
 def _randomness(data: RunData) -> str:
+    """What was observed over the repetitions; beside it only what the plan knows to be drawn from the seed."""
     drawn = sum(result.cell.random for result in data.cells)
     repetitions = data.plan.repetitions
-    if not drawn:
-        again = f", so that {repetitions} repetitions are one" if repetitions > 1 else ""
-        return (
-            "Deterministic: nothing in these cells is random. The same seed and kernel give the same packets, byte for"
-            f" byte{again}; no interval applies."
-        )
     share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {plural(len(data.cells), 'cell')}"
+    planned = f"{share} depends on the seed" if drawn else "Nothing in these cells is known to depend on the seed"
     if repetitions == 1:
-        return f"{share} depends on the seed, and there is one repetition: no interval can be given (--repetitions 5)."
+        unknown = "no interval can be given" if drawn else "whether another seed changes a number was not observed"
+        return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."
+    seeds = f"{repetitions} repetitions (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
+    differing, compared = _differing(data)
+    if not compared:
+        return f"{planned}: {seeds}, of which no two completed with a number to compare."
+    if not differing:
+        return f"{planned}. None of the {plural(compared, 'measurement')} differs between {seeds}; no interval applies."
+    metrics = Counter(metric for metric, _ in differing)
+    named = ", ".join(f"{metric} ({count})" for metric, count in metrics.most_common(SHOWN_METRICS))
+    more = f" and {len(metrics) - SHOWN_METRICS} more" if len(metrics) > SHOWN_METRICS else ""
     return (
-        f"{share} depends on the seed: {repetitions} repetitions (seeds {data.plan.seed} to"
-        f" {data.plan.seed + repetitions - 1}); \u00b1 is the 95 % confidence interval of the mean (Student's t)."
+        f"{planned}. {len(differing)} of {plural(compared, 'measurement')} differ between {seeds}: {named}{more};"
+        " \u00b1 is the 95 % confidence interval of the mean (Student's t)."
     )
+
+
+def _differing(data: RunData) -> tuple[list[tuple[str, str]], int]:
+    """(metric, flow) of each measurement that differs between completed repetitions; how many have two or more."""
+    seen: dict[tuple[tuple[tuple[str, str], ...], str, str], list[float | None]] = {}
+    for result in data.cells:
+        if result.outcome == COMPLETED:
+            combination = tuple(sorted(result.cell.factors.items()))
+            for flow, metric, value in data.measured.get(result.id, ()):
+                seen.setdefault((combination, flow, metric), []).append(value)
+    compared = {key: values for key, values in seen.items() if len(values) > 1}
+    return [(metric, flow) for (_, flow, metric), values in compared.items() if len(set(values)) > 1], len(compared)
 
 
 def _self_checks(checks: Checks) -> str:

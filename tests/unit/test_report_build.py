@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
 import subprocess
@@ -23,6 +24,7 @@ from orchestrator.errors import StoreError
 from orchestrator.report import make_report
 from orchestrator.report.data import read_run
 from orchestrator.report.figures import figure_csv, make_figure
+from orchestrator.report.summary import _randomness
 from orchestrator.store import RunDir
 
 VOID = {"meta", "link", "img", "input", "br", "hr", "path"}
@@ -278,3 +280,21 @@ def test_matplotlib_is_not_imported_before_it_draws() -> None:
     code = "import sys, orchestrator.report; print(sorted({'matplotlib', 'plotly'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_said_of_randomness_was_observed(tmp_path: Path) -> None:
+    """Counted from the measurements, whatever the plan knows to be random."""
+    run = large_run(tmp_path / "run", 120)
+    data = read_run(run)
+    sentence = _randomness(data)
+    repetitions = data.plan.repetitions
+    assert repetitions > 1
+    assert f"differ between {repetitions} repetitions" in sentence
+    assert "goodput_bit_s" in sentence
+    assert "outage_s" not in sentence, "the same in every repetition"
+    one = {metric: value for _, metric, value in data.measured[data.cells[0].id]}
+    same = {cell: [("ftp", metric, value) for metric, value in one.items()] for cell in data.measured}
+    sentence = _randomness(dataclasses.replace(data, measured=same))
+    assert "None of the " in sentence
+    assert "no interval applies" in sentence
+    assert "no two completed" in _randomness(dataclasses.replace(data, measured={}))
