@@ -12,6 +12,7 @@ from orchestrator.errors import SpecError
 from orchestrator.model import cell_from_json, to_json
 from orchestrator.plan import make_plan, plan_from_json
 from orchestrator.spec import EXAMPLE_SPEC, load_spec, parse_spec
+from orchestrator.study import matches
 from orchestrator.units import parse_quantity
 
 MS, S = 10**6, 10**9
@@ -26,15 +27,31 @@ def test_example_spec_loads_and_plans() -> None:
     assert len({cell.id for cell in plan.cells}) == 6
 
 
+def test_choi2009_draws_phases_beside_table_5() -> None:
+    """TCP and one-path SCTP with a drawn beginning of the outage, which no claim and no published number is about."""
+    plan = make_plan(load_spec("choi2009"), repetitions=2, only=["phases_tcp", "phases_sctp"])
+    assert len(plan.cells) == 2 * 3 * 2
+    assert all(cell.random and cell.links[0].forward.one_way_delay_ns == 200 * MS for cell in plan.cells)
+    for cell in plan.cells:
+        fault, repair = cell.timeline
+        assert (fault.action, 50 * S < fault.at_ns < 51 * S) == ("cut", True)
+        assert repair.at_ns - fault.at_ns == int(parse_quantity(cell.factors["drawn_outage"], "time").value)
+        assert not any(matches(cell.factors, number.at) for number in plan.expected)
+    assert len({cell.timeline[0].at_ns for cell in plan.cells}) == 2, "one phase a seed"
+
+
 def test_choi2009_is_fifty_cells_each_once() -> None:
-    plan = make_plan(load_spec("choi2009"), repetitions=1)
+    plan = make_plan(load_spec("choi2009"), repetitions=1, only=["outages", "faults"])
     # outages: 4 x 2 readings x (tcp, single, 3 failovers of multi); faults: 2 more faults at 10 s for 5 variants
     assert len(plan.cells) == 4 * 2 * 5 + 2 * 5
     assert len({cell.id for cell in plan.cells}) == len(plan.cells)
     quiet = [cell for cell in plan.cells if cell.factors["outage"] == "0 s"]
     assert len(quiet) == 10
     for cell in plan.cells:
-        assert cell.random == (cell.flows[0].protocol == "sctp" and cell.factors["outage"] != "0 s")
+        heartbeats = cell.flows[0].protocol == "sctp" and (
+            cell.factors["outage"] != "0 s" or len(cell.flows[0].paths) > 1
+        )
+        assert cell.random == heartbeats
         down = int(parse_quantity(cell.factors["outage"], "time").value)
         if not down:
             assert (cell.timeline, cell.factors["fault"]) == ((), "-")
