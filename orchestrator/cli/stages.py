@@ -38,7 +38,7 @@ def analyze_one(directory: CellDir) -> None:
 
 
 def judge_by_checks(directory: CellDir) -> CellOutcome:
-    """The outcome of a cell that was analysed, by its checks; an outcome.json that says otherwise is brought in line."""
+    """The outcome of an analysed cell, by its checks; an outcome.json that says otherwise is brought in line."""
     outcome = directory.read_outcome()
     failed = [check for check in msgspec.json.decode(directory.checks.read_bytes()) if not check["ok"]]
     reason = "; ".join(f"{check['check']}: {check['detail']}" for check in failed[:3])

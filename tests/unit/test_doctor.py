@@ -92,9 +92,18 @@ def test_without_a_kernel_the_status_is_1_and_no_guest_is_tried(
     assert out.endswith("cannot run here yet.\n")
 
 
-def test_a_program_that_is_no_kernel_does_not_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """/bin/echo answers --version, as a kernel does; only starting it shows what it is."""
+def test_a_program_that_is_no_kernel_is_told_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETWARP_KERNEL", "/bin/echo")
+    states = {finding.what: finding.state for finding in examine()}
+    assert states["guest kernel"] == "missing"
+
+
+def test_a_program_that_pretends_to_be_a_kernel_does_not_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers --version as a kernel does; only starting it shows what it is."""
+    program = tmp_path / "linux"
+    program.write_text("#!/bin/sh\necho 6.12.0\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("NETWARP_KERNEL", str(program))
     states = {finding.what: finding.state for finding in examine()}
     assert states["guest kernel"] == "ok"
     assert states["guest boots"] == "missing"
