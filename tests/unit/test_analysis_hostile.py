@@ -49,7 +49,7 @@ def seeds() -> dict[str, bytes]:
     for name, node, links in (("mptcp", "a", ["p1"]), ("bundle", "a", ["p1"])):
         whole = zstandard.ZstdDecompressor().stream_reader(recorded(name, node, links)[0].read_bytes()).read(40_000)
         plain[name] = whole
-    packed = {f"{name}.gz": gzip.compress(data) for name, data in plain.items()}
+    packed = {f"{name}.gz": gzip.compress(data, mtime=0) for name, data in plain.items()}
     packed |= {f"{name}.zst": zstandard.ZstdCompressor().compress(data) for name, data in plain.items()}
     return plain | packed
 
