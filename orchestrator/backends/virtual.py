@@ -144,7 +144,7 @@ class VirtualBackend:
             str(self.apps / "bin" / "guest-exec"),
             "--kernel", str(self.kernel), "--dir", str(directory.root), "--seed", str(cell.seed),
             "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", "virtual", "--start-ns", str(BOOT_REALTIME_NS),
-            "--tmpdir", str(place),
+            "--tmpdir", str(place), "--parent", str(os.getpid()),
         ]  # fmt: skip
         with open(directory.log, "wb") as stderr, self._lock:
             if self._closed.is_set():

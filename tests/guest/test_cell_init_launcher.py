@@ -94,7 +94,8 @@ def test_nothing_outlives_a_killed_parent(kernel: Path, tmp_path: Path) -> None:
     prepare(tmp_path, busy())
     moments = random.Random(3)
     for _ in range(KILLS):
-        shell = ["sh", "-c", '"$@" & wait', "sh", *guest_command(kernel, tmp_path)]
+        # --parent: a guest-exec that starts after the kill cannot know by itself who its parent was
+        shell = ["sh", "-c", '"$@" --parent $$ & wait', "sh", *guest_command(kernel, tmp_path)]
         process = subprocess.Popen(shell, stderr=subprocess.DEVNULL)
         wait_ns(process, int(moments.uniform(0.5, 60) * 1e6))
         assert process.poll() is None
