@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "flow.h"
+#include "identity.h"
 
 enum { ALWAYS_KEPT = nwa_table_packets, FILES_MAX = UINT16_MAX };
 
@@ -218,6 +218,7 @@ static void take_packet(struct nwa *a, uint32_t source)
 	if (f.flow != NWA_NONE)
 		flow_count(a, &p, path, path_direction, &f);
 	count_kind(source_row(a, source), &p);
+	identity_take(a, &p, f.flow, path, path_direction);
 	row = table_push(&a->tables[nwa_table_packets]);
 	*row = (struct nwa_packet){.time_ns = p.time_ns,
 				   .flow = f.flow,

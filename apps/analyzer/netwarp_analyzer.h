@@ -217,6 +217,18 @@ typedef uint8_t nwa_b1;
 	F(u4, init)                                                                                          \
 	F(u1, family)
 
+/* one row an IP packet: what finds it again in a capture of another point */
+#define NWA_IDENTITY(F, P, B)                                                                                \
+	F(i8, time_ns)                                                                                       \
+	F(u8, fingerprint) /* of what no router changes: addresses, protocol, length, IPv4 identification,   \
+			      the first 64 bytes of transport without the checksum; not TTL, not TOS */      \
+	F(u4, packet)                                                                                        \
+	F(u4, flow) /* or NWA_NONE */                                                                        \
+	F(u4, path)                                                                                          \
+	F(u4, ip_bytes)                                                                                      \
+	F(u1, path_direction)                                                                                \
+	F(u1, hop_limit) /* TTL */
+
 #define NWA_TABLES(T)                                                                                        \
 	T(sources, source, NWA_SOURCE)                                                                       \
 	T(paths, path, NWA_PATH)                                                                             \
@@ -228,7 +240,8 @@ typedef uint8_t nwa_b1;
 	T(sacks, sack, NWA_SACK)                                                                             \
 	T(blocks, block, NWA_BLOCK)                                                                          \
 	T(inits, init, NWA_INIT)                                                                             \
-	T(addresses, address, NWA_ADDRESS)
+	T(addresses, address, NWA_ADDRESS)                                                                   \
+	T(identities, identity, NWA_IDENTITY)
 
 #define NWA_F(type, name) nwa_##type name;
 #define NWA_P(type, name) nwa_##type name[2];

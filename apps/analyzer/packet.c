@@ -126,6 +126,8 @@ static bool ipv4(struct packet *p, struct cursor *c)
 		whole = c->length;
 	p->ip_bytes = whole;
 	p->tos = c->at[1];
+	p->ip_id = (uint32_t)get_be16(c->at + 4) << 16 | (get_be16(c->at + 6) & 0x3fff);
+	p->hop_limit = c->at[8];
 	p->protocol = c->at[9];
 	p->from = address_v4(c->at + 12);
 	p->to = address_v4(c->at + 16);
@@ -158,6 +160,7 @@ static bool ipv6(struct packet *p, struct cursor *c)
 	if (p->ip_bytes == IPV6_HEADER && c->length > IPV6_HEADER && c->at[6] == PROTOCOL_TCP)
 		p->ip_bytes = c->length; /* TSO, as above */
 	p->tos = (uint8_t)(get_be16(c->at) >> 4);
+	p->hop_limit = c->at[7];
 	p->from = address_v6(c->at + 8);
 	p->to = address_v6(c->at + 24);
 	next = c->at[6];
@@ -210,6 +213,8 @@ bool packet_decode(struct packet *p, const struct record *r)
 	p->kind = PACKET_OTHER;
 	p->protocol = 0;
 	p->tos = 0;
+	p->hop_limit = 0;
+	p->ip_id = 0;
 	p->ip_bytes = 0;
 	p->from = p->to = (struct address){0};
 	switch (link_payload(p, &c)) {

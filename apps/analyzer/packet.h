@@ -26,6 +26,8 @@ struct packet {
 	uint32_t number; /* of the record, over all files, from 0 */
 	uint16_t source;
 	uint16_t marks;
+	uint32_t ip_id; /* IPv4: identification, more-fragments bit, fragment offset */
+	uint8_t hop_limit;
 	uint8_t kind;
 	uint8_t protocol;
 	uint8_t tos;

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from .native import CHECKSUMS, Handle, Rows
 
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses")
+"""What is kept unless asked otherwise: all but `identities`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Capture:
     blocks: Rows
     inits: Rows
     addresses: Rows
+    identities: Rows
 
     def address(self, path: int, end: int) -> str:
         """The address at end 0 (the source of the path's first packet) or 1 of a path, as text."""
@@ -58,5 +60,5 @@ def read_captures(
     return Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
-        **{name: handle.rows(name) for name in ("sources", "paths", "flows", "flow_paths", *ROW_TABLES)},
+        **{name: handle.rows(name) for name in ("sources", "paths", "flows", "flow_paths", *ROW_TABLES, "identities")},
     )
