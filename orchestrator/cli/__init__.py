@@ -36,11 +36,12 @@ def _run(argv: list[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from .. import doctor
     from ..kernel import command as kernel
-    from . import calibrate, run
+    from . import calibrate, compare, run
     from . import commands as others
 
     run.add_parser(commands)
     others.add_parsers(commands)
+    compare.add_parser(commands)
     calibrate.add_parser(commands)
     doctor.add_parser(commands)
     kernel.add_parser(commands)

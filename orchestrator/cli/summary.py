@@ -28,11 +28,17 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float | None) -> None:
-    """The last line is the run directory (contract)."""
+def summary_console() -> Console:
+    """Standard output, plain and of a fixed width where it is no terminal."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
+    return console
+
+
+def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float | None) -> None:
+    """The last line is the run directory (contract)."""
+    console = summary_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
     for table in plan.tables:
@@ -64,9 +70,8 @@ def _verdicts(claims: list[dict[str, str]]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["verdict"] for row in claims).most_common())
 
 
-def _number(text: str) -> str:
+def shown_number(value: float) -> str:
     """Four digits, and no exponent where a person would write none."""
-    value = float(text)
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
@@ -82,8 +87,8 @@ def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) ->
     for row in rows:
         column = " ".join(row[factor] for factor in table.columns)
         columns[column] = None
-        value = _number(row["value"]) if row["value"] else "-"
-        beside = f" ({_number(row[published])})" if published and row[published] else ""
+        value = shown_number(float(row["value"])) if row["value"] else "-"
+        beside = f" ({shown_number(float(row[published]))})" if published and row[published] else ""
         lines.setdefault(tuple(row[factor] for factor in table.rows), {})[column] = value + beside
     for column in columns:
         shown.add_column(Text(column or table.metric), justify="right")

@@ -22,6 +22,8 @@ class Place:
     missing: str
     failed: bool
     """Whether a cell is absent or did not complete (else it ran, and had nothing to measure)."""
+    measured: bool = True
+    """Whether every cell was asked for the metric (an older run may not know it)."""
 
     @property
     def random(self) -> bool:
@@ -57,17 +59,20 @@ class Results:
         values: dict[int, float] = {}
         missing: list[str] = []
         failed = not cells
+        measured = bool(cells)
         for cell in cells:
             value = self._values.get((cell.id, flow, metric))
             outcome = self.outcomes.get(cell.id)
             if not self.completed(cell.id):
                 failed = True
+                measured = False
                 missing.append(f"{cell.id} {outcome.outcome if outcome is not None else 'was not run'}")
             elif value is None:
                 missing.append(f"{cell.id} has no {metric}")
+                measured &= (cell.id, flow, metric) in self._values
             else:
                 values[cell.repetition] = value
-        return Place(tuple(cells), values, "; ".join(missing), failed)
+        return Place(tuple(cells), values, "; ".join(missing), failed, measured)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that satisfy a selector, in order."""

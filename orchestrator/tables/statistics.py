@@ -65,3 +65,25 @@ def estimate(values: Sequence[float], *, random: bool) -> Estimate:
         return Estimate(values[0], len(values), "equal")
     half = student_t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return Estimate(mean, len(values), "ci95", mean - half, mean + half)
+
+
+def student_t_p(t: float, degrees: int) -> float:
+    """Two-sided p-value of Student's t, exact for whole degrees of freedom (Abramowitz, Stegun 26.7.3, 26.7.4)."""
+    if degrees < 1:
+        raise ValueError("needs at least one degree of freedom")
+    theta = math.atan2(abs(t), math.sqrt(degrees))
+    cosine, odd = math.cos(theta), degrees % 2
+    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
+    for number in range(2 + odd, degrees + 1, 2):
+        total += term
+        term *= (number - 1) / number * cosine * cosine
+    inside = 2 / math.pi * (theta + math.sin(theta) * total) if odd else math.sin(theta) * total
+    return min(max(1 - inside, 0.0), 1.0)
+
+
+def false_discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
+    """Which hypotheses to reject so that at most `rate` of the rejected are true (Benjamini, Hochberg 1995)."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / len(order)), default=0)
+    rejected = set(order[:last])
+    return [index in rejected for index in range(len(p_values))]

@@ -1,0 +1,223 @@
+"""Two runs side by side: which numbers changed, and which of the changes are more than chance.
+
+A number is one metric of one flow at one combination of levels; both runs' repetitions of it are compared:
+
+same          every repetition has the same value in both runs
+changed       nothing random in it and the values differ; or they are random and differ by more than chance; or one of
+              the runs had nothing to measure there, in any repetition
+within noise  random, and the difference may be chance
+unclear       random, and too few draws to say (below two in one of the runs)
+only in A/B   the other run has no such combination or metric, or its cells did not complete
+
+More than chance: a t-test of the difference. Runs whose repetitions have equal seeds meet equal losses and are
+compared pair by pair, others by Welch's test (B. L. Welch, Biometrika 34, 1947). Many numbers are tested at once, so
+the level holds for the false discovery rate (Y. Benjamini, Y. Hochberg, J. R. Statist. Soc. B 57, 1995).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from ..model import Cell
+from .claims import judge
+from .results import Place, Results
+from .rows import NOT_RUN, Rows
+from .statistics import false_discoveries, student_t_p
+
+Status = Literal["same", "changed", "within noise", "unclear", "only in A", "only in B"]
+RATE = 0.05
+"""Of false discoveries among the numbers called changed."""
+HEADER = ("flow", "metric", "unit", "status", "a", "b", "relative", "p", "draws_a", "draws_b")
+T = TypeVar("T")
+Levels = tuple[tuple[str, str], ...]
+"""(factor, level) pairs of a combination, without the factors that do not apply."""
+Key = frozenset[tuple[str, str]]
+"""The same without an order: two specs may have their factors in different ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One number in both runs: means over the repetitions (None: none), and p of the difference where it was tested.
+
+    levels: those of the combination. relative: (b - a) / |a|, None where a is 0 or a mean is missing.
+    """
+
+    levels: Levels
+    flow: str
+    metric: str
+    unit: str
+    status: Status
+    a: float | None
+    b: float | None
+    draws: tuple[int, int]
+    p: float | None = None
+
+    @property
+    def relative(self) -> float | None:
+        """(b - a) / |a|."""
+        return None if self.a is None or self.b is None or self.a == 0 else (self.b - self.a) / abs(self.a)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Something said of both runs in words that is not the same: a claim's verdict, a cell's outcome."""
+
+    name: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs.
+
+    numbers: every metric of every combination in the order of A's plan, then what only B has."""
+
+    numbers: tuple[Change, ...]
+    verdicts: tuple[Moved, ...]
+    outcomes: tuple[Moved, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything changed beyond noise."""
+        return bool(self.verdicts or self.outcomes) or any(one.status == "changed" for one in self.numbers)
+
+
+def compare(a: Results, b: Results) -> Comparison:
+    """Compare run B with run A, by levels: cells need not have equal ids. Pure."""
+    cells_a, cells_b = _combinations(a), _combinations(b)
+    units = _units(a) | _units(b)
+    wanted = _wanted(a, cells_a) | _wanted(b, cells_b)
+    numbers = []
+    for (key, flow, metric), levels in wanted.items():
+        left = a.place(cells_a.get(key, ()), flow, metric)
+        right = b.place(cells_b.get(key, ()), flow, metric)
+        if left.values or right.values:
+            numbers.append(_change(levels, flow, metric, units[metric], left, right))
+    return Comparison(_beyond_chance(numbers), _verdicts(a, b), _outcomes(a, b, cells_a, cells_b))
+
+
+def comparison_rows(comparison: Comparison) -> Rows:
+    """comparison.csv: one row a number; a column for every factor, "-" where it does not apply."""
+    factors = list(dict.fromkeys(factor for one in comparison.numbers for factor, _ in one.levels))
+    rows = []
+    for one in comparison.numbers:
+        levels = dict(one.levels)
+        place = (levels.get(factor, "-") for factor in factors)
+        rows.append((*place, one.flow, one.metric, one.unit, one.status, one.a, one.b, one.relative, one.p, *one.draws))
+    return Rows("comparison", (*factors, *HEADER), tuple(rows))
+
+
+def _combinations(results: Results) -> dict[Key, list[Cell]]:
+    found: dict[Key, list[Cell]] = {}
+    for cell in results.plan.cells:
+        found.setdefault(frozenset(_levels(cell)), []).append(cell)
+    return found
+
+
+def _levels(cell: Cell) -> Levels:
+    return tuple((factor, level) for factor, level in cell.factors.items() if level != "-")
+
+
+def _wanted(results: Results, combinations: Mapping[Key, Sequence[Cell]]) -> dict[tuple[Key, str, str], Levels]:
+    """Every number of a run, with its levels in the order of the spec."""
+    return {
+        (key, one.flow, one.metric): _levels(cell)
+        for key, cells in combinations.items()
+        for cell in cells
+        for one in results.by_cell[cell.id]
+    }
+
+
+def _units(results: Results) -> dict[str, str]:
+    own = {metric.name: metric.unit for metric in results.plan.metrics}
+    found = {one.metric: one.unit for cell in results.by_cell.values() for one in cell}
+    return {name: unit or own.get(name, "") for name, unit in found.items()}
+
+
+def _change(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Place) -> Change:
+    draws = (len(a.values), len(b.values))
+    means = [math.fsum(place.values.values()) / len(place.values) if place.values else None for place in (a, b)]
+    status: Status
+    p = None
+    if not a.values or not b.values:
+        other = b if a.values else a
+        status = "changed" if other.measured else "only in A" if a.values else "only in B"
+    elif _alike(a, b):
+        status = "same"
+    elif not (a.random or b.random):
+        status = "changed"
+    else:
+        p = _p_value(a, b)
+        status = "unclear" if p is None else "within noise"
+    return Change(levels, flow, metric, unit, status, means[0], means[1], draws, p)
+
+
+def _alike(a: Place, b: Place) -> bool:
+    """The same value in every repetition, or one value throughout, however many repetitions there are."""
+    return a.values == b.values or len({*a.values.values(), *b.values.values()}) == 1
+
+
+def _p_value(a: Place, b: Place) -> float | None:
+    """Two-sided, of no difference; None below two draws in either run."""
+    if min(len(a.values), len(b.values)) < 2:
+        return None
+    if _seeds(a) == _seeds(b):
+        gaps = [b.values[number] - a.values[number] for number in a.values]
+        return _p_of(statistics.fmean(gaps), statistics.variance(gaps) / len(gaps), len(gaps) - 1)
+    x, y = list(a.values.values()), list(b.values.values())
+    parts = [statistics.variance(values) / len(values) for values in (x, y)]
+    spread = sum(parts)
+    weights = sum(part * part / (len(values) - 1) for part, values in zip(parts, (x, y), strict=True))
+    degrees = math.floor(spread * spread / weights) if weights else min(len(x), len(y)) - 1
+    return _p_of(statistics.fmean(y) - statistics.fmean(x), spread, max(degrees, 1))
+
+
+def _seeds(place: Place) -> dict[int, int]:
+    """Repetition -> seed, of those that have a value."""
+    return {cell.repetition: cell.seed for cell in place.cells if cell.repetition in place.values}
+
+
+def _p_of(difference: float, variance: float, degrees: int) -> float:
+    if variance == 0:
+        return 1.0 if difference == 0 else 0.0
+    return student_t_p(difference / math.sqrt(variance), degrees)
+
+
+def _beyond_chance(numbers: Sequence[Change]) -> tuple[Change, ...]:
+    tested = [one.p for one in numbers if one.p is not None]
+    found = iter(false_discoveries(tested, RATE))
+    return tuple(
+        dataclasses.replace(one, status="changed") if one.p is not None and next(found) else one for one in numbers
+    )
+
+
+def _verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
+    said = ({one.claim.id: str(one.verdict) for one in judge(run) if one.verdict != "not tested"} for run in (a, b))
+    return tuple(Moved(*one) for one in _differing(*said))
+
+
+def _outcomes(
+    a: Results, b: Results, cells_a: Mapping[Key, Sequence[Cell]], cells_b: Mapping[Key, Sequence[Cell]]
+) -> tuple[Moved, ...]:
+    said: list[dict[tuple[Key, int], str]] = []
+    names: dict[tuple[Key, int], str] = {}
+    for results, combinations in ((a, cells_a), (b, cells_b)):
+        said.append({})
+        for key, cells in combinations.items():
+            for cell in cells:
+                outcome = results.outcomes.get(cell.id)
+                levels = " ".join(f"{factor}={level}" for factor, level in _levels(cell)) or cell.experiment
+                names[key, cell.repetition] = f"{levels} repetition {cell.repetition}"
+                said[-1][key, cell.repetition] = NOT_RUN if outcome is None else str(outcome.outcome)
+    return tuple(Moved(names[one], before, after) for one, before, after in _differing(*said))
+
+
+def _differing(a: Mapping[T, str], b: Mapping[T, str]) -> list[tuple[T, str, str]]:
+    """What both have and say differently."""
+    return [(name, a[name], b[name]) for name in a if name in b and a[name] != b[name]]
