@@ -7,6 +7,7 @@ import dataclasses
 import filecmp
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,16 +84,23 @@ def _results(run: RunDir) -> Results:
 
 def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
     """How the runs were made, where that differs."""
-    return tuple(
+    sets = [" ".join(_set_arguments(one.arguments)) or "-" for one in (a, b)]
+    return (Moved("--set", *sets),) * (sets[0] != sets[1]) + tuple(
         Moved(title, _said(getattr(a, field), getattr(b, field)), _said(getattr(b, field), getattr(a, field)))
         for field, title in MADE_BY.items()
         if getattr(a, field) != getattr(b, field)
     )
 
 
+def _set_arguments(arguments: Sequence[str]) -> list[str]:
+    """What stood behind --set, in order."""
+    apart = [text for text, before in zip(arguments[1:], arguments, strict=False) if before == "--set"]
+    return apart + [text.removeprefix("--set=") for text in arguments if text.startswith("--set=")]
+
+
 def _planned(a: Plan, b: Plan) -> tuple[Moved, ...]:
-    """Parameters (--set) and parts chosen (--only, --where) that differ."""
-    said = [{**plan.parameters, "only": " ".join(plan.filters) or "everything"} for plan in (a, b)]
+    """Parameters and parts chosen (--only, --where) that differ."""
+    said = [{**plan.parameters, "part": " ".join(plan.filters) or "everything"} for plan in (a, b)]
     return tuple(
         Moved(name, *(str(one.get(name, "-")) for one in said))
         for name in dict.fromkeys([*said[0], *said[1]])
