@@ -38,22 +38,23 @@ def test_every_byte_arrives_once(protocol: str, message: int, total: int) -> Non
 
 
 def test_a_timed_flow_ends_at_stop_by_an_abort() -> None:
+    """A second, on the wall clock: a busy machine may take much of it to connect, and not connected is failed."""
     with Receiver("tcp") as receiver:
-        status, sent = send(receiver.port, "--message-bytes=1000", "--stop-ns=100000000", "--start-ns=20000000")
+        status, sent = send(receiver.port, "--message-bytes=1000", "--stop-ns=1000000000", "--start-ns=20000000")
         got_status, got = receiver.wait()
     assert (status, got_status) == (0, 0)
     start = next(record for record in sent if record["record"] == "start")
     assert 0 <= start["late_ns"] < 1_000_000_000
     assert start["t_ns"] - start["late_ns"] == start["t0_monotonic_ns"] + 20_000_000 + 1_000
     assert summary_of(sent)["reason"] == "stop"
-    assert summary_of(sent)["t_ns"] >= start["t0_monotonic_ns"] + 100_000_000
+    assert summary_of(sent)["t_ns"] >= start["t0_monotonic_ns"] + 1_000_000_000
     assert summary_of(got)["reason"] == "peer_aborted"
     assert 0 < summary_of(got)["unique_bytes"] <= summary_of(sent)["sent_bytes"]
 
 
 def test_samples_come_on_their_grid() -> None:
     with Receiver("tcp") as receiver:
-        _, sent = send(receiver.port, "--message-bytes=1000", "--stop-ns=100000000", "--sample-interval-ns=10000000")
+        _, sent = send(receiver.port, "--message-bytes=1000", "--stop-ns=1000000000", "--sample-interval-ns=10000000")
     origin = next(record for record in sent if record["record"] == "start")["t0_monotonic_ns"] + 1000
     samples = [record for record in sent if record["record"] == "sample"]
     assert samples
