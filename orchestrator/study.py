@@ -58,9 +58,22 @@ class Table(Frozen, frozen=True):
     columns: tuple[str, ...]
     where: Levels
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The factors that one place of it fixes, in the order of its columns."""
+        return (*self.rows, *self.columns)
+
+
+FigureKind = Literal["line", "heatmap", "cdf", "box"]
+
 
 class Figure(Frozen, frozen=True):
-    """A figure wanted: the metric over the levels of `x`, one line for each combination of `lines`."""
+    """A figure wanted of one metric. Factors that a kind does not use are empty.
+
+    line: the metric over the levels of `x`, one line for each combination of `lines`. heatmap: its mean for each `x`
+    and `y`, a panel for each combination of `panels`. cdf: the distribution of its values, a step for each combination
+    of `lines`, pooled over the repetitions and the levels of `over`. box: the same as boxes over the levels of `x`.
+    """
 
     name: str
     title: str
@@ -69,6 +82,20 @@ class Figure(Frozen, frozen=True):
     x: str
     lines: tuple[str, ...]
     where: Levels
+    kind: FigureKind = "line"
+    y: str = ""
+    panels: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The factors that one place of it fixes, in the order of its table's columns."""
+        return tuple(factor for factor in (*self.panels, *self.lines, self.y, self.x, *self.over) if factor)
+
+    @property
+    def distribution(self) -> bool:
+        """Whether it shows every repetition, not their mean."""
+        return self.kind in ("cdf", "box")
 
 
 class Source(Frozen, frozen=True):

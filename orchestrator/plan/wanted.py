@@ -19,9 +19,9 @@ Wanted = TypeVar("Wanted", Table, Figure, Claim)
 def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Problems) -> None:
     """Says which table, figure or claim would mix cells of different levels, or have none at all."""
     for table in spec.tables:
-        _check_axes(spec, "table", table.name, (*table.rows, *table.columns), table.where, combinations, problems)
+        _check_axes(spec, "table", table.name, table.axes, table.where, combinations, problems)
     for figure in spec.figures:
-        _check_axes(spec, "figure", figure.name, (figure.x, *figure.lines), figure.where, combinations, problems)
+        _check_axes(spec, "figure", figure.name, figure.axes, figure.where, combinations, problems)
     for claim in spec.claims:
         for selector in selectors(claim):
             chosen = [levels for levels in combinations if matches(levels, selector)]

@@ -7,7 +7,6 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import StoreError
@@ -16,14 +15,13 @@ from ..tables.rows import NOT_RUN
 from .cellview import cell_view
 from .claims import statements
 from .data import RunData, read_run
+from .drawings import Drawing, draw_figures
 from .embed import file_name, script_json, url
 from .explore import explore_data
-from .figures import FigureData, figure_csv, make_figure, variant_looks
+from .figures import variant_looks
 from .grids import make_grid
 from .listing import Listing, make_listing
 from .page import cell_script, index_page
-from .publish import publication_files
-from .style import Look
 from .summary import Checks, summarise
 
 log = logging.getLogger(__name__)
@@ -61,8 +59,7 @@ def _write(data: RunData, place: Path) -> None:
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
     looks = variant_looks(data)
-    drawn = [figure for wanted in data.plan.figures if (figure := make_figure(data, wanted)) is not None]
-    links = [_write_figure(figure, figures, looks) for figure in drawn]
+    drawings = draw_figures(data, looks)
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
     (place / "assets" / "explore-data.js").write_text(
         f"netwarp.exploreLoaded({script_json(explore_data(data))});\n", encoding="utf-8"
@@ -72,7 +69,7 @@ def _write(data: RunData, place: Path) -> None:
         data,
         summary=summarise(data, grids, claims, checks),
         grids=grids,
-        figures=list(zip(drawn, links, strict=True)),
+        figures=[(drawing, _write_files(drawing, figures)) for drawing in drawings],
         looks=looks,
         listing=listing,
         claims=claims,
@@ -93,13 +90,12 @@ def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
     return Checks(done, failed)
 
 
-def _write_figure(figure: FigureData, place: Path, looks: Mapping[str, Look]) -> dict[str, str]:
+def _write_files(drawing: Drawing, place: Path) -> dict[str, str]:
     """Its PDF, SVG and CSV; returns suffix -> link."""
-    name = file_name(figure.name)
-    files = {**publication_files(figure, looks), "csv": figure_csv(figure)}
-    for suffix, content in files.items():
+    name = file_name(drawing.name)
+    for suffix, content in drawing.files.items():
         (place / f"{name}.{suffix}").write_bytes(content)
-    return {suffix: url("figures", f"{name}.{suffix}") for suffix in files}
+    return {suffix: url("figures", f"{name}.{suffix}") for suffix in drawing.files}
 
 
 def plotly_script() -> Path:

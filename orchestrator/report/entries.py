@@ -41,7 +41,7 @@ class Entries:
 
 def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
     """Put the rows of tables/<name>.csv beside the cells they came from."""
-    factors = (*wanted.rows, *wanted.columns) if isinstance(wanted, Table) else (*wanted.lines, wanted.x)
+    factors = wanted.axes
     sources = tuple(source.name for source in data.plan.sources)
     places: dict[tuple[str, ...], list[str]] = {}
     for result in data.cells:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .data import RunData
-from .figures import x_axis
+from .shown import level_axis
 from .style import OUTCOMES
 
 
@@ -17,7 +17,7 @@ def explore_data(data: RunData) -> dict[str, Any]:
         levels = [level.name for level in factor.levels if level.name in used]
         levels += ["-"] if "-" in used else []
         if len(levels) > 1:
-            axis = x_axis(data, factor.name, [level for level in levels if level != "-"])
+            axis = level_axis(data, factor.name, [level for level in levels if level != "-"])
             factors.append(
                 {
                     "name": factor.name,

@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ..study import Figure
-from ..units import QuantityError, parse_quantity
 from .data import RunData
 from .entries import Entries, Entry, levels_of, read_entries
 from .grids import conditions
-from .numbers import scale
+from .numbers import DASH, readable, scale
+from .shown import Axis, NumberTable, Row, csv_bytes, level_axis
 from .style import Look, looks
-
-LOG_FROM = 30.0
-"""A numeric axis whose largest level is this many times its smallest is logarithmic."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """kind: linear, log or category. at, text: where each level stands (its number, or its place) and how it reads."""
-
-    title: str
-    unit: str
-    kind: str
-    at: tuple[float, ...]
-    text: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """Title and unit: "outage (s)"."""
-        return f"{self.title} ({self.unit})" if self.unit and self.unit != "ratio" else self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +50,7 @@ def make_figure(data: RunData, figure: Figure) -> FigureData | None:
     found = read_entries(data, figure)
     if not found.entries:
         return None
-    x = x_axis(data, figure.x, [entry.levels[-1] for entry in found.entries])
+    x = level_axis(data, figure.x, [entry.levels[-1] for entry in found.entries])
     metric = data.metrics.get(figure.metric)
     values = [value for entry in found.entries for value in (entry.value, *entry.references.values())]
     divisor, unit = scale(values, metric.unit if metric else "")
@@ -87,36 +65,6 @@ def levels_at(found: Entries, axis: Axis) -> dict[str, float]:
     """Level of the x factor -> where it stands."""
     levels = list(dict.fromkeys(entry.levels[-1] for entry in found.entries))
     return dict(zip(levels, axis.at, strict=True))
-
-
-def x_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
-    """Numbers in one unit where every level is a quantity of one kind; else places 0, 1, 2... in plan order."""
-    distinct = list(dict.fromkeys(levels))
-    title = data.factor_title(factor)
-    text = tuple(data.level_title(factor, level) for level in distinct)
-    numeric = _in_one_unit(distinct)
-    if numeric is None:
-        return Axis(title, "", "category", tuple(float(place) for place in range(len(distinct))), text)
-    at, unit = numeric
-    smallest, largest = min(at), max(at)
-    kind = "log" if smallest > 0 and largest >= LOG_FROM * smallest else "linear"
-    return Axis(title, unit, kind, at, tuple(f"{value:g}" for value in at))
-
-
-def _in_one_unit(levels: Sequence[str]) -> tuple[tuple[float, ...], str] | None:
-    """Levels in the unit of the largest one; None unless all are quantities of one kind with a unit."""
-    try:
-        quantities = [parse_quantity(level) for level in levels]
-        if len({quantity.kind for quantity in quantities}) != 1:
-            return None
-        largest = levels[max(range(len(levels)), key=lambda index: quantities[index].value)]
-        unit = re.sub(r"^[^A-Za-z%]*(?:[eE][+-]?\d+)?\s*", "", largest.strip())
-        if not unit:
-            return None
-        one = parse_quantity(f"1 {unit}").value
-    except QuantityError:
-        return None
-    return tuple(quantity.value / one for quantity in quantities), unit
 
 
 def line_key(factors: Sequence[str], levels: Sequence[str]) -> str:
@@ -136,6 +84,7 @@ def variant_looks(data: RunData) -> dict[str, Look]:
         line_key(figure.lines, levels_of(result.cell.factors, figure.lines))
         for result in data.cells
         for figure in data.plan.figures
+        if figure.kind != "heatmap"
     ]
     return looks(keys)
 
@@ -169,20 +118,56 @@ def _lines(
 
 def figure_csv(figure: FigureData) -> bytes:
     """The numbers behind a figure, a row a point, in the units drawn."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["line", "source", figure.x.label, figure.y.label, "ci95_low", "ci95_high", "n"])
     titles = dict(figure.sources)
     levels = dict(zip(figure.x.at, figure.x.text, strict=True))
-    for line in figure.lines:
-        for x, y, *interval, n in zip(line.x, line.y, line.low, line.high, line.n, strict=True):
-            bounds = ["" if bound is None else repr(bound) for bound in interval]
-            writer.writerow([line.label, titles[line.source], levels[x], repr(y), *bounds, n or ""])
-    return out.getvalue().encode()
+    return csv_bytes(
+        ["line", "source", figure.x.label, figure.y.label, "ci95_low", "ci95_high", "n"],
+        (
+            (line.label, titles[line.source], levels[x], y, low, high, n or None)
+            for line in figure.lines
+            for x, y, low, high, n in zip(line.x, line.y, line.low, line.high, line.n, strict=True)
+        ),
+    )
 
 
 def figure_json(figure: FigureData) -> dict[str, object]:
     """What the page's script draws from."""
     described = asdict(figure)
     described["x"]["label"], described["y"]["label"] = figure.x.label, figure.y.label
-    return described
+    return {"kind": "line", **described}
+
+
+def figure_table(figure: FigureData) -> NumberTable:
+    """A row a line and source, a column a level."""
+    unit = f" {figure.x.unit}" if figure.x.unit else ""
+    titles = dict(figure.sources)
+    return NumberTable(
+        caption=f"{figure.title}: {figure.y.label}",
+        row_titles=("line", "source"),
+        column_titles=tuple(text + unit for text in figure.x.text),
+        rows=tuple(
+            Row((line.label, titles[line.source]), tuple(_field(line, at) for at in figure.x.at), line.key)
+            for line in figure.lines
+        ),
+    )
+
+
+def _field(line: Line, at: float) -> str:
+    """A number with its interval; a dash where the line has none."""
+    if at not in line.x:
+        return DASH
+    place = line.x.index(at)
+    low, high = line.low[place], line.high[place]
+    interval = f" ({readable(low)} to {readable(high)})" if low is not None and high is not None else ""
+    return readable(line.y[place]) + interval
+
+
+def figure_words(figure: FigureData) -> str:
+    """A chart in words, for those who cannot see it: what is drawn, and how each measured line runs."""
+    runs = []
+    for line in figure.lines:
+        if not line.source:
+            at = dict(zip(figure.x.at, figure.x.text, strict=True))
+            start, end = f"{readable(line.y[0])} at {at[line.x[0]]}", f"{readable(line.y[-1])} at {at[line.x[-1]]}"
+            runs.append(f"{line.label}: {start}" + (f", {end}" if len(line.y) > 1 else ""))
+    return f"{figure.y.label} over {figure.x.label}. " + ". ".join(runs) + ". All numbers are in the table below."

@@ -10,8 +10,9 @@ from markupsafe import Markup
 from .cellview import CellView
 from .claims import Statement
 from .data import RunData
+from .drawings import Drawing
 from .embed import script_json
-from .figures import FigureData, figure_json, line_key
+from .figures import line_key
 from .grids import Grid
 from .listing import Listing
 from .markers import swatch, variant_css
@@ -48,7 +49,7 @@ def index_page(
     *,
     summary: Summary,
     grids: Sequence[Grid],
-    figures: Sequence[tuple[FigureData, Mapping[str, str]]],
+    figures: Sequence[tuple[Drawing, Mapping[str, str]]],
     looks: Mapping[str, Look],
     listing: Listing,
     claims: Sequence[Statement],
@@ -58,7 +59,7 @@ def index_page(
     numbers = {key: number for number, key in enumerate(looks)}
     swatches = {key: swatch(look, numbers[key]) for key, look in looks.items()}
     payload = {
-        "figures": {figure.name: figure_json(figure) for figure, _ in figures},
+        "figures": {drawing.name: drawing.payload for drawing, _ in figures},
         "looks": {
             key: {
                 "light": look.light,
@@ -79,7 +80,7 @@ def index_page(
         manifest=data.manifest,
         summary=summary,
         grids=grids,
-        figures=[(figure, files, describe(figure)) for figure, files in figures],
+        figures=figures,
         claims=claims,
         listing=listing,
         payload=payload,
@@ -92,17 +93,6 @@ def index_page(
 def _row_swatch(grid: Grid, row: int, swatches: Mapping[str, Markup]) -> Markup | str:
     """The variant's drawing beside a table row that is one."""
     return swatches.get(line_key(grid.row_names, grid.row_levels[row]), "")
-
-
-def describe(figure: FigureData) -> str:
-    """A chart in words, for those who cannot see it: what is drawn, and how each measured line runs."""
-    runs = []
-    for line in figure.lines:
-        if not line.source:
-            at = dict(zip(figure.x.at, figure.x.text, strict=True))
-            start, end = f"{readable(line.y[0])} at {at[line.x[0]]}", f"{readable(line.y[-1])} at {at[line.x[-1]]}"
-            runs.append(f"{line.label}: {start}" + (f", {end}" if len(line.y) > 1 else ""))
-    return f"{figure.y.label} over {figure.x.label}. " + ". ".join(runs) + ". All numbers are in the table below."
 
 
 def cell_script(view: CellView) -> bytes:

@@ -4,55 +4,85 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .figures import FigureData, Line
 from .style import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-WIDTH_IN, HEIGHT_IN, LEGEND_ROW_IN = 6.3, 3.5, 0.2
+Canvas: TypeAlias = "Figure"
+WIDTH_IN, HEIGHT_IN, LEGEND_ROW_IN = 3.5, 2.4, 0.16
+"""One column of a two-column paper (IEEE: 3.5 in, ACM: 3.33 in), so that letters are not scaled."""
 SETTINGS: Any = {
     "pdf.fonttype": 42,  # TrueType, embedded; Type 3 is refused by publishers
-    "svg.fonttype": "path",
+    "svg.fonttype": "path",  # letters as paths: looks the same where DejaVu is not installed
     "svg.hashsalt": "netwarp",
     "font.family": "DejaVu Sans",  # ships with matplotlib
-    "font.size": 9,
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
+    "grid.linewidth": 0.5,
     "axes.axisbelow": True,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.5,
 }
 
 
-def publication_files(figure: FigureData, looks: Mapping[str, Look]) -> dict[str, bytes]:
-    """suffix -> file. No title inside: a caption says it."""
+def printed(make: Callable[[], Canvas]) -> dict[str, bytes]:
+    """suffix -> file, of a canvas made under our settings. No title inside: a caption says it."""
     import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
 
     with mpl.rc_context(SETTINGS), warnings.catch_warnings():
         # a title in a script DejaVu lacks is shown as boxes, which is no reason to lose the figure
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        entries = len({line.key for line in figure.lines}) + (len(figure.sources) if len(figure.sources) > 1 else 0)
-        rows = -(-entries // 3)
-        canvas = Canvas(figsize=(WIDTH_IN, HEIGHT_IN + LEGEND_ROW_IN * rows), layout="constrained")
-        axes = canvas.add_subplot()
-        _draw(axes, figure, looks)
-        handles, labels = _legend(figure, looks)
-        canvas.legend(handles, labels, loc="outside lower center", ncols=min(3, entries), frameon=False, fontsize=8)
+        canvas = make()
         files: dict[str, bytes] = {}
         for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
             out = io.BytesIO()
             canvas.savefig(out, format=suffix, metadata=metadata)
             files[suffix] = out.getvalue()
         return files
+
+
+def new_canvas(
+    legend_entries: int = 0, columns: int = 2, *, width: float = WIDTH_IN, height: float = HEIGHT_IN
+) -> Canvas:
+    """An empty sheet with room for a legend below."""
+    from matplotlib.figure import Figure
+
+    rows = -(-legend_entries // columns)
+    return Figure(figsize=(width, height + LEGEND_ROW_IN * rows), layout="constrained")
+
+
+def add_legend(canvas: Canvas, handles: list[Any], labels: list[str], columns: int = 2) -> None:
+    """Below everything, without a frame."""
+    canvas.legend(
+        handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), frameon=False, handlelength=2.6,
+        columnspacing=1.2, borderaxespad=0.2, labelspacing=0.35,
+    )  # fmt: skip
+
+
+def line_canvas(figure: FigureData, looks: Mapping[str, Look]) -> Canvas:
+    """A figure of kind line."""
+    entries = len({line.key for line in figure.lines}) + (len(figure.sources) if len(figure.sources) > 1 else 0)
+    canvas = new_canvas(entries)
+    _draw(canvas.add_subplot(), figure, looks)
+    add_legend(canvas, *_legend(figure, looks))
+    return canvas
 
 
 def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
@@ -62,7 +92,7 @@ def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
         if any(bound is not None for bound in line.low):
             below = [y - low if low is not None else 0.0 for y, low in zip(line.y, line.low, strict=True)]
             above = [high - y if high is not None else 0.0 for y, high in zip(line.y, line.high, strict=True)]
-            axes.errorbar(line.x, line.y, yerr=[below, above], capsize=3, **style)
+            axes.errorbar(line.x, line.y, yerr=[below, above], capsize=2, **style)
         else:
             axes.plot(line.x, line.y, **style)
         if sources.index(line.source) == 2:
@@ -94,15 +124,15 @@ def line_style(look: Look, source: int) -> dict[str, Any]:
         style |= {
             "linestyle": "none",
             "fillstyle": "none",
-            "markersize": 4 if source == 3 else 9,
-            "markeredgewidth": 1.0,
+            "markersize": 3 if source == 3 else 6.5,
+            "markeredgewidth": 0.8,
         }
     return style
 
 
 def dot_style(look: Look) -> dict[str, Any]:
     """The dot inside the open markers of the second source."""
-    return {"color": look.light, "marker": ".", "markersize": 3, "linestyle": "none"}
+    return {"color": look.light, "marker": ".", "markersize": 2, "linestyle": "none"}
 
 
 def _legend(figure: FigureData, looks: Mapping[str, Look]) -> tuple[list[Any], list[str]]:

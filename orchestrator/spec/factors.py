@@ -21,6 +21,7 @@ RESERVED_COLUMNS = frozenset(
         "outcome",
         "reason",
         "virtual_s",
+        "seed",
         "value",
         "unit",
         "spread",

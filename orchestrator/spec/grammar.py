@@ -141,8 +141,12 @@ FIGURE: dict[str, Field] = {
     "title": TABLE["title"],
     "metric": TABLE["metric"],
     "flow": TABLE["flow"],
+    "kind": Field("choice", '"heatmap"', choices=("line", "heatmap", "cdf", "box")),
     "x": Field("name", '"outage"'),
+    "y": Field("name", '"rtt"'),
     "lines": Field("names", '["variant"]'),
+    "panels": Field("names", '["load"]'),
+    "over": Field("names", '["phase"]'),
     "where": LEVELS,
 }
 TOP: dict[str, Field] = {

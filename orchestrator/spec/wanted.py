@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..study import Figure, Levels, Metric, Table
+from ..study import Figure, FigureKind, Levels, Metric, Table
 from .factors import FactorSpec, check_condition
 from .fields import read_levels, read_names
 from .grammar import METRIC, TABLE
@@ -13,6 +13,14 @@ from .located import Item
 from .metrics import METRICS, OF_THE_CELL, expression_problem, parameter_numbers
 from .problems import Problems, nearest
 
+FIGURE_AXES = ("x", "y", "lines", "panels", "over")
+AXES_OF: dict[FigureKind, tuple[str, ...]] = {
+    "line": ("x", "lines"),
+    "heatmap": ("x", "y", "panels"),
+    "cdf": ("lines", "over"),
+    "box": ("x", "lines", "over"),
+}
+"""What a figure of each kind may say of its axes; x and y, where it has them, it must."""
 RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details"})
 
 
@@ -89,17 +97,43 @@ def read_figures(
     for name, item in _named(document, "figure"):
         if name in tables:
             problems.add(item, f'"{name}" is a table too; their files would have one name')
-        metric = read_metric(item, metrics, problems)
-        x = item.get("x")
-        if x is None or x.value not in factors:
-            text = str(x.value) if x is not None else ""
-            problems.add(x or item, f'x must be a factor, not "{text}"{nearest(text, factors)}')
-        lines = read_axes(item, "lines", factors, problems)
-        x_name = str(x.value) if x is not None else ""
-        _check_twice(item, (x_name, *lines), problems)
-        where = read_where(item.get("where"), factors, problems)
-        found.append(Figure(name, _title(item, name), metric, _flow(item), x_name, lines, where))
+        kind = read_kind(item)
+        for key in sorted(set(FIGURE_AXES) - set(AXES_OF[kind])):
+            if (child := item.get(key)) is not None:
+                problems.add(child, f"a figure of kind {kind} has no {key}, only {', '.join(AXES_OF[kind])}")
+        figure = Figure(
+            name=name,
+            title=_title(item, name),
+            metric=read_metric(item, metrics, problems),
+            flow=_flow(item),
+            x=_read_axis(item, "x", kind, factors, problems),
+            lines=read_axes(item, "lines", factors, problems),
+            where=read_where(item.get("where"), factors, problems),
+            kind=kind,
+            y=_read_axis(item, "y", kind, factors, problems),
+            panels=read_axes(item, "panels", factors, problems),
+            over=read_axes(item, "over", factors, problems),
+        )
+        _check_twice(item, figure.axes, problems)
+        found.append(figure)
     return tuple(found)
+
+
+def read_kind(item: Item) -> FigureKind:
+    """The kind of a figure; "line" where nothing else is said. (What is no kind at all was refused by the grammar.)"""
+    kind = item.get("kind")
+    return next((known for known in AXES_OF if kind is not None and kind.value == known), "line")
+
+
+def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, FactorSpec], problems: Problems) -> str:
+    """The one factor of an axis that this kind of figure must have; "" where it has none."""
+    if key not in AXES_OF[kind]:
+        return ""
+    child = item.get(key)
+    if child is None or child.value not in factors:
+        text = str(child.value) if child is not None else ""
+        problems.add(child or item, f'{key} must be a factor, not "{text}"{nearest(text, factors)}')
+    return str(child.value) if child is not None else ""
 
 
 def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems) -> str:

@@ -16,6 +16,7 @@ MEASUREMENT_COLUMNS = ("cell_id", "flow", "metric", "value", "unit")
 CLAIM_COLUMNS = ("claim", "verdict", "measured", "expected", "unit", "source")
 DETAIL_COLUMNS = ("claim", "text", "kind", "metric", "tolerance", "reason")
 PLACE_COLUMNS = ("value", "unit", "spread", "repetitions", "ci95_low", "ci95_high", "note")
+DRAW_COLUMNS = ("repetition", "seed", "value", "unit", "note", "cell_id")
 NOT_RUN = "NOT_RUN"
 
 
@@ -74,7 +75,7 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
     ci95. note: what is missing of it. A source has a number here if it has exactly one for all the cells of the place.
     """
     plan = results.plan
-    axes = (*wanted.rows, *wanted.columns) if isinstance(wanted, Table) else (*wanted.lines, wanted.x)
+    axes = wanted.axes
     unit = next((metric.unit for metric in plan.metrics if metric.name == wanted.metric), "")
     sources = [source.name for source in plan.sources]
     rows: list[tuple[Field, ...]] = []
@@ -89,6 +90,22 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
         others = (_published(plan, source, wanted.metric, cells) for source in sources)
         rows.append((*levels, *number, place.missing, *others))
     return Rows(wanted.name, (*axes, *PLACE_COLUMNS, *sources), tuple(rows))
+
+
+def draw_rows(results: Results, figure: Figure) -> Rows:
+    """A distribution: one row a cell that was to be drawn, so that a reader can make any other picture of it.
+
+    An empty value has its reason in `note`.
+    """
+    axes = figure.axes
+    unit = next((metric.unit for metric in results.plan.metrics if metric.name == figure.metric), "")
+    rows: list[tuple[Field, ...]] = []
+    for levels, cells in _places(results.plan, figure, axes):
+        for cell in cells:
+            place = results.place([cell], figure.flow, figure.metric)
+            value = place.values.get(cell.repetition)
+            rows.append((*levels, cell.repetition, cell.seed, value, unit, place.missing, cell.id))
+    return Rows(figure.name, (*axes, *DRAW_COLUMNS), tuple(rows))
 
 
 def _places(plan: Plan, wanted: Table | Figure, axes: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Cell]]]:

@@ -12,7 +12,7 @@ from ..store import write_atomic
 from ..study import Plan
 from .claims import Judged, judge
 from .results import Results
-from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, measurement_rows, place_rows
+from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
 
 
 def write_tables(
@@ -26,7 +26,7 @@ def write_tables(
     judged = judge(results)
     tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged)]
     tables += [place_rows(results, table) for table in plan.tables]
-    tables += [place_rows(results, figure) for figure in plan.figures]
+    tables += [draw_rows(results, one) if one.distribution else place_rows(results, one) for one in plan.figures]
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())
     return judged

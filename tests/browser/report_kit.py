@@ -81,6 +81,29 @@ x = "outage"
 lines = ["variant", "failover"]
 WHERE
 """
+KINDS = """\
+[figure.map]
+title = "Figure 2: failover time over outage and RTT"
+kind = "heatmap"
+metric = "failover_time_s"
+x = "outage"
+y = "rtt"
+panels = ["variant", "failover"]
+[figure.spread]
+title = "Figure 3: goodput over all repetitions and RTTs"
+kind = "cdf"
+metric = "goodput_bit_s"
+lines = ["variant", "failover"]
+over = ["rtt"]
+where = { outage = "10 s" }
+[figure.boxes]
+title = "Figure 4: goodput at each outage"
+kind = "box"
+metric = "goodput_bit_s"
+x = "outage"
+lines = ["variant", "failover"]
+where = { rtt = "200 ms" }
+"""
 EXPECTED = """\
 [source.paper]
 title = "A Paper 2009"
@@ -168,12 +191,14 @@ def small_run(root: Path) -> RunDir:
 
 
 def large_run(root: Path, cells: int) -> RunDir:
-    """At least `cells` cells: an RTT factor as well, 1 % loss, repetitions."""
+    """At least `cells` cells: an RTT factor as well, 1 % loss, repetitions, and a figure of every kind; one failed."""
     more = '[factor.rtt]\nlevels = ["10 ms", "50 ms", "100 ms", "200 ms", "1000 ms"]\n'
-    text = spec_text(loss="1 %", more=more, extra=', "rtt"', where='where = { rtt = "200 ms" }')
+    text = spec_text(loss="1 %", more=more, extra=', "rtt"', where='where = { rtt = "200 ms" }') + KINDS
     folder = root.parent / f"{root.name}-spec"
     once = len(plan_of(text, folder).cells)
-    return write_run(root, plan_of(text, folder, repetitions=math.ceil(cells / once)))
+    plan = plan_of(text, folder, repetitions=math.ceil(cells / once))
+    first = next(number for number, cell in enumerate(plan.cells) if cell.factors["rtt"] == "200 ms")
+    return write_run(root, plan, failed={first})
 
 
 def hostile_run(root: Path) -> RunDir:
@@ -190,6 +215,12 @@ def hostile_run(root: Path) -> RunDir:
         text = text.replace(f'"{plain}', f'"{quoted}{plain}')
     lines, others = 'lines = ["odd", "variant"]', 'where = { failover = ["-", "default"], outage = ["5 s", "10 s"] }'
     text = text.replace('lines = ["variant", "failover"]\nwhere = { odd = "_b" }', f"{lines}\n{others}")
+    kinds = (
+        KINDS.partition("[figure.boxes]")[0]
+        .replace('y = "rtt"', 'y = "odd"')
+        .replace('over = ["rtt"]', 'over = ["odd"]')
+    )
+    text += kinds.replace('title = "', f'title = "{quoted}')
     expected = EXPECTED.replace("A Paper 2009", quoted).replace("Two paths beat", quoted)
     for variant in ("multi", "tcp"):
         expected = expected.replace(f'{{ variant = "{variant}"', f'{{ odd = "_b", variant = "{variant}"')
@@ -258,11 +289,20 @@ def cell_measurements(cell: Cell) -> list[Measurement]:
     numbers: list[tuple[str, float | None, str]] = [
         ("goodput_bit_s", value, "bit/s"),
         ("outage_s", outage_s * 1.2 if outage_s else None, "s"),
-        ("failover_time_s", 1.1 if outage_s and "multi" in cell.factors["variant"] else None, "s"),
+        ("failover_time_s", failover_time(cell), "s"),
         ("retransmitted_packets", outage_s * 3, "packets"),
         ("share", value / RATE_BIT_S, "ratio"),
     ]
     return [Measurement(cell.id, "ftp", metric, number, unit) for metric, number, unit in numbers]
+
+
+def failover_time(cell: Cell) -> float | None:
+    """None without an outage, without another path, and where the outage is over first."""
+    outage_s = float(cell.factors["outage"].split()[0])
+    base = {"-": None, "default": 1.1, "rfc4960": 12.5}[cell.factors["failover"]]
+    if not outage_s or base is None or outage_s < base:
+        return None
+    return base + float(cell.factors.get("rtt", "200 ms").split()[0]) / 100
 
 
 def write_cell(run: RunDir, cell: Cell, outcome: CellOutcome) -> None:

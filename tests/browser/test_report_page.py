@@ -35,9 +35,10 @@ CONTRAST = """(() => {
 
 def draw_everything(page: Page) -> None:
     """Scroll to each chart of the report, so that it is drawn."""
-    for selector in ("figure .chart", "#explore-chart"):
-        page.evaluate(f"document.querySelector('{selector}').scrollIntoView({{behavior: 'instant'}})")
-        page.wait(f"document.querySelector('{selector}').dataset.drawn")
+    for number in range(page.evaluate("document.querySelectorAll('#report .chart').length")):
+        chart = f"document.querySelectorAll('#report .chart')[{number}]"
+        page.evaluate(f"{chart}.scrollIntoView({{behavior: 'instant'}})")
+        page.wait(f"{chart}.dataset.drawn")
 
 
 def shows(cell: str) -> str:
@@ -352,6 +353,8 @@ def test_five_hundred_cells(page: Page, large: str) -> None:
     draw_everything(page)
     bars = page.evaluate("document.querySelectorAll('figure .chart .errorbar').length")
     assert bars == 12, "every point has its interval"
+    kinds = page.evaluate("[...document.querySelectorAll('figure .chart')].map((one) => one.data[0].type)")
+    assert kinds == ["scatter", "heatmap", "scatter", "box"]
     open_cell(page, 500)
     assert sum("/cells/" in one for one in page.requests) == 1
 

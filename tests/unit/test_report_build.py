@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import re
+import statistics
 import subprocess
 import sys
 import zlib
@@ -23,7 +24,9 @@ from report_kit import FAILED_AT, HOSTILE, hostile_run, large_run, small_run, wr
 from orchestrator.errors import StoreError
 from orchestrator.report import make_report
 from orchestrator.report.data import read_run
+from orchestrator.report.distributions import make_distribution
 from orchestrator.report.figures import figure_csv, make_figure
+from orchestrator.report.heatmaps import make_heatmap
 from orchestrator.report.summary import _randomness
 from orchestrator.store import RunDir
 
@@ -221,17 +224,19 @@ def test_an_old_report_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_repetitions_of_something_random_have_intervals(tmp_path: Path) -> None:
-    run = large_run(tmp_path / "run", 120)
+    run = large_run(tmp_path / "run", 180)
     make_report(run)
     data = read_run(run)
     figure = make_figure(data, data.plan.figures[0])
     assert figure is not None
+    counted = [n for line in figure.lines for n in line.n]
+    assert sorted(counted) == [2, *[3] * 11], "one cell of this figure failed"
     for line in figure.lines:
         for y, low, high, n in zip(line.y, line.low, line.high, line.n, strict=True):
             assert low is not None
             assert high is not None
             assert low < y < high
-            assert n == data.plan.repetitions > 1
+            assert n > 1
     assert b"ci95_low" in figure_csv(figure)
     text = "".join(page_of(run).text)
     assert "95 % confidence interval" in text
@@ -298,3 +303,52 @@ def test_what_is_said_of_randomness_was_observed(tmp_path: Path) -> None:
     assert "None of the " in sentence
     assert "no interval applies" in sentence
     assert "no two completed" in _randomness(dataclasses.replace(data, measured={}))
+
+
+def test_every_kind_of_figure_says_the_numbers_of_its_table(tmp_path: Path) -> None:
+    run = large_run(tmp_path / "run", 120)
+    make_report(run)
+    data = read_run(run)
+    by_name = {figure.name: figure for figure in data.plan.figures}
+
+    def rows(path: Path) -> list[dict[str, str]]:
+        with open(path, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    # the map: every mean of the table stands in it, and where there is none it says why
+    table = rows(run.tables / "map.csv")
+    drawn = rows(run.report / "figures" / "map.csv")
+    assert sorted(float(row["value"]) for row in table if row["value"]) == sorted(
+        float(row["failover time (s)"]) for row in drawn if row["failover time (s)"]
+    )
+    assert len(table) == len(drawn) == 3 * 4 * 5
+    assert {row["note"] for row in drawn if not row["failover time (s)"]} == {"nothing to measure", "FAILED"}
+    heatmap = make_heatmap(data, by_name["map"])
+    assert heatmap is not None
+    assert [panel.label for panel in heatmap.panels] == ["TCP", "SCTP, two paths, default", "SCTP, two paths, rfc4960"]
+    assert heatmap.y.text == ("10", "50", "100", "200", "1000")
+    spot = heatmap.panels[1].spots[3][2]
+    assert spot is not None
+    (mean,) = {
+        float(row["value"]) for row in table
+        if (row["variant"], row["failover"], row["rtt"], row["outage"]) == ("multi", "default", "200 ms", "10 s")
+    }  # fmt: skip
+    assert spot.value == pytest.approx(mean)
+    # distributions: every draw, in order, with quartiles that numpy agrees on
+    for name in ("spread", "boxes"):
+        draws = sorted(float(row["value"]) / 1000 for row in rows(run.tables / f"{name}.csv") if row["value"])
+        shown = sorted(float(row["goodput (kbit/s)"]) for row in rows(run.report / "figures" / f"{name}.csv"))
+        assert shown == pytest.approx(draws)
+        figure = make_distribution(data, by_name[name])
+        assert figure is not None
+        for group in figure.groups:
+            assert list(group.values) == sorted(group.values)
+            assert group.quartiles[2] == pytest.approx(statistics.median(group.values))
+    text = "".join(page_of(run).text)
+    first = next(row for row in rows(run.tables / "boxes.csv"))
+    assert first["note"].endswith("FAILED")
+    repetitions = data.plan.repetitions
+    assert f"{repetitions - 1} of {repetitions}" in text, "a box says how many of its cells have a value"
+    for name in by_name:
+        for suffix in ("pdf", "svg", "csv"):
+            assert (run.report / "figures" / f"{name}.{suffix}").stat().st_size > 300

@@ -170,6 +170,10 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nflow = "g"\n', "[table.t]", 'there is no flow "g"'),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "z"\n', 'x = "z"', "x must be a factor"),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "x"\nlines = ["x"]\n', "[figure.t]", "stands on two axes"),
+        (FACTOR + '[figure.t]\nkind = "pie"\nmetric = "packets"\nx = "x"\n', "kind", "line, heatmap, cdf, box"),
+        (FACTOR + '[figure.t]\nkind = "heatmap"\nmetric = "packets"\nx = "x"\n', "[figure.t]", "y must be a factor"),
+        (FACTOR + '[figure.t]\nkind = "cdf"\nmetric = "packets"\nx = "x"\n', 'x = "x"', "has no x, only lines, over"),
+        (FACTOR + '[figure.t]\nkind = "cdf"\nmetric = "packets"\n', "[figure.t]", "would mix 2 cells"),
     ],
 )  # fmt: skip
 def test_one_error_in_what_is_added(more: str, piece: str, says: str) -> None:

@@ -17,7 +17,7 @@ from orchestrator.errors import StoreError
 from orchestrator.model import CellOutcome, Measurement, Outcome
 from orchestrator.plan import Plan, make_plan
 from orchestrator.tables import Results, write_tables
-from orchestrator.tables.rows import cell_rows, measurement_rows, place_rows
+from orchestrator.tables.rows import cell_rows, draw_rows, measurement_rows, place_rows
 from orchestrator.tables.statistics import Estimate, estimate, student_t_95
 from orchestrator.tables.write import csv_text
 
@@ -46,6 +46,22 @@ def plan(tmp_path: Path, repetitions: int = 1, more: str = "") -> Plan:
     (tmp_path / "expected.toml").write_text(EXPECTED)
     text = 'expected = "expected.toml"\n' + BASE + more + FACTORS + TABLE
     return make_plan(spec_of(text, tmp_path), repetitions=repetitions)
+
+
+def test_a_distribution_has_a_row_a_cell(tmp_path: Path) -> None:
+    more = '[figure.d]\nkind = "cdf"\nmetric = "packets"\nlines = ["x"]\nover = ["y"]\n'
+    text = BASE + FACTORS + more
+    p = make_plan(spec_of(text, tmp_path), repetitions=2)
+    values: list[float | None] = [float(number) for number in range(len(p.cells))]
+    values[1] = None
+    found = draw_rows(results(p, values), p.figures[0])
+    assert found.header == ("x", "y", "repetition", "seed", "value", "unit", "note", "cell_id")
+    by_cell = {row[-1]: row for row in found.rows}
+    assert {cell.id: by_cell[cell.id][4] for cell in p.cells} == dict(
+        zip((cell.id for cell in p.cells), values, strict=True)
+    )
+    assert [row[6] for row in found.rows if row[4] is None] == [f"{p.cells[1].id} has no packets"]
+    assert {row[:2] for row in found.rows} == {("2 s", "-"), ("1 s", "a"), ("1 s", "b")}
 
 
 def done(outcome: Outcome = Outcome.COMPLETED, reason: str = "") -> CellOutcome:

@@ -11,7 +11,7 @@ netwarp.charts = (function () {
     const read = (name) => style.getPropertyValue(name).trim();
     return {
       text: read("--text"), soft: read("--soft"), grid: read("--rule"), paper: read("--paper"),
-      fault: read("--fault"), faultLine: read("--fault-line"), dark: netwarp.dark(),
+      missing: read("--untested-bg"), fault: read("--fault"), faultLine: read("--fault-line"), dark: netwarp.dark(),
     };
   }
 
@@ -45,13 +45,13 @@ netwarp.charts = (function () {
     doubleClick: "reset",
   };
 
-  // make(colours) -> {traces, layout}; drawn now, and again when the theme changes.
+  // make(colours) -> {traces, layout, still: nothing to zoom}; drawn now, and again when the theme changes.
   async function draw(element, make) {
     await load();
     const again = async () => {
-      const { traces, layout } = make(theme());
+      const { traces, layout, still } = make(theme());
       delete layout.axisTemplate;
-      await window.Plotly.react(element, traces, layout, config);
+      await window.Plotly.react(element, traces, layout, still ? { ...config, displayModeBar: false } : config);
     };
     drawn.set(element, again);
     await again();

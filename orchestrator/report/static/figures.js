@@ -1,6 +1,9 @@
 // The spec's figures, drawn when they come near the window, and legends that are buttons.
 "use strict";
 
+// What draws each kind of figure: (figure, lookOf, hidden, colours, element) -> {traces, layout}.
+netwarp.kinds = { line: netwarp.charts.lines };
+
 netwarp.legend = (function () {
   const { h } = netwarp;
   // entries: [{id, text, look}]; changed() after a press.
@@ -19,11 +22,12 @@ netwarp.legend = (function () {
   const grey = { light: "#666", dark: "#aaa", marker: "circle", dash: "solid" };
   const open = [undefined, "open", "dot", "small"];
 
+  // A figure has lines (with sources) or groups (of a distribution); a heat map has neither, and no legend.
   function forFigure(place, figure, lookOf, hidden, changed) {
-    const lines = new Map(figure.lines.map((line) => [line.key, line.label]));
-    place.replaceChildren(buttons("Lines", [...lines].map(([key, text]) => (
-      { id: "line " + key, text, look: lookOf(key) })), hidden, changed));
-    if (figure.sources.length > 1) {
+    const lines = new Map((figure.lines || figure.groups || []).map((line) => [line.key, line.label]));
+    place.replaceChildren(lines.size ? buttons("Lines", [...lines].map(([key, text]) => (
+      { id: "line " + key, text, look: lookOf(key) })), hidden, changed) : "");
+    if (figure.sources && figure.sources.length > 1) {
       place.append(buttons("Sources", figure.sources.map(([name, title], rank) => (
         { id: "source " + name, text: title, look: { ...grey, open: open[Math.min(rank, 3)] } })), hidden, changed));
     }
@@ -39,7 +43,7 @@ netwarp.legend = (function () {
     const figure = netwarp.data.figures[block.dataset.figure];
     const chart = block.querySelector(".chart");
     const hidden = new Set();
-    const make = (colours) => netwarp.charts.lines(figure, netwarp.lookOf, hidden, colours);
+    const make = (colours) => netwarp.kinds[figure.kind](figure, netwarp.lookOf, hidden, colours, chart);
     const legend = () =>
       netwarp.legend.forFigure(block.querySelector(".legend"), figure, netwarp.lookOf, hidden, () =>
         netwarp.charts.draw(chart, make));

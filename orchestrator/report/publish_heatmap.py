@@ -1,0 +1,79 @@
+"""A heat map for print: panels side by side under one colour bar, every number written into its field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .heatmaps import HeatmapData, Panel, spot_text
+from .publish import WIDTH_IN, Canvas, new_canvas, plain
+from .style import Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = "cividis"
+"""Read alike with and without colour vision (Nunez, Anderton, Renslow 2018), and darker where the number is smaller."""
+MISSING = "#e4e4e4"
+FIELD_HEIGHT_IN, FIELD_WIDTH_IN, PANEL_HEIGHT_IN = 0.26, 0.36, 0.55
+
+
+def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
+    """The drawing. Two columns of a paper wide where panels or fields need it."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm, Normalize
+
+    values = [
+        spot.value for panel in heatmap.panels for row in panel.spots for spot in row if spot and spot.value is not None
+    ]
+    norm = (LogNorm if heatmap.value.kind == "log" else Normalize)(min(values), max(values))
+    wide = len(heatmap.panels) > 1 or len(heatmap.x.text) * FIELD_WIDTH_IN + 1 > WIDTH_IN
+    width = 2 * WIDTH_IN + 0.25 if wide else WIDTH_IN
+    across = min(len(heatmap.panels), max(1, int((width - 0.8) / max(1.2, len(heatmap.x.text) * FIELD_WIDTH_IN))))
+    down = -(-len(heatmap.panels) // across)
+    height = down * (PANEL_HEIGHT_IN + FIELD_HEIGHT_IN * len(heatmap.y.text))
+    canvas = new_canvas(width=width, height=max(1.4, height))
+    grid = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    places = [axes for row in grid for axes in row]
+    for axes, panel in zip(places, heatmap.panels, strict=False):
+        _draw(axes, heatmap, panel, norm)
+    for axes in places[len(heatmap.panels) :]:
+        axes.remove()
+    bar = canvas.colorbar(ScalarMappable(norm, COLOURS), ax=grid.ravel().tolist(), pad=0.02, aspect=30)
+    bar.set_label(plain(heatmap.value.label))
+    bar.outline.set_visible(False)
+    if heatmap.value.kind == "log":
+        bar.ax.yaxis.set_major_formatter("{x:g}")
+    canvas.supxlabel(plain(heatmap.x.label), fontsize=7.5)
+    canvas.supylabel(plain(heatmap.y.label), fontsize=7.5)
+    return canvas
+
+
+def _draw(axes: Axes, heatmap: HeatmapData, panel: Panel, norm: Any) -> None:
+    import numpy as np
+    from matplotlib import colormaps
+
+    colours = colormaps[COLOURS].with_extremes(bad=MISSING)
+    rows = [[np.nan if spot is None or spot.value is None else spot.value for spot in row] for row in panel.spots]
+    axes.imshow(np.ma.masked_invalid(rows), cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    for y, row in enumerate(panel.spots):
+        for x, spot in enumerate(row):
+            if spot is None:
+                continue
+            dark = spot.value is not None and _luminance(colours(norm(spot.value))) < 0.18
+            axes.text(
+                x, y, plain(spot_text(spot)), ha="center", va="center", fontsize=6, color="white" if dark else "black"
+            )
+    axes.set_xticks(heatmap.x.at, [plain(text) for text in heatmap.x.text])
+    axes.set_yticks(heatmap.y.at, [plain(text) for text in heatmap.y.text])
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    if panel.label:
+        axes.set_title(plain(panel.label), fontsize=7.5)
+
+
+def _luminance(colour: tuple[float, ...]) -> float:
+    """Relative luminance of an sRGB colour (WCAG 2.1); below 0.18 white letters have more contrast than black ones."""
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3])
+    return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)
