@@ -75,6 +75,28 @@ static bool one_of(const char *words, const char *value)
 	return false;
 }
 
+static int set_numbers(const struct option_table *table, const struct option_row *row, const char *value,
+		       struct number_list *list, struct option_result *result)
+{
+	char reason[160];
+	size_t len;
+
+	for (;; value += len + 1) {
+		len = strcspn(value, ",");
+		if (list->count == NUMBER_LIST_MAX)
+			return fail(table, row, "has too many numbers", result);
+		if (!number(value, len, row->min, row->max, &list->items[list->count])) {
+			snprintf(reason, sizeof(reason),
+				 "'%.40s' does not begin with a whole number from %" PRId64 " to %" PRId64,
+				 value, row->min, row->max);
+			return fail(table, row, reason, result);
+		}
+		list->count++;
+		if (value[len] == '\0')
+			return 0;
+	}
+}
+
 static int set_timed(const struct option_table *table, const struct option_row *row, const char *value,
 		     struct timed_address_list *list, struct option_result *result)
 {
@@ -133,6 +155,8 @@ static int set(const struct option_table *table, const struct option_row *row, c
 		snprintf(reason, sizeof(reason), "'%.40s' is not a whole number from %" PRId64 " to %" PRId64,
 			 value, row->min, row->max);
 		return fail(table, row, reason, result);
+	case OPTION_NUMBERS:
+		return set_numbers(table, row, value, (struct number_list *)at, result);
 	case OPTION_ADDRESS:
 	case OPTION_ADDRESSES:
 		return set_address(table, row, value, (struct address_list *)at, result);
@@ -220,7 +244,7 @@ void options_help(const struct option_table *table, const char *purpose)
 			continue;
 		printf("  --%s%s%s\n      %s", row->name, row->example ? " " : "",
 		       row->example ? row->example : "", row->help);
-		if (row->kind == OPTION_NUMBER)
+		if (row->kind == OPTION_NUMBER || row->kind == OPTION_NUMBERS)
 			printf(" (%" PRId64 " to %" PRId64 ")", row->min, row->max);
 		printf("\n");
 	}
@@ -253,6 +277,8 @@ static void write_addresses(struct ndjson *out, const char *key, const struct ad
 static void write_row(struct ndjson *out, const char *key, const struct option_row *row, const void *at)
 {
 	const struct address_list *list = at;
+	const struct number_list *numbers = at;
+	unsigned int i;
 
 	switch (row->kind) {
 	case OPTION_FLAG:
@@ -266,6 +292,12 @@ static void write_row(struct ndjson *out, const char *key, const struct option_r
 			ndjson_null(out, key);
 		else
 			ndjson_int(out, key, *(const int64_t *)at);
+		break;
+	case OPTION_NUMBERS:
+		ndjson_array_begin(out, key);
+		for (i = 0; i < numbers->count; i++)
+			ndjson_int(out, NULL, numbers->items[i]);
+		ndjson_array_end(out);
 		break;
 	case OPTION_ADDRESS:
 		if (list->count)

@@ -21,12 +21,20 @@ enum option_kind {
 	OPTION_FLAG,	     /* bool */
 	OPTION_WORD,	     /* const char *, NULL when not given */
 	OPTION_NUMBER,	     /* int64_t, OPTION_NOT_GIVEN when not given */
+	OPTION_NUMBERS,	     /* struct number_list, N,N,... */
 	OPTION_ADDRESSES,    /* struct address_list, the option may be repeated */
 	OPTION_ADDRESS,	     /* struct address_list with at most one item */
 	OPTION_TIMED_ADDRESS /* struct timed_address_list, NS,ADDRESS, the option may be repeated */
 };
 
 #define OPTION_NOT_GIVEN INT64_C(-1)
+
+#define NUMBER_LIST_MAX 64
+
+struct number_list {
+	unsigned int count;
+	int64_t items[NUMBER_LIST_MAX];
+};
 
 #define TIMED_ADDRESS_MAX 64
 
@@ -60,7 +68,7 @@ struct option_table {
 	size_t count;
 };
 
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 96
 
 /* What was given: filled by options_parse(), read by options_refuse(). */
 struct option_result {

@@ -18,7 +18,10 @@
 #define NONE	   OPTION_NOT_GIVEN
 /* 31 bit: the kernel's buffer sizes and window are ints, and it doubles what SO_RCVBUF asks for */
 #define BUFFER_MAX (INT32_MAX / 2)
-#define YEARS_100  (INT64_C(100) * 366 * 24 * 3600 * NS_PER_S)
+#define MS	   INT64_C(1000000)
+/* the kernel keeps SCTP's times in 32 bit, and in jiffies */
+#define MS_MAX	  (INT64_C(24) * 3600 * 1000 * MS)
+#define YEARS_100 (INT64_C(100) * 366 * 24 * 3600 * NS_PER_S)
 
 static const struct option_row rows[] = {
     {"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp", "tcp, sctp or mptcp",
@@ -72,6 +75,72 @@ static const struct option_row rows[] = {
     {"switch-primary", OPTION_TIMED_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(switch_primary), 0, YEARS_100, 0,
      NULL, "NS,ADDRESS: make ADDRESS the primary at T0 + NS (and 1 us); may be repeated, in order",
      "50000000000,10.0.2.2"},
+    {"rto-initial-ns", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(rto_initial_ns), MS, MS_MAX, NONE, NULL,
+     "SCTP_RTOINFO, in whole milliseconds: the RTO of a path before its first measurement", "1000000000"},
+    {"rto-min-ns", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(rto_min_ns), MS, MS_MAX, NONE, NULL,
+     "likewise: its lower bound", "200000000"},
+    {"rto-max-ns", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(rto_max_ns), MS, MS_MAX, NONE, NULL,
+     "likewise: its upper bound", "5000000000"},
+    {"path-max-retrans", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(path_max_retrans), 1, 65535, NONE, NULL,
+     "SCTP_PEER_ADDR_THLDS_V2: more errors in a row make a path INACTIVE (the kernel cannot set 0)", "5"},
+    {"association-max-retrans", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(association_max_retrans), 1, 65535,
+     NONE, NULL, "SCTP_ASSOCINFO: that many errors in a row over all paths end the association", "10"},
+    {"pf-retrans", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(pf_retrans), 0, 65535, NONE, NULL,
+     "SCTP_PEER_ADDR_THLDS_V2: more errors in a row make a path POTENTIALLY_FAILED (net.sctp.pf_enable = 1)",
+     "0"},
+    {"ps-retrans", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(ps_retrans), 0, 65535, NONE, NULL,
+     "SCTP_PEER_ADDR_THLDS_V2: more errors in a row make another path the primary for good; 65535: never",
+     "0"},
+    {"heartbeat-interval-ns", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(heartbeat_interval_ns), 0, MS_MAX, NONE,
+     NULL,
+     "SCTP_PEER_ADDR_PARAMS, in whole milliseconds: between heartbeats there is this plus the RTO; 0: the "
+     "RTO alone",
+     "5000000000"},
+    {"no-heartbeats", OPTION_FLAG, BOTH, PROTOCOL_SCTP, AT(no_heartbeats), 0, 0, 0, NULL,
+     "SCTP_PEER_ADDR_PARAMS: no heartbeats", NULL},
+    {"sack-delay-ns", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(sack_delay_ns), MS, 500 * MS, NONE, NULL,
+     "SCTP_DELAYED_SACK, in whole milliseconds: the longest a SACK is put off", "200000000"},
+    {"sack-frequency", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(sack_frequency), 1, 65535, NONE, NULL,
+     "SCTP_DELAYED_SACK: a SACK after so many packets; 1: none is ever put off", "2"},
+    {"max-burst", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(max_burst), 0, 65535, NONE, NULL,
+     "SCTP_MAX_BURST: packets sent at once; 0: any number", "4"},
+    {"path-mtu-bytes", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(path_mtu_bytes), 512, 65532, NONE, NULL,
+     "SCTP_PEER_ADDR_PARAMS: the largest IP packet, a multiple of 4; path MTU discovery is off then", "1280"},
+    {"init-attempts", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(init_attempts), 1, 65535, NONE, NULL,
+     "SCTP_INITMSG: how often an INIT is retransmitted", "4"},
+    {"init-max-timeout-ns", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(init_max_timeout_ns), MS,
+     65535 * MS, NONE, NULL, "SCTP_INITMSG, in whole milliseconds: the longest RTO of an INIT", "8000000000"},
+    {"no-fragments", OPTION_FLAG, ROLE_SENDER, PROTOCOL_SCTP, AT(no_fragments), 0, 0, 0, NULL,
+     "SCTP_DISABLE_FRAGMENTS: a message that does not fit into one packet is an error", NULL},
+    {"scheduler", OPTION_WORD, ROLE_SENDER, PROTOCOL_SCTP, AT(scheduler), 0, 0, 0, "fcfs|prio|rr|fc|wfq",
+     "SCTP_STREAM_SCHEDULER: which stream's message goes next", "rr"},
+    {"stream-values", OPTION_NUMBERS, ROLE_SENDER, PROTOCOL_SCTP, AT(stream_values), 0, 65535, 0, NULL,
+     "SCTP_STREAM_SCHEDULER_VALUE of stream 0, 1, ...: prio's priority (0 is the first), fc's and wfq's "
+     "weight",
+     "0,1"},
+    {"unordered", OPTION_FLAG, ROLE_SENDER, PROTOCOL_SCTP, AT(unordered), 0, 0, 0, NULL,
+     "SCTP_UNORDERED for every message", NULL},
+    {"ppid", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(ppid), 0, UINT32_MAX, NONE, NULL,
+     "payload protocol identifier of every message", "60"},
+    {"lifetime-ns", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(lifetime_ns), MS, MS_MAX, NONE, NULL,
+     "SCTP_PR_SCTP_TTL, in whole milliseconds: a message older than this is given up", "500000000"},
+    {"max-retransmissions", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(max_retransmissions), 0, 65535,
+     NONE, NULL, "SCTP_PR_SCTP_RTX: a message retransmitted more often is given up", "3"},
+    {"connect", OPTION_WORD, ROLE_SENDER, PROTOCOL_SCTP, AT(connect), 0, 0, 0, "connect|connectx",
+     "connect: to the first --to address, the others are learned from the peer and have to be confirmed by a "
+     "heartbeat; connectx: to all of them, usable at once. Not given: connectx with several --to",
+     "connect"},
+    {"pacing-rate-bit-s", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_TCP, AT(pacing_rate_bit_s), 8,
+     INT64_C(1000000000000), NONE, NULL, "SO_MAX_PACING_RATE, a multiple of 8", "2000000"},
+    {"interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(interval_ns), 1000, YEARS_100, NONE, NULL,
+     "a message (or the messages of --burst-bytes) is due at start + k times this, from the first such "
+     "instant "
+     "after the connection is up; not given: as fast as the kernel takes it",
+     "1000000000"},
+    {"burst-bytes", OPTION_NUMBERS, ROLE_SENDER, ANY, AT(burst_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX, 0,
+     NULL,
+     "with --interval-ns: sizes of the messages that are due together, instead of one of --message-bytes",
+     "120,80,400"},
     {"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(sample_interval_ns), 0, YEARS_100, 0, NULL,
      "report the transport's state that often, counted from the start; 0: never. In virtual time each sample "
      "costs some clock reads of 256 ns",
@@ -134,6 +203,10 @@ static int check_sender(const struct option_table *table, const struct config *c
 		return options_error(table, "stop-ns", "this or --total-bytes has to be given", result);
 	if (config->stop_ns != NONE && config->stop_ns <= config->start_ns)
 		return options_error(table, "stop-ns", "has to be later than --start-ns", result);
+	if (config->burst_bytes.count && config->interval_ns == NONE)
+		return options_error(table, "burst-bytes", "needs --interval-ns", result);
+	if (config->pacing_rate_bit_s % 8 > 0)
+		return options_error(table, "pacing-rate-bit-s", "has to be a multiple of 8", result);
 	if (config->to.count > 1 && config->primary.count && !holds(&config->to, &config->primary.items[0]))
 		return options_error(table, "primary", "is none of the --to addresses", result);
 	for (i = 0; i < config->switch_primary.count; i++) {
@@ -154,6 +227,50 @@ static int check_families(const struct option_table *table, const struct config 
 	if (config->bind.items[0].any.sa_family == config->to.items[0].any.sa_family)
 		return 0;
 	return options_error(table, "bind", "IPv4 and IPv6 do not mix in one connection", result);
+}
+
+/* What the kernel is told in milliseconds. */
+static const struct {
+	const char *name;
+	size_t offset;
+} milliseconds[] = {
+    {"rto-initial-ns", AT(rto_initial_ns)}, {"rto-min-ns", AT(rto_min_ns)},
+    {"rto-max-ns", AT(rto_max_ns)},	    {"heartbeat-interval-ns", AT(heartbeat_interval_ns)},
+    {"sack-delay-ns", AT(sack_delay_ns)},   {"init-max-timeout-ns", AT(init_max_timeout_ns)},
+    {"lifetime-ns", AT(lifetime_ns)},
+};
+
+static int check_sctp(const struct option_table *table, const struct config *config,
+		      struct option_result *result)
+{
+	size_t i;
+	int64_t value;
+
+	for (i = 0; i < sizeof(milliseconds) / sizeof(milliseconds[0]); i++) {
+		memcpy(&value, (const char *)config + milliseconds[i].offset, sizeof(value));
+		if (value != NONE && value % MS)
+			return options_error(table, milliseconds[i].name, "has to be whole milliseconds",
+					     result);
+	}
+	if (config->path_mtu_bytes % 4 > 0)
+		return options_error(table, "path-mtu-bytes", "has to be a multiple of 4", result);
+	if (config->rto_min_ns != NONE && config->rto_max_ns != NONE &&
+	    config->rto_min_ns > config->rto_max_ns)
+		return options_error(table, "rto-min-ns", "is above --rto-max-ns", result);
+	if (config->pf_retrans != NONE && config->ps_retrans != NONE &&
+	    config->pf_retrans > config->ps_retrans)
+		return options_error(table, "pf-retrans", "is above --ps-retrans", result);
+	if (config->sack_frequency == 1 && config->sack_delay_ns != NONE)
+		return options_error(table, "sack-delay-ns", "means nothing with --sack-frequency 1", result);
+	if (config->no_heartbeats && config->heartbeat_interval_ns != NONE)
+		return options_error(table, "heartbeat-interval-ns", "not together with --no-heartbeats",
+				     result);
+	if (config->lifetime_ns != NONE && config->max_retransmissions != NONE)
+		return options_error(table, "lifetime-ns",
+				     "a message has one such limit: not with --max-retransmissions", result);
+	if (config->stream_values.count > (config->streams == NONE ? 1 : config->streams))
+		return options_error(table, "stream-values", "has more numbers than --streams", result);
+	return 0;
 }
 
 static int check_clamp(const struct option_table *table, const struct config *config,
@@ -206,7 +323,8 @@ static int check(const struct option_table *table, struct config *config, struct
 	if (table->role == ROLE_SENDER &&
 	    (check_sender(table, config, result) || read_t0(table, config, result)))
 		return -1;
-	if (check_families(table, config, result) || check_clamp(table, config, result))
+	if (check_families(table, config, result) || check_sctp(table, config, result) ||
+	    check_clamp(table, config, result))
 		return -1;
 	return 0;
 }
@@ -220,6 +338,8 @@ static void complete(struct config *config, unsigned int role)
 		return;
 	if (!config->close)
 		config->close = config->total_bytes == NONE ? "abort" : "graceful";
+	if (!config->connect && config_protocol(config) == PROTOCOL_SCTP)
+		config->connect = config->to.count > 1 ? "connectx" : "connect";
 	if (config->t0_realtime_ns == NONE)
 		config->t0_realtime_ns = clock_realtime_ns();
 }

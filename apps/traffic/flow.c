@@ -71,9 +71,15 @@ int flow_error(struct flow *flow, const char *what, int error, const char *detai
 
 int flow_set(struct flow *flow, int fd, int level, int option, int value, const char *what)
 {
-	if (setsockopt(fd, level, option, &value, sizeof(value)) == 0)
+	char detail[100];
+	int in_force;
+
+	if (setsockopt(fd, level, option, &value, sizeof(value)) || flow_get(fd, level, option, &in_force))
+		return flow_error(flow, what, errno, NULL);
+	if (in_force == value)
 		return 0;
-	return flow_error(flow, what, errno, NULL);
+	snprintf(detail, sizeof(detail), "asked for %d, the kernel has %d", value, in_force);
+	return flow_error(flow, what, EINVAL, detail);
 }
 
 int flow_get(int fd, int level, int option, int *value)

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "sctp_batch.h"
 #include "sctp_log.h"
+#include "sctp_options.h"
 #include "sctp_socket.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static int prepare(struct flow *flow, struct sctp *sctp)
 		result = sctp_batch_open(&sctp->in, RECV_SLOT_BYTES, RECV_BYTES);
 	else
 		result = sctp_batch_open(&sctp->in, NOTIFY_SLOT_BYTES, 4 * NOTIFY_SLOT_BYTES) ||
-			 sctp_batch_open(&sctp->out, (size_t)flow->config->message_bytes, BATCH_BYTES);
+			 sctp_batch_open(&sctp->out, (size_t)schedule_largest(&flow->schedule), BATCH_BYTES);
 	return result ? flow_error(flow, "memory", ENOMEM, NULL) : 0;
 }
 
@@ -70,15 +71,16 @@ static int assoc_connect(struct flow *flow)
 {
 	const struct config *config = flow->config;
 	union address packed[ADDRESS_LIST_MAX];
+	bool all = strcmp(config->connect, "connectx") == 0;
 	int result;
 
 	address_pack(&config->to, (uint16_t)config->port, packed);
-	if (config->to.count > 1)
+	if (all)
 		result = sctp_connectx(flow->fd, &packed[0].any, (int)config->to.count, NULL);
 	else
 		result = connect(flow->fd, &packed[0].any, address_length(&packed[0].any));
 	if (result < 0 && errno != EINPROGRESS)
-		return flow_error(flow, config->to.count > 1 ? "sctp_connectx" : "connect", errno, NULL);
+		return flow_error(flow, all ? "sctp_connectx" : "connect", errno, NULL);
 	return 0;
 }
 
@@ -107,7 +109,7 @@ static enum flow_io assoc_connected(struct flow *flow)
 	    status.sstat_state != SCTP_ESTABLISHED)
 		return FLOW_WAIT;
 	if (status.sstat_outstrms >= flow->config->streams)
-		return FLOW_DONE;
+		return sctp_options_connected(flow) ? FLOW_FAILED : FLOW_DONE;
 	snprintf(detail, sizeof(detail), "the peer accepts only %u streams", status.sstat_outstrms);
 	flow_error(flow, "streams", EINVAL, detail);
 	return FLOW_FAILED;
@@ -118,8 +120,10 @@ static enum flow_io lost(struct flow *flow, const char *what, int error)
 	if (error == ECONNRESET || error == EPIPE || error == ESHUTDOWN)
 		return FLOW_ABORTED;
 	flow_error(flow, what, error,
-		   error == EMSGSIZE ? "a message has to fit into the send buffer: see --sndbuf-bytes"
-				     : NULL);
+		   error != EMSGSIZE ? NULL
+		   : flow->config->no_fragments
+		       ? "a message has to fit into one packet: see --no-fragments"
+		       : "a message has to fit into the send buffer: see --sndbuf-bytes");
 	return FLOW_FAILED;
 }
 
@@ -131,8 +135,7 @@ static enum flow_io assoc_send(struct flow *flow, uint64_t limit)
 	int n;
 
 	if (out->at == out->end)
-		sctp_batch_fill(out, flow->sent_messages, (uint64_t)flow->config->streams,
-				limit - flow->sent_bytes);
+		sctp_batch_fill(out, flow, limit - flow->sent_bytes);
 	n = sctp_batch_send(out, flow->fd, &bytes);
 	if (n < 0)
 		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "sendmmsg", errno);
@@ -282,7 +285,7 @@ static void assoc_in_force(struct flow *flow)
 	if (flow_get(flow->fd, SOL_SCTP, SCTP_NODELAY, &value) == 0)
 		ndjson_bool(&flow->out, "nodelay", value);
 	ndjson_int(&flow->out, "jiffy_ns", sctp->jiffy_ns);
-	sctp_log_parameters(&flow->out, flow->fd);
+	sctp_options_write(flow);
 	assoc_sample(flow);
 }
 

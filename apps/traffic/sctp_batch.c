@@ -2,9 +2,12 @@
 #include "sctp_batch.h"
 
 #include "pattern.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define NS_PER_MS 1000000
 
 int sctp_batch_open(struct sctp_batch *batch, size_t slot_bytes, size_t bytes)
 {
@@ -32,9 +35,14 @@ void sctp_batch_close(struct sctp_batch *batch)
 	batch->buffer = NULL;
 }
 
-static void set_stream(struct msghdr *message, uint16_t stream)
+/* The ancillary data of a message: SCTP_SNDINFO, and SCTP_PRINFO where it may be given up. */
+static void set_control(struct msghdr *message, const struct config *config, uint16_t stream)
 {
-	struct sctp_sndinfo info = {.snd_sid = stream};
+	struct sctp_sndinfo info = {.snd_sid = stream,
+				    .snd_flags = config->unordered ? SCTP_UNORDERED : 0,
+				    .snd_ppid =
+					config->ppid == OPTION_NOT_GIVEN ? 0 : htonl((uint32_t)config->ppid)};
+	struct sctp_prinfo partial = {0};
 	struct cmsghdr *header;
 
 	message->msg_controllen = CMSG_SPACE(sizeof(info));
@@ -43,21 +51,39 @@ static void set_stream(struct msghdr *message, uint16_t stream)
 	header->cmsg_type = SCTP_SNDINFO;
 	header->cmsg_len = CMSG_LEN(sizeof(info));
 	memcpy(CMSG_DATA(header), &info, sizeof(info));
+	if (config->lifetime_ns != OPTION_NOT_GIVEN) {
+		partial.pr_policy = SCTP_PR_SCTP_TTL;
+		partial.pr_value = (uint32_t)(config->lifetime_ns / NS_PER_MS);
+	} else if (config->max_retransmissions != OPTION_NOT_GIVEN) {
+		partial.pr_policy = SCTP_PR_SCTP_RTX;
+		partial.pr_value = (uint32_t)config->max_retransmissions;
+	} else {
+		return;
+	}
+	message->msg_controllen += CMSG_SPACE(sizeof(partial));
+	header = (struct cmsghdr *)((char *)header + CMSG_SPACE(sizeof(info)));
+	header->cmsg_level = IPPROTO_SCTP;
+	header->cmsg_type = SCTP_PRINFO;
+	header->cmsg_len = CMSG_LEN(sizeof(partial));
+	memcpy(CMSG_DATA(header), &partial, sizeof(partial));
 }
 
-void sctp_batch_fill(struct sctp_batch *batch, uint64_t first, uint64_t streams, uint64_t left)
+void sctp_batch_fill(struct sctp_batch *batch, const struct flow *flow, uint64_t left)
 {
+	uint64_t message = flow->sent_messages, streams = (uint64_t)flow->config->streams;
 	unsigned int i;
 	uint16_t stream;
 	size_t len;
 
-	for (i = 0; i < batch->slots && left > 0; i++, first++) {
-		len = left < batch->slot_bytes ? (size_t)left : batch->slot_bytes;
+	for (i = 0; i < batch->slots && left > 0; i++, message++) {
+		len = (size_t)schedule_size(&flow->schedule, message);
+		if (left < len)
+			len = (size_t)left;
 		left -= len;
-		stream = (uint16_t)(first % streams);
+		stream = (uint16_t)(message % streams);
 		batch->vectors[i].iov_len = len;
-		pattern_fill(batch->vectors[i].iov_base, len, stream, first / streams, 0);
-		set_stream(&batch->messages[i].msg_hdr, stream);
+		pattern_fill(batch->vectors[i].iov_base, len, stream, message / streams, 0);
+		set_control(&batch->messages[i].msg_hdr, flow->config, stream);
 	}
 	batch->at = 0;
 	batch->end = i;

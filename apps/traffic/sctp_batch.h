@@ -14,7 +14,7 @@
 
 union batch_control {
 	struct cmsghdr header;
-	char sndinfo[CMSG_SPACE(sizeof(struct sctp_sndinfo))];
+	char sndinfo[CMSG_SPACE(sizeof(struct sctp_sndinfo)) + CMSG_SPACE(sizeof(struct sctp_prinfo))];
 	char rcvinfo[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
 };
 
@@ -32,9 +32,13 @@ struct sctp_batch {
 int sctp_batch_open(struct sctp_batch *batch, size_t slot_bytes, size_t bytes);
 void sctp_batch_close(struct sctp_batch *batch);
 
-/* Prepare the messages `first`, `first` + 1, ... round robin over `streams`, at most `left` bytes of payload.
+struct flow;
+
+/*
+ * Prepare the flow's next messages, round robin over its streams, at most `left` bytes of payload, each with
+ * the options a message has: unordered, PPID, lifetime or number of retransmissions (RFC 7496).
  */
-void sctp_batch_fill(struct sctp_batch *batch, uint64_t first, uint64_t streams, uint64_t left);
+void sctp_batch_fill(struct sctp_batch *batch, const struct flow *flow, uint64_t left);
 /* sendmmsg() of what is prepared: how many messages the kernel took, their payload in *bytes; -1 and errno.
  */
 int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes);

@@ -187,28 +187,3 @@ void sctp_log_stats(struct ndjson *out, const struct sctp_assoc_stats *stats)
 	ndjson_uint(out, "control_chunks_in", stats->sas_ictrlchunks);
 	ndjson_object_end(out);
 }
-
-void sctp_log_parameters(struct ndjson *out, int fd)
-{
-	struct sctp_assocparams association = {0};
-	struct sctp_rtoinfo rto = {0};
-	struct sctp_sack_info sack = {0};
-	socklen_t len = sizeof(rto);
-
-	if (getsockopt(fd, SOL_SCTP, SCTP_RTOINFO, &rto, &len) == 0) {
-		ndjson_int(out, "rto_initial_ns", (int64_t)rto.srto_initial * NS_PER_MS);
-		ndjson_int(out, "rto_min_ns", (int64_t)rto.srto_min * NS_PER_MS);
-		ndjson_int(out, "rto_max_ns", (int64_t)rto.srto_max * NS_PER_MS);
-	}
-	len = sizeof(sack);
-	if (getsockopt(fd, SOL_SCTP, SCTP_DELAYED_SACK, &sack, &len) == 0) {
-		ndjson_int(out, "sack_delay_ns", (int64_t)sack.sack_delay * NS_PER_MS);
-		ndjson_uint(out, "sack_packets", sack.sack_freq);
-	}
-	len = sizeof(association);
-	if (getsockopt(fd, SOL_SCTP, SCTP_ASSOCINFO, &association, &len) == 0) {
-		ndjson_uint(out, "association_max_retrans", association.sasoc_asocmaxrxt);
-		ndjson_uint(out, "local_rwnd_bytes", association.sasoc_local_rwnd);
-		ndjson_uint(out, "peer_rwnd_bytes", association.sasoc_peer_rwnd);
-	}
-}

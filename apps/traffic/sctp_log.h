@@ -24,7 +24,5 @@ void sctp_log_paths(struct ndjson *out, int fd, int64_t jiffy_ns);
 void sctp_log_status(struct ndjson *out, int fd);
 /* The object `sctp_stats`: SCTP_GET_ASSOC_STATS. */
 void sctp_log_stats(struct ndjson *out, const struct sctp_assoc_stats *stats);
-/* The members rto_initial_ns ... peer_rwnd_bytes of `in_force`. */
-void sctp_log_parameters(struct ndjson *out, int fd);
 
 #endif

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sctp_socket.h"
 
+#include "sctp_options.h"
 #include "transport.h"
 
 #include <errno.h>
 #include <netinet/sctp.h>
 #include <string.h>
 #include <unistd.h>
+
+/* net/sctp/constants.h, not among the user headers */
+#define PF_EXPOSE_ENABLE 2
 
 static int set_events(struct flow *flow, int fd)
 {
@@ -27,24 +31,19 @@ static int set_events(struct flow *flow, int fd)
 	return 0;
 }
 
+/* POTENTIALLY_FAILED is told, whatever net.sctp.pf_expose says; it changes nothing else. */
+static int expose_states(struct flow *flow, int fd)
+{
+	struct sctp_assoc_value expose = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = PF_EXPOSE_ENABLE};
+
+	if (setsockopt(fd, SOL_SCTP, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &expose, sizeof(expose)))
+		return flow_error(flow, "SCTP_EXPOSE_POTENTIALLY_FAILED_STATE", errno, NULL);
+	return 0;
+}
+
 static int set_options(struct flow *flow, int fd)
 {
-	const struct config *config = flow->config;
-	struct sctp_initmsg init = {0};
-	struct sctp_assoc_value segment = {.assoc_id = SCTP_FUTURE_ASSOC};
-
-	if (flow->role == ROLE_SENDER)
-		init.sinit_num_ostreams = (uint16_t)config->streams;
-	else
-		init.sinit_max_instreams = (uint16_t)config->streams;
-	if (setsockopt(fd, SOL_SCTP, SCTP_INITMSG, &init, sizeof(init)))
-		return flow_error(flow, "SCTP_INITMSG", errno, NULL);
-	if (config->mss_bytes != OPTION_NOT_GIVEN) {
-		segment.assoc_value = (uint32_t)config->mss_bytes;
-		if (setsockopt(fd, SOL_SCTP, SCTP_MAXSEG, &segment, sizeof(segment)))
-			return flow_error(flow, "SCTP_MAXSEG", errno, NULL);
-	}
-	if (config->nodelay && flow_set(flow, fd, SOL_SCTP, SCTP_NODELAY, 1, "SCTP_NODELAY"))
+	if (sctp_options_set(flow, fd) || expose_states(flow, fd))
 		return -1;
 	if (flow_set(flow, fd, SOL_SCTP, SCTP_RECVRCVINFO, 1, "SCTP_RECVRCVINFO"))
 		return -1;

@@ -21,6 +21,8 @@ struct sender {
 	int64_t next_sample_ns, next_check_ns;
 	unsigned int next_switch;
 	bool connected, drained;
+	uint64_t upto;	    /* bytes that may be handed over now */
+	int64_t blocked_ns; /* since when the kernel has no room for what is due; 0: it has */
 	uint64_t acknowledged;
 	int64_t progress_ns; /* when `acknowledged` was last seen to grow */
 };
@@ -121,6 +123,34 @@ static bool act(struct sender *sender, int64_t now, bool sending)
 	return false;
 }
 
+/* When more payload is due than the kernel has taken; what waits for room waits for the socket. */
+static int64_t next_due(const struct sender *sender)
+{
+	const struct flow *flow = &sender->flow;
+
+	if (!flow->schedule.interval_ns || flow->sent_bytes < sender->upto)
+		return WAIT_NEVER;
+	return schedule_next(&flow->schedule, flow->sent_bytes);
+}
+
+/* `blocked` and `unblocked` records: a schedule that the kernel holds up. */
+static void tell_blocked(struct sender *sender, bool blocked)
+{
+	struct flow *flow = &sender->flow;
+	int64_t now;
+
+	if (!flow->schedule.interval_ns || blocked == (sender->blocked_ns != 0))
+		return;
+	now = clock_monotonic_ns();
+	ndjson_begin(&flow->out, blocked ? "blocked" : "unblocked");
+	ndjson_int(&flow->out, "t_ns", now);
+	ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
+	if (!blocked)
+		ndjson_int(&flow->out, "blocked_ns", now - sender->blocked_ns);
+	ndjson_end(&flow->out);
+	sender->blocked_ns = blocked ? now : 0;
+}
+
 static bool failed(struct sender *sender, const char *what, int error, const char *detail)
 {
 	sender->reason = "failed";
@@ -135,7 +165,7 @@ static bool wait_more(struct sender *sender, bool sending)
 	int result;
 
 	if (sending)
-		until = min(until, sender->stop_ns);
+		until = min(until, min(sender->stop_ns, next_due(sender)));
 	result = waiter_wait(&sender->flow.waiter, until);
 	if (result < 0)
 		return failed(sender, "epoll", errno, NULL);
@@ -224,6 +254,15 @@ static bool start(struct sender *sender)
 	return wait_connected(sender);
 }
 
+/* How many bytes of the flow may be with the kernel now. */
+static uint64_t due(const struct sender *sender, uint64_t limit)
+{
+	const struct schedule *schedule = &sender->flow.schedule;
+	uint64_t bytes = schedule->interval_ns ? schedule_due(schedule, clock_monotonic_ns()) : limit;
+
+	return bytes < limit ? bytes : limit;
+}
+
 /* Hand over payload until all of it is with the kernel, the time is over or the peer is gone. */
 static bool send_all(struct sender *sender)
 {
@@ -234,8 +273,9 @@ static bool send_all(struct sender *sender)
 	enum flow_io io;
 
 	for (;;) {
-		io = flow->ops->send(flow, limit);
-		if (io == FLOW_DONE) {
+		sender->upto = due(sender, limit);
+		io = flow->sent_bytes < sender->upto ? flow->ops->send(flow, sender->upto) : FLOW_WAIT;
+		if (io == FLOW_DONE && sender->upto == limit) {
 			sender->reason = "total";
 			return true;
 		}
@@ -248,6 +288,9 @@ static bool send_all(struct sender *sender)
 				return true;
 			continue;
 		}
+		tell_blocked(sender, flow->sent_bytes < sender->upto);
+		if (io == FLOW_DONE)
+			continue;
 		if (!wait_more(sender, true))
 			return strcmp(sender->reason, "stop") == 0;
 		if (!listen_to_kernel(sender))
@@ -287,6 +330,8 @@ static bool run(struct sender *sender)
 	sender->progress_ns = clock_monotonic_ns();
 	sender->connected = true;
 	flow_connected(flow, sender->progress_ns);
+	schedule_begin(&flow->schedule, sender->start_ns, sender->progress_ns);
+	schedule_write(&flow->schedule, &flow->out);
 	/* the grid counts from the start; what fell into the handshake is left out */
 	while (sender->next_sample_ns <= sender->progress_ns)
 		sender->next_sample_ns += config->sample_interval_ns;
@@ -304,13 +349,12 @@ static bool run(struct sender *sender)
 static void finish(struct sender *sender)
 {
 	struct flow *flow = &sender->flow;
-	uint64_t message = (uint64_t)flow->config->message_bytes;
 	bool abort = !sender->drained;
 
 	ndjson_begin(&flow->out, "summary");
 	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
 	ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
-	ndjson_uint(&flow->out, "messages", (flow->sent_bytes + message - 1) / message);
+	ndjson_uint(&flow->out, "messages", schedule_messages(&flow->schedule, flow->sent_bytes));
 	ndjson_object_begin(&flow->out, "kernel");
 	if (sender->connected)
 		flow->ops->counters(flow);
@@ -331,6 +375,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	flow->ops = transport_of(&config);
+	schedule_init(&flow->schedule, &config);
 	ndjson_init(&flow->out, STDOUT_FILENO);
 	config_write(&config, ROLE_SENDER, &flow->out);
 	flow->t0_ns = config.t0_realtime_ns + monotonic_offset();

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/mptcp.h>
 #include <linux/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -63,6 +64,22 @@ static int bind_first(struct flow *flow, int fd, int family, uint16_t port)
 	return flow_error(flow, "bind", errno, NULL);
 }
 
+static int set_pacing(struct flow *flow, int fd)
+{
+	uint64_t rate = (uint64_t)flow->config->pacing_rate_bit_s / 8, in_force = 0;
+	socklen_t len = sizeof(in_force);
+	char detail[120];
+
+	if (setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)) ||
+	    getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &in_force, &len))
+		return flow_error(flow, "SO_MAX_PACING_RATE", errno, NULL);
+	if (in_force == rate)
+		return 0;
+	snprintf(detail, sizeof(detail), "asked for %llu byte/s, the kernel has %llu",
+		 (unsigned long long)rate, (unsigned long long)in_force);
+	return flow_error(flow, "SO_MAX_PACING_RATE", EINVAL, detail);
+}
+
 static int set_options(struct flow *flow, int fd)
 {
 	const struct config *config = flow->config;
@@ -71,6 +88,8 @@ static int set_options(struct flow *flow, int fd)
 	    flow_set(flow, fd, IPPROTO_TCP, TCP_MAXSEG, (int)config->mss_bytes, "TCP_MAXSEG"))
 		return -1;
 	if (config->nodelay && flow_set(flow, fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"))
+		return -1;
+	if (config->pacing_rate_bit_s != OPTION_NOT_GIVEN && set_pacing(flow, fd))
 		return -1;
 	if (config->congestion && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, config->congestion,
 					     (socklen_t)strlen(config->congestion))) {
@@ -303,6 +322,7 @@ static void tcp_in_force(struct flow *flow)
 {
 	char name[32] = "";
 	socklen_t len = sizeof(name) - 1;
+	uint64_t pacing = 0;
 	int value;
 
 	flow_write_buffers(flow, flow->fd);
@@ -312,6 +332,11 @@ static void tcp_in_force(struct flow *flow)
 		ndjson_int(&flow->out, "mss_bytes", value);
 	if (flow_get(flow->fd, IPPROTO_TCP, TCP_NODELAY, &value) == 0)
 		ndjson_bool(&flow->out, "nodelay", value);
+	len = sizeof(pacing);
+	if (getsockopt(flow->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &pacing, &len) == 0 && ~pacing)
+		ndjson_uint(&flow->out, "pacing_rate_bit_s", 8 * pacing);
+	else
+		ndjson_null(&flow->out, "pacing_rate_bit_s");
 }
 
 static int tcp_shutdown(struct flow *flow)

@@ -11,6 +11,7 @@
 #include "account.h"
 #include "config.h"
 #include "ndjson.h"
+#include "schedule.h"
 #include "waiter.h"
 
 #include <stdbool.h>
@@ -39,9 +40,10 @@ struct flow {
 	struct waiter waiter;
 	int fd; /* of the connection; while listening: -1 */
 	int listen_fd;
-	int status;	     /* exit status to be: 0, 1 or EXIT_CANNOT */
-	int64_t t0_ns;	     /* T0 on CLOCK_MONOTONIC (sender) */
-	uint64_t sent_bytes; /* payload the kernel has taken */
+	int status;		  /* exit status to be: 0, 1 or EXIT_CANNOT */
+	int64_t t0_ns;		  /* T0 on CLOCK_MONOTONIC (sender) */
+	struct schedule schedule; /* sender */
+	uint64_t sent_bytes;	  /* payload the kernel has taken */
 	uint64_t sent_messages;
 	struct account account;	   /* receiver */
 	int64_t read_ns;	   /* CLOCK_MONOTONIC after the last read that gave something */
@@ -98,7 +100,7 @@ int flow_exit(struct flow *flow);
  */
 int flow_error(struct flow *flow, const char *what, int error, const char *detail);
 
-/* setsockopt() of an int that must work; -1 after flow_error(). */
+/* setsockopt() of an int that must work, and be in force afterwards; -1 after flow_error(). */
 int flow_set(struct flow *flow, int fd, int level, int option, int value, const char *what);
 int flow_get(int fd, int level, int option, int *value);
 

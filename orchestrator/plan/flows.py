@@ -10,6 +10,7 @@ from ..spec.grammar import FLOW, SWITCH
 from ..spec.located import Item
 from ..spec.options import read_options
 from ..spec.problems import Problems, nearest
+from ..spec.schedule import SCHEDULE, read_schedule
 from ..topology import Hop, NoRoute, way
 from .network import SIDES, Draft, bdp_bytes
 from .reader import Reader
@@ -93,12 +94,21 @@ class Flows:
         }
         self._check_mss(options, protocol, mtu, reader)
         start, stop, total = self._times(reader)
-        if stop is not None and total is None and any(route.path.bottleneck_bit_s is None for route in routes):
+        scheduled = any(reader.item.get("sender", key) is not None for key in SCHEDULE)
+        if (
+            stop is not None
+            and total is None
+            and not scheduled
+            and any(route.path.bottleneck_bit_s is None for route in routes)
+        ):
             reader.problem(
                 "paths",
                 "a flow that ends by time needs a rate on every path: where sending takes no time, virtual time stands "
                 'still and it never ends; for example rate = "1 Gbit/s" on the link, or bytes = "1 MB" on the flow',
             )
+        message = self._message(protocol, mtu, options["sender"], reader)
+        schedule = read_schedule(reader.item.get("sender"), message, self._problems)
+        self._check_burst(protocol, schedule, options["sender"], reader)
         flow = Flow(
             name=name,
             protocol=protocol,
@@ -109,9 +119,9 @@ class Flows:
             start_ns=start,
             stop_ns=stop,
             total_bytes=total,
-            message_bytes=self._message(protocol, mtu, options["sender"], reader),
+            message_bytes=message,
             switches=self._switches(protocol, routes, start, reader),
-            sender_options=options["sender"],
+            sender_options=options["sender"] | schedule,
             receiver_options=options["receiver"],
         )
         return Routed(flow, routes)
@@ -202,13 +212,26 @@ class Flows:
                 "message_size",
                 f'an SCTP message must fit the send buffer of {room} B; for example sender = {{ sndbuf = "1 MiB" }}',
             )
+        mtu = min(mtu, int(sender.get("path_mtu_bytes", mtu)))
         return given or (mtu - IP_BYTES - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
+
+    def _check_burst(
+        self, protocol: Protocol, schedule: Mapping[str, OptionValue], sender: Mapping[str, OptionValue], reader: Reader
+    ) -> None:
+        sizes = [int(size) for size in str(schedule.get("burst_bytes", "")).split(",") if size]
+        room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
+        item = reader.item.get("sender", "burst")
+        if protocol == "sctp" and sizes and max(sizes) > room and item is not None:
+            self._say(item, f"an SCTP message must fit the send buffer of {room} B; one of {max(sizes)} B does not")
 
     def _check_mss(
         self, options: Mapping[str, Mapping[str, OptionValue]], protocol: Protocol, mtu: int, reader: Reader
     ) -> None:
         largest = mtu - IP_BYTES - (SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES)
         for role, given in options.items():
+            path_mtu, at = given.get("path_mtu_bytes"), reader.item.get(role, "path_mtu")
+            if isinstance(path_mtu, int) and path_mtu > mtu and at is not None:  # the kernel takes it, IP fragments
+                self._say(at, f'is above the MTU of the flow\'s links; at most "{mtu // 4 * 4} B"')
             mss = given.get("mss_bytes")
             item = reader.item.get(role, "mss")
             if isinstance(mss, int) and mss > largest and item is not None:

@@ -22,6 +22,7 @@ def changed(name: str, value: str) -> list[str]:
     return [*without(name), name, value]
 
 
+SCTP = changed("--protocol", "sctp")
 REFUSED = [
     ("sender", without("--protocol"), "--protocol", "has to be given"),
     ("sender", without("--to"), "--to", "has to be given"),
@@ -77,6 +78,23 @@ REFUSED = [
         "--switch-primary",
         "before --start-ns",
     ),
+    ("sender", [*SENDER, "--rto-min-ns", "1000000"], "--rto-min-ns", "tcp has no such option"),
+    ("sender", [*SENDER, "--burst-bytes", "100"], "--burst-bytes", "needs --interval-ns"),
+    ("sender", [*SENDER, "--burst-bytes", "100,"], "--burst-bytes", "whole number from 1"),
+    ("sender", [*SENDER, "--burst-bytes", "1,x"], "--burst-bytes", "'x' does not begin with a whole number"),
+    ("sender", [*SENDER, "--burst-bytes", ",".join(["9"] * 65)], "--burst-bytes", "too many"),
+    ("sender", [*SENDER, "--pacing-rate-bit-s", "9"], "--pacing-rate-bit-s", "multiple of 8"),
+    ("sender", [*SCTP, "--pacing-rate-bit-s", "8"], "--pacing-rate-bit-s", "sctp has no such option"),
+    ("sender", [*SCTP, "--rto-min-ns", "1500000"], "--rto-min-ns", "whole milliseconds"),
+    ("sender", [*SCTP, "--rto-min-ns", "2000000", "--rto-max-ns=1000000"], "--rto-min-ns", "above --rto-max-ns"),
+    ("sender", [*SCTP, "--pf-retrans", "2", "--ps-retrans", "1"], "--pf-retrans", "above --ps-retrans"),
+    ("sender", [*SCTP, "--path-max-retrans", "0"], "--path-max-retrans", "1 to 65535"),
+    ("sender", [*SCTP, "--sack-delay-ns", "501000000"], "--sack-delay-ns", "1000000 to 500000000"),
+    ("sender", [*SCTP, "--sack-delay-ns=1000000", "--sack-frequency=1"], "--sack-delay-ns", "means nothing"),
+    ("sender", [*SCTP, "--no-heartbeats", "--heartbeat-interval-ns=0"], "--heartbeat-interval-ns", "not together"),
+    ("sender", [*SCTP, "--lifetime-ns=1000000", "--max-retransmissions=1"], "--lifetime-ns", "one such limit"),
+    ("sender", [*SCTP, "--stream-values", "0,1"], "--stream-values", "more numbers than --streams"),
+    ("sender", [*SCTP, "--path-mtu-bytes", "1281"], "--path-mtu-bytes", "multiple of 4"),
     ("receiver", [*RECEIVER, "--to", "127.0.0.1"], "--to", "not an option of this program"),
     ("receiver", [*RECEIVER, "--window-clamp-bytes", "65701"], "--window-clamp-bytes", "steps of 2 bytes"),
     ("receiver", [*RECEIVER, "--window-clamp-bytes", "1000002"], "--window-clamp-bytes", "steps of 16 bytes"),
@@ -137,7 +155,8 @@ def test_examples_of_the_table_are_correct() -> None:
     for name, example in re.findall(r"^  --([a-z0-9-]+) (\S+)$", run("sender", "--help").stdout, re.MULTILINE):
         if name in skip:
             continue
-        done = run("sender", *minimum, f"--{name}", example)
+        more = ["--interval-ns=1000000"] if name == "burst-bytes" else []
+        done = run("sender", *minimum, f"--{name}", example, *more)
         refused = "mptcp has no such option" in done.stderr
         assert done.returncode != 2 or refused, done.stderr
 
@@ -168,6 +187,33 @@ def test_the_first_line_holds_every_option_in_force() -> None:
         "nodelay": True,
         "primary": None,
         "switch_primary": [],
+        **dict.fromkeys(
+            (
+                "rto_initial_ns",
+                "rto_min_ns",
+                "rto_max_ns",
+                "path_max_retrans",
+                "association_max_retrans",
+                "pf_retrans",
+                "ps_retrans",
+                "heartbeat_interval_ns",
+                "sack_delay_ns",
+                "sack_frequency",
+                "max_burst",
+                "path_mtu_bytes",
+                "init_attempts",
+                "init_max_timeout_ns",
+                "scheduler",
+                "ppid",
+                "lifetime_ns",
+                "max_retransmissions",
+                "connect",
+                "pacing_rate_bit_s",
+                "interval_ns",
+            )
+        ),
+        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered"), False),
+        **{name: [] for name in ("stream_values", "burst_bytes")},
         "sample_interval_ns": 0,
         "connect_deadline_ns": 0,
         "stall_deadline_ns": 0,

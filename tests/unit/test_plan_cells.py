@@ -186,8 +186,26 @@ def test_flow_times_sizes_and_ports() -> None:
             'connect_deadline = "3 s", stall_deadline = "1 min"',
             {"connect_deadline_ns": 3 * S, "stall_deadline_ns": 60 * S},
         ),
+        (
+            'rto_min = "100 ms", rto_initial = "1 s", rto_max = "2 s", path_max_retrans = 3, pf_retrans = 0, ps_retrans = 5',
+            {
+                "rto_initial_ns": S, "rto_min_ns": 100 * MS, "rto_max_ns": 2 * S, "path_max_retrans": 3,
+                "pf_retrans": 0, "ps_retrans": 5,
+            },
+        ),
+        ('heartbeat_interval = "off", max_burst = 0', {"no_heartbeats": True, "max_burst": 0}),
+        ('heartbeat_interval = "0 s"', {"heartbeat_interval_ns": 0}),
+        ('sack_delay = "40 ms", sack_frequency = 4', {"sack_delay_ns": 40 * MS, "sack_frequency": 4}),
+        ('streams = 2, scheduler = "prio", stream_values = [1, 0]',
+         {"streams": 2, "scheduler": "prio", "stream_values": "1,0"}),
+        ('unordered = true, ppid = 60, lifetime = "1 s"', {"unordered": True, "ppid": 60, "lifetime_ns": S}),
+        ('connect = "connect", path_mtu = "1280 B"', {"connect": "connect", "path_mtu_bytes": 1280}),
+        ('interval = "1 s"', {"interval_ns": S}),
+        ('message_rate = "1 Mbit/s"', {"interval_ns": 1452 * 8 * 1000}),
+        ('burst = { messages = 2, every = "5 s" }', {"interval_ns": 5 * S, "burst_bytes": "1452,1452"}),
+        ('burst = { sizes = ["1 kB", "7 B", "7 B"], every = "1 ms" }', {"interval_ns": MS, "burst_bytes": "1000,7,7"}),
     ],
-)
+)  # fmt: skip
 def test_options(options: str, cell_options: dict[str, object]) -> None:
     cell = cell_of(replaced('paths = ["p1"]', f'paths = ["p1"]\nsender = {{ {options} }}', SCTP))
     assert cell.flows[0].sender_options == cell_options
@@ -206,7 +224,8 @@ def test_options_are_those_of_the_apps() -> None:
         "protocol", "bind", "to", "port", "message_bytes", "t0_realtime_ns", "start_ns", "stop_ns", "total_bytes",
         "primary", "switch_primary",
     }  # fmt: skip
-    assert {option.cell_key for option in OPTIONS.values()} == set(there) - made_by_the_testbed
+    keys = {key for option in OPTIONS.values() for key in (option.cell_key, option.off) if key is not None}
+    assert keys == set(there) - made_by_the_testbed
     for option in OPTIONS.values():
         who, what = there[option.cell_key]
         roles = {"BOTH": ("sender", "receiver"), "ROLE_SENDER": ("sender",), "ROLE_RECEIVER": ("receiver",)}[who]
