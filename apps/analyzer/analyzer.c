@@ -1,7 +1,5 @@
 /* The reader: files merged by time, packets handed to their transport, rows and totals; and the C interface.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,74 +39,11 @@ uint32_t nwa_abi(void)
 	return NWA_ABI;
 }
 
-static int fail(struct nwa *a, const char *file, const char *why)
+int reader_fail(struct nwa *a, const char *file, const char *why)
 {
 	if (!a->error[0])
 		snprintf(a->error, sizeof(a->error), "%s%s%s", file, *file ? ": " : "", why);
 	return -1;
-}
-
-static struct nwa_source *source_row(struct nwa *a, uint32_t source)
-{
-	return table_row(&a->tables[nwa_table_sources], source);
-}
-
-/* The file's next record becomes its head. */
-static void advance(struct nwa *a, uint32_t source)
-{
-	struct file *file = &a->files[source];
-	struct nwa_source *row = source_row(a, source);
-
-	file->there = pcap_next(&file->pcap, &file->record);
-	if (!file->there) {
-		row->cut_off = file->pcap.cut_off;
-		return;
-	}
-	row->file_bytes = file->pcap.stream.taken;
-	if (row->packets && file->record.time_ns < row->last_ns)
-		row->backwards++;
-	if (!row->packets++)
-		row->first_ns = file->record.time_ns;
-	row->last_ns = file->record.time_ns;
-	row->frame_bytes += file->record.length;
-	row->truncated += file->record.captured < file->record.length;
-	if (file->record.length > row->max_frame_bytes)
-		row->max_frame_bytes = file->record.length;
-}
-
-static int open_file(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes)
-{
-	struct pcap *pcap = &a->files[source].pcap;
-	struct nwa_source *row;
-	char why[64];
-	int fd = -1;
-
-	if (!memory) {
-		fd = open(name, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			return fail(a, name, strerrordesc_np(errno));
-	}
-	if (!stream_open(&pcap->stream, fd, memory, bytes))
-		return fail(a, name, "out of memory");
-	if (!pcap_start(pcap))
-		return fail(a, name, pcap->trouble);
-	if (!packet_link_known(pcap->link_type)) {
-		snprintf(why, sizeof(why), "link type %u cannot be read", pcap->link_type);
-		return fail(a, name, why);
-	}
-	row = table_push(&a->tables[nwa_table_sources]);
-	*row = (struct nwa_source){.file_bytes = pcap->stream.taken,
-				   .snaplen = pcap->snaplen,
-				   .link_type = pcap->link_type,
-				   .nanosecond = pcap->nanosecond,
-				   .big_endian = pcap->swapped, /* this machine is little endian: see below */
-				   .compression = (uint8_t)pcap->stream.kind};
-	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-		       "big_endian assumes a little-endian machine");
-	if (a->tables[nwa_table_sources].full)
-		return fail(a, name, "out of memory");
-	advance(a, source);
-	return 0;
 }
 
 static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
@@ -152,11 +87,11 @@ struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, 
 	if (!a)
 		return NULL;
 	if (!count)
-		(void)fail(a, "", "no capture given");
+		(void)reader_fail(a, "", "no capture given");
 	if (count > FILES_MAX)
-		(void)fail(a, "", "more than 65535 captures at once");
+		(void)reader_fail(a, "", "more than 65535 captures at once");
 	for (uint32_t i = 0; i < count && !a->error[0]; i++)
-		(void)open_file(a, i, files[i], NULL, 0);
+		(void)source_open(a, i, files[i], NULL, 0);
 	return a;
 }
 
@@ -165,7 +100,7 @@ struct nwa *nwa_open_memory(const uint8_t *capture, size_t bytes, uint32_t wante
 	struct nwa *a = make(1, wanted, options);
 
 	if (a)
-		(void)open_file(a, 0, "memory", capture, bytes);
+		(void)source_open(a, 0, "memory", capture, bytes);
 	return a;
 }
 
@@ -192,19 +127,64 @@ static void count_kind(struct nwa_source *row, const struct packet *p)
 	row->bad_checksum += !!(p->marks & NWA_MARK_BAD_CHECKSUM);
 }
 
+/* Puts a fragment to its datagram. Returns whether that is whole now and can be looked into. */
+static bool take_fragment(struct nwa *a, struct packet *p, struct findings *f,
+			  const struct datagram **datagram)
+{
+	struct nwa_source *row = source_row(a, p->source);
+	const struct datagram *d;
+
+	if (!p->length) /* not even its header was captured */
+		return false;
+	d = fragments_add(&a->fragments, p, &a->out_of_memory);
+	if (!d)
+		return false;
+	*datagram = d;
+	row->joined += d->count;
+	row->reassembled++;
+	p->marks |= NWA_MARK_REASSEMBLED;
+	f->more_packets = d->count - 1;
+	f->more_ip_bytes = d->ip_bytes - p->ip_bytes;
+	f->more_frame_bytes = d->frame_bytes - p->frame_bytes;
+	return packet_decode_datagram(p);
+}
+
+/* The rows of a datagram's earlier fragments: now it is known whose they are. */
+static void claim_fragments(struct nwa *a, const struct datagram *d, const struct findings *f)
+{
+	struct table *t = &a->tables[nwa_table_packets];
+
+	for (uint32_t i = 0; i < d->count; i++) {
+		struct nwa_packet *row;
+
+		if (d->pieces[i].number < a->first_number ||
+		    d->pieces[i].number - a->first_number >= t->count)
+			continue;
+		row = table_row(t, d->pieces[i].number - a->first_number);
+		row->flow = f->flow;
+		row->direction = f->direction;
+	}
+}
+
 static void take_packet(struct nwa *a, uint32_t source)
 {
-	struct packet p = {.number = (uint32_t)a->number++,
-			   .source = (uint16_t)source,
-			   .link_type = a->files[source].pcap.link_type};
+	const struct file *file = &a->files[source];
+	struct packet p = {.number = (uint32_t)a->number++, .source = (uint16_t)source};
 	struct findings f = {.flow = NWA_NONE};
+	const struct datagram *datagram = NULL;
+	uint32_t interface_at = file->interfaces[file->record.interface];
+	struct nwa_interface *interface = table_row(&a->tables[nwa_table_interfaces], interface_at);
 	uint32_t path = NWA_NONE;
 	uint8_t path_direction = 0;
-	bool whole = packet_decode(&p, &a->files[source].record);
+	bool whole = packet_decode(&p, &file->record);
 	struct nwa_packet *row;
 
+	interface->packets++;
+	interface->frame_bytes += p.frame_bytes;
 	if (p.ip_bytes)
 		path = path_of(a, &p, &path_direction);
+	if (p.marks & NWA_MARK_FRAGMENT)
+		whole = take_fragment(a, &p, &f, &datagram);
 	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p)) {
 		p.marks |= NWA_MARK_BAD_CHECKSUM;
 		whole = false;
@@ -217,7 +197,10 @@ static void take_packet(struct nwa *a, uint32_t source)
 		p.marks |= NWA_MARK_MALFORMED;
 	if (f.flow != NWA_NONE)
 		flow_count(a, &p, path, path_direction, &f);
+	if (datagram && f.flow != NWA_NONE)
+		claim_fragments(a, datagram, &f);
 	count_kind(source_row(a, source), &p);
+	source_row(a, source)->unseen_bytes += f.unseen_bytes;
 	identity_take(a, &p, f.flow, path, path_direction);
 	row = table_push(&a->tables[nwa_table_packets]);
 	*row = (struct nwa_packet){.time_ns = p.time_ns,
@@ -228,6 +211,7 @@ static void take_packet(struct nwa *a, uint32_t source)
 				   .payload_bytes = f.payload_bytes,
 				   .new_bytes = f.new_bytes,
 				   .source = p.source,
+				   .interface = (uint16_t)interface_at,
 				   .chunks = (uint16_t)f.chunks,
 				   .marks = p.marks,
 				   .protocol = p.protocol,
@@ -249,16 +233,16 @@ int nwa_read(struct nwa *a, uint64_t packets)
 		if (source == NWA_NONE)
 			break;
 		take_packet(a, source);
-		advance(a, source);
+		source_advance(a, source);
 		if (a->out_of_memory)
-			return fail(a, "", "out of memory");
+			return reader_fail(a, "", "out of memory");
 		if (a->number >= NWA_NONE)
-			return fail(a, "", "more than 4294967294 packets: read the captures in parts");
+			return reader_fail(a, "", "more than 4294967294 packets: read the captures in parts");
 	}
 	for (uint32_t t = 0; t < nwa_tables; t++)
 		if (a->tables[t].full)
-			return fail(a, "",
-				    "a table is full, or there is no memory for it: ask for fewer tables");
+			return reader_fail(
+			    a, "", "a table is full, or there is no memory for it: ask for fewer tables");
 	return a->error[0] ? -1 : earliest(a) != NWA_NONE;
 }
 
@@ -272,6 +256,7 @@ void nwa_clear(struct nwa *a)
 {
 	for (uint32_t t = ALWAYS_KEPT; t < nwa_tables; t++)
 		a->tables[t].count = 0;
+	a->first_number = a->number;
 }
 
 const char *nwa_error(const struct nwa *a)
@@ -294,9 +279,11 @@ void nwa_close(struct nwa *a)
 		free(a->flows[i]);
 	}
 	free(a->flows);
-	for (uint32_t i = 0; a->files && i < a->file_count; i++)
-		stream_close(&a->files[i].pcap.stream);
+	for (uint32_t i = 0; a->files && i < a->file_count; i++) {
+		source_close(&a->files[i]);
+	}
 	free(a->files);
+	fragments_free(&a->fragments);
 	for (uint32_t t = 0; t < nwa_tables; t++)
 		table_free(&a->tables[t]);
 	map_free(&a->paths);

@@ -140,11 +140,12 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	if (!row)
 		return;
 	flow->last_ns = p->time_ns;
-	if (!row->packets[d]++)
+	if (!row->packets[d])
 		row->first_ns[d] = p->time_ns;
+	row->packets[d] += 1 + f->more_packets;
 	row->last_ns[d] = p->time_ns;
-	row->ip_bytes[d] += p->ip_bytes;
-	row->frame_bytes[d] += p->frame_bytes;
+	row->ip_bytes[d] += p->ip_bytes + f->more_ip_bytes;
+	row->frame_bytes[d] += p->frame_bytes + f->more_frame_bytes;
 	row->data_packets[d] += f->data_chunks > 0;
 	row->payload_bytes[d] += f->payload_bytes;
 	row->new_bytes[d] += f->new_bytes;
@@ -154,6 +155,7 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	row->sacks[d] += f->sacks;
 	row->heartbeats[d] += f->heartbeats;
 	row->heartbeat_acks[d] += f->heartbeat_acks;
+	row->unseen_bytes[d] += f->unseen_bytes;
 }
 
 void half_base(struct half *h, uint32_t base, bool known)

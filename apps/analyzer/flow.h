@@ -2,6 +2,7 @@
 #ifndef ANALYZER_FLOW_H
 #define ANALYZER_FLOW_H
 
+#include "fragment.h"
 #include "map.h"
 #include "netwarp_analyzer.h"
 #include "packet.h"
@@ -40,7 +41,9 @@ struct flow {
 struct file {
 	struct pcap pcap;
 	struct record record;
-	bool there; /* record holds the next packet */
+	bool there;	      /* record holds the next packet */
+	uint32_t *interfaces; /* rows in interfaces */
+	uint32_t interface_count;
 };
 
 struct nwa {
@@ -48,7 +51,9 @@ struct nwa {
 	struct file *files;
 	uint32_t file_count;
 	uint32_t options;
-	uint64_t number; /* of the next record */
+	uint64_t number;       /* of the next record */
+	uint64_t first_number; /* of the first row of packets: what was before is forgotten */
+	struct fragments fragments;
 	struct flow **flows;
 	uint64_t flow_capacity;
 	struct map paths;	       /* hash of an address pair -> path */
@@ -73,12 +78,28 @@ struct findings {
 	uint32_t heartbeats;
 	uint32_t heartbeat_acks;
 	uint32_t chunks;
+	uint32_t unseen_bytes;
+	uint32_t more_packets, more_ip_bytes, more_frame_bytes; /* fragments before this one */
 	uint8_t direction;
 	bool is_retransmission;
 	bool on_other_path;
 	bool acks;
 	bool malformed;
 };
+
+/* What went wrong, unless something did before. Always -1. */
+int reader_fail(struct nwa *a, const char *file, const char *why);
+
+static inline struct nwa_source *source_row(const struct nwa *a, uint32_t source)
+{
+	return table_row(&a->tables[nwa_table_sources], source);
+}
+
+/* Opens a file (or `memory`) as the next source. -1: see the reader's error. */
+int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes);
+/* The file's next record becomes its head. */
+void source_advance(struct nwa *a, uint32_t source);
+void source_close(struct file *file);
 
 /* The packet's path (row number) and its direction on it. */
 uint32_t path_of(struct nwa *a, const struct packet *p, uint8_t *direction);

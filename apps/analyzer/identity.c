@@ -30,14 +30,15 @@ static uint64_t fingerprint(const struct packet *p)
 	h = map_mix(h) ^ p->to.high;
 	h = map_mix(h) ^ p->to.low;
 	h = map_mix(h) ^ ((uint64_t)p->ip_id << 32 | p->ip_bytes);
+	if (p->marks &
+	    NWA_MARK_FRAGMENT) /* `data` may be the whole datagram's by now: its own number and place tell */
+		return map_mix(map_mix(h ^ p->fragment_id) ^
+			       ((uint64_t)p->fragment_offset << 1 | p->fragment_more));
 	h = map_mix(h) ^ p->protocol;
-	/* of an IPv4 fragment `data` is still the IP header; what it is a part of is in ip_id */
-	if (!(p->marks & NWA_MARK_FRAGMENT && p->kind == PACKET_IPV4)) {
-		__builtin_memcpy(word, p->data, bytes);
-		at = checksum_place(p->marks & NWA_MARK_FRAGMENT ? 0 : p->protocol, &width);
-		if (at + width <= bytes)
-			__builtin_memset((uint8_t *)word + at, 0, width);
-	}
+	__builtin_memcpy(word, p->data, bytes);
+	at = checksum_place(p->protocol, &width);
+	if (at + width <= bytes)
+		__builtin_memset((uint8_t *)word + at, 0, width);
 	for (uint32_t i = 0; i < HASHED_BYTES / 8; i++)
 		h = map_mix(h) ^ word[i];
 	return map_mix(h);

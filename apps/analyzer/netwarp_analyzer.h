@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    1
+#define NWA_ABI	    2
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -37,13 +37,17 @@ typedef uint8_t nwa_b1;
 #define NWA_SOURCE(F, P, B)                                                                                  \
 	F(i8, first_ns)                                                                                      \
 	F(i8, last_ns)                                                                                       \
-	F(u8, packets)	   /* whole records */                                                               \
-	F(u8, file_bytes)  /* of the uncompressed capture, up to the end of the last whole record */         \
-	F(u8, frame_bytes) /* sum of the lengths on the wire */                                              \
-	F(u8, truncated)   /* packets captured shorter than they were (snaplen) */                           \
-	F(u8, backwards)   /* records whose time is before the record before */                              \
-	F(u8, malformed)   /* packets with a length that lies; used up to there */                           \
-	F(u8, fragments)   /* IP fragments: counted, not reassembled */                                      \
+	F(u8, packets)	    /* whole records */                                                              \
+	F(u8, file_bytes)   /* of the uncompressed capture, up to the end of the last whole record */        \
+	F(u8, frame_bytes)  /* sum of the lengths on the wire */                                             \
+	F(u8, truncated)    /* packets captured shorter than they were (snaplen) */                          \
+	F(u8, backwards)    /* records whose time is before the record before */                             \
+	F(u8, malformed)    /* packets with a length that lies; used up to there */                          \
+	F(u8, fragments)    /* IP fragments */                                                               \
+	F(u8, joined)	    /* ... of datagrams that became whole; the others belong to no flow */           \
+	F(u8, reassembled)  /* datagrams that became whole */                                                \
+	F(u8, untimed)	    /* records without a time: that of the record before stands in */                \
+	F(u8, unseen_bytes) /* SCTP: bytes behind the last chunk header that was captured (snaplen) */       \
 	F(u8, arp)                                                                                           \
 	F(u8, ipv4)                                                                                          \
 	F(u8, ipv6)                                                                                          \
@@ -56,6 +60,20 @@ typedef uint8_t nwa_b1;
 	F(b1, big_endian)                                                                                    \
 	F(b1, cut_off)	   /* the file ends in the middle of something: see nwa_trouble */                   \
 	F(u1, compression) /* 0 none, 1 gzip, 2 zstd */
+
+/* one row an interface: of a pcap file one, of a pcapng file one a description block */
+#define NWA_INTERFACE(F, P, B)                                                                               \
+	B(name) /* cut at 16 bytes; all 0: not told */                                                       \
+	F(u8, packets)                                                                                       \
+	F(u8, frame_bytes)                                                                                   \
+	F(u8, dropped) /* by the capturing program and its kernel, by its own account (dropped_known) */     \
+	F(u4, snaplen) /* 0: none */                                                                         \
+	F(u2, source)                                                                                        \
+	F(u2, link_type)                                                                                     \
+	F(u1, resolution) /* of its times: 10^-n s, or with the highest bit 2^-n s */                        \
+	F(b1, readable)	  /* 0: its link type is unknown here; its packets are only counted, as `other` */   \
+	F(b1, dropped_known)                                                                                 \
+	F(b1, malformed) /* its description contradicts itself: used up to there */
 
 /* one row an unordered address pair; direction 0 is from a to b, a the source of its first packet */
 #define NWA_PATH(F, P, B)                                                                                    \
@@ -102,6 +120,7 @@ typedef uint8_t nwa_b1;
 	P(u8, sacks)                                                                                         \
 	P(u8, heartbeats)                                                                                    \
 	P(u8, heartbeat_acks)                                                                                \
+	P(u8, unseen_bytes) /* SCTP: as in sources */                                                        \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u1, path_direction) /* the path's direction that the flow's direction 0 is */
@@ -116,6 +135,7 @@ typedef uint8_t nwa_b1;
 	F(u4, payload_bytes) /* transport payload */                                                         \
 	F(u4, new_bytes)     /* payload never seen before from that sender at this point, on any path */     \
 	F(u2, source)                                                                                        \
+	F(u2, interface)                                                                                     \
 	F(u2, chunks)	 /* SCTP chunks bundled in it */                                                     \
 	F(u2, marks)	 /* NWA_MARK_* */                                                                    \
 	F(u1, protocol)	 /* of IP; 0 = not IP */                                                             \
@@ -231,6 +251,7 @@ typedef uint8_t nwa_b1;
 
 #define NWA_TABLES(T)                                                                                        \
 	T(sources, source, NWA_SOURCE)                                                                       \
+	T(interfaces, interface, NWA_INTERFACE)                                                              \
 	T(paths, path, NWA_PATH)                                                                             \
 	T(flows, flow, NWA_FLOW)                                                                             \
 	T(flow_paths, flow_path, NWA_FLOW_PATH)                                                              \
@@ -256,12 +277,15 @@ NWA_TABLES(NWA_STRUCT)
 enum nwa_table { NWA_TABLES(NWA_ENUM) nwa_tables };
 
 enum nwa_mark {
-	NWA_MARK_TRUNCATED = 1,	   /* captured shorter than it was */
-	NWA_MARK_MALFORMED = 2,	   /* a length in it lies; used up to there */
-	NWA_MARK_FRAGMENT = 4,	   /* an IP fragment: transport not looked at */
-	NWA_MARK_VLAN = 8,	   /* one or more VLAN tags */
-	NWA_MARK_UDP = 16,	   /* SCTP in UDP (RFC 6951) */
-	NWA_MARK_BAD_CHECKSUM = 32 /* under NWA_CHECKSUMS: transport not looked at */
+	NWA_MARK_TRUNCATED = 1,	    /* captured shorter than it was */
+	NWA_MARK_MALFORMED = 2,	    /* a length in it lies; used up to there */
+	NWA_MARK_FRAGMENT = 4,	    /* an IP fragment */
+	NWA_MARK_VLAN = 8,	    /* one or more VLAN tags */
+	NWA_MARK_UDP = 16,	    /* SCTP in UDP (RFC 6951) */
+	NWA_MARK_BAD_CHECKSUM = 32, /* under NWA_CHECKSUMS: transport not looked at */
+	NWA_MARK_REASSEMBLED =
+	    64, /* the fragment that made its datagram whole: the transport's rows hang on it */
+	NWA_MARK_UNTIMED = 128 /* no time of its own */
 };
 
 enum nwa_option_seen {
@@ -295,15 +319,15 @@ NWA_API uint32_t nwa_abi(void);
 NWA_API const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *count,
 				 const struct nwa_field **fields);
 /*
- * Open `count` files as one capture point. `wanted`: bit t set = keep the rows of table t (the first four
- * tables are always kept). NULL = out of memory; any other trouble is told by nwa_error.
+ * Open `count` files as one capture point. `wanted`: bit t set = keep the rows of table t (the tables
+ * before `packets` are always kept). NULL = out of memory; any other trouble is told by nwa_error.
  */
 NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options);
 /* Read up to `packets` records (0: all). 1: there is more; 0: the end; -1: see nwa_error. */
 NWA_API int nwa_read(struct nwa *a, uint64_t packets);
 /* A table's rows: valid until the next nwa_read, nwa_clear or nwa_close. */
 NWA_API const void *nwa_rows(const struct nwa *a, uint32_t table, uint64_t *rows);
-/* Forget the rows of all tables but the first four: for reading in parts, in constant memory. */
+/* Forget the rows of all tables but those that are always kept: for reading in parts, in constant memory. */
 NWA_API void nwa_clear(struct nwa *a);
 /* What went wrong, or "" */
 NWA_API const char *nwa_error(const struct nwa *a);

@@ -24,13 +24,16 @@ struct packet {
 	uint32_t ip_bytes;
 	uint32_t frame_bytes;
 	uint32_t number; /* of the record, over all files, from 0 */
+	uint32_t fragment_id;
+	uint32_t fragment_offset; /* of an IP fragment's data in its datagram */
 	uint16_t source;
 	uint16_t marks;
-	uint32_t ip_id; /* IPv4: identification, more-fragments bit, fragment offset */
+	uint32_t ip_id; /* IPv4: identification and fragment word; IPv6: 0 */
 	uint8_t hop_limit;
 	uint8_t kind;
 	uint8_t protocol;
 	uint8_t tos;
+	bool fragment_more; /* fragments follow */
 	uint16_t link_type;
 };
 
@@ -81,10 +84,14 @@ static inline void address_store(uint8_t *to, const struct address *a)
 /* Whether packets of this link type can be read at all. */
 bool packet_link_known(uint16_t link_type);
 /*
- * Fills `p` from `r` (p->link_type, source and number are set by the caller). Returns whether `data` is a
- * whole transport packet to look into: an IP packet that is no fragment.
+ * Fills `p` from `r` (source and number are set by the caller). Returns whether `data` is a whole transport
+ * packet to look into. A fragment's data are its part of the datagram; `length` 0: not even its header was
+ * there.
  */
 bool packet_decode(struct packet *p, const struct record *r);
+/* The same for a datagram put together from fragments: p's data, captured, length and protocol are the whole
+ * one's. */
+bool packet_decode_datagram(struct packet *p);
 /* TCP's checksum or SCTP's CRC32c: false = wrong. A packet not captured whole is taken for right. */
 bool packet_checksum_right(const struct packet *p);
 

@@ -1,5 +1,7 @@
 /* pcap files: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html */
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pcap.h"
@@ -20,9 +22,37 @@ static uint32_t get32(const struct pcap *p, const uint8_t *at)
 	return p->swapped ? __builtin_bswap32(v) : v;
 }
 
+struct pcap_interface *pcap_interface_new(struct pcap *p)
+{
+	struct pcap_interface *interfaces;
+	uint32_t capacity = p->interface_capacity ? p->interface_capacity * 2 : 1;
+
+	if (p->interface_count >= PCAP_INTERFACES_MAX)
+		return NULL;
+	if (p->interface_count == p->interface_capacity) {
+		interfaces = realloc(p->interfaces, capacity * sizeof(*interfaces));
+		if (!interfaces)
+			return NULL;
+		p->interfaces = interfaces;
+		p->interface_capacity = capacity;
+	}
+	interfaces = &p->interfaces[p->interface_count++];
+	*interfaces = (struct pcap_interface){.resolution = 6, .multiply = 1000};
+	return interfaces;
+}
+
+void pcap_close(struct pcap *p)
+{
+	stream_close(&p->stream);
+	free(p->interfaces);
+	p->interfaces = NULL;
+	p->interface_count = p->interface_capacity = 0;
+}
+
 bool pcap_start(struct pcap *p)
 {
 	const uint8_t *header = stream_peek(&p->stream, FILE_HEADER);
+	struct pcap_interface *interface;
 	uint32_t magic, swapped;
 
 	if (!header) {
@@ -36,34 +66,50 @@ bool pcap_start(struct pcap *p)
 	p->swapped = swapped == MAGIC_US || swapped == MAGIC_NS;
 	if (p->swapped)
 		magic = swapped;
+	if (magic == MAGIC_PCAPNG)
+		return pcapng_start(p);
 	if (magic != MAGIC_US && magic != MAGIC_NS) {
 		snprintf(p->trouble, sizeof(p->trouble),
-			 "not a pcap file (it begins with %02x %02x %02x %02x%s)", header[0], header[1],
-			 header[2], header[3],
-			 magic == MAGIC_PCAPNG ? ": pcapng; convert it with `editcap -F nsecpcap`" : "");
+			 "not a pcap or pcapng file (it begins with %02x %02x %02x %02x)", header[0],
+			 header[1], header[2], header[3]);
 		return false;
 	}
 	p->nanosecond = magic == MAGIC_NS;
 	p->snaplen = get32(p, header + 16);
 	p->link_type = (uint16_t)(get32(p, header + 20) & 0xffff);
+	interface = pcap_interface_new(p);
+	if (!interface) {
+		snprintf(p->trouble, sizeof(p->trouble), "out of memory");
+		return false;
+	}
+	interface->link_type = p->link_type;
+	interface->snaplen = p->snaplen;
+	interface->resolution = p->nanosecond ? 9 : 6;
 	stream_take(&p->stream, FILE_HEADER);
 	return true;
 }
 
-static bool end_of_file(struct pcap *p, const char *inside)
+bool pcap_stop(struct pcap *p, const char *format, ...)
 {
+	va_list list;
+
+	p->cut_off = true;
+	va_start(list, format);
+	vsnprintf(p->trouble, sizeof(p->trouble), format, list);
+	va_end(list);
+	return false;
+}
+
+bool pcap_end(struct pcap *p, const char *inside)
+{
+	const char *trouble = p->stream.trouble;
 	size_t left = stream_left(&p->stream);
 
-	if (left) {
-		p->cut_off = true;
-		snprintf(p->trouble, sizeof(p->trouble),
-			 "cut off in a record's %s (%zu bytes of it are there)%s%s", inside, left,
-			 p->stream.trouble ? "; " : "", p->stream.trouble ? p->stream.trouble : "");
-	} else if (p->stream.trouble) {
-		p->cut_off = true;
-		snprintf(p->trouble, sizeof(p->trouble), "cut off after a whole record: %s",
-			 p->stream.trouble);
-	}
+	if (left)
+		return pcap_stop(p, "cut off in a %s (%zu bytes of it are there)%s%s", inside, left,
+				 trouble ? "; " : "", trouble ? trouble : "");
+	if (trouble)
+		return pcap_stop(p, "cut off after a whole record: %s", trouble);
 	return false;
 }
 
@@ -74,24 +120,25 @@ bool pcap_next(struct pcap *p, struct record *r)
 
 	if (p->cut_off)
 		return false;
+	if (p->blocks)
+		return pcapng_next(p, r);
 	header = stream_peek(&p->stream, RECORD_HEADER);
 	if (!header)
-		return end_of_file(p, "header");
+		return pcap_end(p, "record's header");
 	r->captured = get32(p, header + 8);
 	length = get32(p, header + 12);
-	if (r->captured > RECORD_MAX) {
-		p->cut_off = true;
-		snprintf(p->trouble, sizeof(p->trouble),
-			 "a record claims %u captured bytes: not read on from there", r->captured);
-		return false;
-	}
+	if (r->captured > RECORD_MAX)
+		return pcap_stop(p, "a record claims %u captured bytes: not read on from there", r->captured);
 	header = stream_peek(&p->stream, RECORD_HEADER + (size_t)r->captured);
 	if (!header)
-		return end_of_file(p, "data");
+		return pcap_end(p, "record's data");
 	r->time_ns = (int64_t)get32(p, header) * 1000000000 +
 		     (int64_t)get32(p, header + 4) * (p->nanosecond ? 1 : 1000);
 	r->length = length > r->captured ? length : r->captured;
 	r->data = header + RECORD_HEADER;
+	r->link_type = p->link_type;
+	r->interface = 0;
+	r->untimed = false;
 	stream_take(&p->stream, RECORD_HEADER + (size_t)r->captured);
 	return true;
 }

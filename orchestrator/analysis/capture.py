@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from .native import CHECKSUMS, Handle, Rows
 
+TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses")
 """What is kept unless asked otherwise: all but `identities`."""
 
@@ -20,6 +21,7 @@ class Capture:
     files: tuple[str, ...]
     trouble: tuple[str, ...]
     sources: Rows
+    interfaces: Rows
     paths: Rows
     flows: Rows
     flow_paths: Rows
@@ -36,6 +38,10 @@ class Capture:
         """The address at end 0 (the source of the path's first packet) or 1 of a path, as text."""
         return address_text(bytes(self.paths["b" if end else "a"][path]))
 
+    def interface_name(self, interface: int) -> str:
+        """An interface's name as the capture tells it (16 bytes of it); "" if it does not."""
+        return bytes(self.interfaces["name"][interface]).rstrip(b"\0").decode(errors="replace")
+
 
 def address_text(sixteen: bytes) -> str:
     """An address column's 16 bytes as text; IPv4 (::ffff:a.b.c.d) dotted."""
@@ -51,8 +57,8 @@ def read_captures(
 ) -> Capture:
     """Read the captures of ONE capture point (all interfaces of one node) in one pass, merged by time.
 
-    files: pcap, also gzip or zstd. tables: the row tables wanted (the others come back empty). checksums: verify
-    TCP checksums and SCTP CRC32c and leave packets that fail uninterpreted (packets[marks] & 32).
+    files: pcap or pcapng, also gzip or zstd of them. tables: the row tables wanted (the others come back empty).
+    checksums: verify TCP checksums and SCTP CRC32c and leave packets that fail uninterpreted (packets[marks] & 32).
     Raises CaptureError naming the file. A file cut off is read as far as it is whole, and `trouble` says so.
     """
     handle = Handle(files, tables, CHECKSUMS if checksums else 0)
@@ -60,5 +66,5 @@ def read_captures(
     return Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
-        **{name: handle.rows(name) for name in ("sources", "paths", "flows", "flow_paths", *ROW_TABLES, "identities")},
+        **{name: handle.rows(name) for name in (*TOTAL_TABLES, *ROW_TABLES, "identities")},
     )

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..errors import CaptureError
 
-ABI = 1
+ABI = 2
 UNKNOWN = int(np.iinfo(np.int64).min)
 """In any 64-bit signed column: this could not be known."""
 NONE = 0xFFFFFFFF
@@ -119,7 +119,7 @@ class Handle:
     """One open capture point: all files of one node's interfaces, read as one, merged by time."""
 
     def __init__(self, files: Sequence[str | os.PathLike[str]], tables: Sequence[str], options: int = 0) -> None:
-        """Open. `tables`: which row tables to keep beside sources, paths, flows and flow_paths.
+        """Open. `tables`: which row tables to keep beside those of totals (TOTAL_TABLES of capture.py).
 
         Raises CaptureError: a file cannot be opened, is no capture, or has a link type nobody reads.
         """
@@ -164,7 +164,7 @@ class Handle:
         return np.asarray(memory).view(layout)
 
     def clear(self) -> None:
-        """Forget the rows of all but the four tables of totals; arrays got from `rows` before are invalid then."""
+        """Forget the rows of all but the tables of totals; arrays got from `rows` before are invalid then."""
         self._library.nwa_clear(self._open)
 
     def trouble(self, source: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .capture import Capture, read_captures
 from .native import Rows
+from .notes import capture_notes
 
 PROTOCOLS = {6: "TCP", 132: "SCTP"}
 TOTALS = ("packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets")
@@ -46,16 +47,6 @@ def analyze_captures(paths: Sequence[str | os.PathLike[str]]) -> Summary:
 def _file(capture: Capture) -> dict[str, Any]:
     source = capture.sources[0]
     span = int(source["last_ns"] - source["first_ns"]) / 1e9
-    notes = [capture.trouble[0]] if capture.trouble[0] else []
-    for column, text in (
-        ("truncated", "packets were captured shorter than they were (snaplen)"),
-        ("malformed", "packets hold a length that cannot be right"),
-        ("fragments", "IP fragments were counted but not reassembled"),
-        ("backwards", "records go back in time"),
-        ("other", "frames are neither IP nor ARP"),
-    ):
-        if source[column]:
-            notes.append(f"{source[column]} {text}")
     order = np.argsort(capture.flow_paths["flow"], kind="stable")
     edges = np.searchsorted(capture.flow_paths["flow"][order], np.arange(len(capture.flows) + 1))
     flows = [
@@ -70,7 +61,7 @@ def _file(capture: Capture) -> dict[str, Any]:
         "first_s": int(source["first_ns"]) / 1e9,
         "ipv4_packets": int(source["ipv4"]),
         "ipv6_packets": int(source["ipv6"]),
-        "notes": notes,
+        "notes": capture_notes(capture, 0),
         "flows": flows,
     }
 

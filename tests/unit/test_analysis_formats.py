@@ -38,6 +38,7 @@ from scapy.layers.inet6 import (
     IPv6ExtHdrRouting,
     PadN,
 )
+from scapy.layers.ipsec import AH
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 
 from orchestrator.analysis import read_captures
@@ -169,8 +170,8 @@ def test_cut_compressed_data_give_every_packet_that_can_be_unpacked(tmp_path: Pa
     [
         (b"", "too short for a capture (0 bytes)"),
         (b"\xd4\xc3\xb2\xa1", "too short for a capture (4 bytes)"),
-        (b"x" * 100, "not a pcap file (it begins with 78 78 78 78)"),
-        (b"\x0a\x0d\x0d\x0a" + b"\0" * 40, "pcapng"),
+        (b"x" * 100, "not a pcap or pcapng file (it begins with 78 78 78 78)"),
+        (b"\x0a\x0d\x0d\x0a" + b"\0" * 40, "a section header of no byte order"),
         (pcap([], link_type=147), "link type 147 cannot be read"),
         (gzip.compress(b"hello", mtime=0), "too short"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 40, "the zstd data are damaged"),
@@ -198,17 +199,35 @@ def test_a_record_that_claims_too_much_ends_the_file(tmp_path: Path) -> None:
     assert "claims 2147483648 captured bytes" in capture.trouble[0]
 
 
+def ppp(ip: IP | IPv6) -> bytes:
+    """PPPoE's session header and PPP's protocol."""
+    return struct.pack("!BBHHH", 0x11, 0, 1, len(ip) + 2, 0x0021 if ip.version == 4 else 0x0057)
+
+
 FRAMES = {
     "ethernet": (1, lambda ip: Ether() / ip),
     "vlan": (1, lambda ip: Ether() / Dot1Q(vlan=5) / ip),
     "qinq": (1, lambda ip: Ether() / Dot1AD(vlan=5) / Dot1Q(vlan=6) / ip),
+    "old qinq": (1, lambda ip: Ether(type=0x9100) / Dot1Q(vlan=5) / ip),
+    "three tags": (1, lambda ip: Ether() / Dot1AD(vlan=5) / Dot1AD(vlan=6) / Dot1Q(vlan=7) / ip),
+    "mpls": (1, lambda ip: bytes(Ether(type=0x8847)) + bytes.fromhex("0001003f0002013f") + bytes(ip)),
+    "pppoe": (1, lambda ip: bytes(Ether(type=0x8864)) + ppp(ip) + bytes(ip)),
+    "vlan on sll": (
+        113,
+        lambda ip: b"\0\0\0\1\0\6" + b"\0" * 8 + struct.pack("!HHH", 0x8100, 7, ip.overload_type) + bytes(ip),
+    ),
     "raw": (101, lambda ip: ip),
     "raw of BSD": (12, lambda ip: ip),
+    "raw of OpenBSD": (14, lambda ip: ip),
+    "raw of its version": (228, lambda ip: ip),
+    "raw of the other version": (229, lambda ip: ip),
     "sll": (113, lambda ip: b"\0\0\0\1\0\6" + b"\0" * 8 + struct.pack("!H", ip.overload_type) + bytes(ip)),
     "sll2": (276, lambda ip: struct.pack("!H", ip.overload_type) + b"\0" * 18 + bytes(ip)),
     "null": (0, lambda ip: b"\2\0\0\0" + bytes(ip)),
+    "null of the other order": (0, lambda ip: b"\0\0\0\x1e" + bytes(ip)),
     "loop": (108, lambda ip: b"\0\0\0\2" + bytes(ip)),
 }
+VLANS = ("vlan", "qinq", "old qinq", "three tags", "vlan on sll")
 HEADERS = {
     "ipv4": lambda: IP(src="10.0.0.1", dst="10.0.0.2"),
     "ipv4 options": lambda: IP(src="10.0.0.1", dst="10.0.0.2", options=b"\x94\x04\0\0\x01\x01\0\0"),
@@ -219,6 +238,10 @@ HEADERS = {
         / IPv6ExtHdrRouting(addresses=["fd00::9"])
         / IPv6ExtHdrDestOpt(options=[PadN(optdata=b"\0" * 4)])
     ),
+    "ipv6 authentication": lambda: (
+        IPv6(src="fd00::1", dst="fd00::2") / AH(nh=6, payloadlen=4, spi=1, seq=1, icv=b"\0" * 12)
+    ),
+    "ipv6 atomic fragment": lambda: IPv6(src="fd00::1", dst="fd00::2") / IPv6ExtHdrFragment(id=7),
 }
 
 
@@ -226,6 +249,8 @@ HEADERS = {
 @pytest.mark.parametrize("frame", FRAMES)
 def test_link_layers_and_ip_headers(tmp_path: Path, frame: str, header: str) -> None:
     link_type, wrap = FRAMES[frame]
+    if "ipv4" in header and frame == "null of the other order":
+        pytest.skip("0x1e is a family of IPv6")
     ip = HEADERS[header]() / TCP(sport=1000, dport=80, seq=5, flags="A") / (b"x" * 33)
     ip.overload_type = 0x0800 if header.startswith("ipv4") else 0x86DD
     data = bytes(wrap(ip)) + (b"\0" * 7 if frame == "ethernet" else b"")  # Ethernet pads short frames
@@ -235,7 +260,7 @@ def test_link_layers_and_ip_headers(tmp_path: Path, frame: str, header: str) -> 
     assert packet["ip_bytes"] == len(bytes(ip))
     assert packet["frame_bytes"] == len(data)
     assert packet["protocol"] == 6
-    assert bool(packet["marks"] & 8) == (frame in ("vlan", "qinq"))
+    assert bool(packet["marks"] & 8) == (frame in VLANS)
     assert capture.address(0, 0) == ("10.0.0.1" if header.startswith("ipv4") else "fd00::1")
     assert capture.sources["ipv6" if header.startswith("ipv6") else "ipv4"].tolist() == [1]
     assert capture.sources["malformed"].tolist() == [0]
@@ -260,7 +285,28 @@ def test_what_is_not_looked_into_is_counted(tmp_path: Path) -> None:
     assert [int(source[name]) for name in ("fragments", "arp", "ipv4", "ipv6", "other")] == [3, 1, 3, 1, 1]
     assert len(capture.packets) == 6
     assert len(capture.flows) == 0
+    assert source["joined"] == 0
     assert capture.packets["path"].tolist().count(NONE) == 2
+
+
+@pytest.mark.parametrize(
+    ("link_type", "data"),
+    [
+        (0, b"\7\0\0\0" + b"\x45" * 60),  # a family that is not IP
+        (108, b"\0\0\0"),
+        (1, bytes(Ether(type=0x8847)) + b"\0\0\0\0" * 9),  # labels without a bottom
+        (1, bytes(Ether(type=0x8864)) + b"\x11\0\0\1\0\2\xc0\x21" + b"\x45" * 30),  # LCP
+        (1, bytes(Ether(type=0x8864)) + b"\x11"),
+        (1, bytes(Ether() / Dot1Q(type=0x8100)) + b"\0\0"),
+        (113, b"\0" * 15),
+        (276, b"\x08\0" + b"\0" * 17),
+        (101, b""),
+        (101, b"\x75" + b"\0" * 40),
+    ],
+)
+def test_what_no_ip_packet_can_be_found_in_is_counted(tmp_path: Path, link_type: int, data: bytes) -> None:
+    source = read(tmp_path, pcap([(T, data)], link_type=link_type)).sources[0]
+    assert [int(source[name]) for name in ("packets", "other", "ipv4", "ipv6", "malformed")] == [1, 1, 0, 0, 0]
 
 
 def test_truncated_packets_are_used_as_far_as_they_go(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+/* Capture files as the reader's sources: opening, the next record of each, their rows and their interfaces'.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow.h"
+
+static void fill_interface(struct nwa_interface *to, const struct pcap_interface *from)
+{
+	memcpy(to->name, from->name, sizeof(to->name));
+	to->snaplen = from->snaplen;
+	to->link_type = from->link_type;
+	to->resolution = from->resolution;
+	to->readable = packet_link_known(from->link_type);
+	to->dropped = from->dropped;
+	to->dropped_known = from->dropped_known;
+	to->malformed = from->malformed;
+}
+
+/* Rows for the interfaces of which the file has told since the last time. */
+static bool take_interfaces(struct nwa *a, uint32_t source)
+{
+	struct table *t = &a->tables[nwa_table_interfaces];
+	struct file *file = &a->files[source];
+	const struct pcap *pcap = &file->pcap;
+	struct nwa_source *row = source_row(a, source);
+	uint32_t *rows = realloc(file->interfaces, pcap->interface_capacity * sizeof(*rows));
+
+	if (!rows)
+		return false;
+	file->interfaces = rows;
+	row->link_type = pcap->link_type;
+	row->snaplen = pcap->snaplen;
+	row->nanosecond = pcap->nanosecond;
+	for (uint32_t i = file->interface_count; i < pcap->interface_count; i++) {
+		struct nwa_interface *to;
+
+		if (t->count >= UINT16_MAX)
+			return false;
+		to = table_push(t);
+		if (t->full)
+			return false;
+		*to = (struct nwa_interface){.source = (uint16_t)source};
+		fill_interface(to, &pcap->interfaces[i]);
+		file->interfaces[file->interface_count++] = (uint32_t)t->count - 1;
+	}
+	return true;
+}
+
+/* The file is at its end: what its statistics told of drops is known now. */
+static void end_source(struct nwa *a, uint32_t source)
+{
+	struct file *file = &a->files[source];
+
+	source_row(a, source)->cut_off = file->pcap.cut_off;
+	for (uint32_t i = 0; i < file->interface_count; i++)
+		fill_interface(table_row(&a->tables[nwa_table_interfaces], file->interfaces[i]),
+			       &file->pcap.interfaces[i]);
+}
+
+void source_advance(struct nwa *a, uint32_t source)
+{
+	struct file *file = &a->files[source];
+	struct nwa_source *row = source_row(a, source);
+
+	file->there = pcap_next(&file->pcap, &file->record);
+	if (file->pcap.interface_count > file->interface_count && !take_interfaces(a, source)) {
+		(void)reader_fail(
+		    a, "", "out of memory, or more than 65535 interfaces: read fewer captures at once");
+		file->there = false;
+		return;
+	}
+	if (!file->there) {
+		end_source(a, source);
+		return;
+	}
+	row->untimed += file->record.untimed;
+	row->file_bytes = file->pcap.stream.taken;
+	if (row->packets && file->record.time_ns < row->last_ns)
+		row->backwards++;
+	if (!row->packets++)
+		row->first_ns = file->record.time_ns;
+	row->last_ns = file->record.time_ns;
+	row->frame_bytes += file->record.length;
+	row->truncated += file->record.captured < file->record.length;
+	if (file->record.length > row->max_frame_bytes)
+		row->max_frame_bytes = file->record.length;
+}
+
+int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes)
+{
+	struct pcap *pcap = &a->files[source].pcap;
+	struct nwa_source *row;
+	char why[64];
+	int fd = -1;
+
+	if (!memory) {
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return reader_fail(a, name, strerrordesc_np(errno));
+	}
+	if (!stream_open(&pcap->stream, fd, memory, bytes))
+		return reader_fail(a, name, "out of memory");
+	if (!pcap_start(pcap))
+		return reader_fail(a, name, pcap->trouble);
+	if (!pcap->blocks && !packet_link_known(pcap->link_type)) {
+		snprintf(why, sizeof(why), "link type %u cannot be read", pcap->link_type);
+		return reader_fail(a, name, why);
+	}
+	row = table_push(&a->tables[nwa_table_sources]);
+	*row = (struct nwa_source){.file_bytes = pcap->stream.taken,
+				   .big_endian = pcap->swapped, /* this machine is little endian: see below */
+				   .compression = (uint8_t)pcap->stream.kind};
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+		       "big_endian assumes a little-endian machine");
+	if (a->tables[nwa_table_sources].full)
+		return reader_fail(a, name, "out of memory");
+	source_advance(a, source);
+	return 0;
+}
+
+void source_close(struct file *file)
+{
+	pcap_close(&file->pcap);
+	free(file->interfaces);
+	file->interfaces = NULL;
+}
