@@ -15,6 +15,7 @@ from . import events, series
 from .checks import Check, capture_checks, missing_check, payload_check, relative, sent_check, utilization_check
 from .delivery import delivered
 from .expression import evaluate
+from .failover import failover_metrics
 from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_of
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
@@ -109,6 +110,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     if (primary := samples.get(flow.paths[0].name)) is not None:
         metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
         metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)
+    metrics |= failover_metrics(cell, flow, sender, receiver, window, moments, told, records.t0_monotonic_ns, metrics)
     happened = events.moment_events(flow, moments, names)
     if receiver is not None:
         happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))

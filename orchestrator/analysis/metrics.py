@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 
 from ..model import Cell, Flow
+from ..spec.failover import FAILOVER_METRICS
 from ..spec.metrics import CELL_METRICS, METRICS
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
@@ -20,7 +21,7 @@ from .view import Side, View
 
 SYN, ACK = 2, 16
 INIT, COOKIE_ACK = 1, 11
-FLOW_METRICS = tuple(name for name in METRICS if name not in CELL_METRICS)
+FLOW_METRICS = tuple(name for name in METRICS if name not in CELL_METRICS and name not in FAILOVER_METRICS)
 
 
 @dataclasses.dataclass(frozen=True)

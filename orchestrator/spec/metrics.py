@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from ..units import QuantityError, parse_quantity
+from .failover import FAILOVER_METRICS
 
 METRICS: dict[str, str] = {
     "goodput_bit_s": "bit/s",
@@ -32,6 +33,7 @@ METRICS: dict[str, str] = {
     "jain_index": "ratio",
     "cwnd_bytes": "bytes",
     "srtt_s": "s",
+    **FAILOVER_METRICS,
 }
 """Metric -> unit (the contract's, and what expressions are made of)."""
 CELL_METRICS = frozenset({"jain_index"})

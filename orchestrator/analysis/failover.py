@@ -1,0 +1,154 @@
+"""What a failover did, beside what theory.py expects of it. Every definition: docs/metrics.md, Failover.
+
+From both captures; `notification_time_s`, `unreachable_time_s` and `state_changes` are what the sender's kernel told
+its application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..model import Cell, Flow
+from ..records import Record
+from ..spec.failover import THEORY
+from ..units import QuantityError, parse_quantity
+from .messages import NEVER, messages_of
+from .metrics import Moments, Window, first_ns
+from .native import UNKNOWN, Bools, Ints, Rows
+from .situation import settings_of, situation_of
+from .theory import Expected, Range, expected
+from .view import View, sent_rows
+
+DATA, I_DATA = 0, 64
+FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
+LATE = "late"
+
+
+def failover_metrics(
+    cell: Cell,
+    flow: Flow,
+    sender: View | None,
+    receiver: View | None,
+    window: Window,
+    moments: Moments,
+    told: list[Record],
+    t0_monotonic_ns: int,
+    measured: Mapping[str, float | None],
+) -> dict[str, float | None]:
+    """Every metric of failover, measured and expected. measured: the flow's other metrics."""
+    if flow.protocol != "sctp":
+        return {}
+    connected = _connected_ns(told, t0_monotonic_ns)
+    found: dict[str, float | None] = {}
+    if sender is not None:
+        found |= _told(flow, sender, moments, told, t0_monotonic_ns)
+        found["return_time_s"] = _return_time_s(sender, moments, window)
+        if receiver is not None:
+            found["spurious_retransmissions"] = _spurious(sender, receiver, window)
+            found |= _lateness(cell, flow, sender, receiver, window, connected)
+    situation = situation_of(cell, flow, connected)
+    if situation is not None:
+        found |= _theory(expected(settings_of(cell, flow), situation), dict(measured) | found)
+    return found
+
+
+def _connected_ns(told: list[Record], t0_monotonic_ns: int) -> int | None:
+    record = next((record for record in told if record.get("record") == "connected"), None)
+    return None if record is None else int(record["t_ns"]) - t0_monotonic_ns
+
+
+def _told(
+    flow: Flow, sender: View, moments: Moments, told: list[Record], t0_monotonic_ns: int
+) -> dict[str, float | None]:
+    """From the sender's notifications after the fault: of the path in use, and how many of any path."""
+    fault = moments.fault
+    if fault is None:
+        return {}
+    changes = [
+        (int(record["t_ns"]) - t0_monotonic_ns - fault.from_ns, record)
+        for record in told
+        if record.get("record") == "notification" and record.get("type") == "PEER_ADDR_CHANGE"
+    ]
+    after = [(since_ns, record) for since_ns, record in changes if since_ns >= 0]
+    found: dict[str, float | None] = {"state_changes": float(len(after))}
+    for name, states in (("notification_time_s", FAILED), ("unreachable_time_s", FAILED[1:])):
+        times = [
+            since_ns / 1e9
+            for since_ns, record in after
+            if record.get("state") in states
+            and sender.peers.get(str(record.get("address"))) == moments.path_in_use
+            and moments.path_in_use is not None
+        ]
+        found[name] = min(times, default=None)
+    return found
+
+
+def _return_time_s(sender: View, moments: Moments, window: Window) -> float | None:
+    """From the repair to the first new data on the path in use before the fault, where new data had left it."""
+    fault, moved = moments.fault, moments.first_new_sent_other_path_ns
+    if fault is None or fault.to_ns is None or moved is None:
+        return None
+    data = sender.data.until(window.end_ns)
+    begun = max(fault.to_ns, moved)
+    back = first_ns(data.t_ns, (data.path == moments.path_in_use) & (data.new_bytes > 0) & (data.t_ns > begun))
+    return None if back is None else (back - fault.to_ns) / 1e9
+
+
+def _data(view: View) -> Rows:
+    chunks: Rows = sent_rows(view, view.point.capture.chunks)
+    keep = np.isin(chunks["type"], (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)
+    found: Rows = chunks[keep]
+    return found
+
+
+def _spurious(sender: View, receiver: View, window: Window) -> float | None:
+    """Chunks sent again although they had arrived. Both captures number TSNs from the INIT's."""
+    if len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
+        return None
+    sent, arrived = _data(sender), _data(receiver)
+    first = arrived[~arrived["is_retransmission"]]
+    first = first[np.argsort(first["tsn"], kind="stable")]
+    again = sent[sent["is_retransmission"]]
+    if window.end_ns is not None:
+        again = again[again["time_ns"] - sender.t0_realtime_ns <= window.end_ns]
+    if not len(first) or not len(again):
+        return 0.0
+    place: Ints = np.minimum(np.searchsorted(first["tsn"], again["tsn"]), len(first) - 1)
+    there: Bools = first["tsn"][place] == again["tsn"]
+    return float((there & (first["time_ns"][place] < again["time_ns"])).sum())
+
+
+def _lateness(
+    cell: Cell, flow: Flow, sender: View, receiver: View, window: Window, connected_ns: int | None
+) -> dict[str, float | None]:
+    messages = messages_of(flow, sender, receiver, connected_ns)
+    if messages is None or window.end_ns is None:
+        return {}
+    delays = messages.delays_s()
+    found: dict[str, float | None] = {
+        "undelivered_messages": float((messages.delivered_ns == NEVER).sum()),
+        "longest_message_delay_s": float(delays.max()) if len(delays) else None,
+    }
+    try:
+        limit = parse_quantity(cell.parameters[LATE], "time")
+    except (KeyError, QuantityError):
+        return found
+    return found | {"late_messages": float(messages.late(int(limit.value), window.end_ns))}
+
+
+def _theory(theory: Expected, measured: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The expected ranges, and for each what is measured of it: 1 where that lies in it, else 0."""
+    ranges: dict[str, Range | None] = {name: getattr(theory, f"{name}_s") for name in THEORY.values()}
+    found: dict[str, float | None] = {
+        "theory_timeouts": float(theory.timeouts),
+        "theory_rto_low_s": theory.rto_s.low,
+        "theory_rto_high_s": theory.rto_s.high,
+    }
+    for metric, name in THEORY.items():
+        wanted, value = ranges[name], measured.get(metric)
+        found[f"theory_{name}_low_s"] = None if wanted is None else wanted.low
+        found[f"theory_{name}_high_s"] = None if wanted is None else wanted.high
+        found[f"{name}_as_theory"] = None if wanted is None or value is None else float(wanted.holds(value))
+    return found

@@ -1,0 +1,342 @@
+"""When an SCTP failover should happen: from the settings alone, as ranges. A pure function; no capture is looked at.
+
+What the standards say (RFC 9260: 6.3.1 RTO, 6.3.2 T3-rtx, 6.3.3 back-off, 6.4.1 retransmission to another address,
+8.2 path failure, 8.3 heartbeats; RFC 7829 section 3: potentially failed), as Linux does it (net/sctp):
+
+- T3 runs from the last SACK that moved anything, or from the first packet sent on an idle path
+  (outqueue.c:sctp_check_transmitted, transport.c:sctp_transport_reset_t3_rtx). What timed out is sent again on the
+  other path at once, under every setting, if that path is ACTIVE (outqueue.c:sctp_retransmit).
+- New data moves when the path's state does: POTENTIALLY FAILED once its error count is above pf_retrans and below
+  path_max_retrans (with pf_enable), INACTIVE once it is above path_max_retrans; each timeout doubles the RTO up to
+  rto_max (sm_sideeffect.c:sctp_do_8_2_transport_strike).
+- A timer never fires early, and late by at most one slot of the timer wheel: 1 ms below 63 ms, 8 ms below 504 ms,
+  64 ms below 4.032 s, 512 ms below 32.256 s, 4.096 s above, HZ = 1000 (kernel/time/timer.c:calc_wheel_index); that is
+  at most an eighth.
+- Heartbeats of a path that is potentially failed or unconfirmed leave every RTO/2 + rand(RTO), others that much after
+  the heartbeat interval (transport.c:sctp_transport_timeout, sctp_transport_reset_hb_timer); from the second
+  unanswered one on each counts as a timeout.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+JIFFY_S = 0.001
+WHEEL = ((0.063, 0.001), (0.504, 0.008), (4.032, 0.064), (32.256, 0.512), (258.048, 4.096))
+"""Timers shorter than this (s) fire at most so late (s)."""
+HEARTBEAT_MIN_S = 0.2
+FIRST_WINDOW_PACKETS = 3
+MOST_STRIKES = 64
+
+Tail = Literal["none", "backward", "round trip"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """From low to high, both possible; seconds."""
+
+    low: float
+    high: float
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high)
+
+    def holds(self, value: float, slack: float = 1e-6) -> bool:
+        """Whether a measured value lies in it."""
+        return self.low - slack <= value <= self.high + slack
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the sender's kernel was told (net.sctp.*, or the socket's own), and the receiver's sack_delay_s.
+
+    connectx: all of the peer's addresses were given to sctp_connectx, so that they are confirmed at once.
+    """
+
+    rto_initial_s: float = 3.0
+    rto_min_s: float = 1.0
+    rto_max_s: float = 60.0
+    path_max_retrans: int = 5
+    pf_enable: bool = True
+    pf_retrans: int = 0
+    ps_retrans: int = 65535
+    heartbeat_interval_s: float = 30.0
+    sack_delay_s: float = 0.2
+    connectx: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Situation:
+    """The paths, the load and the fault, in seconds.
+
+    rtt_s: base RTT of the path that fails. rtt_other_s: of the other. queue_s: the longest a packet can wait in queues
+    and be sent. window_packets: the most in flight. interval_s: between messages (or bursts of them); None: saturated.
+    next_send_s: fault to the first message due after it; None: not known. up_s: connected so long before the fault.
+    tail: what of the flow still comes back after the fault: nothing, SACKs on their way, or data and then its SACKs.
+    forward: whether it stops data. inside: it is the sender's own interface, so what is sent there dies unseen.
+    length_s: fault to repair; None: never.
+    """
+
+    rtt_s: float
+    rtt_other_s: float
+    queue_s: float
+    window_packets: int
+    interval_s: float | None
+    up_s: float
+    tail: Tail
+    forward: bool
+    inside: bool = False
+    alone: bool = False
+    next_send_s: float | None = None
+    length_s: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """Seconds after the fault (return_s: after the repair); None: does not happen, or nothing can be said.
+
+    timeouts: how many it takes until new data moves. state: what the path then is.
+    """
+
+    timeouts: int
+    state: Literal["POTENTIALLY_FAILED", "INACTIVE"]
+    rto_s: Range
+    first_retransmission_s: Range
+    notification_s: Range
+    new_data_s: Range | None
+    outage_s: Range | None
+    unreachable_s: Range | None
+    return_s: Range | None
+
+
+def fires(duration: Range) -> Range:
+    """When a timer set for that long goes off: never early, late by at most its slot of the wheel."""
+    return Range(duration.low, duration.high + slot_s(duration.high))
+
+
+def slot_s(duration_s: float) -> float:
+    """Width of the timer wheel's slots at that distance, s."""
+    return next((width for below, width in WHEEL if duration_s < below), WHEEL[-1][1] * 8)
+
+
+def timeouts_needed(settings: Settings) -> tuple[int, Literal["POTENTIALLY_FAILED", "INACTIVE"]]:
+    """How many timeouts in a row take the primary out of use, and what it is then.
+
+    The potentially failed state needs an error count above pf_retrans and below path_max_retrans: with
+    path_max_retrans = 1 there is none, and it takes one timeout more than with the default of 5.
+    """
+    if settings.pf_enable and settings.pf_retrans + 1 < settings.path_max_retrans:
+        return settings.pf_retrans + 1, "POTENTIALLY_FAILED"
+    return settings.path_max_retrans + 1, "INACTIVE"
+
+
+def rto(settings: Settings, situation: Situation) -> Range:
+    """RTO in force on the primary at the fault (RFC 9260 6.3.1: SRTT + 4 RTTVAR within RTO.Min and RTO.Max).
+
+    Samples are the base RTT at least. A saturated flow waits in queues; a sparse one for the receiver's delayed SACK.
+    RTTVAR is at most their spread, what is left of the first sample's half (beta = 1/4 a sample, one an RTT), and of
+    the jump from a first sample without delayed SACK (SRTT follows with alpha = 1/8).
+    """
+    first = shortest = situation.rtt_s
+    longest = pause = situation.rtt_s + situation.queue_s
+    if situation.interval_s is not None:
+        delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s))
+        longest += delayed.high
+        pause = max(longest, situation.interval_s)
+        if situation.alone and situation.interval_s > delayed.high:
+            shortest += delayed.low  # but for the first, which is acknowledged at once
+    samples = max(0, math.floor(situation.up_s / pause) - 1)
+    if samples == 0:
+        low = min(settings.rto_initial_s, settings.rto_min_s)
+        return _clamped(settings, Range(low, max(settings.rto_initial_s, 3 * longest)))
+    jump = 2 * (shortest - first) * (0.875**samples - 0.75**samples)
+    deviation = longest / 2 * 0.75**samples + jump + (longest - shortest) + JIFFY_S
+    lowest = shortest - (shortest - first) * 0.875**samples
+    return _clamped(settings, Range(lowest + 4 * JIFFY_S, longest + 4 * deviation))
+
+
+def _clamped(settings: Settings, value: Range) -> Range:
+    return Range(*(min(max(one, settings.rto_min_s), settings.rto_max_s) for one in (value.low, value.high)))
+
+
+def backed_off(settings: Settings, first: Range, timeout: int) -> Range:
+    """The RTO of the nth timeout in a row (1: the first), doubled each time up to rto_max (RFC 9260 6.3.3 E2)."""
+    factor = 2 ** min(timeout - 1, 40)
+    return Range(*(min(one * factor, max(settings.rto_max_s, 0)) for one in (first.low, first.high)))
+
+
+def expected(settings: Settings, situation: Situation) -> Expected:
+    """Everything there is to expect of a failure of the primary."""
+    timeouts, state = timeouts_needed(settings)
+    first = rto(settings, situation)
+    strikes = _strikes(settings, situation, first, timeouts)
+    begun, done = strikes[0], strikes[-1]
+    ready = _other_path_ready(settings, situation)
+    drained = _drain(settings, situation)
+    moved = _until_new_data(situation, drained, timeouts)
+    new_data = done + moved
+    if ready is not None and ready.high > begun.low:
+        begun = _delayed(settings, situation, first, begun, ready)
+        new_data = Range(max(done.low, ready.low), max(new_data.high, begun.high + drained.high + moved.high))
+    gap = _outage(settings, situation, first, strikes, begun)
+    return Expected(
+        timeouts=timeouts,
+        state=state,
+        rto_s=first,
+        first_retransmission_s=begun,
+        notification_s=done,
+        new_data_s=None if situation.inside else new_data,
+        outage_s=gap,
+        unreachable_s=done if state == "INACTIVE" else _unreachable(settings, first, done),
+        return_s=_return(settings, situation, first, done, timeouts, state),
+    )
+
+
+def _strikes(settings: Settings, situation: Situation, first: Range, timeouts: int) -> list[Range]:
+    """When each timeout happens, after the fault."""
+    found = [_first_timeout(settings, situation, first)]
+    drained = _drain(settings, situation)
+    for number in range(2, timeouts + 1):
+        wait = fires(backed_off(settings, first, number))
+        # a heartbeat on a path that has been idle for its interval may count as a timeout before T3 does
+        early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
+        # T3 runs from the next packet sent on this path: a saturated flow has to send its losses again first
+        until_sent = Range(0, situation.interval_s) if situation.interval_s is not None else Range(0, 0)
+        if situation.interval_s is None and number == 2:
+            until_sent = drained
+        found.append(found[-1] + until_sent + Range(early, wait.high))
+    return found
+
+
+def _first_timeout(settings: Settings, situation: Situation, first: Range) -> Range:
+    """T3 counts from the last SACK that moved anything, or from the first packet on an idle path."""
+    late_sack = fires(Range(0, settings.sack_delay_s)).high
+    tail = 0.0
+    if situation.tail == "backward":
+        tail = situation.rtt_s
+    elif situation.tail == "round trip":
+        tail = situation.rtt_s + situation.queue_s + late_sack
+    longest = situation.rtt_s + situation.queue_s
+    if situation.interval_s is None:
+        return _not_before(fires(first) + Range(-longest, tail))
+    answered = longest + late_sack
+    start = Range(-min(answered, situation.interval_s), max(situation.interval_s, tail))
+    if situation.next_send_s is not None:
+        since = situation.interval_s - situation.next_send_s
+        start = Range(-since if since <= answered else situation.next_send_s, max(situation.next_send_s, tail))
+    return _not_before(fires(first) + start)
+
+
+def _not_before(value: Range) -> Range:
+    """What follows the fault does not happen before it."""
+    return Range(max(0.0, value.low), value.high)
+
+
+def _drain(settings: Settings, situation: Situation) -> Range:
+    """From the first retransmission on the other path until all that was lost has been sent again there.
+
+    One packet leaves with the timeout (RFC 9260 6.3.3 E3); the receiver may delay its SACK; then slow start, which in
+    Linux grows by half a window an RTT.
+    """
+    if situation.interval_s is not None:
+        return Range(0, 0)
+    window, sent, rounds = float(FIRST_WINDOW_PACKETS), 1.0, 1
+    while sent < situation.window_packets and rounds < MOST_STRIKES:
+        sent, window, rounds = sent + window, window * 1.5, rounds + 1
+    late_sack = fires(Range(0, settings.sack_delay_s)).high
+    round_s = situation.rtt_other_s + situation.queue_s + late_sack
+    return Range(0, rounds * round_s)
+
+
+def _until_new_data(situation: Situation, drained: Range, timeouts: int) -> Range:
+    """From the change of state to the first data never sent before."""
+    if situation.interval_s is not None:
+        return Range(0, situation.interval_s)
+    return drained if timeouts == 1 else Range(0, drained.high / 2)
+
+
+def _other_path_ready(settings: Settings, situation: Situation) -> Range | None:
+    """When an address learned from the peer is confirmed by its first heartbeat (RFC 9260 5.4), after the fault."""
+    if settings.connectx:
+        return None
+    timer = fires(Range(settings.rto_initial_s * 0.5, settings.rto_initial_s * 1.5))
+    return timer + Range(situation.rtt_other_s - situation.up_s, situation.rtt_other_s - situation.up_s + JIFFY_S)
+
+
+def _delayed(settings: Settings, situation: Situation, first: Range, begun: Range, ready: Range) -> Range:
+    """First retransmission on a path that was not confirmed yet: with the first timeout after it is."""
+    low, number = begun.low, 1
+    while low < ready.high and number < MOST_STRIKES:
+        number += 1
+        low += backed_off(settings, first, number).low
+    wait = fires(backed_off(settings, first, number)).high + (situation.interval_s or 0)
+    return Range(max(begun.low, ready.low), max(begun.high, ready.high + wait))
+
+
+def _outage(settings: Settings, situation: Situation, first: Range, strikes: list[Range], begun: Range) -> Range | None:
+    """The longest gap between arrivals of new payload: up to the first retransmission, or between later timeouts."""
+    if not situation.forward or situation.inside:
+        return None
+    other = situation.rtt_other_s + situation.queue_s
+    longest = situation.rtt_s + situation.queue_s
+    if situation.interval_s is None:
+        gap = _not_before(Range(begun.low - longest, begun.high + other + longest))
+    else:
+        gap = Range(first.low, begun.high + other + situation.interval_s)
+    for number in range(2, len(strikes) + 1):
+        wait = fires(backed_off(settings, first, number))
+        late = fires(Range(0, settings.sack_delay_s)).high
+        extra = situation.interval_s if situation.interval_s is not None else other + late
+        early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
+        gap = Range(max(gap.low, early), max(gap.high, wait.high + extra))
+    return gap
+
+
+def _heartbeats(settings: Settings, current: Range, idle: bool) -> Range:
+    """One wait for a heartbeat. idle: on a path whose heartbeats come at the interval."""
+    interval = settings.heartbeat_interval_s if idle else 0.0
+    shortest, longest = (max(interval + one / 2, HEARTBEAT_MIN_S) for one in (current.low, current.high))
+    return fires(Range(shortest, longest + current.high))
+
+
+def _unreachable(settings: Settings, first: Range, failed: Range) -> Range:
+    """From potentially failed to INACTIVE by unanswered heartbeats: the first sets the count going, each later one is
+    a timeout that doubles the RTO.
+    """
+    timeouts, _ = timeouts_needed(settings)
+    at = failed + _heartbeats(settings, backed_off(settings, first, timeouts), idle=False)
+    for number in range(timeouts + 1, settings.path_max_retrans + 2):
+        at = at + _heartbeats(settings, backed_off(settings, first, number), idle=False)
+    # a path whose first heartbeat was still unanswered at the fault has one to wait for less
+    return at
+
+
+def _return(
+    settings: Settings,
+    situation: Situation,
+    first: Range,
+    failed: Range,
+    timeouts: int,
+    state: Literal["POTENTIALLY_FAILED", "INACTIVE"],
+) -> Range | None:
+    """From the repair until new data is back on the primary: the next heartbeat that is answered brings it."""
+    if situation.length_s is None or timeouts > settings.ps_retrans:
+        return None
+    if situation.length_s < failed.high:
+        return None
+    # the fastest heartbeats back off the furthest by the repair; the next one may just have been missed
+    low, number = failed.low, timeouts
+    if state == "POTENTIALLY_FAILED":
+        while number <= settings.path_max_retrans:
+            low += _heartbeats(settings, backed_off(settings, first, number), idle=False).low
+            if low >= situation.length_s:
+                break
+            number += 1
+    wait = _heartbeats(settings, backed_off(settings, first, number), idle=False).high
+    if number > settings.path_max_retrans:
+        furthest = max(settings.rto_max_s, first.high)
+        wait = _heartbeats(settings, Range(first.low, furthest), idle=True).high
+    longest = situation.rtt_s + situation.queue_s + (situation.interval_s or 0)
+    return Range(situation.rtt_s, wait + longest + situation.rtt_other_s + situation.queue_s)

@@ -1,0 +1,146 @@
+"""The theory of a failover against sums done by hand (its sources are named in theory.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.analysis.theory import (
+    Range,
+    Settings,
+    Situation,
+    expected,
+    fires,
+    rto,
+    slot_s,
+    timeouts_needed,
+)
+
+BUSY = Situation(
+    rtt_s=0.05,
+    rtt_other_s=0.05,
+    queue_s=0.03,
+    window_packets=12,
+    interval_s=None,
+    up_s=10.0,
+    tail="none",
+    forward=True,
+)
+SPARSE = dataclasses.replace(BUSY, interval_s=1.0, next_send_s=0.4, queue_s=0.003, alone=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "timeouts", "state", "seconds"),
+    [
+        (Settings(), 1, "POTENTIALLY_FAILED", 1),
+        (Settings(path_max_retrans=1), 2, "INACTIVE", 1 + 2),
+        (Settings(path_max_retrans=2), 1, "POTENTIALLY_FAILED", 1),
+        (Settings(pf_retrans=1), 2, "POTENTIALLY_FAILED", 1 + 2),
+        (Settings(pf_retrans=2), 3, "POTENTIALLY_FAILED", 1 + 2 + 4),
+        (Settings(pf_retrans=3), 4, "POTENTIALLY_FAILED", 1 + 2 + 4 + 8),
+        (Settings(pf_retrans=4), 6, "INACTIVE", 1 + 2 + 4 + 8 + 16 + 32),
+        (Settings(pf_enable=False), 6, "INACTIVE", 63),
+        (Settings(pf_enable=False, rto_max_s=5), 6, "INACTIVE", 1 + 2 + 4 + 5 + 5 + 5),
+        (Settings(0.12, 0.12, 0.12, path_max_retrans=3), 1, "POTENTIALLY_FAILED", 0.12),
+        (Settings(0.12, 0.12, 0.12, path_max_retrans=3, pf_enable=False), 4, "INACTIVE", 0.48),
+    ],
+)
+def test_the_path_is_left_after_the_sum_of_its_timeouts(
+    settings: Settings, timeouts: int, state: str, seconds: float
+) -> None:
+    assert timeouts_needed(settings) == (timeouts, state)
+    found = expected(settings, BUSY)
+    # earlier by one SACK's spacing (an RTT with its queue); later by an eighth, and the losses sent again in between
+    assert found.notification_s.low == pytest.approx(seconds - 0.08, abs=1e-9)
+    assert seconds < found.notification_s.high < seconds * (1 + 8 / 63) + 2
+
+
+def test_the_first_retransmission_takes_one_timeout_whatever_the_thresholds() -> None:
+    alike = {
+        expected(settings, BUSY).first_retransmission_s
+        for settings in (Settings(), Settings(path_max_retrans=1), Settings(pf_enable=False), Settings(pf_retrans=3))
+    }
+    assert alike == {Range(1 - 0.08, 1.064)}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slot"), [(0.01, 0.001), (0.062, 0.001), (0.1, 0.008), (1, 0.064), (4, 0.064), (5, 0.512), (60, 4.096)]
+)
+def test_a_timer_is_late_by_its_slot_of_the_wheel_at_most(seconds: float, slot: float) -> None:
+    assert slot_s(seconds) == slot
+    assert fires(Range(seconds, seconds)) == Range(seconds, seconds + slot)
+
+
+@given(st.floats(0.063, 258, allow_nan=False))
+def test_and_that_is_an_eighth(seconds: float) -> None:
+    assert slot_s(seconds) <= seconds * 8 / 63
+
+
+def test_the_rto_is_a_point_where_its_floor_decides_and_a_range_where_samples_do() -> None:
+    assert rto(Settings(), BUSY) == Range(1, 1)
+    found = rto(Settings(rto_min_s=0.01), BUSY)
+    # samples of 50 to 80 ms: SRTT + 4 RTTVAR, RTTVAR at most their spread
+    assert found.low == pytest.approx(0.054)
+    assert found.high == pytest.approx(0.08 + 4 * (0.03 + 0.001), abs=1e-3)
+    # before the first sample it is rto_initial
+    fresh = rto(Settings(), dataclasses.replace(BUSY, up_s=0.0))
+    assert fresh.holds(3.0)
+
+
+def test_a_sparse_flow_waits_for_its_next_message_and_for_delayed_sacks() -> None:
+    found = expected(Settings(), SPARSE)
+    assert found.first_retransmission_s == Range(1.4, 1.464)
+    assert found.new_data_s == Range(1.4, 2.464)
+    # a message that was on its way at the fault: its timer runs already
+    on_its_way = dataclasses.replace(SPARSE, next_send_s=0.9)
+    assert expected(Settings(), on_its_way).first_retransmission_s == Range(0.9, 1.964)
+    assert found.rto_s == Range(1, 1)
+    # delayed SACKs raise the RTO above a small floor
+    assert rto(Settings(rto_min_s=0.1), SPARSE).high > 0.25
+
+
+def test_unreachable_and_return_are_ranges_that_heartbeats_decide() -> None:
+    found = expected(Settings(), dataclasses.replace(BUSY, length_s=5.0))
+    assert found.unreachable_s is not None and found.return_s is not None
+    # T3, then six heartbeats at RTO/2 + rand(RTO), the first with 1 s, doubled from the second on: 32.5 to 95.5 s
+    assert found.unreachable_s.low == pytest.approx(1 - 0.08 + 31.5)
+    assert found.unreachable_s.high == pytest.approx(1.064 + 94.5, rel=8 / 63)
+    assert found.return_s.low == pytest.approx(0.05) and found.return_s.high == pytest.approx(12.2, abs=0.6)
+    assert expected(Settings(ps_retrans=0), dataclasses.replace(BUSY, length_s=5.0)).return_s is None
+    assert expected(Settings(), BUSY).return_s is None
+
+
+def test_an_unconfirmed_second_path_is_waited_for() -> None:
+    early = dataclasses.replace(BUSY, up_s=1.0)
+    found = expected(Settings(connectx=False), early)
+    # confirmed 1.5 to 4.5 s after the association is up
+    assert found.first_retransmission_s.low == pytest.approx(max(1 - 0.08, 1.55 - 1.0))
+    assert found.first_retransmission_s.high > 4.55 - 1.0
+    assert expected(Settings(), early).first_retransmission_s.high < 1.2
+    late = dataclasses.replace(BUSY, up_s=10.0)
+    assert expected(Settings(connectx=False), late) == expected(Settings(), late)
+
+
+@given(
+    st.floats(0.01, 3),
+    st.floats(1, 60),
+    st.integers(1, 10),
+    st.integers(0, 10),
+    st.booleans(),
+    st.sampled_from([None, 0.2, 1.0]),
+    st.sampled_from(["none", "backward", "round trip"]),
+)
+def test_ranges_are_in_order(
+    low: float, high: float, most: int, pf: int, enable: bool, interval: float | None, tail: str
+) -> None:
+    settings = Settings(max(low, 0.5), low, high, most, enable, pf)
+    found = expected(settings, dataclasses.replace(BUSY, interval_s=interval, tail=tail, length_s=400.0))  # type: ignore[arg-type]
+    for field in dataclasses.fields(found):
+        value = getattr(found, field.name)
+        if isinstance(value, Range):
+            assert 0 <= value.low <= value.high, field.name
+    assert found.new_data_s is not None
+    assert found.first_retransmission_s.low <= found.notification_s.low <= found.new_data_s.low
