@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from .capture import Capture, read_captures
 from .cell import analyze_cell
-from .summary import Summary, analyze_captures
+from .join import Join, join_captures
+from .summary import FileSummary, analyze_captures, summarise_points
 
-__all__ = ["Capture", "Summary", "analyze_captures", "analyze_cell", "read_captures"]
+__all__ = [
+    "Capture",
+    "FileSummary",
+    "Join",
+    "analyze_captures",
+    "analyze_cell",
+    "join_captures",
+    "read_captures",
+    "summarise_points",
+]

@@ -1,4 +1,4 @@
-"""`netwarp analyze FILE...`: what is in any capture, without a spec."""
+"""`netwarp analyze FILE...`: what is in any capture of any origin, without a spec."""
 
 from __future__ import annotations
 
@@ -9,112 +9,141 @@ from typing import Any
 
 import numpy as np
 
-from .capture import Capture, read_captures
-from .native import Rows
+from .basics import basics_of, bin_width_s, start_of
+from .capture import Capture
+from .connection import Connection, make_connection
+from .files import point_names
+from .findings import file_findings
+from .native import Ints
 from .notes import capture_notes
+from .parts import PACKETS_IN_MEMORY, read_point
+from .protocols import analyze_flow
 
-PROTOCOLS = {6: "TCP", 132: "SCTP"}
-TOTALS = ("packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets")
-FLOWS_SHOWN = 40
+DETAILED_FLOWS = 50
+"""Connections a file that are looked at one by one, the largest first; the others have their counts only."""
+LINK_TYPES = {
+    0: "BSD loopback", 1: "Ethernet", 12: "raw IP", 14: "raw IP", 101: "raw IP", 108: "OpenBSD loopback",
+    113: "Linux cooked", 228: "raw IPv4", 229: "raw IPv6", 276: "Linux cooked v2",
+}  # fmt: skip
+COMPRESSIONS = ("none", "gzip", "zstd")
+SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", "truncated", "malformed", "fragments",
+        "reassembled", "backwards", "untimed", "unseen_bytes")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
-class Summary:
-    """One object a file; see `as_json` for its keys."""
+class FileSummary:
+    """One capture point. name: short, unique among those given together; facts: of its files;
+    notes: what could not be known, and why; findings: what stands out;
+    connections: largest first; whole: every packet's row was in memory (`capture`'s row tables are there).
+    """
 
-    files: tuple[dict[str, Any], ...]
+    name: str
+    files: tuple[str, ...]
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+    findings: tuple[str, ...]
+    connections: tuple[Connection, ...]
+    whole: bool
+    capture: Capture
+
+    @property
+    def first_ns(self) -> int:
+        """What times of connections count from, ns since 1970."""
+        return start_of(self.capture)
 
     def as_json(self) -> dict[str, Any]:
-        """{"files": [{file, packets, notes, flows: [{protocol, from, to, paths, ...}], ...}]}; seconds, bytes.
+        """The keys of docs/analyze.md."""
+        return {
+            "name": self.name,
+            "files": list(self.files),
+            **self.facts,
+            "notes": list(self.notes),
+            "findings": list(self.findings),
+            "flows": [one.as_json() for one in self.connections],
+        }
 
-        new_payload_bit_s is over the flow's whole time, handshake and end included: not docs/metrics.md's goodput.
-        """
-        return {"files": list(self.files)}
 
-    def as_text(self) -> str:
-        """For a terminal."""
-        return "\n\n".join(_file_text(file) for file in self.files)
+def analyze_captures(
+    paths: Sequence[str | os.PathLike[str]], *, full: bool = False, merge: bool = False
+) -> tuple[FileSummary, ...]:
+    """Summarise captures of any origin, each by itself, or merged as the interfaces of one node.
 
-
-def analyze_captures(paths: Sequence[str | os.PathLike[str]]) -> Summary:
-    """Summarise captures of any origin, each by itself. Only totals are kept, so memory does not grow with the file.
-
-    Raises CaptureError naming the file that cannot be read; a file cut off is used as far as it goes and says so.
+    More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also looks
+    at every connection one by one. Raises CaptureError naming the file that cannot be read; a file cut off is used as
+    far as it goes and says so.
     """
-    return Summary(tuple(_file(read_captures([path], ())) for path in paths))
+    points = [list(paths)] if merge else [[path] for path in paths]
+    return summarise_points(points, full=full)
 
 
-def _file(capture: Capture) -> dict[str, Any]:
-    source = capture.sources[0]
-    span = int(source["last_ns"] - source["first_ns"]) / 1e9
+def summarise_points(
+    points: Sequence[Sequence[str | os.PathLike[str]]], *, full: bool = False
+) -> tuple[FileSummary, ...]:
+    """Several capture points, each as the files of its interfaces. Raises CaptureError."""
+    names = iter(point_names([os.fspath(file) for point in points for file in point]))
+    return tuple(_summarise(point, "+".join(next(names) for _ in point), full) for point in points)
+
+
+def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:
+    capture, whole = read_point(files, full=full)
     order = np.argsort(capture.flow_paths["flow"], kind="stable")
     edges = np.searchsorted(capture.flow_paths["flow"][order], np.arange(len(capture.flows) + 1))
-    flows = [
-        _flow(capture, row, capture.flow_paths[order[edges[row] : edges[row + 1]]]) for row in range(len(edges) - 1)
-    ]
-    flows.sort(key=lambda flow: -flow["ip_bytes"])
+    size = np.zeros(len(capture.flows), dtype=np.int64)
+    np.add.at(size, capture.flow_paths["flow"], capture.flow_paths["ip_bytes"].sum(axis=1).astype(np.int64))
+    largest = np.argsort(-size, kind="stable")
+    detailed = largest if full else largest[:DETAILED_FLOWS]
+    basics = basics_of(capture, whole, detailed) if len(detailed) else {}
+    connections = tuple(
+        make_connection(
+            capture, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]], basics.get(row),
+            analyze_flow(capture, row) if whole and row in basics else {},
+        )
+        for number, row in enumerate(largest.tolist())
+    )  # fmt: skip
+    facts = _facts(capture)
+    return FileSummary(
+        name=name,
+        files=capture.files,
+        facts=facts,
+        notes=_notes(capture, whole, detailed),
+        findings=file_findings(connections),
+        connections=connections,
+        whole=whole,
+        capture=capture,
+    )
+
+
+def _facts(capture: Capture) -> dict[str, Any]:
+    sources = capture.sources
+    first_ns = start_of(capture)
+    link_types = np.unique(capture.interfaces["link_type"]).tolist()
+    last_ns = int(sources["last_ns"].max())
     return {
-        "file": os.fspath(capture.files[0]),
-        "packets": int(source["packets"]),
-        "frame_bytes": int(source["frame_bytes"]),
-        "duration_s": span,
-        "first_s": int(source["first_ns"]) / 1e9,
-        "ipv4_packets": int(source["ipv4"]),
-        "ipv6_packets": int(source["ipv6"]),
-        "notes": capture_notes(capture, 0),
-        "flows": flows,
+        **{name: int(sources[name].sum()) for name in SUMS},
+        "max_frame_bytes": int(sources["max_frame_bytes"].max()),
+        "first_s": first_ns / 1e9,
+        "bin_s": bin_width_s(last_ns - first_ns),
+        "duration_s": (last_ns - first_ns) / 1e9 if first_ns else 0.0,
+        "link_types": [LINK_TYPES.get(one, f"link type {one}") for one in link_types],
+        "time_resolution": "ns" if sources["nanosecond"].all() else "us",
+        "compression": "+".join(COMPRESSIONS[one] for one in np.unique(sources["compression"]).tolist()),
+        "cut_off": bool(sources["cut_off"].any()),
     }
 
 
-def _flow(capture: Capture, row: int, used: Rows) -> dict[str, Any]:
-    """One flow; used: its rows of flow_paths."""
-    flow = capture.flows[row]
-    end = int(flow["path_direction"])
-    first = [capture.address(int(flow["path"]), side) for side in (end, 1 - end)]
-    span = int(flow["last_ns"] - flow["first_ns"]) / 1e9
-    return {
-        "protocol": PROTOCOLS[int(flow["protocol"])],
-        "from": f"{first[0]}:{flow['port'][0]}",
-        "to": f"{first[1]}:{flow['port'][1]}",
-        "handshake_seen": bool(flow["initiator_known"]),
-        "duration_s": span,
-        "ip_bytes": int(used["ip_bytes"].sum()),
-        "directions": [
-            {name: int(used[name][:, d].sum()) for name in TOTALS}
-            | {"new_payload_bit_s": int(used["new_bytes"][:, d].sum()) * 8 / span if span else None}
-            for d in (0, 1)
-        ],
-        "paths": [
-            {
-                "addresses": [
-                    capture.address(int(one["path"]), side)
-                    for side in (int(one["path_direction"]), 1 - int(one["path_direction"]))
-                ],
-                "packets": one["packets"].tolist(),
-                "ip_bytes": one["ip_bytes"].tolist(),
-                "data_packets": one["data_packets"].tolist(),
-                "retransmitted_packets": one["retransmitted_packets"].tolist(),
-            }
-            for one in used
-        ],
-    }
-
-
-def _file_text(file: dict[str, Any]) -> str:
-    lines = [f"{file['file']}: {file['packets']} packets, {file['frame_bytes']} bytes, {file['duration_s']:.6f} s"]
-    lines += [f"  note: {note}" for note in file["notes"]]
-    for flow in file["flows"][:FLOWS_SHOWN]:
-        lines.append(f"  {flow['protocol']} {flow['from']} > {flow['to']}  {flow['duration_s']:.6f} s")
-        for arrow, totals in zip(("->", "<-"), flow["directions"], strict=True):
-            rate = totals["new_payload_bit_s"]
-            lines.append(
-                f"    {arrow} {totals['packets']} packets ({totals['data_packets']} with data), "
-                f"{totals['payload_bytes']} B payload, {totals['new_bytes']} B new, "
-                f"{totals['retransmitted_packets']} retransmitted"
-                + (f", {rate / 1e6:.4g} Mbit/s of new payload" if rate else "")
-            )
-        if len(flow["paths"]) > 1:
-            lines += [f"    path {' <> '.join(path['addresses'])}: {path['packets']} packets" for path in flow["paths"]]
-    if len(file["flows"]) > FLOWS_SHOWN:
-        lines.append(f"  and {len(file['flows']) - FLOWS_SHOWN} smaller flows (--json lists all)")
-    return "\n".join(lines)
+def _notes(capture: Capture, whole: bool, detailed: Ints) -> tuple[str, ...]:
+    notes: list[str] = []
+    for source, file in enumerate(capture.files):
+        of = f"{os.path.basename(file)}: " if len(capture.files) > 1 else ""
+        notes += [of + note for note in capture_notes(capture, source)]
+    if not whole:
+        notes.append(f"more than {PACKETS_IN_MEMORY:,} packets: totals and binned series only (--full: everything)")
+    if len(detailed) < len(capture.flows):
+        notes.append(
+            f"the {len(detailed)} largest of {len(capture.flows)} connections are looked at one by one (--full: all)"
+        )
+    if not capture.sources["packets"].any():
+        notes.append("no packet in it")
+    elif not len(capture.flows):
+        notes.append("no TCP connection and no SCTP association in it")
+    return tuple(notes)

@@ -36,10 +36,11 @@ def _run(argv: list[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from .. import doctor
     from ..kernel import command as kernel
-    from . import calibrate, compare, run
+    from . import analyze, calibrate, compare, run
     from . import commands as others
 
     run.add_parser(commands)
+    analyze.add_parser(commands)
     others.add_parsers(commands)
     compare.add_parser(commands)
     calibrate.add_parser(commands)

@@ -1,9 +1,8 @@
-"""The smaller commands: plan, analyze, report, export, profiles, clean."""
+"""The smaller commands: plan, report, export, profiles, clean."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -12,17 +11,14 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from ..analysis import analyze_captures
 from ..errors import CaptureError, SpecError, StoreError
-from ..model import Outcome
 from ..spec import EXAMPLE_SPEC, list_profiles
 from ..store import RunDir, locked, read_json
 from ..study import Plan
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
-from . import summary
 from .run import add_plan_arguments, plan_of
-from .stages import analyze_all, report, tabulate
+from .stages import report, tabulate
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,11 +29,6 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
     plan.add_argument("--json", action="store_true", help="print the plan as JSON")
     plan.set_defaults(run=run_plan)
-    analyze = commands.add_parser("analyze", help="analyse a run directory again, or captures of any origin")
-    analyze.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
-    analyze.add_argument("--json", action="store_true", help="print one JSON object (captures)")
-    analyze.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    analyze.set_defaults(run=run_analyze)
     reports = commands.add_parser("report", help="make the report of a run directory again")
     reports.add_argument("run_dir", type=Path)
     reports.set_defaults(run=run_report)
@@ -67,25 +58,6 @@ def run_plan(args: argparse.Namespace) -> int:
             print(to_commands(compile_cell(cell, Clock(t0_realtime_ns=0)).steps))
     virtual_s = sum(cell.duration_ns for cell in plan.cells) / 1e9
     print(f"{len(plan.cells)} cells, {virtual_s:g} virtual seconds", file=sys.stderr)
-    return 0
-
-
-def run_analyze(args: argparse.Namespace) -> int:
-    """`netwarp analyze`."""
-    if len(args.paths) == 1 and args.paths[0].is_dir():
-        run = RunDir(args.paths[0])
-        plan = read_json(run.plan, Plan)
-        with locked(run):
-            run.clear_partial()
-            analyze_all(plan, run, args.jobs)
-            results = tabulate(plan, run)
-        summary.print_summary(plan, run, results, None, wall_s=None)
-        return 0 if all(outcome.outcome is Outcome.COMPLETED for outcome in results.outcomes.values()) else 1
-    for path in args.paths:
-        if not path.is_file():
-            raise CaptureError(f"{path}: no such capture (a run directory is given alone)")
-    found = analyze_captures(args.paths)
-    print(json.dumps(found.as_json()) if args.json else found.as_text())
     return 0
 
 

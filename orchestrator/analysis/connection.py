@@ -1,0 +1,136 @@
+"""One TCP connection or SCTP association of any capture, as far as packets and the protocol's analyser tell."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .basics import Basics, bin_times, start_of
+from .capture import Capture
+from .native import Rows
+
+PROTOCOLS = {6: "tcp", 132: "sctp"}
+COUNTS = (
+    "packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets", "data_chunks",
+    "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
+)  # fmt: skip
+SCTP_ONLY = COUNTS[6:]
+Series = tuple[Any, Any]
+"""Times (s from the file's first packet) and values: arrays of one length."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """number: in the order of size within the file, from 1. `ends`: address and port of the initiator (or who was seen
+    first) and of the other; direction 0 is from ends[0]. directions: counts and goodput of each; paths: the same by
+    address pair. totals, series, events: of the protocol's own analyser (docs/metrics.md), and series of packets.
+    """
+
+    number: int
+    row: int
+    protocol: str
+    ends: tuple[str, str]
+    facts: dict[str, Any]
+    directions: tuple[dict[str, Any], dict[str, Any]]
+    paths: tuple[dict[str, Any], ...]
+    totals: Mapping[str, Any]
+    series: Mapping[str, Series]
+    events: tuple[Mapping[str, Any], ...]
+    silences: tuple[tuple[int, float, float, bool], ...]
+    """(direction, begin in s, length in s, whether a retransmission ended it) of the longest pauses in data."""
+
+    @property
+    def name(self) -> str:
+        """Who with whom."""
+        return f"{self.ends[0]} > {self.ends[1]}"
+
+    @property
+    def ip_bytes(self) -> int:
+        """Of both directions."""
+        return int(sum(one["ip_bytes"] for one in self.directions))
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of docs/analyze.md; series are left to --csv and --html."""
+        return {
+            "flow": self.number,
+            "protocol": self.protocol,
+            "from": self.ends[0],
+            "to": self.ends[1],
+            **self.facts,
+            "ip_bytes": self.ip_bytes,
+            "directions": list(self.directions),
+            "paths": list(self.paths),
+            "totals": dict(self.totals),
+            "events": [dict(event) for event in self.events],
+        }
+
+
+def make_connection(
+    capture: Capture, row: int, number: int, used: Rows, basics: Basics | None, found: Mapping[str, Any]
+) -> Connection:
+    """used: the flow's rows of flow_paths. basics: of its packets, if they were looked at. found: `totals`, `series`
+    and `events` of its protocol's analyser, empty without one.
+    """
+    flow = capture.flows[row]
+    start_ns = start_of(capture)
+    protocol = PROTOCOLS[int(flow["protocol"])]
+    end = int(flow["path_direction"])
+    ends = [_with_port(capture.address(int(flow["path"]), side), int(flow["port"][at])) for at, side in
+            enumerate((end, 1 - end))]  # fmt: skip
+    span_s = int(flow["last_ns"] - flow["first_ns"]) / 1e9
+    counts = [name for name in COUNTS if protocol == "sctp" or name not in SCTP_ONLY]
+    directions = []
+    for direction in (0, 1):
+        one: dict[str, Any] = {name: int(used[name][:, direction].sum()) for name in counts}
+        one["goodput_bit_s"] = basics.goodput_bit_s(direction) if basics else None
+        directions.append(one)
+    facts = {
+        "start_s": int(flow["first_ns"] - start_ns) / 1e9,
+        "duration_s": span_s,
+        "handshake_seen": bool(flow["initiator_known"]),
+        "ended": [bool(one) for one in flow["ended"]],
+        "mptcp_subflow": bool(flow["mptcp"]),
+    }
+    if protocol == "tcp":
+        facts["mss_bytes"] = [int(one) or None for one in flow["mss"]]
+    return Connection(
+        number=number,
+        row=row,
+        protocol=protocol,
+        ends=(ends[0], ends[1]),
+        facts=facts,
+        directions=(directions[0], directions[1]),
+        paths=tuple(_path(capture, one, counts) for one in used),
+        totals=found.get("totals", {}),
+        series={**(_series(basics) if basics else {}), **found.get("series", {})},
+        events=tuple(found.get("events", ())),
+        silences=tuple((d, *one) for d in (0, 1) for one in basics.silences[d]) if basics else (),
+    )
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _path(capture: Capture, used: Rows, counts: list[str]) -> dict[str, Any]:
+    side = int(used["path_direction"])
+    return {
+        "addresses": [capture.address(int(used["path"]), one) for one in (side, 1 - side)],
+        **{name: used[name].tolist() for name in counts},
+    }
+
+
+def _series(basics: Basics) -> dict[str, Series]:
+    times = bin_times(basics)
+    found: dict[str, Series] = {}
+    for direction, way in enumerate(("forward", "back")):
+        if basics.new_bytes[direction].any():
+            found[f"goodput_{way}_bit_s"] = (times, basics.new_bytes[direction] * 8 / basics.bin_s)
+            progress = np.cumsum(basics.new_bytes[direction])
+            found[f"progress_{way}_bytes"] = (times + basics.bin_s, progress)
+        if basics.retransmitted[direction].any():
+            found[f"retransmitted_{way}_packets"] = (times, basics.retransmitted[direction])
+    return found

@@ -1,0 +1,122 @@
+"""`netwarp analyze`: a run directory again, or captures of any origin (docs/analyze.md)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..analysis import FileSummary, Join, join_captures, summarise_points
+from ..errors import CaptureError, SpecError
+from ..model import Cell, Outcome
+from ..store import CellDir, RunDir, locked, read_json
+from ..study import Plan
+from . import summary
+from .analyze_csv import write_tables
+from .analyze_text import print_captures
+from .stages import analyze_all, tabulate
+
+CAPTURES = ("*.pcap", "*.pcap.zst", "*.pcap.gz", "*.pcapng", "*.pcapng.zst", "*.pcapng.gz", "*.cap")
+FORMAT = 1
+"""Of --json; a number higher than this one has other keys."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "analyze",
+        help="analyse a run directory again, or captures of any origin",
+        description="RUN_DIR: derive its measurements, tables and report's data again. CAPTURE: what is in pcap files "
+        "of any origin (also gzip, zstd; a directory stands for the captures in it). docs/analyze.md explains what is "
+        "printed.",
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--csv", type=Path, metavar="DIR", help="write tidy tables into a new directory, or one of ours"
+    )
+    parser.add_argument("--join", action="store_true", help="the captures are of one run: loss and delay of each hop")
+    parser.add_argument("--one-clock", action="store_true", help="with --join: all captures' times are of one clock")
+    parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")
+    parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="RUN_DIR: cells at a time")
+    parser.set_defaults(run=run_analyze)
+
+
+def run_analyze(args: argparse.Namespace) -> int:
+    """`netwarp analyze`."""
+    if len(args.paths) == 1 and RunDir(args.paths[0]).plan.is_file():
+        return _run_directory(args.paths[0], args.jobs)
+    points = _points(args.paths, args.merge)
+    files = [file for _, group in points for file in group]
+    join = None
+    if args.join:
+        cell = all(cell for cell, _ in points)
+        join = join_captures(files, one_clock=args.one_clock or cell, whole=cell)
+    found = summarise_points([group for _, group in points], full=args.full)
+    if args.csv:
+        write_tables(args.csv, found, join)
+    if args.json:
+        sys.stdout.buffer.write(_json(found, join) + b"\n")
+    else:
+        print_captures(found, join)
+    if args.csv and not args.json:
+        print(f"tables: {args.csv}")
+    return 0
+
+
+def _json(found: Sequence[FileSummary], join: Join | None) -> bytes:
+    value = {"format": FORMAT, "files": [one.as_json() for one in found]}
+    if join is not None:
+        value["join"] = join.as_json()
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+def _run_directory(root: Path, jobs: int) -> int:
+    run = RunDir(root)
+    plan = read_json(run.plan, Plan)
+    with locked(run):
+        run.clear_partial()
+        analyze_all(plan, run, jobs)
+        results = tabulate(plan, run)
+    summary.print_summary(plan, run, results, None, wall_s=None)
+    return 0 if all(outcome.outcome is Outcome.COMPLETED for outcome in results.outcomes.values()) else 1
+
+
+def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:
+    """Capture points: (whether of a netwarp cell, whose clock is one, and its files). A cell's files go by node."""
+    found: list[tuple[bool, list[Path]]] = []
+    for path in paths:
+        if not path.is_dir():
+            if not path.exists():
+                raise CaptureError(f"{path}: no such capture")
+            found.append((False, [path]))
+            continue
+        folder = path / "capture" if (path / "capture").is_dir() else path
+        captures = sorted({one for pattern in CAPTURES for one in folder.glob(pattern)})
+        if not captures:
+            raise CaptureError(f"{path}: neither a run directory (no plan.json) nor a directory of captures")
+        cell = CellDir(folder.parent)
+        if cell.cell.is_file():
+            found += [(True, group) for group in _by_node(cell.read_cell(), captures)]
+        else:
+            found += [(False, [one]) for one in captures]
+    if merge:
+        if any(cell for cell, _ in found):
+            raise SpecError("--merge: the captures of a cell are merged by node already")
+        return [(False, [file for _, group in found for file in group])]
+    return found
+
+
+def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
+    """The captures of each node, which are named <node>-<interface>."""
+    nodes = {f"{one.node}-{one.link}": one.node for one in cell.captures}
+    groups: dict[str, list[Path]] = {}
+    for capture in captures:
+        stem = capture.name.split(".pcap")[0]
+        groups.setdefault(nodes.get(stem, stem), []).append(capture)
+    return list(groups.values())

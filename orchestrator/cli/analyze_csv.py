@@ -1,0 +1,145 @@
+"""`netwarp analyze --csv DIR`: tidy tables, each whole or as it was (docs/analyze.md lists them)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..analysis import FileSummary, Join
+from ..errors import StoreError
+from ..store import write_atomic
+from ..tables.rows import Field, Rows
+from ..tables.write import csv_text
+
+MARK = ".netwarp-analyze"
+"""Stands in a directory of such tables: what is there may be written anew."""
+
+
+def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) -> None:
+    """Write every table. Raises StoreError: not writable, or it holds files that netwarp did not write there."""
+    _claim(folder)
+    tables = [_flows(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
+    if join is not None:
+        tables += [_hops(join), _hop_packets(join)]
+    for table in tables:
+        write_atomic(folder / f"{table.name}.csv", csv_text(table).encode())
+    for left in {"hops.csv", "hop_packets.csv"} - {f"{table.name}.csv" for table in tables}:
+        (folder / left).unlink(missing_ok=True)  # of an earlier --join here: its numbers are of other captures
+
+
+def _table(name: str, header: Iterable[str], rows: Iterable[Iterable[Field]]) -> Rows:
+    return Rows(name, tuple(header), tuple(tuple(row) for row in rows))
+
+
+def _claim(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder}: is a file; --csv takes a directory")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise StoreError(f"{folder}: holds files that netwarp did not write; name a new or an empty directory")
+    write_atomic(folder / MARK, b"Tables of netwarp analyze: written anew by the next --csv into this directory.\n")
+
+
+def _flow_rows(found: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Any]]:
+    for one in found:
+        for connection in one.connections:
+            yield [one.name, connection.number], one, connection
+
+
+def _flows(found: Sequence[FileSummary]) -> Rows:
+    """One row a flow and direction; the analyser's totals of the flow are in both."""
+    names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for name in flow.directions[0])
+    totals = dict.fromkeys(name for _, _, flow in _flow_rows(found) for name in flow.totals)
+    header = (
+        "file",
+        "flow",
+        "protocol",
+        "direction",
+        "source",
+        "destination",
+        "start_s",
+        "duration_s",
+        *names,
+        *totals,
+    )
+    rows: list[list[Field]] = []
+    for key, _, flow in _flow_rows(found):
+        for direction, counts in enumerate(flow.directions):
+            rows.append([
+                *key, flow.protocol, direction, flow.ends[direction], flow.ends[1 - direction], flow.facts["start_s"],
+                flow.facts["duration_s"], *(counts.get(name) for name in names),
+                *(flow.totals.get(name) for name in totals),
+            ])  # fmt: skip
+    return _table("flows", header, rows)
+
+
+def _paths(found: Sequence[FileSummary]) -> Rows:
+    names = dict.fromkeys(
+        name for _, _, flow in _flow_rows(found) for path in flow.paths for name in path if name != "addresses"
+    )
+    rows: list[list[Field]] = []
+    for key, _, flow in _flow_rows(found):
+        for path in flow.paths:
+            for direction in (0, 1):
+                ends = path["addresses"]
+                rows.append([*key, direction, ends[direction], ends[1 - direction],
+                             *(path[name][direction] if name in path else None for name in names)])  # fmt: skip
+    return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)
+
+
+def _events(found: Sequence[FileSummary]) -> Rows:
+    names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for event in flow.events for name in event)
+    rows = [[*key, *(event.get(name) for name in names)] for key, _, flow in _flow_rows(found) for event in flow.events]
+    return _table("events", ("file", "flow", *names), rows)
+
+
+def _series(found: Sequence[FileSummary]) -> Rows:
+    rows = [
+        [*key, name, float(t), number(value)]
+        for key, _, flow in _flow_rows(found)
+        for name, (times, values) in flow.series.items()
+        for t, value in zip(times, values, strict=True)
+    ]
+    return _table("series", ("file", "flow", "series", "time_s", "value"), rows)
+
+
+def number(value: Any) -> Field:
+    """A NumPy number as Python's; nothing for NaN."""
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and math.isnan(plain) else plain
+
+
+def _retransmissions(found: Sequence[FileSummary]) -> Rows:
+    """One row a packet that carries what was sent before, of the flows whose packets are in memory."""
+    header = ("file", "frame", "flow", "direction", "time_s", "source", "destination", "payload_bytes", "new_bytes")
+    rows: list[list[Field]] = []
+    for one in found:
+        by_row = {connection.row: connection for connection in one.connections}
+        packets = one.capture.packets
+        for at in packets["is_retransmission"].nonzero()[0].tolist():
+            packet = packets[at]
+            flow = by_row[int(packet["flow"])]
+            path, way = int(packet["path"]), int(packet["path_direction"])
+            rows.append([
+                one.name, at + 1, flow.number, int(packet["direction"]), (int(packet["time_ns"]) - one.first_ns) / 1e9,
+                one.capture.address(path, way), one.capture.address(path, 1 - way), int(packet["payload_bytes"]),
+                int(packet["new_bytes"]),
+            ])  # fmt: skip
+    return _table("retransmissions", header, rows)
+
+
+def _hops(join: Join) -> Rows:
+    names = [name for name in join.hops[0].as_json() if name != "bursts"]
+    rows = [[number, *(hop.as_json()[name] for name in names)] for number, hop in enumerate(join.hops, 1)]
+    return _table("hops", ("hop", *names), rows)
+
+
+def _hop_packets(join: Join) -> Rows:
+    """Every packet of every hop: when it was seen before, and after how long at the next point (empty: lost)."""
+    rows = [
+        [at, float(t), number(delay), int(size)]
+        for at, hop in enumerate(join.hops, 1)
+        for t, delay, size in zip(hop.packet_s, hop.packet_delay_s, hop.packet_bytes, strict=True)
+    ]
+    return _table("hop_packets", ("hop", "time_s", "one_way_delay_s", "ip_bytes"), rows)
