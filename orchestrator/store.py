@@ -88,6 +88,7 @@ class CellDir:
         self.derived = root / "derived"
         self.measurements = self.derived / "measurements.json"
         self.series = self.derived / "series.json"
+        self.exchange = self.derived / "exchange.json"
         self.checks = self.derived / "checks.json"
 
     def read_cell(self) -> Cell:

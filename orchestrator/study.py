@@ -13,7 +13,25 @@ PLAN_FORMAT = 1
 Levels = dict[str, tuple[str, ...]]
 """A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match."""
 
-ClaimKind = Literal["greater", "less", "equal", "gain", "value", "constant", "increasing", "decreasing", "later"]
+MOMENTS = (
+    "fault",
+    "first_retransmission",
+    "first_other_path",
+    "first_arrival_other_path",
+    "repair",
+    "first_on_repaired_path",
+    "first_arrival_on_repaired_path",
+    "heartbeat",
+    "heartbeat_ack",
+)
+"""Moments of a flow around its first fault that an event table may show (docs/spec.md)."""
+MOST_PACKETS = 10
+"""Packets on either side of a moment that a cell keeps."""
+
+ClaimKind = Literal[
+    "greater", "less", "equal", "gain", "mean_gain", "pooled_gain", "mean", "value", "constant", "increasing",
+    "decreasing", "later",
+]  # fmt: skip
 
 
 class Level(Frozen, frozen=True):
@@ -98,6 +116,28 @@ class Figure(Frozen, frozen=True):
         return self.kind in ("cdf", "box")
 
 
+class TimeSeries(Frozen, frozen=True):
+    """A figure over time of the cells `where`: each series of each path of the flow. window_ns: from, to; None: all."""
+
+    name: str
+    title: str
+    flow: str
+    series: tuple[str, ...]
+    window_ns: tuple[int, int] | None
+    where: Levels
+
+
+class EventTable(Frozen, frozen=True):
+    """The packets next to moments (MOMENTS) of the cells `where`: `packets` before and as many after each."""
+
+    name: str
+    title: str
+    flow: str
+    around: tuple[str, ...]
+    packets: int
+    where: Levels
+
+
 class Source(Frozen, frozen=True):
     """Where other people's numbers come from; its name heads their column."""
 
@@ -118,7 +158,8 @@ class Expected(Frozen, frozen=True):
 class Claim(Frozen, frozen=True):
     """A statement with a test. `a`, `b`: selectors, each of `a` against each of `b`; `over`: factor and its levels.
 
-    expected, tolerance: see docs/spec.md for each kind. reason: why a claim of kind `later` is not tested.
+    expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of. reason: why a claim of kind
+    `later` is not tested.
     """
 
     id: str
@@ -133,6 +174,7 @@ class Claim(Frozen, frozen=True):
     levels: tuple[str, ...] = ()
     expected: float | None = None
     tolerance: float = 0.0
+    of: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -145,6 +187,7 @@ class Plan(Frozen, frozen=True, kw_only=True):
     description: str
     seed: int
     repetitions: int
+    """The most that any combination has (experiments may have different numbers)."""
     filters: tuple[str, ...]
     """The --only and --where this plan was made with, as text."""
     parameters: dict[str, str]
@@ -153,6 +196,8 @@ class Plan(Frozen, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
+    time_series: tuple[TimeSeries, ...] = ()
+    event_tables: tuple[EventTable, ...] = ()
     sources: tuple[Source, ...]
     expected: tuple[Expected, ...]
     claims: tuple[Claim, ...]

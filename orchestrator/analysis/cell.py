@@ -1,4 +1,4 @@
-"""A cell's raw files in, derived/{measurements,series,checks}.json out. Never asks which back end ran it."""
+"""A cell's raw files in, derived/{measurements,series,exchange,checks}.json out. Never asks which back end ran it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ..model import Cell, Flow, Measurement
 from ..records import Record, read_ndjson
 from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
 from ..store import CellDir, write_json
-from . import events, series
+from . import events, growth, recovery, series
 from .checks import Check, capture_checks, missing_check, payload_check, relative, sent_check, utilization_check
 from .delivery import delivered
+from .exchange import exchange
 from .expression import evaluate
 from .failover import failover_metrics
 from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_of
@@ -28,6 +29,7 @@ class _FlowResult:
     metrics: dict[str, float | None]
     series: dict[str, Any]
     events: list[events.Happening]
+    exchange: list[dict[str, Any]]
     checks: list[Check]
 
 
@@ -64,6 +66,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
             "events": sorted(happened, key=lambda event: event["t_s"]),
         },
     )
+    write_json(directory.exchange, {name: result.exchange for name, result in results.items()})
     write_json(directory.checks, checks)
 
 
@@ -107,6 +110,14 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     seen = sender or receiver
     peers = {address: names.names[index] for address, index in (seen.peers if seen else {}).items()}
     samples = read_samples(told, peers, records.t0_monotonic_ns)
+    hit = recovery.hit_path(cell, flow, moments)
+    metrics |= recovery.recovery_metrics(cell, flow, sender, receiver, window, moments)
+    if moments.fault is not None and hit is not None:
+        metrics["potentially_failed_s"] = recovery.potentially_failed_s(
+            told, peers, names.names[hit], moments.fault, records.t0_monotonic_ns
+        )
+    metrics |= growth.wire_metrics(flow, sender, moments)
+    metrics |= growth.kernel_metrics(flow, sender, samples, window, moments, hit)
     if (primary := samples.get(flow.paths[0].name)) is not None:
         metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
         metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)
@@ -126,6 +137,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
         metrics=metrics | own,
         series=series.flow_series(receiver, names, samples, cell),
         events=happened,
+        exchange=exchange(cell, flow, sender, receiver, names.names, moments),
         checks=checks + wrong,
     )
 

@@ -10,7 +10,7 @@ from .view import View, sent_rows
 DATA, I_DATA = 0, 64
 
 
-def _units(view: View, protocol: str) -> tuple[Rows, str]:
+def data_units(view: View, protocol: str) -> tuple[Rows, str]:
     """The rows that carry payload from the flow's sender, and the column of their numbers (alike at both ends)."""
     if protocol == "sctp":
         chunks = sent_rows(view, view.point.capture.chunks)
@@ -19,7 +19,8 @@ def _units(view: View, protocol: str) -> tuple[Rows, str]:
     return segments[segments["payload_bytes"] > 0], "seq"
 
 
-def _path(view: View, rows: Rows) -> Ints:
+def unit_paths(view: View, rows: Rows) -> Ints:
+    """Which path each row took: index into `PathNames.names`."""
     return np.array([view.path_index[path] for path in rows["path"].tolist()], dtype=np.int64)
 
 
@@ -34,9 +35,9 @@ def first_sent_since(sender: View, receiver: View, protocol: str, candidates: Bo
     for row, sends in receiver.data_direction.items():
         mine |= (packets["flow"] == row) & (packets["direction"] == sends)
     numbers = np.flatnonzero(mine)  # of the packets of receiver.data, in the same order
-    arrived, column = _units(receiver, protocol)
-    sent, _ = _units(sender, protocol)
-    sent_ns, sent_path = sent["time_ns"] - sender.t0_realtime_ns, _path(sender, sent)
+    arrived, column = data_units(receiver, protocol)
+    sent, _ = data_units(sender, protocol)
+    sent_ns, sent_path = sent["time_ns"] - sender.t0_realtime_ns, unit_paths(sender, sent)
     for place in np.flatnonzero(candidates).tolist():
         at_ns, path = int(receiver.data.t_ns[place]), int(receiver.data.path[place])
         before = (sent_path == path) & (sent_ns <= at_ns)

@@ -33,8 +33,13 @@ class CellPlanner:
         self._spec, self._problems = spec, problems
         self._network = Network(problems)
 
-    def cells(self, experiment: str, levels: Combination, seed: int, repetitions: int) -> tuple[Cell, ...]:
-        """The repetitions of one combination; empty after saying what is wrong."""
+    def cells(
+        self, experiment: str, levels: Combination, seed: int, repetitions: int, *, only_random: bool = False
+    ) -> tuple[Cell, ...]:
+        """The repetitions of one combination; empty after saying what is wrong.
+
+        only_random: one repetition is enough where nothing is random.
+        """
         before = len(self._problems)
         named = ", ".join(f"{name}={level}" for name, level in levels.items() if level != "-")
         context = f"first seen in the cell {named}" if named else ""
@@ -88,7 +93,7 @@ class CellPlanner:
                 metrics=metrics,
                 metric_units=units,
             )
-            for number in range(repetitions)
+            for number in range(1 if only_random and not random else repetitions)
         )
 
     def _metrics(self, parameters: Mapping[str, str], duration_ns: int) -> dict[str, str]:
@@ -148,7 +153,7 @@ def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tupl
     events: list[Event] = [plan.event for plan in planned]
     shapes = [shape for link in links for shape in (link.forward, link.backward)]
     shapes += [shape for event in events for shape in (event.forward, event.backward) if shape is not None]
-    drawn = any(plan.phase is not None and plan.phase[0] < plan.phase[1] for plan in planned)
+    drawn = any(plan.drawn for plan in planned)
     heartbeats = any(flow.protocol == "sctp" and (events or len(flow.paths) > 1) for flow in flows)
     return drawn or heartbeats or any(map(_throws_dice, shapes))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..errors import SpecError
 from ..model import Cell
 from ..spec import Problems, Spec
-from ..spec.factors import DOES_NOT_APPLY
+from ..spec.factors import DOES_NOT_APPLY, ExperimentSpec
 from ..spec.problems import nearest
 from ..study import Experiment, Factor, Level, Levels, Plan, matches
 from .cell import CellPlanner
@@ -30,39 +30,47 @@ def make_plan(
 ) -> Plan:
     """Plan a spec's cells.
 
-    seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments.
+    seed, repetitions: instead of the spec's and of every experiment's; repetition k has seed + k. only: names of
+    experiments.
     where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
     Raises SpecError with every problem.
     """
     seed = spec.seed if seed is None else seed
-    repetitions = spec.repetitions if repetitions is None else repetitions
-    if repetitions < 1 or not 0 <= seed <= MOST_SEED:
+    most = repetitions or max(experiment.repetitions or spec.repetitions for experiment in spec.experiments)
+    if (repetitions is not None and repetitions < 1) or not 0 <= seed <= MOST_SEED:
         raise SpecError(
             f"repetitions must be at least 1, the seed from 0 to {MOST_SEED}; for example --repetitions 5 --seed 1"
         )
     names = _experiments(spec, only)
     wanted = _where(spec, where)
     problems = Problems()
-    everything = _combinations(spec, [experiment.name for experiment in spec.experiments], repetitions)
+    everything = _combinations(spec, [experiment.name for experiment in spec.experiments], most)
     check_wanted(spec, [levels for _, levels in everything], problems)
     problems.check()
-    chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, repetitions)
+    chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
     planner = CellPlanner(spec, problems)
     cells: list[Cell] = []
     for experiment, levels in chosen:
         if matches(levels, wanted) and problems.distinct < ENOUGH_PROBLEMS:
-            cells += planner.cells(experiment, levels, seed, repetitions)
+            own = experiment.repetitions or spec.repetitions
+            cells += planner.cells(
+                experiment.name,
+                levels,
+                seed,
+                repetitions or own,
+                only_random=experiment.only_random and repetitions is None,
+            )
     problems.check()
     if not cells:
         asked = " and ".join(f"{factor}={level}" for factor, level in where)
         raise SpecError(f"no cell is left: none has {asked} in the experiments {', '.join(names)}")
     filters = [*(f"only {name}" for name in names if only), *(f"{factor}={level}" for factor, level in where)]
-    return _plan(spec, cells, seed, repetitions, filters)
+    return _plan(spec, cells, seed, max(cell.repetition for cell in cells) + 1, filters)
 
 
 def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: list[str]) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
-    tables, figures, claims = with_flows(spec, flows)
+    tables, figures, claims, time_series, event_tables = with_flows(spec, flows)
     used = {metric.name for metric in spec.own_metrics}
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
     parameters = spec.document.get("parameter")
@@ -86,6 +94,8 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
         metrics=tuple(metric for name, metric in spec.metrics.items() if name in used),
         tables=tables,
         figures=figures,
+        time_series=time_series,
+        event_tables=event_tables,
         sources=spec.sources,
         expected=spec.expected,
         claims=claims,
@@ -93,15 +103,15 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
     )
 
 
-def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[str, Combination]]:
+def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[ExperimentSpec, Combination]]:
     """(experiment, levels), each combination of levels once, under the first experiment that has it."""
-    found: dict[tuple[str, ...], tuple[str, Combination]] = {}
+    found: dict[tuple[str, ...], tuple[ExperimentSpec, Combination]] = {}
     most = MOST_CELLS // repetitions
     for experiment in spec.experiments:
         if experiment.name not in names:
             continue
         for levels in combinations(spec.factors, experiment):
-            found.setdefault(tuple(levels.values()), (experiment.name, levels))
+            found.setdefault(tuple(levels.values()), (experiment, levels))
             if len(found) > most:
                 raise SpecError(
                     f'{experiment.item.file}:{experiment.item.line}: experiment "{experiment.name}": more than'

@@ -24,18 +24,29 @@ _UNIFORM = re.compile(r"uniform\(([^,()]*),([^,()]*)\)")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An event before its phase is drawn. `undo`: what ends it `length_ns` later."""
+    """An event before its phases are drawn. `undo`: what ends it `length_ns` later."""
 
     event: Event
     undo: Event | None
     length_ns: int
     phase: tuple[int, int] | None
     """Uniform from, to (ns), inclusive; added to the time."""
+    length_phase: tuple[int, int] | None
+    """The same, added to the length."""
     reader: Reader
 
     def last_ns(self) -> int:
         """The latest moment it may last to."""
-        return self.event.at_ns + (self.phase[1] if self.phase else 0) + self.length_ns
+        return self.event.at_ns + _most(self.phase) + self.length_ns + _most(self.length_phase)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the seed decides when it happens or how long it lasts."""
+        return any(phase is not None and phase[0] < phase[1] for phase in (self.phase, self.length_phase))
+
+
+def _most(phase: tuple[int, int] | None) -> int:
+    return phase[1] if phase else 0
 
 
 class Timeline:
@@ -66,15 +77,17 @@ class Timeline:
         text, link = (reader.text(key) for key in ("action", "link"))
         action = next((known for known in ACTIONS if known == text), None)
         at, length = reader.whole("at"), reader.whole("for")
-        phase = self._phase(reader)
+        phase, length_phase = self._phase("phase", reader), self._phase("for_phase", reader)
+        if length_phase is not None and not reader.has("for"):
+            reader.problem("for_phase", 'is added to `for`, which is missing; for example for = "8 s"')
         directions = self._directions(reader)
         if link is not None and link not in self._links:
             reader.problem("link", f'there is no link "{link}"{nearest(link, self._links)}')
         if not all(needed) or action is None or link is None or at is None or len(reader.problems) > before:
             return None
-        if at + (phase[1] if phase else 0) >= self._duration_ns:
+        if at + _most(phase) >= self._duration_ns:
             reader.problem("at", "is outside the cell: it must be before the duration ends")
-        elif at + (phase[1] if phase else 0) + (length or 0) > self._duration_ns:
+        elif at + _most(phase) + (length or 0) + _most(length_phase) > self._duration_ns:
             reader.problem("for", "ends after the cell; leave `for` out if the fault stays to the end")
         event = Event(at_ns=at, name=name, action=action, link=link, directions=directions)
         undo = Event(at_ns=at, name=name, action="repair", link=link, directions=directions)
@@ -91,7 +104,7 @@ class Timeline:
         if action != "change":
             for key in sorted((DIRECTION.keys() | {"rtt", *SIDES}) & reader.item.table().keys()):
                 reader.problem(key, f'a "{action}" changes no {key}; that is action = "change"')
-        return Planned(event, undo if length is not None else None, length or 0, phase, reader)
+        return Planned(event, undo if length is not None else None, length or 0, phase, length_phase, reader)
 
     def _directions(self, reader: Reader) -> tuple[DirectionName, ...]:
         names = reader.names("directions")
@@ -110,8 +123,8 @@ class Timeline:
             reader.problem("end", f'{said}; it has: {", ".join(ends)}; for example end = "{ends[-1]}"')
         return end or ""
 
-    def _phase(self, reader: Reader) -> tuple[int, int] | None:
-        text = reader.text("phase")
+    def _phase(self, key: str, reader: Reader) -> tuple[int, int] | None:
+        text = reader.text(key)
         if text is None:
             return None
         match = _UNIFORM.fullmatch(text.strip())
@@ -123,7 +136,7 @@ class Timeline:
             raise QuantityError(f'"{text}" is no phase')
         except QuantityError as error:
             said = str(error).split("; write for example")[0]
-            reader.problem("phase", f"{said}; for example phase = {EVENT['phase'].example}")
+            reader.problem(key, f"{said}; for example {key} = {EVENT[key].example}")
             return None
 
     def _change(
@@ -179,12 +192,18 @@ def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
     """The events with their phases drawn, in time order; at equal times in the order listed."""
     events: list[Event] = []
     for plan in planned:
-        at = plan.event.at_ns
-        if plan.phase is not None:
-            low, high = plan.phase
-            digest = hashlib.sha256(f"{seed}/phase/{plan.event.name}".encode()).digest()
-            at += low + int.from_bytes(digest[:16], "big") * (high - low + 1) // (1 << 128)
+        at = plan.event.at_ns + _draw(plan.phase, f"{seed}/phase/{plan.event.name}")
         events.append(msgspec.structs.replace(plan.event, at_ns=at))
         if plan.undo is not None:
-            events.append(msgspec.structs.replace(plan.undo, at_ns=at + plan.length_ns))
+            length = plan.length_ns + _draw(plan.length_phase, f"{seed}/for/{plan.event.name}")
+            events.append(msgspec.structs.replace(plan.undo, at_ns=at + length))
     return tuple(sorted(events, key=lambda event: event.at_ns))
+
+
+def _draw(phase: tuple[int, int] | None, name: str) -> int:
+    """Uniform over both bounds and all between; every name has a draw of its own."""
+    if phase is None:
+        return 0
+    low, high = phase
+    digest = hashlib.sha256(name.encode()).digest()
+    return low + int.from_bytes(digest[:16], "big") * (high - low + 1) // (1 << 128)

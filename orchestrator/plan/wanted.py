@@ -10,10 +10,11 @@ import msgspec
 from ..spec import Problems, Spec
 from ..spec.located import Item
 from ..spec.metrics import CELL_METRICS
-from ..study import Claim, Figure, Levels, Table, matches
+from ..study import Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
 from .combine import Combination
 
-Wanted = TypeVar("Wanted", Table, Figure, Claim)
+Wanted = TypeVar("Wanted", Table, Figure, Claim, TimeSeries, EventTable)
+Told = tuple[tuple[Table, ...], tuple[Figure, ...], tuple[Claim, ...], tuple[TimeSeries, ...], tuple[EventTable, ...]]
 
 
 def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Problems) -> None:
@@ -22,6 +23,10 @@ def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Prob
         _check_axes(spec, "table", table.name, table.axes, table.where, combinations, problems)
     for figure in spec.figures:
         _check_axes(spec, "figure", figure.name, figure.axes, figure.where, combinations, problems)
+    shown = [("figure", one.name, one.where) for one in spec.time_series]
+    for section, name, where in [*shown, *(("table", one.name, one.where) for one in spec.event_tables)]:
+        if not any(matches(levels, where) for levels in combinations):
+            problems.add(spec.document.get(section, name) or spec.document, "no cell fits its `where`")
     for claim in spec.claims:
         for selector in selectors(claim):
             chosen = [levels for levels in combinations if matches(levels, selector)]
@@ -81,8 +86,8 @@ def _shown(selector: Levels) -> str:
     return "{ " + ", ".join(f"{factor} = {' or '.join(levels)}" for factor, levels in selector.items()) + " }"
 
 
-def with_flows(spec: Spec, flows: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Figure, ...], tuple[Claim, ...]]:
-    """Tables, figures and claims with the flow they mean: the only one there is, where none is named."""
+def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
+    """Everything wanted of a flow, with the flow it means: the only one there is, where none is named."""
     problems = Problems()
 
     def flow(section: str, name: str, metric: str, given: str) -> str:
@@ -95,10 +100,13 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> tuple[tuple[Table, ...], tup
         return given
 
     def told(section: str, name: str, wanted: Wanted) -> Wanted:
-        return msgspec.structs.replace(wanted, flow=flow(section, name, wanted.metric, wanted.flow))
+        metric = "" if isinstance(wanted, (TimeSeries, EventTable)) else wanted.metric
+        return msgspec.structs.replace(wanted, flow=flow(section, name, metric, wanted.flow))
 
     tables = tuple(told("table", table.name, table) for table in spec.tables)
     figures = tuple(told("figure", figure.name, figure) for figure in spec.figures)
-    claims = tuple(told("claim", claim.id, claim) if claim.kind != "later" else claim for claim in spec.claims)
+    claims = tuple(told("claim", claim.id, claim) if claim.metric else claim for claim in spec.claims)
+    time_series = tuple(told("figure", one.name, one) for one in spec.time_series)
+    event_tables = tuple(told("table", one.name, one) for one in spec.event_tables)
     problems.check()
-    return tables, figures, claims
+    return tables, figures, claims, time_series, event_tables

@@ -9,15 +9,16 @@ import msgspec
 
 from ..study import Claim, ClaimKind, Expected, Levels, Metric, Source
 from .factors import RESERVED_COLUMNS, FactorSpec
-from .fields import Field, check_keys, read_text
+from .fields import Field, check_keys, read_names, read_text
 from .located import Item
 from .problems import Problems, nearest
 from .wanted import read_metric, read_where
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
-TWO_SIDED = frozenset({"greater", "less", "equal", "gain"})
+GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
+TWO_SIDED = frozenset({"greater", "less", "equal", *GAINS})
 NEEDS_OVER = frozenset({"constant", "increasing", "decreasing"})
-NEEDS_EXPECTED = frozenset({"gain", "value"})
+NEEDS_EXPECTED = frozenset({"value", "mean", *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
 SOURCE = {"title": Field("text", '"Choi, Lee 2009"')}
@@ -40,6 +41,7 @@ CLAIM = {
     "b": _OPEN,
     "over": Field("levels", '{ outage = ["5 s", "10 s"] }'),
     "also": _OPEN,
+    "of": Field("names", '["C17", "C23"]'),
     "expected": _OPEN,
     "tolerance": _OPEN,
     "reason": _TEXT,
@@ -78,12 +80,15 @@ class ExpectedReader:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
         claims = self._document.get("claim")
         found: list[Claim] = []
+        items: dict[str, Item] = {}
         for item in claims.items() if claims is not None else ():
             claim = self._claim(item)
             for one in [claim, *self._also(item, claim)]:
-                if any(one.id == other.id for other in found):
+                if one.id in items:
                     self._problems.add(item, f'two claims are called "{one.id}"')
+                items[one.id] = item
                 found.append(one)
+        self._check_means(found, items)
         return tuple(found)
 
     def _numbers(self, item: Item) -> list[Expected]:
@@ -127,11 +132,27 @@ class ExpectedReader:
         if kind == "later":
             reason = self._required(item, "reason", CLAIM)
             if text == kind:
-                for key in ("metric", "a", "b", "over", "expected", "tolerance", "also"):
+                for key in ("metric", "a", "b", "over", "of", "expected", "tolerance", "also"):
                     if (child := item.get(key)) is not None:
                         problems.add(child, 'a claim of kind "later" is not tested: leave this out')
             why = str(reason.value) if reason is not None else ""
             return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
+        expected, tolerance = self._bound(item, kind)
+        if kind == "mean":
+            for key in ("metric", "flow", "a", "b", "over"):
+                if (child := item.get(key)) is not None:
+                    problems.add(child, 'a claim of kind "mean" takes this from the claims it is of: leave it out')
+            return Claim(
+                id=name,
+                text=statement,
+                source=source,
+                kind=kind,
+                of=self._of(item),
+                expected=expected,
+                tolerance=tolerance,
+            )
+        if (child := item.get("of")) is not None:
+            problems.add(child, f'only kind "mean" is of other claims, not "{kind}"')
         over, levels = self._over(item, kind)
         a, b = self._selectors(item, "a"), self._selectors(item, "b")
         if not a:
@@ -140,16 +161,6 @@ class ExpectedReader:
             problems.add(item, f'kind "{kind}" compares a with b, and b is missing; for example b = {_OPEN.example}')
         if kind == "value" and b:
             problems.add(item, 'kind "value" has no b')
-        expected = self._number(child) if (child := item.get("expected")) is not None else None
-        if kind in NEEDS_EXPECTED and item.get("expected") is None:
-            problems.add(item, f'kind "{kind}" needs expected = a number; for example expected = 0.18')
-        if kind not in NEEDS_EXPECTED and (child := item.get("expected")) is not None:
-            problems.add(child, f'kind "{kind}" has no expected number')
-        tolerance = self._number(child) if (child := item.get("tolerance")) is not None else None
-        if tolerance is None and kind in ("equal", "gain", "value", "constant"):
-            problems.add(item, f'kind "{kind}" needs its tolerance; for example tolerance = 0.005')
-        if tolerance is not None and tolerance < 0 and child is not None:
-            problems.add(child, "is negative; for example tolerance = 0.005")
         return Claim(
             id=name,
             text=statement,
@@ -162,8 +173,39 @@ class ExpectedReader:
             over=over,
             levels=levels,
             expected=expected,
-            tolerance=max(tolerance or 0.0, 0.0),
+            tolerance=tolerance,
         )
+
+    def _bound(self, item: Item, kind: ClaimKind) -> tuple[float | None, float]:
+        """`expected` and `tolerance`."""
+        problems = self._problems
+        expected = self._number(child) if (child := item.get("expected")) is not None else None
+        if kind in NEEDS_EXPECTED and item.get("expected") is None:
+            problems.add(item, f'kind "{kind}" needs expected = a number; for example expected = 0.18')
+        if kind not in NEEDS_EXPECTED and (child := item.get("expected")) is not None:
+            problems.add(child, f'kind "{kind}" has no expected number')
+        tolerance = self._number(child) if (child := item.get("tolerance")) is not None else None
+        if tolerance is None and (kind in NEEDS_EXPECTED or kind in ("equal", "constant")):
+            problems.add(item, f'kind "{kind}" needs its tolerance; for example tolerance = 0.005')
+        if tolerance is not None and tolerance < 0 and child is not None:
+            problems.add(child, "is negative; for example tolerance = 0.005")
+        return expected, max(tolerance or 0.0, 0.0)
+
+    def _of(self, item: Item) -> tuple[str, ...]:
+        child = self._required(item, "of", CLAIM)
+        names = read_names(child, CLAIM["of"], Problems()) if child is not None else ()
+        if child is not None and not names:
+            self._problems.add(child, f"is empty; for example {CLAIM['of'].example}")
+        return names
+
+    def _check_means(self, found: list[Claim], items: Mapping[str, Item]) -> None:
+        """What a mean is of must be there, and be one number."""
+        gains = [claim.id for claim in found if claim.kind in GAINS]
+        for claim in found:
+            for name in claim.of:
+                if name not in gains:
+                    said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{nearest(name, gains)}'
+                    self._problems.add(items[claim.id], f"of: {said}")
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
         over = item.get("over")
@@ -188,7 +230,10 @@ class ExpectedReader:
         return tuple(read_where(part, self._factors, self._problems) for part in parts)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
-        """The same claim under other conditions: each entry's levels replace those of the selectors that name them."""
+        """The same claim under other conditions: each entry's levels replace those of the selectors that name them.
+
+        A mean under other conditions is of the claims it is of under the same ones.
+        """
         found: list[Claim] = []
         also = item.get("also")
         if also is not None and not isinstance(also.value, list):
@@ -197,10 +242,11 @@ class ExpectedReader:
             other = read_where(part, self._factors, self._problems)
             name = " ".join(f"{factor}={'|'.join(levels)}" for factor, levels in other.items())
             for factor in other:
-                if not any(_varies(selector, factor) for selector in (*claim.a, *claim.b)):
+                if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):
                     self._problems.add(part, f'"{factor}" stands in no selector of this claim')
             a, b = (tuple(_replaced(s, other) for s in side) for side in (claim.a, claim.b))
-            found.append(msgspec.structs.replace(claim, id=f"{claim.id} {name}", a=a, b=b))
+            of = tuple(f"{one} {name}" for one in claim.of)
+            found.append(msgspec.structs.replace(claim, id=f"{claim.id} {name}", a=a, b=b, of=of))
         return found
 
     def _required(self, item: Item, key: str, fields: Mapping[str, Field]) -> Item | None:

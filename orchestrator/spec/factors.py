@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..units import same_value
-from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_levels, read_names, read_text
+from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_integer, read_levels, read_names, read_text
 from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, SECTIONS, TOP
 from .located import Item
 from .problems import Problems, nearest
@@ -59,7 +59,10 @@ class FactorSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSpec:
-    """A full product of `factors`; those of a `zip` group go level by level together; `fixed` ones have one level."""
+    """A full product of `factors`; those of a `zip` group go level by level together; `fixed` ones have one level.
+
+    repetitions: of its own, None: the spec's. only_random: cells in which nothing is random are run once.
+    """
 
     name: str
     title: str
@@ -67,6 +70,8 @@ class ExperimentSpec:
     fixed: Mapping[str, str]
     zips: tuple[tuple[str, ...], ...]
     item: Item
+    repetitions: int | None = None
+    only_random: bool = False
 
 
 def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
@@ -206,7 +211,7 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
             if len(levels) != 1:
                 problems.add(fixed_item, f'"{factor}" is fixed at one level; to vary it, list it in factors')
             fixed[factor] = levels[0] if levels else DOES_NOT_APPLY
-    title = item.get("title")
+    title, repetitions, repeat = (item.get(key) for key in ("title", "repetitions", "repeat"))
     return ExperimentSpec(
         name,
         str(title.value) if title is not None else name,
@@ -214,6 +219,8 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
         fixed,
         _read_zips(item.get("zip"), names, factors, problems),
         item,
+        read_integer(repetitions, EXPERIMENT["repetitions"], Problems()) if repetitions is not None else None,
+        repeat is not None and repeat.value == "random",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..study import MOMENTS, MOST_PACKETS
 from .fields import Field, quantity
 
 MS, S = 10**6, 10**9
@@ -82,6 +83,7 @@ EVENT: dict[str, Field] = {
     "at": quantity("time", example='"50 s"'),
     "for": quantity("time", example='"10 s"'),
     "phase": Field("text", '"uniform(0 s, 1 s)"'),
+    "for_phase": Field("text", '"uniform(0 s, 4 s)"'),
     **BOTH_WAYS,
     "like": Field("name", '"outage"'),
     **CONDITIONS,
@@ -123,6 +125,8 @@ EXPERIMENT: dict[str, Field] = {
     "factors": Field("names", '["outage", "variant"]'),
     "fixed": LEVELS,
     "zip": Field("open", '[["rate", "queue"]]'),
+    "repetitions": Field("integer", "3", low=1, high=100_000),
+    "repeat": Field("choice", '"random"', choices=("all", "random")),
 }
 METRIC: dict[str, Field] = {
     "title": Field("text", '"throughput as the paper counts it"'),
@@ -136,6 +140,8 @@ TABLE: dict[str, Field] = {
     "rows": Field("names", '["variant"]'),
     "columns": Field("names", '["outage"]'),
     "where": LEVELS,
+    "around": Field("names", '["fault", "repair"]', choices=MOMENTS),
+    "packets": Field("integer", "4", low=1, high=MOST_PACKETS),
 }
 FIGURE: dict[str, Field] = {
     "title": TABLE["title"],
@@ -148,6 +154,8 @@ FIGURE: dict[str, Field] = {
     "panels": Field("names", '["load"]'),
     "over": Field("names", '["phase"]'),
     "where": LEVELS,
+    "series": Field("names", '["cwnd_bytes"]'),
+    "window": Field("names", '["45 s", "75 s"]'),
 }
 TOP: dict[str, Field] = {
     "format": Field("integer", "1", low=1, high=1),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecError
-from ..study import Claim, Expected, Figure, Metric, Source, Table
+from ..study import Claim, EventTable, Expected, Figure, Metric, Source, Table, TimeSeries
 from .expected import ExpectedReader
 from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors
 from .fields import NAME, check_keys, read_integer, read_text
@@ -18,6 +18,7 @@ from .located import Item, parse_toml, plain
 from .merge import merge
 from .problems import Problems, nearest
 from .profiles import shown
+from .timeline import read_event_tables, read_time_series
 from .wanted import OwnMetric, known_metrics, read_figures, read_metrics, read_tables
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -44,6 +45,8 @@ class Spec:
     metrics: Mapping[str, Metric]
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
+    time_series: tuple[TimeSeries, ...]
+    event_tables: tuple[EventTable, ...]
     sources: tuple[Source, ...]
     expected: tuple[Expected, ...]
     claims: tuple[Claim, ...]
@@ -101,6 +104,8 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     metrics = known_metrics(own)
     tables = read_tables(document, metrics, factors, problems)
     figures = read_figures(document, metrics, factors, problems)
+    time_series = read_time_series(document, factors, problems)
+    event_tables = read_event_tables(document, factors, problems)
     files = [file]
     sources: tuple[Source, ...] = ()
     expected: tuple[Expected, ...] = ()
@@ -127,6 +132,8 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         metrics=metrics,
         tables=tables,
         figures=figures,
+        time_series=time_series,
+        event_tables=event_tables,
         sources=sources,
         expected=expected,
         claims=claims,

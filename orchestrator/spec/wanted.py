@@ -61,7 +61,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         wrong = expression_problem(texts["value"], known, nearest) if value is not None else None
         if value is not None and wrong is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
-        found.append(OwnMetric(name, _title(child, name), texts["unit"], texts["value"]))
+        found.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"]))
         known.add(name)
     return tuple(found)
 
@@ -77,14 +77,16 @@ def read_tables(
 ) -> tuple[Table, ...]:
     """Every [table.NAME]."""
     found: list[Table] = []
-    for name, item in _named(document, "table"):
+    for name, item in named(document, "table"):
         if name in RESERVED_TABLES:
             problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
+        if item.get("around") is not None:
+            continue  # a table of events (timeline.py)
         metric = read_metric(item, metrics, problems)
         rows, columns = (read_axes(item, key, factors, problems) for key in ("rows", "columns"))
         _check_twice(item, (*rows, *columns), problems)
         where = read_where(item.get("where"), factors, problems)
-        found.append(Table(name, _title(item, name), metric, _flow(item), rows, columns, where))
+        found.append(Table(name, read_title(item, name), metric, read_flow(item), rows, columns, where))
     return tuple(found)
 
 
@@ -92,20 +94,22 @@ def read_figures(
     document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
 ) -> tuple[Figure, ...]:
     """Every [figure.NAME]."""
-    tables = {name for name, _ in _named(document, "table")} | RESERVED_TABLES
+    tables = {name for name, _ in named(document, "table")} | RESERVED_TABLES
     found: list[Figure] = []
-    for name, item in _named(document, "figure"):
+    for name, item in named(document, "figure"):
         if name in tables:
             problems.add(item, f'"{name}" is a table too; their files would have one name')
+        if item.get("series") is not None:
+            continue  # a figure over time (timeline.py)
         kind = read_kind(item)
         for key in sorted(set(FIGURE_AXES) - set(AXES_OF[kind])):
             if (child := item.get(key)) is not None:
                 problems.add(child, f"a figure of kind {kind} has no {key}, only {', '.join(AXES_OF[kind])}")
         figure = Figure(
             name=name,
-            title=_title(item, name),
+            title=read_title(item, name),
             metric=read_metric(item, metrics, problems),
-            flow=_flow(item),
+            flow=read_flow(item),
             x=_read_axis(item, "x", kind, factors, problems),
             lines=read_axes(item, "lines", factors, problems),
             where=read_where(item.get("where"), factors, problems),
@@ -167,7 +171,8 @@ def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems:
     return names
 
 
-def _named(document: Item, section: str) -> list[tuple[str, Item]]:
+def named(document: Item, section: str) -> list[tuple[str, Item]]:
+    """The items of a section in order."""
     item = document.get(section)
     return list(item.table().items()) if item is not None else []
 
@@ -178,11 +183,13 @@ def _check_twice(item: Item, axes: tuple[str, ...], problems: Problems) -> None:
             problems.add(item, f'factor "{axis}" stands on two axes')
 
 
-def _title(item: Item, default: str) -> str:
+def read_title(item: Item, default: str) -> str:
+    """Its `title`, or what else to call it."""
     title = item.get("title")
     return str(title.value) if title is not None else default
 
 
-def _flow(item: Item) -> str:
+def read_flow(item: Item) -> str:
+    """Its `flow`, empty where none is named."""
     flow = item.get("flow")
     return str(flow.value) if flow is not None else ""

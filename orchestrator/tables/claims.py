@@ -6,6 +6,8 @@ greater     a/b - 1 > tolerance                      increasing  relative step o
 less        a/b - 1 < -tolerance                     decreasing  relative step < -tolerance
 equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
+mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
+mean        mean of other claims' numbers = expected +- tolerance
 
 Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst of them is the claim's: a
 mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
@@ -19,7 +21,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..study import Claim, Levels
-from .comparisons import Comparison, comparisons
+from .borrowed import Kind, bounds, spreads
+from .comparisons import Comparison, comparisons, mean_of
 from .results import Place, Results
 from .statistics import estimate
 
@@ -65,16 +68,26 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     expected = expectation(claim)
     if claim.kind == "later":
         return Judged(claim, "not tested", None, "", "", claim.reason)
-    sides = [[_series(claim, selector, results) for selector in side] for side in (claim.a, claim.b)]
-    places = [place for side in sides for series in side for place in series]
+    compared = _compared(claim, results)
+    places = [place for comparison in compared for place in comparison.places]
     absent = [place.missing or "a cell of it is not in this run (--where, --only)" for place in places if place.failed]
     if absent:
         return Judged(claim, "not tested", None, expected, unit, _first(absent))
     empty = [place.missing for place in places if place.missing]
     if empty:
         return Judged(claim, "inconclusive", None, expected, unit, _first(empty))
-    decided = [_decide(claim, one, expected, unit) for one in comparisons(claim.kind, *sides)]
+    decided = [_decide(claim, one, results, expected, unit) for one in compared]
     return min(decided, key=lambda one: (_WORST.index(one.verdict), _margin(claim, one.measured)))
+
+
+def _compared(claim: Claim, results: Results) -> list[Comparison]:
+    """The comparisons a claim is made of; of a mean, one over those of the claims it is of."""
+    if claim.kind == "mean":
+        others = {other.id: other for other in results.plan.claims}
+        return [mean_of([part for name in claim.of for part in _compared(others[name], results)])]
+    return comparisons(
+        claim.kind, *([_series(claim, selector, results) for selector in side] for side in (claim.a, claim.b))
+    )
 
 
 def _margin(claim: Claim, measured: float | None) -> float:
@@ -83,8 +96,8 @@ def _margin(claim: Claim, measured: float | None) -> float:
     return -math.inf if measured is None else min(measured - wanted.low, wanted.high - measured)
 
 
-def _decide(claim: Claim, comparison: Comparison, expected: str, unit: str) -> Judged:
-    """One comparison over its repetitions."""
+def _decide(claim: Claim, comparison: Comparison, results: Results, expected: str, unit: str) -> Judged:
+    """One comparison over its repetitions; one draw alone decides where no other one that was seen would change it."""
     try:
         found = estimate(comparison.values(), random=comparison.random)
     except ZeroDivisionError:
@@ -94,14 +107,33 @@ def _decide(claim: Claim, comparison: Comparison, expected: str, unit: str) -> J
         verdict: Verdict = "holds" if wanted.holds(found.mean) else "does not hold"
         why = f"deterministic, n = {found.n}" if found.spread == "deterministic" else found.said
         return Judged(claim, verdict, found.mean, expected, unit, why)
-    if found.low is None or found.high is None:
-        why = "one repetition of cells that are random; --repetitions 5 or more decides"
-        return Judged(claim, "inconclusive", found.mean, expected, unit, why)
-    why = f"95 % interval {found.low:.6g} to {found.high:.6g}, n = {found.n}"
-    inside, outside = _compare(wanted, found.low, found.high)
+    if found.low is not None and found.high is not None:
+        why = f"95 % interval {found.low:.6g} to {found.high:.6g}, n = {found.n}"
+        low, high = found.low, found.high
+    else:
+        moved = _moved(claim, comparison, results)
+        if moved is None:
+            why = "one repetition of cells that are random; --repetitions 5 or more decides"
+            return Judged(claim, "inconclusive", found.mean, expected, unit, why)
+        low, high, spread = moved
+        why = (
+            f"one draw; with every drawn number {spread:.2%} off (the most between repeated cells of its kind):"
+            f" {low:.6g} to {high:.6g}"
+        )
+    inside, outside = _compare(wanted, low, high)
     return Judged(
         claim, "holds" if inside else "does not hold" if outside else "inconclusive", found.mean, expected, unit, why
     )
+
+
+def _moved(claim: Claim, comparison: Comparison, results: Results) -> tuple[float, float, float] | None:
+    """Bounds of one draw, and the spread they are made with; None: no cell of its kind was repeated."""
+    parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
+    known: dict[Kind, float] = {}
+    for part in parts:
+        for kind, spread in spreads(results, part.flow, part.metric).items():
+            known[kind] = max(known.get(kind, 0.0), spread)
+    return bounds(comparison, known)
 
 
 def _compare(wanted: _Interval, low: float, high: float) -> tuple[bool, bool]:

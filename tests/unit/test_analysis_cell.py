@@ -351,4 +351,4 @@ def test_equal_cells_have_equal_derived_files(tmp_path: Path) -> None:
         analyze_cell(cell, root)
         files.append({path.name: path.read_bytes() for path in sorted((root / "derived").iterdir())})
     assert files[0] == files[1]
-    assert set(files[0]) == {"checks.json", "measurements.json", "series.json"}
+    assert set(files[0]) == {"checks.json", "exchange.json", "measurements.json", "series.json"}

@@ -1,0 +1,192 @@
+"""How a flow's window grows: from the sender's capture what it sends before and between acknowledgements, and what it
+has outstanding; from the kernel's samples (its own word) the congestion window. Every definition: docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..model import Flow
+from .flight import data_units
+from .metrics import Moments, Window
+from .native import Floats, Ints
+from .samples import Samples
+from .view import View
+
+ACK = 16
+WIRE = ("initial_window_packets", "slow_start_growth_ratio", "peer_window_bytes", "window_full_time_s")
+KERNEL = (
+    "cwnd_initial_bytes",
+    "cwnd_window_time_s",
+    "cwnd_at_fault_bytes",
+    "cwnd_lowest_after_fault_bytes",
+    "cwnd_window_time_other_path_s",
+    "cwnd_end_bytes",
+)
+NAMES = (*WIRE, *KERNEL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outstanding:
+    """First transmissions and acknowledgements at the sender, in the order of time (ns from T0).
+
+    sent_bytes, acked_bytes: payload from the first byte on, up to and with this packet or acknowledgement.
+    packet_bytes: payload of the largest packet. window_bytes: the largest receive window announced.
+    """
+
+    sent_ns: Ints
+    sent_bytes: Ints
+    acked_ns: Ints
+    acked_bytes: Ints
+    packet_bytes: int
+    window_bytes: int
+
+    @property
+    def nearly_full_bytes(self) -> int:
+        """What the announced window takes in whole packets, less one: Linux' SCTP lets cwnd grow only while as much is
+        outstanding, and so stops short of it.
+        """
+        return (self.window_bytes // self.packet_bytes - 1) * self.packet_bytes
+
+    def full_ns(self) -> int | None:
+        """When the announced window was full for the first time, to within one packet."""
+        acked = np.concatenate([[0], np.maximum.accumulate(self.acked_bytes)])
+        before = acked[np.searchsorted(self.acked_ns, self.sent_ns, side="right")]
+        full = np.flatnonzero(self.sent_bytes - before >= self.nearly_full_bytes)
+        return int(self.sent_ns[full[0]]) if len(full) else None
+
+
+def outstanding_of(flow: Flow, sender: View) -> Outstanding | None:
+    """None where no data were sent or acknowledged, or the protocol has several subflows (MPTCP)."""
+    rows, column = data_units(sender, flow.protocol)
+    rows = rows[~rows["is_retransmission"]]
+    if flow.protocol == "mptcp" or not len(rows) or len(np.unique(rows["flow"])) > 1:
+        return None
+    row = int(rows["flow"][0])
+    sends = sender.data_direction[row]
+    capture = sender.point.capture
+    if flow.protocol == "sctp":
+        size = rows["user_bytes"].astype(np.int64)
+        total = np.concatenate([[0], np.cumsum(size[np.argsort(rows[column], kind="stable")])])
+        end = total[np.minimum(rows[column] + 1, len(total) - 1)]
+        acks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
+        acked = total[np.clip(acks["cumulative_tsn"] + 1, 0, len(total) - 1)]
+        inits = capture.inits[(capture.inits["flow"] == row) & (capture.inits["direction"] != sends)]
+        window = int(inits["a_rwnd_bytes"].max(initial=0))
+    else:
+        size = rows["payload_bytes"].astype(np.int64)
+        end = rows[column] - 1 + size
+        back = capture.segments[(capture.segments["flow"] == row) & (capture.segments["direction"] != sends)]
+        acks = back[back["flags"] & ACK != 0]
+        acked = np.maximum(acks["ack"] - 1, 0)
+        window = int(acks["window_bytes"].max(initial=0))
+    if not len(acks):
+        return None
+    _, first = np.unique(rows["packet"], return_index=True)
+    last = np.concatenate([first[1:], [len(rows)]]) - 1
+    payload = np.add.reduceat(size, first)
+    return Outstanding(
+        sent_ns=rows["time_ns"][first] - sender.t0_realtime_ns,
+        sent_bytes=np.maximum.accumulate(end[last]),
+        acked_ns=acks["time_ns"] - sender.t0_realtime_ns,
+        acked_bytes=acked,
+        packet_bytes=int(payload.max()),
+        window_bytes=window,
+    )
+
+
+def rounds(flight: Outstanding, until_ns: int | None) -> list[int]:
+    """Packets sent first in each round trip: one ends when the last packet of the one before is acknowledged.
+
+    Only rounds that were over by `until_ns`.
+    """
+    data = np.flatnonzero(flight.acked_bytes > 0)
+    if not len(data):
+        return []
+    begin, end_ns = 0, int(flight.acked_ns[data[0]])
+    found: list[int] = []
+    while until_ns is None or end_ns <= until_ns:
+        end = int(np.searchsorted(flight.sent_ns, end_ns, side="left"))
+        if end == begin:
+            break
+        found.append(end - begin)
+        covering = np.flatnonzero(flight.acked_bytes >= flight.sent_bytes[end - 1])
+        if not len(covering):
+            break
+        begin, end_ns = end, int(flight.acked_ns[covering[0]])
+    return found
+
+
+def wire_metrics(flow: Flow, sender: View | None, moments: Moments) -> dict[str, float | None]:
+    """Every metric of WIRE."""
+    found: dict[str, float | None] = dict.fromkeys(WIRE)
+    flight = outstanding_of(flow, sender) if sender is not None else None
+    if sender is None or flight is None:
+        return found
+    first = rounds(flight, None)
+    full = flight.full_ns() if flight.nearly_full_bytes > 0 else None
+    again = sender.data.t_ns[sender.data.retransmission]
+    limits = [full, int(again[0]) if len(again) else None, moments.fault.from_ns if moments.fault else None]
+    growing = rounds(flight, min((limit for limit in limits if limit is not None), default=None))
+    if first:
+        found["initial_window_packets"] = float(first[0])
+    if len(growing) > 1:
+        found["slow_start_growth_ratio"] = float((growing[-1] / growing[0]) ** (1 / (len(growing) - 1)))
+    found["peer_window_bytes"] = float(flight.window_bytes) or None
+    if full is not None:
+        found["window_full_time_s"] = (full - int(flight.sent_ns[0])) / 1e9
+    return found
+
+
+def kernel_metrics(
+    flow: Flow,
+    sender: View | None,
+    samples: Mapping[str, Samples],
+    window: Window,
+    moments: Moments,
+    hit: int | None,
+) -> dict[str, float | None]:
+    """Every metric of KERNEL. hit: the path in use that the fault is on."""
+    found: dict[str, float | None] = dict.fromkeys(KERNEL)
+    flight = outstanding_of(flow, sender) if sender is not None else None
+    wanted = float(flight.nearly_full_bytes) if flight is not None and flight.window_bytes else None
+    primary = samples.get(flow.paths[0].name)
+    if primary is not None:
+        t_s, cwnd = _there(primary, None if window.end_ns is None else window.end_ns / 1e9)
+        if len(cwnd):
+            found["cwnd_initial_bytes"], found["cwnd_end_bytes"] = float(cwnd[0]), float(cwnd[-1])
+        found["cwnd_window_time_s"] = _reached_s(t_s, cwnd, wanted, flow.start_ns / 1e9)
+    if moments.fault is None or hit is None or hit >= len(flow.paths):
+        return found
+    fault_s = moments.fault.from_ns / 1e9
+    if (one := samples.get(flow.paths[hit].name)) is not None:
+        t_s, cwnd = _there(one, None if window.end_ns is None else window.end_ns / 1e9)
+        before, after = cwnd[t_s <= fault_s], cwnd[t_s > fault_s]
+        found["cwnd_at_fault_bytes"] = float(before[-1]) if len(before) else None
+        found["cwnd_lowest_after_fault_bytes"] = float(after.min()) if len(after) else None
+    moved = [moments.first_retransmission_other_path_ns, moments.first_new_sent_other_path_ns]
+    since_ns = min((at for at in moved if at is not None), default=None)
+    times = []
+    for number, path in enumerate(flow.paths):
+        if number != hit and since_ns is not None and (other := samples.get(path.name)) is not None:
+            times.append(_reached_s(*_there(other, None), wanted, since_ns / 1e9))
+    found["cwnd_window_time_other_path_s"] = min((time for time in times if time is not None), default=None)
+    return found
+
+
+def _there(samples: Samples, end_s: float | None) -> tuple[Floats, Floats]:
+    keep = ~np.isnan(samples.cwnd_bytes)
+    if end_s is not None:
+        keep &= samples.t_s <= end_s
+    return samples.t_s[keep], samples.cwnd_bytes[keep]
+
+
+def _reached_s(t_s: Floats, cwnd: Floats, wanted: float | None, since_s: float) -> float | None:
+    """From an instant to the first sample after it that has as much."""
+    if wanted is None:
+        return None
+    reached = t_s[(cwnd >= wanted) & (t_s >= since_s)]
+    return float(reached[0]) - since_s if len(reached) else None
