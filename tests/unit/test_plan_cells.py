@@ -310,6 +310,27 @@ def test_a_link_end_goes_down() -> None:
     assert (down.end, down.directions, up.action, up.end) == ("p1.hop:a", ("forward", "backward"), "repair", None)
 
 
+def test_lengths_are_drawn_from_the_seed() -> None:
+    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(0 s, 2 s)"')
+    lengths = []
+    for cell in make_plan(spec_of(text), repetitions=50).cells:
+        fault, repair = cell.timeline
+        assert fault.at_ns == 2 * S, "the beginning is not drawn"
+        lengths.append(repair.at_ns - fault.at_ns)
+        assert cell.random
+    assert len(set(lengths)) == 50
+    assert 1 * S <= min(lengths) < 1.3 * S < 2.7 * S < max(lengths) <= 3 * S
+    again = [cell.timeline for cell in make_plan(spec_of(text), seed=2, repetitions=49).cells]
+    assert again == [cell.timeline for cell in make_plan(spec_of(text), seed=1, repetitions=50).cells[1:]]
+    both = event(
+        'action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(0 s, 1 s)"\nphase = "uniform(0 s, 1 s)"'
+    )
+    fault, repair = cell_of(BASE + both).timeline
+    assert fault.at_ns - 2 * S != repair.at_ns - fault.at_ns - S, "two draws, not one twice"
+    steady = cell_of(BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(1 s, 1 s)"'))
+    assert (steady.random, steady.timeline[1].at_ns) == (False, 4 * S)
+
+
 def test_phases_are_drawn_from_the_seed() -> None:
     text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nphase = "uniform(0 s, 1 s)"')
     plan = make_plan(spec_of(text), repetitions=200)
