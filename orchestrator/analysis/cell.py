@@ -112,10 +112,6 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     samples = read_samples(told, peers, records.t0_monotonic_ns)
     hit = recovery.hit_path(cell, flow, moments)
     metrics |= recovery.recovery_metrics(cell, flow, sender, receiver, window, moments)
-    if moments.fault is not None and hit is not None:
-        metrics["potentially_failed_s"] = recovery.potentially_failed_s(
-            told, peers, names.names[hit], moments.fault, records.t0_monotonic_ns
-        )
     metrics |= growth.wire_metrics(flow, sender, moments)
     metrics |= growth.kernel_metrics(flow, sender, samples, window, moments, hit)
     if (primary := samples.get(flow.paths[0].name)) is not None:

@@ -4,12 +4,9 @@ and the heartbeat that finds a repaired path again. Every definition: docs/metri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ..model import Cell, Flow
-from ..records import Record
 from .faults import Fault, links_of
 from .flight import data_units, first_sent_since, unit_paths
 from .metrics import Moments, Window, first_ns
@@ -25,7 +22,6 @@ NAMES = (
     "arrival_on_repaired_path_s",
     "new_data_on_repaired_path_packets",
     "heartbeat_answered_s",
-    "potentially_failed_s",
 )
 
 
@@ -41,7 +37,7 @@ def hit_path(cell: Cell, flow: Flow, moments: Moments) -> int | None:
 def recovery_metrics(
     cell: Cell, flow: Flow, sender: View | None, receiver: View | None, window: Window, moments: Moments
 ) -> dict[str, float | None]:
-    """Every metric of NAMES but `potentially_failed_s`; None where there is nothing to measure."""
+    """Every metric of NAMES; None where there is nothing to measure."""
     found: dict[str, float | None] = dict.fromkeys(NAMES)
     fault, path = moments.fault, hit_path(cell, flow, moments)
     if fault is None or sender is None:
@@ -104,19 +100,6 @@ def heartbeat_answers_ns(flow: Flow, sender: View, path: int) -> Ints:
     )
     times: Ints = rows["time_ns"][mine] - sender.t0_realtime_ns
     return times
-
-
-def potentially_failed_s(
-    records: list[Record], path_of_peer: Mapping[str, str], path: str, fault: Fault, t0_monotonic_ns: int
-) -> float | None:
-    """From the fault to the socket's notification that the path is potentially failed (RFC 7829)."""
-    for record in records:
-        if record.get("record") != "notification" or record.get("state") != "POTENTIALLY_FAILED":
-            continue
-        at_ns = record["t_ns"] - t0_monotonic_ns
-        if at_ns >= fault.from_ns and path_of_peer.get(record.get("address", "")) == path:
-            return float(at_ns - fault.from_ns) / 1e9
-    return None
 
 
 def _since(origin_ns: int, at_ns: int | None) -> float | None:

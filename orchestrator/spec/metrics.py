@@ -35,7 +35,6 @@ METRICS: dict[str, str] = {
     "arrival_on_repaired_path_s": "s",
     "new_data_on_repaired_path_packets": "packets",
     "heartbeat_answered_s": "s",
-    "potentially_failed_s": "s",
     "initial_window_packets": "packets",
     "slow_start_growth_ratio": "ratio",
     "peer_window_bytes": "bytes",
