@@ -93,9 +93,15 @@ static struct flow *of_init(struct nwa *a, const struct packet *p, uint32_t path
 	struct flow *f = by_tag(a, hint->to, hint->from, hint->init_tag, direction), *before;
 	struct nwa_flow *row;
 
-	if (f) { /* the same INIT again */
-		*direction ^= 1;
-		return f;
+	if (f) {
+		const struct half *h = &f->half[*direction ^ 1];
+
+		/* the same INIT again; its tag in an association that is over is only the same number */
+		if (!f->half[0].ended && !f->half[1].ended &&
+		    (!h->numbered || h->base == hint->initial_tsn)) {
+			*direction ^= 1;
+			return f;
+		}
 	}
 	before = by_path(a, path, path_direction, hint, direction);
 	if (before && !before->talked && !before->half[*direction].numbered &&

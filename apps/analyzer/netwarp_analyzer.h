@@ -181,7 +181,7 @@ typedef uint8_t nwa_b1;
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u4, packet)                                                                                        \
-	F(u4, message) /* SSN, or MID of I-DATA */                                                           \
+	F(u4, message) /* SSN, or MID of I-DATA; HEARTBEAT, HEARTBEAT ACK: hash of what the one echoes */    \
 	F(u4, ppid)    /* I-DATA that is not a first fragment: its FSN */                                    \
 	F(u4, user_bytes)                                                                                    \
 	F(u4, detail) /* row in sacks or inits, or NWA_NONE */                                               \
@@ -249,6 +249,18 @@ typedef uint8_t nwa_b1;
 	F(u1, path_direction)                                                                                \
 	F(u1, hop_limit) /* TTL */
 
+/* one row an error cause of an ABORT or ERROR chunk (RFC 9260 3.3.10) */
+#define NWA_CAUSE(F, P, B)                                                                                   \
+	F(i8, time_ns)                                                                                       \
+	F(u4, flow)                                                                                          \
+	F(u4, path)                                                                                          \
+	F(u4, packet)                                                                                        \
+	F(u4, chunk) /* in chunks, or NWA_NONE where that table is not kept */                               \
+	F(u2, code)                                                                                          \
+	F(u2, length) /* of the cause, header included, padding not */                                       \
+	F(u1, type)   /* of the chunk */                                                                     \
+	F(u1, direction)
+
 #define NWA_TABLES(T)                                                                                        \
 	T(sources, source, NWA_SOURCE)                                                                       \
 	T(interfaces, interface, NWA_INTERFACE)                                                              \
@@ -262,7 +274,8 @@ typedef uint8_t nwa_b1;
 	T(blocks, block, NWA_BLOCK)                                                                          \
 	T(inits, init, NWA_INIT)                                                                             \
 	T(addresses, address, NWA_ADDRESS)                                                                   \
-	T(identities, identity, NWA_IDENTITY)
+	T(identities, identity, NWA_IDENTITY)                                                       \
+	T(causes, cause, NWA_CAUSE)
 
 #define NWA_F(type, name) nwa_##type name;
 #define NWA_P(type, name) nwa_##type name[2];

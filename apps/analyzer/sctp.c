@@ -195,6 +195,44 @@ static void init_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	init->addresses = init_addresses(c, k, row->detail);
 }
 
+/* HEARTBEAT ACK repeats what its HEARTBEAT said (RFC 9260 8.3): FNV-1a of it tells which one it answers. */
+static uint32_t heartbeat_hash(const struct chunk *k)
+{
+	uint32_t hash = 2166136261u;
+
+	for (uint32_t i = CHUNK_HEADER; i < k->captured; i++)
+		hash = (hash ^ k->at[i]) * 16777619u;
+	return hash;
+}
+
+static void causes(struct context *c, const struct chunk *k)
+{
+	struct table *chunks = &c->a->tables[nwa_table_chunks];
+	uint32_t offset = CHUNK_HEADER;
+
+	while (offset + CAUSE_HEADER <= k->captured) {
+		const uint8_t *at = k->at + offset;
+		uint16_t length = get_be16(at + 2);
+		struct nwa_cause *row;
+
+		if (length < CAUSE_HEADER || offset + length > k->length) {
+			c->f->malformed = true;
+			return;
+		}
+		row = table_push(&c->a->tables[nwa_table_causes]);
+		*row = (struct nwa_cause){.time_ns = c->p->time_ns,
+					  .flow = c->flow->id,
+					  .path = c->path,
+					  .packet = c->p->number,
+					  .chunk = chunks->wanted ? (uint32_t)chunks->count - 1 : NWA_NONE,
+					  .code = get_be16(at),
+					  .length = length,
+					  .type = k->type,
+					  .direction = c->direction};
+		offset += (length + 3u) & ~3u;
+	}
+}
+
 static void end_flow(struct context *c)
 {
 	struct nwa_flow *row = table_row(&c->a->tables[nwa_table_flows], c->flow->id);
@@ -218,10 +256,15 @@ static void interpret(struct context *c, const struct chunk *k, struct nwa_chunk
 		init_chunk(c, k, row);
 		break;
 	case CHUNK_HEARTBEAT:
+		row->message = heartbeat_hash(k);
 		c->f->heartbeats++;
 		break;
 	case CHUNK_HEARTBEAT_ACK:
+		row->message = heartbeat_hash(k);
 		c->f->heartbeat_acks++;
+		break;
+	case CHUNK_ERROR:
+		causes(c, k);
 		break;
 	case CHUNK_SHUTDOWN:
 		if (k->captured >= 8)
@@ -229,6 +272,9 @@ static void interpret(struct context *c, const struct chunk *k, struct nwa_chunk
 		end_flow(c);
 		break;
 	case CHUNK_ABORT:
+		causes(c, k);
+		end_flow(c);
+		break;
 	case CHUNK_SHUTDOWN_COMPLETE:
 		end_flow(c);
 		break;

@@ -12,11 +12,9 @@ import dataclasses
 import numpy as np
 
 from .mptcp import data_level
-from .native import UNKNOWN, Bools, Ints, Rows
+from .native import Bools, Ints, Rows
+from .sctp.messages import messages
 from .view import View, sent_rows
-
-UNORDERED, FIRST, LAST = 4, 2, 1
-DATA = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,29 +82,6 @@ def _leading(good: Bools) -> Bools:
 
 
 def _sctp(chunks: Rows) -> Delivery:
-    fresh = chunks[(chunks["type"] == DATA) & ~chunks["is_retransmission"] & (chunks["tsn"] != UNKNOWN)]
-    fresh = fresh[np.argsort(fresh["tsn"], kind="stable")]
-    empty = np.zeros(0, dtype=np.int64)
-    if not len(fresh):
-        return Delivery(empty, empty, empty)
-    flags = fresh["flags"]
-    first, last = flags & FIRST != 0, flags & LAST != 0
-    # a message begins at its B fragment, or wherever the run of TSNs or of fragments breaks
-    broken = np.concatenate([[True], np.diff(fresh["tsn"]) != 1])
-    begins = broken | first | np.concatenate([[True], last[:-1]])
-    starts = np.flatnonzero(begins)
-    ends = np.concatenate([starts[1:], [len(fresh)]]) - 1
-    complete = first[starts] & last[ends]
-    arrival = np.maximum.reduceat(fresh["time_ns"], starts)
-    size = np.add.reduceat(fresh["user_bytes"].astype(np.int64), starts)
-    stream, ssn = fresh["stream"][starts], fresh["message"][starts]
-    unordered = flags[starts] & UNORDERED != 0
-    delivery, whole = arrival.copy(), complete.copy()
-    for one in np.unique(stream).tolist():
-        mine = np.flatnonzero((stream == one) & ~unordered)
-        # TSN order is SSN order within a stream; a message that is missing, or not complete, holds up all after it
-        expected = np.arange(len(mine)) % 65536
-        in_order = _leading(complete[mine] & (ssn[mine] == expected))
-        whole[mine] = in_order
-        delivery[mine] = np.maximum.accumulate(arrival[mine])
-    return Delivery(arrival[whole], delivery[whole], size[whole])
+    found = messages(chunks)
+    whole = found.delivered
+    return Delivery(found.arrival_ns[whole], found.delivery_ns[whole], found.payload_bytes[whole])

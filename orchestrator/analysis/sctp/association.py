@@ -1,0 +1,199 @@
+"""One SCTP association of a capture point, looked at from the side of its data."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..capture import Capture
+from ..native import NONE, Floats, Ints, Rows
+from .messages import Messages, messages
+from .names import ABORT, COOKIE_ECHO, DATA, I_DATA, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
+from .outages import Outages, outages
+from .retransmissions import Retransmissions, retransmissions
+from .timing import (
+    Heartbeats,
+    RttSamples,
+    Sacks,
+    heartbeats,
+    rtt_samples,
+    sack_timing,
+)
+from .transmissions import Acknowledgements, Transmissions, acknowledgements, transmissions
+
+Series = dict[str, tuple[Floats, Floats]]
+
+
+class Association:
+    """The parts, each found when it is first asked for. Everything is about the data of `direction`.
+
+    direction: the flow's (0: from the initiator); by default the one that carries more user data. receiver: the same
+    run's capture at the data's receiver, which tells what arrived twice; without it the receiver's own reports do.
+    """
+
+    def __init__(
+        self, capture: Capture, flow: int, *, direction: int | None = None, receiver: Capture | None = None
+    ) -> None:
+        self.capture, self.flow = capture, flow
+        self.row = capture.flows[flow]
+        self.chunks: Rows = capture.chunks[capture.chunks["flow"] == flow]
+        self.direction = _data_direction(self.chunks) if direction is None else direction
+        self.receiver = receiver
+
+    @functools.cached_property
+    def sent(self) -> Transmissions:
+        """The data's transmissions."""
+        return transmissions(self.chunks, self.direction)
+
+    @functools.cached_property
+    def reports(self) -> Acknowledgements:
+        """What came back about them."""
+        return acknowledgements(self.capture, self.chunks, self.flow, self.direction, self.sent.tsns)
+
+    @functools.cached_property
+    def again(self) -> Retransmissions:
+        """Those that were sent again, and why."""
+        return retransmissions(self.sent, self.reports, self._duplicates())
+
+    @functools.cached_property
+    def messages(self) -> Messages:
+        """The data as messages."""
+        mine = self.chunks[self.chunks["direction"] == self.direction]
+        return messages(mine, whole=bool(self.row["base_known"][self.direction]))
+
+    @functools.cached_property
+    def rtt(self) -> RttSamples:
+        """From data to its acknowledgement."""
+        return rtt_samples(self.sent, self.reports)
+
+    @functools.cached_property
+    def heartbeats(self) -> Heartbeats:
+        """Of both directions."""
+        return heartbeats(self.chunks)
+
+    @functools.cached_property
+    def sacks(self) -> Sacks:
+        """How the data's receiver acknowledged."""
+        return sack_timing(self.sent, self.reports)
+
+    @functools.cached_property
+    def outages(self) -> Outages:
+        """Where T3 expired."""
+        return outages(self.sent, self.reports, self.again)
+
+    @functools.cached_property
+    def point(self) -> str:
+        """Whose side the capture is on: "sender" (of the data) or "receiver", whichever answers the handshake sooner
+        (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without one.
+        """
+        times = [self.chunks["time_ns"][self.chunks["type"] == kind] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
+        if not all(len(one) for one in times):
+            return "unknown"
+        # the last INIT ACK before the COOKIE ECHO, and the last INIT before that: earlier ones were lost
+        echo = times[2][0]
+        answered = times[1][times[1] <= echo]
+        asked = times[0][times[0] <= (answered[-1] if len(answered) else echo)]
+        if not len(answered) or not len(asked):
+            return "unknown"
+        to_initiator, to_responder = echo - answered[-1], answered[-1] - asked[-1]
+        if to_initiator == to_responder:
+            return "unknown"
+        at_initiator = to_initiator < to_responder
+        return "sender" if at_initiator == (self.direction == 0) else "receiver"
+
+    @functools.cached_property
+    def paths(self) -> list[int]:
+        """Rows of the capture's path table that the association used, in the order of first use."""
+        return [int(path) for path in self.capture.flow_paths["path"][self.capture.flow_paths["flow"] == self.flow]]
+
+    def path_name(self, path: int) -> str:
+        """ "<initiator's address>><responder's>"."""
+        used = self.capture.flow_paths
+        row = used[(used["flow"] == self.flow) & (used["path"] == path)][0]
+        end = int(row["path_direction"])
+        return f"{self.capture.address(path, end)}>{self.capture.address(path, 1 - end)}"
+
+    def _duplicates(self) -> tuple[Ints, Ints] | None:
+        if self.receiver is None:
+            return None
+        other = same_association(self.capture, self.flow, self.receiver)
+        if other is None:
+            return None
+        there, direction = other
+        rows = transmissions(self.receiver.chunks[self.receiver.chunks["flow"] == there], self.direction ^ direction)
+        twice = rows.rows[rows.repeated]
+        shift = _shift(self.row, self.receiver.flows[there], self.direction, self.direction ^ direction)
+        return twice["tsn"] + shift, twice["time_ns"].astype(np.int64)
+
+
+def _shift(mine: Rows, theirs: Rows, my_direction: int, their_direction: int) -> int:
+    """What to add to the other capture's TSNs to have this one's (0 where both saw the INIT)."""
+    gap = int(theirs["base"][their_direction]) - int(mine["base"][my_direction])
+    return (gap + 2**31) % 2**32 - 2**31
+
+
+def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, int] | None:
+    """The flow of another capture point that is this association, by ports and verification tags, and whether its
+    direction 0 is this one's (0) or the other (1). None: it is not there.
+    """
+    mine = capture.flows[flow]
+    for row in np.flatnonzero(other.flows["protocol"] == mine["protocol"]).tolist():
+        theirs = other.flows[row]
+        for turned in (0, 1):
+            ends = [turned, 1 - turned]
+            known = mine["tag_known"] & theirs["tag_known"][ends]
+            if (
+                (mine["port"] == theirs["port"][ends]).all()
+                and known.any()
+                and (mine["tag"] == theirs["tag"][ends])[known].all()
+            ):
+                return row, turned
+    return None
+
+
+def _data_direction(chunks: Rows) -> int:
+    is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
+    user = [int(chunks["user_bytes"][is_data & (chunks["direction"] == d)].sum()) for d in (0, 1)]
+    return int(user[1] > user[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class SctpAssociation:
+    """What a capture tells of one association; every name: docs/metrics.md, "SCTP".
+
+    flow: row of the capture's flow table. from_, to: ends of the data direction, "address:port". point: see
+    Association.point. ended: "shutdown", "abort" or "open" (its end is not in the capture). totals: numbers, None where
+    there is nothing to measure or this capture point cannot tell. series: name -> (seconds, values). events: {t_s,
+    what, path, ...}, in the order of time. tables: rows as dictionaries: paths, chunks, streams, payloads, bundling,
+    fragmentation, outages, causes. parts: the arrays they are made from.
+    """
+
+    flow: int
+    direction: int
+    from_: str
+    to: str
+    point: str
+    ended: str
+    restart_of: int | None
+    totals: dict[str, float | int | None]
+    series: Series = dataclasses.field(compare=False)
+    events: list[dict[str, Any]]
+    tables: dict[str, list[dict[str, Any]]]
+    parts: Association = dataclasses.field(repr=False, compare=False)
+
+
+def ending(found: Association) -> str:
+    """How the association ended."""
+    kinds = found.chunks["type"]
+    if (kinds == ABORT).any():
+        return "abort"
+    return "shutdown" if (kinds == SHUTDOWN).any() and (kinds == SHUTDOWN_COMPLETE).any() else "open"
+
+
+def restarted(found: Association) -> int | None:
+    """The flow this one restarted (RFC 9260 5.2.2)."""
+    before = int(found.row["restart_of"])
+    return None if before == NONE else before

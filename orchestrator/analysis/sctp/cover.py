@@ -1,0 +1,70 @@
+"""Two questions about intervals and thresholds that would be loops: asked for all at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..native import Ints
+
+
+def first_covering(low: Ints, high: Ints, size: int) -> Ints:
+    """By place 0..size-1: the number of the first of the intervals [low, high) that covers it, or len(low).
+
+    Every interval is two (overlapping) powers of two wide; those are painted from the widest down, each half of a
+    painted one handed to the next level: O((size + intervals) log widest), whatever the intervals' total width.
+    """
+    none = len(low)
+    found = np.full(size, none, dtype=np.int64)
+    keep = np.flatnonzero(high > low)
+    if not len(keep):
+        return found
+    level = np.frexp((high - low)[keep])[1] - 1
+    for power in range(int(level.max()), -1, -1):
+        mine = keep[level == power][::-1]  # of equal places the last assignment holds: that of the first interval
+        for places in (low[mine], high[mine] - (1 << power)):
+            painted = np.full(size, none, dtype=np.int64)
+            painted[places] = mine
+            np.minimum(found, painted, out=found)
+        if power:
+            half = 1 << (power - 1)
+            upper = found[: size - half].copy()
+            np.minimum(found[half:], upper, out=found[half:])
+    return found
+
+
+class Thresholds:
+    """A row of numbers, asked where the next one above a threshold is. The maxima of its aligned blocks of 2, 4, 8, ...
+    are kept, so that an answer takes a climb and a descent.
+    """
+
+    def __init__(self, values: Ints) -> None:
+        self.count = len(values)
+        width = 1 << max(self.count - 1, 0).bit_length()
+        level = np.full(width, np.iinfo(np.int64).min, dtype=np.int64)
+        level[: self.count] = values
+        self.levels = [level]
+        while len(level) > 1:
+            level = np.maximum(level[::2], level[1::2])
+            self.levels.append(level)
+
+    def next_above(self, start: Ints, threshold: Ints) -> Ints:
+        """By query: the first place >= start whose value is above the threshold; `count` if there is none."""
+        top = len(self.levels) - 1
+        place = np.minimum(start, 1 << top).astype(np.int64)
+        depth = np.full(len(place), -1, dtype=np.int64)  # level of the block that holds the answer
+        for power in range(top + 1):
+            block = place >> power
+            there = (depth < 0) & (block < len(self.levels[power]))
+            there &= (block & 1 == 1) if power < top else np.True_
+            above = np.zeros(len(place), dtype=np.bool_)
+            above[there] = self.levels[power][block[there]] > threshold[there]
+            depth[above] = power
+            skip = there & ~above
+            place[skip] = (block[skip] + 1) << power
+        for power in range(top, 0, -1):
+            now = np.flatnonzero(depth == power)
+            left = place[now] >> (power - 1)
+            right = self.levels[power - 1][left] <= threshold[now]
+            place[now] = (left + right) << (power - 1)
+            depth[now] = power - 1
+        return np.where(depth < 0, self.count, np.minimum(place, self.count))

@@ -1,0 +1,99 @@
+"""What happened in an association, as a list to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .association import Association
+from .names import DATA, FORWARD_TSN, HEARTBEAT, HEARTBEAT_ACK, I_DATA, I_FORWARD_TSN, SACK, cause_name, chunk_name
+from .transmissions import NEVER
+
+OF_THE_STREAM = (DATA, I_DATA, SACK, HEARTBEAT, HEARTBEAT_ACK, FORWARD_TSN, I_FORWARD_TSN)
+MOST = 500
+"""Events of one kind that are listed; the rest is told by its count."""
+
+Event = dict[str, Any]
+
+
+def events(found: Association, t0_ns: int) -> list[Event]:
+    """Handshakes, ends, errors, resets, address changes; restart; where new data went; outages; T3 expiries;
+    heartbeats without an answer. Each {t_s, what, path}, with more where there is more to tell.
+    """
+    result = [*_control(found, t0_ns), *_path_changes(found, t0_ns)]
+    if found.point != "receiver":
+        result += [*_outages(found, t0_ns), *_expiries(found, t0_ns)]
+    beats = found.heartbeats
+    for place in np.flatnonzero(~beats.answered)[:MOST].tolist():
+        what = "unanswered HEARTBEAT"
+        result.append(_event(found, int(beats.time_ns[place]), t0_ns, what, int(beats.path[place])))
+    return sorted(result, key=lambda event: event["t_s"])
+
+
+def _event(found: Association, time_ns: int, t0_ns: int, what: str, path: int, **more: Any) -> Event:
+    return {"t_s": (time_ns - t0_ns) / 1e9, "what": what, "path": found.path_name(path), **more}
+
+
+def _control(found: Association, t0_ns: int) -> list[Event]:
+    """Every chunk that is neither data nor its acknowledgement; causes with those that tell them."""
+    chunks = found.chunks
+    rows = chunks[~np.isin(chunks["type"], OF_THE_STREAM)]
+    if len(rows):  # the first MOST of each kind
+        order = np.argsort(rows["type"], kind="stable")
+        begins = np.concatenate([[True], np.diff(rows["type"][order].astype(np.int64)) != 0])
+        place = np.arange(len(order))
+        keep = place - np.maximum.accumulate(np.where(begins, place, 0)) < MOST
+        rows = rows[np.sort(order[keep])]
+    causes = found.capture.causes[found.capture.causes["flow"] == found.flow]
+    told: dict[tuple[int, int], list[str]] = {}
+    for cause in causes:
+        told.setdefault((int(cause["packet"]), int(cause["type"])), []).append(cause_name(int(cause["code"])))
+    result = []
+    for row in rows:
+        direction = "data" if row["direction"] == found.direction else "back"
+        more: Event = {"direction": direction}
+        if names := told.get((int(row["packet"]), int(row["type"]))):
+            more["causes"] = names
+        what = chunk_name(int(row["type"]))
+        result.append(_event(found, int(row["time_ns"]), t0_ns, what, int(row["path"]), **more))
+    if result and int(found.row["restart_of"]) < len(found.capture.flows):
+        result.append({**result[0], "what": "restart", "restart_of": int(found.row["restart_of"])})
+    return result
+
+
+def _path_changes(found: Association, t0_ns: int) -> list[Event]:
+    """Where the path of new data changes."""
+    new = np.flatnonzero(found.sent.nth == 0)
+    path, time = found.sent.rows["path"][new], found.sent.rows["time_ns"][new]
+    result = []
+    for place in (np.flatnonzero(np.diff(path.astype(np.int64)) != 0) + 1)[:MOST].tolist():
+        back = path[place] == path[0]
+        before = found.path_name(int(path[place - 1]))
+        what = "new data returns to its first path" if back else "new data on another path"
+        result.append(_event(found, int(time[place]), t0_ns, what, int(path[place]), before=before))
+    return result
+
+
+def _expiries(found: Association, t0_ns: int) -> list[Event]:
+    """At the first retransmission after each; on the path that was left."""
+    again = found.again
+    at = found.sent.rows["time_ns"][again.row[again.expiries]]
+    return [
+        _event(found, time, t0_ns, "T3 expiry", path)
+        for time, path in zip(at[:MOST].tolist(), again.from_path[again.expiries][:MOST].tolist(), strict=True)
+    ]
+
+
+def _outages(found: Association, t0_ns: int) -> list[Event]:
+    out = found.outages
+    result = []
+    for place in range(min(len(out.from_ns), MOST)):
+        path, since, to = int(out.path[place]), int(out.from_ns[place]), int(out.to_ns[place])
+        length = None if to == NEVER else (to - since) / 1e9
+        result.append(_event(found, since, t0_ns, "outage begins", path, duration_s=length))
+        first = int(out.retransmission_ns[place])
+        if first < NEVER:
+            what, other = "first retransmission on another path", int(out.other_path[place])
+            result.append(_event(found, first, t0_ns, what, other, after_s=(first - since) / 1e9))
+    return result

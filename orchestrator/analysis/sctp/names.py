@@ -1,0 +1,74 @@
+"""What SCTP's numbers are called: chunk types, error causes, payload protocols."""
+
+from __future__ import annotations
+
+DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN = range(8)
+ERROR, COOKIE_ECHO, SHUTDOWN_COMPLETE = 9, 10, 14
+I_DATA, FORWARD_TSN, I_FORWARD_TSN = 64, 192, 194
+ASCONF_ACK, RE_CONFIG, ASCONF = 128, 130, 193
+UNORDERED, FIRST, LAST = 4, 2, 1
+"""Flags of DATA and I-DATA (RFC 9260 3.3.1, RFC 8260 2.1)."""
+
+CHUNKS = {
+    DATA: "DATA",
+    INIT: "INIT",
+    INIT_ACK: "INIT ACK",
+    SACK: "SACK",
+    HEARTBEAT: "HEARTBEAT",
+    HEARTBEAT_ACK: "HEARTBEAT ACK",
+    ABORT: "ABORT",
+    SHUTDOWN: "SHUTDOWN",
+    8: "SHUTDOWN ACK",
+    ERROR: "ERROR",
+    COOKIE_ECHO: "COOKIE ECHO",
+    11: "COOKIE ACK",
+    12: "ECNE",
+    13: "CWR",
+    SHUTDOWN_COMPLETE: "SHUTDOWN COMPLETE",
+    15: "AUTH",
+    I_DATA: "I-DATA",
+    ASCONF_ACK: "ASCONF-ACK",
+    RE_CONFIG: "RE-CONFIG",
+    132: "PAD",
+    FORWARD_TSN: "FORWARD TSN",
+    ASCONF: "ASCONF",
+    I_FORWARD_TSN: "I-FORWARD-TSN",
+}
+"""RFC 9260 3.2; AUTH RFC 4895, I-DATA RFC 8260, ASCONF RFC 5061, RE-CONFIG RFC 6525, PAD RFC 4820, FORWARD TSN
+RFC 3758.
+"""
+
+CAUSES = {
+    1: "Invalid Stream Identifier",
+    2: "Missing Mandatory Parameter",
+    3: "Stale Cookie",
+    4: "Out of Resource",
+    5: "Unresolvable Address",
+    6: "Unrecognized Chunk Type",
+    7: "Invalid Mandatory Parameter",
+    8: "Unrecognized Parameters",
+    9: "No User Data",
+    10: "Cookie Received While Shutting Down",
+    11: "Restart of an Association with New Addresses",
+    12: "User-Initiated Abort",
+    13: "Protocol Violation",
+    0xA0: "Request to Delete Last Remaining IP Address",
+    0xA1: "Operation Refused Due to Resource Shortage",
+    0xA2: "Request to Delete Source IP Address",
+    0xA3: "Association Aborted Due to Illegal ASCONF-ACK",
+    0xA4: "Request Refused - No Authorization",
+    0x105: "Unsupported HMAC Identifier",
+}
+"""RFC 9260 3.3.10; from 0xA0 on RFC 5061 4.3 and RFC 4895 4."""
+
+PAYLOADS = {3: "M3UA", 18: "S1AP", 27: "X2AP", 46: "Diameter", 47: "Diameter in DTLS", 60: "NGAP", 61: "XnAP"}
+
+
+def chunk_name(kind: int) -> str:
+    """A chunk type's name; one that nobody assigned is called by its number."""
+    return CHUNKS.get(kind, f"type {kind}")
+
+
+def cause_name(code: int) -> str:
+    """An error cause's name; one that nobody assigned is called by its number."""
+    return CAUSES.get(code, f"cause {code}")

@@ -1,0 +1,142 @@
+"""Round-trip times, what is outstanding, how SACKs are sent, heartbeats: times against times."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..native import Bools, Ints, Rows
+from .names import HEARTBEAT, HEARTBEAT_ACK
+from .transmissions import NEVER, Acknowledgements, Transmissions
+
+
+@dataclasses.dataclass(frozen=True)
+class RttSamples:
+    """Time of the acknowledgement (ns), RTT (ns), path of the data or HEARTBEAT."""
+
+    time_ns: Ints
+    rtt_ns: Ints
+    path: Ints
+
+
+def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
+    """One sample a report and path: from the last chunk sent there among those it was the first to acknowledge.
+
+    Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give none. The receiver may have waited for a
+    second packet, or for its SACK timer, before it answered (6.2); that is in the sample, as it is in the sender's.
+    """
+    once = np.flatnonzero((sent.nth == 0) & (sent.after < 0))
+    report = reports.acked_by[sent.unit[once]]
+    known = reports.packet_of(report) > sent.packet[once]
+    known &= report < len(reports.packet)
+    once, report = once[known], report[known]
+    path = sent.rows["path"][once].astype(np.int64)
+    key = report * (int(path.max(initial=0)) + 1) + path
+    _, place = np.unique(key[::-1], return_index=True)  # the last in the order of the capture
+    place = np.sort(len(key) - 1 - place)
+    once, report = once[place], report[place]
+    order = np.argsort(report, kind="stable")
+    time = reports.time_of(report[order])
+    return RttSamples(time, time - sent.rows["time_ns"][once[order]], path[place][order])
+
+
+@dataclasses.dataclass(frozen=True)
+class Heartbeats:
+    """One row a HEARTBEAT. answered_ns: when its HEARTBEAT ACK was captured, NEVER if none was."""
+
+    time_ns: Ints
+    path: Ints
+    direction: Ints
+    answered_ns: Ints
+
+    @property
+    def answered(self) -> Bools:
+        """Whether its answer was captured."""
+        return self.answered_ns < NEVER
+
+
+def heartbeats(chunks: Rows) -> Heartbeats:
+    """Pairs by what the HEARTBEAT ACK repeats (RFC 9260 8.3), an answer to one HEARTBEAT each. chunks: of an
+    association.
+    """
+    asked, answers = (chunks[chunks["type"] == kind] for kind in (HEARTBEAT, HEARTBEAT_ACK))
+    found = np.full(len(asked), NEVER, dtype=np.int64)
+    waiting: dict[tuple[int, int], list[int]] = {}
+    # a handful in any capture: one an interval and path
+    both = np.concatenate([asked, answers])
+    number = np.concatenate([np.arange(len(asked)), np.full(len(answers), -1)])
+    for place in np.argsort(both["packet"], kind="stable").tolist():
+        row, mine = both[place], int(number[place])
+        key = (int(row["direction"]) ^ (mine < 0), int(row["message"]))
+        if mine >= 0:
+            waiting.setdefault(key, []).append(mine)
+        elif waiting.get(key):
+            found[waiting[key].pop(0)] = row["time_ns"]
+    return Heartbeats(
+        time_ns=asked["time_ns"].astype(np.int64),
+        path=asked["path"].astype(np.int64),
+        direction=asked["direction"].astype(np.int64),
+        answered_ns=found,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Outstanding:
+    """A step function of user bytes: the value from each time on; what happened in one packet is one change."""
+
+    packet: Ints
+    time_ns: Ints
+    value_bytes: Ints
+
+
+def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None = None) -> Outstanding:
+    """What was sent and is not acknowledged, on one path or on all. A chunk counts where it was sent last, from each
+    transmission to the next or to its acknowledgement (RFC 9260 1.3: bytes in flight; a sender takes off what it holds
+    for lost as soon as it does, which no capture shows).
+    """
+    acked = reports.packet_of(reports.acked_by[sent.unit])
+    begin = sent.packet
+    again = np.append(begin, NEVER)[sent.after]  # -1 is the appended one
+    end = np.minimum(acked, again)
+    mine = end > begin
+    if path is not None:
+        mine &= sent.rows["path"] == path
+    size = sent.rows["user_bytes"].astype(np.int64)[mine]
+    ended = end[mine] < NEVER
+    packet = np.concatenate([begin[mine], end[mine][ended]])
+    change = np.concatenate([size, -size[ended]])
+    order = np.argsort(packet, kind="stable")
+    packet, value = packet[order], np.cumsum(change[order])
+    last = np.append(np.diff(packet) != 0, True)[: len(packet)]
+    packet, value = packet[last], value[last]
+    changed = np.diff(value, prepend=0) != 0
+    packet, value = packet[changed], value[changed]
+    numbers = np.concatenate([begin, reports.packet])
+    times = np.concatenate([sent.rows["time_ns"], reports.time_ns])
+    axis = np.argsort(numbers, kind="stable")
+    time = times[axis][np.searchsorted(numbers[axis], packet)] if len(packet) else packet
+    return Outstanding(packet, time, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sacks:
+    """By SACK: data packets since the SACK before, and the time from the first of them to it (ns; -1: there was none).
+
+    Where the capture is the receiver's this is its delayed acknowledgement (RFC 9260 6.2); elsewhere the way to it and
+    back is in the delay.
+    """
+
+    data_packets: Ints
+    delay_ns: Ints
+
+
+def sack_timing(sent: Transmissions, reports: Acknowledgements) -> Sacks:
+    """How the receiver acknowledged."""
+    packet, first = np.unique(sent.packet, return_index=True)
+    time = np.append(sent.rows["time_ns"][first], 0)
+    at = reports.packet[reports.is_sack]
+    upto = np.searchsorted(packet, at)
+    since = np.concatenate([[0], upto[:-1]])[: len(upto)]
+    waited = reports.time_ns[reports.is_sack] - time[since]
+    return Sacks(upto - since, np.where(upto > since, waited, -1))

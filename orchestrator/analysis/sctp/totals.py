@@ -1,0 +1,182 @@
+"""An association's numbers, and what is drawn over time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..native import Floats, Ints
+from .association import Association, Series
+from .names import ABORT, ASCONF, ASCONF_ACK, DATA, ERROR, FORWARD_TSN, I_DATA, I_FORWARD_TSN, RE_CONFIG
+from .outages import Outages
+from .timing import outstanding
+from .transmissions import NEVER
+
+Totals = dict[str, float | int | None]
+AT_SENDER = (
+    "fast_retransmitted_chunks",
+    "timeout_retransmitted_chunks",
+    "t3_expiries",
+    "outages",
+    "outage_longest_s",
+    "progress_gap_longest_s",
+    "rtt_samples",
+    "rtt_min_s",
+    "rtt_mean_s",
+    "rtt_max_s",
+    "heartbeat_rtt_mean_s",
+    "outstanding_max_bytes",
+)
+"""Totals that the receiver's capture cannot tell: None there."""
+AT_RECEIVER = (
+    "hol_blocking_mean_s",
+    "hol_blocking_max_s",
+    "hol_blocking_one_stream_mean_s",
+    "hol_blocking_one_stream_max_s",
+    "sack_delay_mean_s",
+    "sack_delay_max_s",
+)
+"""Totals that the sender's capture cannot tell: None there."""
+
+
+def totals(found: Association) -> Totals:
+    """docs/metrics.md, "SCTP". What this capture point cannot tell is None."""
+    blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "unknown": ()}[found.point]
+    return {name: None if name in blind else value for name, value in _all(found).items()}
+
+
+def _all(found: Association) -> Totals:
+    sent, again, told = found.sent, found.again, found.messages
+    back = found.chunks["direction"] != found.direction
+    is_data = np.isin(found.chunks["type"], (DATA, I_DATA))
+    user = sent.rows["user_bytes"].astype(np.int64)
+    new = sent.nth == 0
+    beats = found.heartbeats
+    mine = beats.direction == found.direction
+    level = outstanding(sent, found.reports)
+    per_packet = np.unique(sent.packet, return_counts=True)[1]
+    abandoned = _abandoned(found)
+    return {
+        "data_chunks": len(sent.rows),
+        "new_data_chunks": int(new.sum()),
+        "user_bytes": int(user.sum()),
+        "new_user_bytes": int(user[new].sum()),
+        "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.packet)).sum()),
+        "data_chunks_other_direction": int((is_data & back).sum()),
+        "unknown_tsn_chunks": int((is_data & ~back).sum()) - len(sent.rows),
+        "retransmitted_chunks": len(again.row),
+        "retransmitted_other_path_chunks": int(sent.rows["on_other_path"][again.row].sum()),
+        "fast_retransmitted_chunks": int(again.fast.sum()),
+        "timeout_retransmitted_chunks": int((~again.fast).sum()),
+        "spurious_retransmitted_chunks": int(again.spurious.sum()),
+        "network_duplicate_chunks": again.not_matched,
+        "t3_expiries": len(again.expiries),
+        "messages": len(told.tsn),
+        "complete_messages": int(told.complete.sum()),
+        "fragments_per_message_mean": _mean(told.fragments),
+        "fragments_per_message_max": _max(told.fragments),
+        "data_chunks_per_packet_mean": _mean(per_packet),
+        "data_chunks_per_packet_max": _max(per_packet),
+        "hol_blocking_mean_s": _mean(told.waits_ns, 1e9),
+        "hol_blocking_max_s": _max(told.waits_ns, 1e9),
+        "hol_blocking_one_stream_mean_s": _mean(told.waits_as_one_ns, 1e9),
+        "hol_blocking_one_stream_max_s": _max(told.waits_as_one_ns, 1e9),
+        "abandoned_chunks": abandoned,
+        **_sack_totals(found),
+        "rtt_samples": len(found.rtt.rtt_ns),
+        "rtt_min_s": None if not len(found.rtt.rtt_ns) else float(found.rtt.rtt_ns.min()) / 1e9,
+        "rtt_mean_s": _mean(found.rtt.rtt_ns, 1e9),
+        "rtt_max_s": _max(found.rtt.rtt_ns, 1e9),
+        "heartbeats": int(mine.sum()),
+        "heartbeats_unanswered": int((mine & ~beats.answered).sum()),
+        "heartbeat_rtt_mean_s": _mean((beats.answered_ns - beats.time_ns)[mine & beats.answered], 1e9),
+        "outstanding_max_bytes": _max(level.value_bytes),
+        "paths": len(found.paths),
+        "path_changes": int((np.diff(sent.rows["path"][new].astype(np.int64)) != 0).sum()),
+        **_outage_totals(found.outages),
+        "aborts": int((found.chunks["type"] == ABORT).sum()),
+        "errors": int((found.chunks["type"] == ERROR).sum()),
+        "asconf_chunks": int(np.isin(found.chunks["type"], (ASCONF, ASCONF_ACK)).sum()),
+        "re_config_chunks": int((found.chunks["type"] == RE_CONFIG).sum()),
+    }
+
+
+def _abandoned(found: Association) -> int:
+    """TSNs that FORWARD TSN passed and that were not acknowledged before: given up (RFC 3758 3.2)."""
+    kinds = (found.chunks["type"] == FORWARD_TSN) | (found.chunks["type"] == I_FORWARD_TSN)
+    rows = found.chunks[kinds & (found.chunks["direction"] == found.direction)]
+    if not len(rows):
+        return 0
+    cumulative = np.maximum.accumulate(rows["tsn"])
+    place = np.searchsorted(cumulative, found.sent.tsns)
+    passed = place < len(rows)
+    at = rows["packet"].astype(np.int64)[place[passed]]
+    return int((found.reports.packet_of(found.reports.acked_by[passed]) > at).sum())
+
+
+def _sack_totals(found: Association) -> Totals:
+    sacks = found.capture.sacks
+    mine = sacks[(sacks["flow"] == found.flow) & (sacks["direction"] != found.direction)]
+    timing = found.sacks
+    return {
+        "sacks": len(mine),
+        "gap_blocks": int(mine["gap_blocks"].sum()),
+        "sacks_with_gaps": int((mine["gap_blocks"] > 0).sum()),
+        "duplicate_tsns_reported": int(mine["duplicate_tsns"].sum()),
+        "incomplete_sacks": int(mine["incomplete"].sum()),
+        "data_packets_per_sack_mean": _mean(timing.data_packets),
+        "sack_delay_mean_s": _mean(timing.delay_ns[timing.delay_ns >= 0], 1e9),
+        "sack_delay_max_s": _max(timing.delay_ns[timing.delay_ns >= 0], 1e9),
+    }
+
+
+def _outage_totals(found: Outages) -> Totals:
+    whole = found.to_ns < NEVER
+    return {
+        "outages": len(found.from_ns),
+        "outage_longest_s": _max((found.to_ns - found.from_ns)[whole], 1e9),
+        "progress_gap_longest_s": found.longest_gap_ns / 1e9,
+    }
+
+
+def _mean(values: Ints, scale: float = 1.0) -> float | None:
+    return float(values.mean()) / scale if len(values) else None
+
+
+def _max(values: Ints, scale: float = 1.0) -> float | int | None:
+    if not len(values):
+        return None
+    return int(values.max()) if scale == 1.0 else float(values.max()) / scale
+
+
+def series(found: Association, t0_ns: int) -> Series:
+    """rtt_s and heartbeat_rtt_s: samples by path; outstanding_bytes: a step function, in all and by path;
+    retransmitted_chunks: how many so far; hol_blocking_s, hol_blocking_one_stream_s: by message, at its delivery.
+    """
+
+    def seconds(time_ns: Ints) -> Floats:
+        return (time_ns - t0_ns) / 1e9
+
+    result: Series = {}
+    beats = found.heartbeats
+    level = outstanding(found.sent, found.reports)
+    result["outstanding_bytes"] = seconds(level.time_ns), level.value_bytes.astype(np.float64)
+    for path in found.paths:
+        name = found.path_name(path)
+        mine = found.rtt.path == path
+        result[f"rtt_s[{name}]"] = seconds(found.rtt.time_ns[mine]), found.rtt.rtt_ns[mine] / 1e9
+        level = outstanding(found.sent, found.reports, path)
+        result[f"outstanding_bytes[{name}]"] = seconds(level.time_ns), level.value_bytes.astype(np.float64)
+        mine = (beats.path == path) & beats.answered
+        rtt = (beats.answered_ns - beats.time_ns)[mine] / 1e9
+        result[f"heartbeat_rtt_s[{name}]"] = seconds(beats.answered_ns[mine]), rtt
+    time = found.sent.rows["time_ns"][found.again.row]
+    result["retransmitted_chunks"] = seconds(time), np.arange(1, len(time) + 1, dtype=np.float64)
+    told = found.messages
+    for name, waits, at, kept in (
+        ("hol_blocking_s", told.waits_ns, told.delivery_ns, told.delivered),
+        ("hol_blocking_one_stream_s", told.waits_as_one_ns, told.one_stream_ns, told.delivered_as_one),
+    ):
+        order = np.argsort(at[kept], kind="stable")
+        result[name] = seconds(at[kept][order]), waits[order] / 1e9
+    blind = {"sender": ("hol_",), "receiver": ("rtt_", "heartbeat_", "outstanding_"), "unknown": ()}[found.point]
+    return {name: pair for name, pair in result.items() if len(pair[0]) and not name.startswith(blind)}

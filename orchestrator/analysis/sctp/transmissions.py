@@ -1,0 +1,135 @@
+"""Every transmission of a DATA chunk, and the acknowledgements that came back: one direction of an association.
+
+All order is the order of the capture (packet numbers), so that what happens at one instant stays in sequence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..capture import Capture
+from ..native import UNKNOWN, Bools, Ints, Rows
+from .cover import first_covering
+from .names import DATA, I_DATA, SHUTDOWN
+
+NEVER = np.iinfo(np.int64).max
+GAP_BLOCK, DUPLICATE = 0, 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Transmissions:
+    """rows: DATA and I-DATA chunks of known TSN, in the order of the capture. tsns: the distinct TSNs, ascending.
+
+    By row: unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the row of the transmission
+    before and after of the same TSN, or -1.
+    """
+
+    rows: Rows
+    tsns: Ints
+    unit: Ints
+    nth: Ints
+    before: Ints
+    after: Ints
+
+    @property
+    def packet(self) -> Ints:
+        """Number of its packet."""
+        return self.rows["packet"].astype(np.int64)
+
+    @property
+    def repeated(self) -> Ints:
+        """Rows that are retransmissions."""
+        return np.flatnonzero(self.nth > 0)
+
+
+def transmissions(chunks: Rows, direction: int) -> Transmissions:
+    """chunks: of one association."""
+    is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
+    rows = chunks[is_data & (chunks["direction"] == direction) & (chunks["tsn"] != UNKNOWN)]
+    tsns, unit = np.unique(rows["tsn"], return_inverse=True)
+    order = np.argsort(unit, kind="stable")
+    begins = np.concatenate([[True], np.diff(unit[order]) != 0]) if len(order) else np.zeros(0, dtype=np.bool_)
+    place = np.arange(len(order))
+    nth, before, after = (np.full(len(order), -1, dtype=np.int64) for _ in range(3))
+    nth[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    again = np.flatnonzero(~begins)
+    before[order[again]] = order[again - 1]
+    after[order[again - 1]] = order[again]
+    return Transmissions(rows, tsns, unit, nth, before, after)
+
+
+@dataclasses.dataclass(frozen=True)
+class Acknowledgements:
+    """What the other side reported: SACKs, and SHUTDOWNs (which tell a cumulative TSN), in the order of the capture.
+
+    By report: cumulative, the highest cumulative TSN told so far; moved, whether it rose; has_gaps; highest_reported,
+    its last gap's last TSN (or its cumulative one); newest, the highest TSN it acknowledged first, or UNKNOWN.
+    acked_by: by distinct TSN, the first report that covers it, or the number of reports. duplicates: TSN and report of
+    every TSN reported as duplicate.
+    """
+
+    packet: Ints
+    time_ns: Ints
+    path: Ints
+    is_sack: Bools
+    cumulative: Ints
+    moved: Bools
+    has_gaps: Bools
+    highest_reported: Ints
+    newest: Ints
+    acked_by: Ints
+    duplicate_tsn: Ints
+    duplicate_by: Ints
+
+    def packet_of(self, report: Ints) -> Ints:
+        """Packet numbers of reports; NEVER where there is none."""
+        return np.append(self.packet, NEVER)[report]
+
+    def time_of(self, report: Ints) -> Ints:
+        """Times of reports; NEVER where there is none."""
+        return np.append(self.time_ns, NEVER)[report]
+
+
+def acknowledgements(capture: Capture, chunks: Rows, flow: int, direction: int, tsns: Ints) -> Acknowledgements:
+    """Reports about the data of `direction`; they travel against it. chunks: of the association; tsns: ascending."""
+    sacks = capture.sacks[(capture.sacks["flow"] == flow) & (capture.sacks["direction"] != direction)]
+    last = chunks[(chunks["type"] == SHUTDOWN) & (chunks["direction"] != direction) & (chunks["tsn"] != UNKNOWN)]
+    packet = np.concatenate([sacks["packet"], last["packet"]]).astype(np.int64)
+    order = np.argsort(packet, kind="stable")
+    told = np.concatenate([sacks["cumulative_tsn"], last["tsn"]])[order]
+    count = len(order)
+    cumulative = np.maximum.accumulate(told) if count else told
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    # the blocks of each SACK: gap blocks, then duplicate TSNs
+    sizes = sacks["gap_blocks"].astype(np.int64) + sacks["duplicate_tsns"]
+    owner = np.repeat(np.arange(len(sacks)), sizes)
+    offset = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    blocks = capture.blocks[sacks["first_block"].astype(np.int64)[owner] + offset]
+    report = place[: len(sacks)][owner]
+    gap, again = blocks["kind"] == GAP_BLOCK, blocks["kind"] == DUPLICATE
+    has_gaps = np.zeros(count, dtype=np.bool_)
+    has_gaps[report[gap]] = True
+    highest = told.copy()
+    np.maximum.at(highest, report[gap], blocks["end"][gap] - 1)
+    low, high = (np.searchsorted(tsns, blocks[edge][gap]) for edge in ("start", "end"))
+    by_gap = np.append(report[gap], count)[first_covering(low, high, len(tsns))]
+    acked_by = np.minimum(np.searchsorted(cumulative, tsns), by_gap)
+    newest = np.full(count + 1, UNKNOWN, dtype=np.int64)
+    newest[acked_by] = tsns  # ascending: the highest is written last
+    return Acknowledgements(
+        packet=packet[order],
+        time_ns=np.concatenate([sacks["time_ns"], last["time_ns"]])[order],
+        path=np.concatenate([sacks["path"], last["path"]])[order].astype(np.int64),
+        is_sack=order < len(sacks),
+        cumulative=cumulative,
+        moved=np.concatenate([np.ones(min(count, 1), dtype=np.bool_), np.diff(cumulative) > 0]),
+        has_gaps=has_gaps,
+        highest_reported=highest,
+        newest=newest[:-1],
+        acked_by=acked_by,
+        duplicate_tsn=blocks["start"][again],
+        duplicate_by=report[again],
+    )
