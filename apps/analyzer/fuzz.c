@@ -29,6 +29,7 @@ static void check(const struct nwa *a)
 	const struct nwa_source *source;
 	const struct nwa_segment *segment;
 	const struct nwa_address *address;
+	const struct nwa_cause *cause;
 
 	(void)rows(a, nwa_table_flows, &flows);
 	(void)rows(a, nwa_table_paths, &paths);
@@ -67,6 +68,10 @@ static void check(const struct nwa *a)
 	address = rows(a, nwa_table_addresses, &n);
 	for (uint64_t i = 0; i < n; i++)
 		MUST(address[i].init < inits);
+	(void)rows(a, nwa_table_chunks, &total);
+	cause = rows(a, nwa_table_causes, &n);
+	for (uint64_t i = 0; i < n; i++)
+		MUST(cause[i].flow < flows && cause[i].chunk < total && cause[i].length >= 4);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

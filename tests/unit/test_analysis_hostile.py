@@ -34,6 +34,7 @@ def seeds() -> dict[str, bytes]:
                 ),
                 (20, sctp(1, sack_chunk(3, [(2, 4), (6, 6)], [1, 2]), back=True)),
                 (21, sctp(2, chunk(64, b"\0" * 24), chunk(192, b"\0" * 8), chunk(7, b"\0" * 4), chunk(6, flags=1))),
+                (22, sctp(2, chunk(9, b"\0\1\0\x08\0\7\0\0\0\x08\0\7abc\0\0\x0c\0\4"), chunk(6, b"\0\x0c\0\4"))),
             ]
         ),
         "tcp": pcap(
