@@ -274,7 +274,7 @@ typedef uint8_t nwa_b1;
 	T(blocks, block, NWA_BLOCK)                                                                          \
 	T(inits, init, NWA_INIT)                                                                             \
 	T(addresses, address, NWA_ADDRESS)                                                                   \
-	T(identities, identity, NWA_IDENTITY)                                                       \
+	T(identities, identity, NWA_IDENTITY)                                                                \
 	T(causes, cause, NWA_CAUSE)
 
 #define NWA_F(type, name) nwa_##type name;
