@@ -29,7 +29,10 @@ GUEST_ROOM_BYTES = 1 << 30
 """Free room wanted where guests keep their memory: two jobs of 256 MiB guests, twice."""
 DISK_BYTES = 2_000_000_000
 """Free room wanted for results: choi2009 and its captures, with a margin."""
-APPS = ("bin/cell-init", "bin/guest-exec", "bin/sender", "bin/receiver", "lib/seed.so", "lib/libnetwarp_analyzer.so")
+APPS = (
+    "bin/cell-init", "bin/guest-exec", "bin/netns-exec", "bin/sender", "bin/receiver", "lib/seed.so",
+    "lib/libnetwarp_analyzer.so",
+)  # fmt: skip
 _BOOT_SIGN = "Kernel panic - not syncing: Requested init"
 
 

@@ -52,7 +52,10 @@ static void do_steps(const char *data, size_t len)
 		ndjson_int(&out, "line", step->line);
 		ndjson_str(&out, "verb", verb_specs[step->verb].name);
 		ndjson_int(&out, "phase", step->phase);
-		ndjson_int(&out, "at_ns", step->at_ns);
+		if (step->at_ns == NO_TIME)
+			ndjson_null(&out, "at_ns");
+		else
+			ndjson_int(&out, "at_ns", step->at_ns);
 		ndjson_array_begin(&out, "values");
 		for (v = 0; v < step->count; v++)
 			put_value(&step->values[v]);

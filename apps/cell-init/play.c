@@ -161,7 +161,7 @@ static int timeline(struct cell *cell, size_t first)
 {
 	bool early = step_int(find(cell, VERB_END), "early", 0) == 1;
 	const struct step *step;
-	int64_t slept_for = -1, now;
+	int64_t slept_for = NO_TIME, now;
 	int result, woken;
 	size_t i;
 

@@ -70,14 +70,16 @@ static int raise_file_limit(struct cell *cell)
 int sandbox_enter(struct cell *cell)
 {
 	struct sched_param priority = {.sched_priority = 2};
-	struct statfs root;
+	struct statfs proc;
 
 	/* As pid 1 nothing outlives us, and `kill -1` at the end reaches nobody else. */
 	if (getpid() != 1)
 		return cell_fail(cell, "cell-init must be pid 1 of a guest or of a pid namespace");
-	if (statfs("/", &root))
-		return cell_fail_errno(cell, errno, "statfs of /");
-	cell->guest = root.f_type == HOSTFS_SUPER_MAGIC;
+	/* at a guest's start nothing is mounted but its root, the host's files; namespaces begin with the
+	 * mounts of whoever made them, a guest's user among them */
+	if (statfs("/proc", &proc))
+		return cell_fail_errno(cell, errno, "statfs of /proc");
+	cell->guest = proc.f_type == HOSTFS_SUPER_MAGIC;
 	if (clock_timerslack())
 		return cell_fail_errno(cell, errno, "PR_SET_TIMERSLACK");
 	/* The timeline goes before the apps at equal times. Refused in a user namespace: there time is not

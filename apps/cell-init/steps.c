@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define FOREVER_NS INT64_C(1000000000000000000) /* 31 years: sums of three of these fit in 63 bits */
+#define EARLY_NS   INT64_C(1000000000)
 #define T_MAX	   INT64_C(4000000000000000000) /* CLOCK_REALTIME, the year 2096 */
 
 #define INT(name, need, low, high)                                                                           \
@@ -25,8 +26,9 @@
 	{                                                                                                    \
 		name, VALUE_HEX, true, false, 0, 0                                                           \
 	}
-#define NS	  INT("ns", true, 0, NS_MAX - 1)
-#define AT	  INT("at", false, 0, FOREVER_NS)
+#define NS INT("ns", true, 0, NS_MAX - 1)
+/* before T0 only as far as a program needs to be up in time */
+#define AT	  INT("at", false, -EARLY_NS, FOREVER_NS)
 #define TIMEOUT	  INT("timeout_ns", true, 0, FOREVER_NS)
 #define ANY_PHASE (PHASE_SETUP | PHASE_TIMELINE | PHASE_AFTER)
 
@@ -130,15 +132,17 @@ static ptrdiff_t percent_decode(char *data, size_t len, size_t *bad)
 static int decode_int(struct steps *steps, const struct step *step, struct value *value)
 {
 	const struct key_spec *key = value->key;
+	size_t sign = value->len && value->data[0] == '-', i;
 	int64_t number = 0;
-	size_t i;
 
-	for (i = 0; i < value->len; i++) {
+	for (i = sign; i < value->len; i++) {
 		if (value->data[i] < '0' || value->data[i] > '9' || number > key->max / 10)
 			break;
 		number = number * 10 + (value->data[i] - '0');
 	}
-	if (value->len == 0 || i < value->len || number < key->min || number > key->max)
+	if (sign)
+		number = -number;
+	if (value->len == sign || i < value->len || number < key->min || number > key->max)
 		return steps_error(steps, step, key->name, "'%.40s' is not a whole number from %lld to %lld",
 				   value->data, (long long)key->min, (long long)key->max);
 	value->number = number;
@@ -242,7 +246,7 @@ static int parse_line(struct steps *steps, struct step *step, char *line)
 		if (key->name && key->required && !step_value(step, key->name))
 			return steps_error(steps, step, key->name, "is missing");
 	}
-	step->at_ns = step_int(step, "at", -1);
+	step->at_ns = step_int(step, "at", NO_TIME);
 	return 0;
 }
 

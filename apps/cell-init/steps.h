@@ -74,11 +74,13 @@ struct value {
 	int64_t number;
 };
 
+#define NO_TIME INT64_MIN
+
 struct step {
 	unsigned int line; /* its number, from 1: records call it `step` */
 	enum verb verb;
 	enum phase phase;
-	int64_t at_ns; /* from T0; -1 without `at` */
+	int64_t at_ns; /* from T0; NO_TIME without `at` */
 	struct value *values;
 	size_t count;
 };

@@ -130,10 +130,10 @@ static int check_phase(struct steps *steps, struct step *step, enum phase *phase
 							      : "after end");
 	if (is_single(step->verb) && find(steps, step, step->verb, NULL, NULL))
 		return steps_error(steps, step, NULL, "is given twice");
-	if (*phase == PHASE_TIMELINE && step->at_ns < 0)
+	if (*phase == PHASE_TIMELINE && step->at_ns == NO_TIME)
 		return steps_error(steps, step, "at",
 				   "is missing: every step between ready and end needs it");
-	if (*phase != PHASE_TIMELINE && step->at_ns >= 0)
+	if (*phase != PHASE_TIMELINE && step->at_ns != NO_TIME)
 		return steps_error(steps, step, "at", "only stands between ready and end");
 	if (*phase == PHASE_TIMELINE && step->at_ns < *latest)
 		return steps_error(steps, step, "at", "%lld is earlier than the step before (%lld)",
@@ -156,7 +156,7 @@ int steps_check(struct steps *steps)
 {
 	enum phase phase = PHASE_SETUP;
 	struct step *step, *last;
-	int64_t latest = 0;
+	int64_t latest = NO_TIME;
 	size_t i;
 
 	for (i = 0; i < steps->count; i++) {

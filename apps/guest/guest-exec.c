@@ -10,19 +10,18 @@
  *
  * Exit status: what the kernel's is (0 after a power-off); 2 wrong arguments, 77 this machine cannot.
  */
+#include "launch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
@@ -31,9 +30,7 @@
 /* 10 s before T0 of virtual time, 1700000000 s */
 #define DEFAULT_START_NS UINT64_C(1699999990000000000)
 #define DEFAULT_MEMORY	 "256M"
-#define CONSOLE_FILE	 "console.txt"
 
-enum exit_status { EXIT_USAGE = 2, EXIT_CANNOT = 77 };
 enum place { KERNEL_FD = 3, SEED_FD, TMP_FD };
 
 struct options {
@@ -51,18 +48,6 @@ struct options {
 	bool virtual;
 };
 
-static void __attribute__((noreturn, format(printf, 2, 3))) die(int status, const char *format, ...)
-{
-	va_list args;
-
-	fputs("guest-exec: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(status);
-}
-
 static void usage(void)
 {
 	puts(
@@ -77,18 +62,6 @@ static void usage(void)
 	    "TMPDIR, /tmp)\n"
 	    "  --parent PID         refuse to start unless this is the parent\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
-}
-
-static uint64_t number(const char *name, const char *text)
-{
-	unsigned long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || *text == '+' || *text == ' ')
-		die(EXIT_USAGE, "--%s: '%s' is not a whole number", name, text);
-	return value;
 }
 
 static uint64_t size(const char *text)
@@ -169,17 +142,6 @@ static void parse(struct options *options, int argc, char **argv)
 	options->memory_bytes = size(options->memory);
 }
 
-/* The guest must not outlive whoever waits for it. */
-static void die_with_parent(const struct options *options)
-{
-	pid_t parent = getppid();
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		die(EXIT_CANNOT, "PR_SET_PDEATHSIG: %s", strerror(errno));
-	if (getppid() != parent || (options->parent && parent != options->parent))
-		die(1, "the parent has gone");
-}
-
 /* Enough room, and programs may run from there? */
 static bool memory_fits(const char *directory, uint64_t bytes, const char **why)
 {
@@ -235,27 +197,6 @@ static void place(const char *path, int flags, int fd)
 		die(EXIT_CANNOT, "dup2: %s", strerror(errno));
 }
 
-static void close_from(int first)
-{
-	/* Linux 5.9; before it the limit of descriptors is the bound */
-	if (close_range((unsigned int)first, ~0U, 0) == 0)
-		return;
-	for (long fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
-		close((int)fd);
-}
-
-/* Standard input: nothing; standard output and error: the console's file. */
-static void open_console(void)
-{
-	int in = open("/dev/null", O_RDONLY),
-	    out = open(CONSOLE_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-
-	if (in < 0 || out < 0)
-		die(EXIT_CANNOT, "cannot open " CONSOLE_FILE ": %s", strerror(errno));
-	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
-		die(EXIT_CANNOT, "dup2: %s", strerror(errno));
-}
-
 /* The descriptors in their places. What can go wrong is said before standard error becomes the console. */
 static void arrange(const struct options *options)
 {
@@ -272,6 +213,8 @@ static void arrange(const struct options *options)
 	if (access("init", X_OK))
 		die(EXIT_CANNOT, "%s/init: %s", options->directory, strerror(errno));
 }
+
+const char launcher[] = "guest-exec";
 
 int main(int argc, char **argv)
 {
@@ -295,7 +238,7 @@ int main(int argc, char **argv)
 	int persona;
 
 	parse(&options, argc, argv);
-	die_with_parent(&options);
+	die_with_parent(options.parent);
 	arrange(&options);
 	if (setrlimit(RLIMIT_CORE, &no_core))
 		die(EXIT_CANNOT, "RLIMIT_CORE: %s", strerror(errno));

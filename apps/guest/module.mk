@@ -1,4 +1,5 @@
-PROGRAMS += guest-exec
-guest-exec_SRC := guest/guest-exec.c
+PROGRAMS += guest-exec netns-exec
+guest-exec_SRC := guest/guest-exec.c guest/launch.c
+netns-exec_SRC := guest/netns-exec.c guest/launch.c
 LIBRARIES += seed.so
 seed.so_SRC := guest/seed.c

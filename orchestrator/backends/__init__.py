@@ -1,6 +1,10 @@
 """Back ends: sandboxes that own a private network and run one cell in it."""
 
 from .base import Backend, Interrupted
-from .virtual import VirtualBackend
+from .netns import netns_backend
+from .sandbox import Progress, SandboxBackend
+from .virtual import GuestBackend, VirtualBackend
 
-__all__ = ["Backend", "Interrupted", "VirtualBackend"]
+__all__ = [
+    "Backend", "GuestBackend", "Interrupted", "Progress", "SandboxBackend", "VirtualBackend", "netns_backend",
+]  # fmt: skip

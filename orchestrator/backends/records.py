@@ -13,7 +13,6 @@ from ..store import CellDir
 from ..testbed.readback import Check
 
 EXIT_UNSUPPORTED = 77
-TIME_TOLERANCE_NS = 2_000
 PANIC = "Kernel panic"
 log = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     end = last(records, "end")
     if end is None or not records or records[-1] is not end:
         panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
-        return Verdict(Outcome.FAILED, f"the guest ended without an end record ({panic or exit_text})")
+        return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({panic or exit_text})")
     for exited in (record for record in records if record.get("record") == "exit"):
         if exited.get("status") == EXIT_UNSUPPORTED:
             return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
@@ -128,8 +127,8 @@ def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> lis
     return checks
 
 
-def check_times(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
-    """Every timeline step was begun, and every sender connected, within 2 us of its time (virtual time).
+def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance_ns: int) -> list[Check]:
+    """Every timeline step was begun, and every sender connected, within the tolerance of its time.
 
     Spawns have a time of their own choosing; what counts is when the sender began. One that never began has no `start`.
     """
@@ -137,10 +136,10 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record]) -> list[C
         (abs(r["t_ns"] - r["at_ns"]) for r in records if r.get("record") == "timeline" and r.get("verb") != "spawn"),
         default=0,
     )
-    checks = [Check("timeline", late <= TIME_TOLERANCE_NS, f"largest deviation {late} ns")]
+    checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
     for flow in cell.flows:
         start = last(records_left(directory.apps / f"{flow.name}.sender.ndjson"), "start")
         if start is not None:
             late = start["late_ns"]
-            checks.append(Check(f"start of {flow.name}", abs(late) <= TIME_TOLERANCE_NS, f"{late} ns late"))
+            checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
     return checks

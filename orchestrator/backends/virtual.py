@@ -1,56 +1,42 @@
-"""Virtual time: each cell in a User-Mode-Linux guest of its own, on a clock that waits for nobody.
+"""Each cell in a User-Mode-Linux guest of its own: on a clock that waits for nobody, or on the wall clock.
 
-The guest's working directory is the cell's partial directory, which it sees as /run/cell; its root is the host's file
-system, read-only. Same cell, same seed, same kernel binary: the same captures, byte for byte.
+The guest sees the cell's partial directory as /run/cell; its root is the host's file system, read-only. In virtual time
+the same cell, seed and kernel binary give the same captures, byte for byte.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import logging
 import os
-import select
-import shutil
-import subprocess
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import zstandard
-
 from ..doctor import memory_dir
-from ..errors import CellError, StoreError
-from ..model import Cell, CellOutcome, Outcome, Problem, to_json
-from ..records import last
-from ..store import CellDir, RunDir, write_atomic, write_json
-from ..testbed.compile import Clock, Compiled, compile_cell
-from ..testbed.readback import Check, verify
-from ..testbed.steps import to_text
-from .base import Interrupted
-from .records import Verdict, check_captures, check_times, console_tail, judge, records_left
-
-log = logging.getLogger(__name__)
+from ..errors import CellError
+from ..model import Cell, Problem
+from ..store import CellDir
+from ..testbed.compile import Clock
+from .sandbox import PROGRAMS, Progress, SandboxBackend
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
 """T0 on the guest's clock, 14 November 2023 22:13:20 UTC: any constant does."""
 BOOT_REALTIME_NS = T0_REALTIME_NS - 10_000_000_000
 """The guest boots this long before T0: links up, receivers listening and captures running fit easily."""
 GUEST_MEMORY_MIB = 256
-STALL_WALL_S = 120.0
-"""A guest in which no virtual second passes for this long is hung. A busy virtual second costs well under 10 s."""
-POLL_MS = 200
-FULL_BYTES = 1 << 16
-COMPRESSION_LEVEL = 3
-GUEST_FILES = ("init", "bin", "seed.so", ".uml")
-Progress = Callable[[str, float], None]
+VIRTUAL_LATENESS_NS = 2_000
+WALL_LATENESS_NS = 10_000_000
+"""On the wall clock. A busy machine is later than this; its cells are INVALID rather than wrong."""
+WALL_T0_AFTER_READY_NS = 600_000_000
+"""Time for the senders that begin at T0 to be up."""
 
 
-class VirtualBackend:
-    """Runs cells in guests. `kernel` is a UML binary, `apps` the directory of the built programs (build/)."""
+class GuestBackend(SandboxBackend):
+    """Guests on the wall clock. `kernel` is a UML binary."""
 
-    name = "virtual"
+    name = "guest"
+    mode = "wall"
+    clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS)
+    lateness_ns = WALL_LATENESS_NS
+    programs = (*PROGRAMS, ("lib/seed.so", "seed.so"))
 
     def __init__(
         self,
@@ -60,219 +46,27 @@ class VirtualBackend:
         problems: Callable[[], list[Problem]] = list,
         progress: Progress = lambda cell_id, virtual_s: None,
     ) -> None:
+        super().__init__(apps, problems=problems, progress=progress)
         self.kernel = kernel
-        self.apps = apps
-        self._problems = problems
-        self._progress = progress
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        self._guests: set[subprocess.Popen[bytes]] = set()
 
-    def check(self) -> list[Problem]:
-        """What keeps guests from running here."""
-        return self._problems()
-
-    def close(self) -> None:
-        """Kill every guest at once; their cells are dropped."""
-        self._closed.set()
-        with self._lock:
-            for guest in self._guests:
-                with contextlib.suppress(ProcessLookupError):
-                    guest.kill()
-
-    def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
-        """Boot a guest, play the cell's steps, verify and keep what it left. See Backend.run_cell."""
-        started = time.monotonic()
-        directory = run.partial_cell(cell.id)
-        try:
-            shutil.rmtree(directory.root, ignore_errors=True)
-            compiled = compile_cell(cell, Clock(t0_realtime_ns=T0_REALTIME_NS))
-            self._prepare(directory, cell, compiled)
-            try:
-                exit_text = self._boot(cell, directory)
-                verdict = self._settle(cell, directory, compiled, exit_text)
-            except CellError as error:
-                verdict = Verdict(Outcome.FAILED, str(error))
-            return self._finish(cell, directory, run, verdict, started)
-        except (OSError, StoreError) as error:
-            return self._give_up(cell, run, error, started)
-        finally:
-            shutil.rmtree(directory.root, ignore_errors=True)
-
-    def _give_up(self, cell: Cell, run: RunDir, error: Exception, started: float) -> CellOutcome:
-        """A file of the cell could not be written (a full disk): drop its files, keep the reason."""
-        directory = run.partial_cell(cell.id)
-        shutil.rmtree(directory.root, ignore_errors=True)
-        # names only: tables of equal runs hold no path of a machine
-        reason = str(error).replace(f"{directory.root}/", "")
-        if isinstance(error, OSError) and error.strerror:
-            reason = error.strerror + (f" ({Path(os.fsdecode(error.filename)).name})" if error.filename else "")
-        reason = f"its files could not be written: {reason}"
-        outcome = CellOutcome(Outcome.FAILED, reason, None, round(time.monotonic() - started, 3))
-        write_atomic(directory.cell, to_json(cell) + b"\n")
-        write_atomic(directory.outcome, to_json(outcome) + b"\n")
-        self._install(directory, run, cell)
-        return outcome
-
-    def _install(self, directory: CellDir, run: RunDir, cell: Cell) -> None:
-        """Move the finished directory into its place."""
-        final = run.cell(cell.id).root
-        if final.exists():
-            shutil.rmtree(final)
-        os.replace(directory.root, final)
-
-    def _prepare(self, directory: CellDir, cell: Cell, compiled: Compiled) -> None:
-        for path in (directory.capture, directory.apps, directory.root / "bin"):
-            path.mkdir(parents=True)
-        for source, target in (
-            ("bin/cell-init", "init"),
-            ("bin/sender", "bin/sender"),
-            ("bin/receiver", "bin/receiver"),
-        ):
-            shutil.copyfile(self.apps / source, directory.root / target)
-            os.chmod(directory.root / target, 0o755)
-        shutil.copyfile(self.apps / "lib" / "seed.so", directory.root / "seed.so")
-        directory.cell.write_bytes(to_json(cell) + b"\n")
-        directory.steps.write_text(to_text(compiled.steps))
-
-    def _boot(self, cell: Cell, directory: CellDir) -> str:
-        """Run the guest to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
+    def command(self, cell: Cell, directory: CellDir) -> list[str]:
+        """guest-exec, which becomes the kernel."""
         place = memory_dir()
         if place is None:
             raise CellError("there is no room for the guest's memory any more; `netwarp doctor` says where it looks")
-        arguments = [
+        return [
             str(self.apps / "bin" / "guest-exec"),
             "--kernel", str(self.kernel), "--dir", str(directory.root), "--seed", str(cell.seed),
-            "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", "virtual", "--start-ns", str(BOOT_REALTIME_NS),
+            "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", self.mode, "--start-ns", str(BOOT_REALTIME_NS),
             "--tmpdir", str(place), "--parent", str(os.getpid()),
         ]  # fmt: skip
-        with open(directory.log, "wb") as stderr, self._lock:
-            if self._closed.is_set():
-                raise Interrupted
-            guest = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
-            )
-            self._guests.add(guest)
-        try:
-            hung = self._watch(cell, directory, guest)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                guest.kill()
-            guest.wait()
-            with self._lock:
-                self._guests.discard(guest)
-        if self._closed.is_set():
-            raise Interrupted
-        if hung:
-            raise CellError(hung)
-        status = guest.returncode
-        return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
-
-    def _watch(self, cell: Cell, directory: CellDir, guest: subprocess.Popen[bytes]) -> str:
-        """Follow the console's progress marks until the guest ends; returns why it was given up, or ''."""
-        handle = os.pidfd_open(guest.pid)
-        try:
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            virtual_s, moved = -1.0, time.monotonic()
-            while not poll.poll(POLL_MS):
-                now = last_mark(directory.console)
-                if now is not None and now > virtual_s:
-                    virtual_s, moved = now, time.monotonic()
-                    self._progress(cell.id, virtual_s)
-                elif time.monotonic() - moved > STALL_WALL_S:
-                    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {virtual_s:g} s"
-                    why = f"no virtual second passed in {STALL_WALL_S:g} s"
-                    return f"the guest hung {at}, or its links carry more than can be simulated: {why}"
-            return ""
-        finally:
-            os.close(handle)
-
-    def _settle(self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str) -> Verdict:
-        """Judge what the guest left: its end, its apps, its captures, its read-backs."""
-        records = records_left(directory.init_log)
-        if is_full(directory.root):
-            # then cell-init's own words, its end record and the console may all be missing
-            exit_text += f"; {os.strerror(errno.ENOSPC)} where its files are written"
-        verdict = judge(cell, directory, records, exit_text)
-        try:
-            checks, found = verify(compiled, records)
-        except (ValueError, KeyError, IndexError) as error:
-            checks, found = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
-        checks += check_captures(cell, directory, records)
-        checks += check_times(cell, directory, records)
-        start = last(records, "start") or {}
-        environment = {
-            "backend": self.name,
-            "kernel": {key: start.get(key) for key in ("kernel", "kernel_version", "machine")},
-            "network": found,
-            "checks": checks,
-        }
-        write_json(directory.environment, environment)
-        failed = [check for check in checks if not check.ok]
-        unwritten = next(
-            (r for r in records if r.get("record") == "capture" and (r["errno"] or r["fsync_errno"])), None
-        )
-        if unwritten is not None:
-            why = os.strerror(unwritten["errno"] or unwritten["fsync_errno"])
-            verdict = Verdict(Outcome.FAILED, f"{unwritten['file']} could not be written: {why}")
-        if verdict.outcome is Outcome.COMPLETED and failed:
-            more = f" (and {len(failed) - 1} more, see environment.json)" if len(failed) > 1 else ""
-            verdict = Verdict(Outcome.INVALID, f"{failed[0].check}: {failed[0].detail}{more}")
-        return verdict
-
-    def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
-        """Compress, clean, write the outcome, move into place."""
-        for capture in sorted(directory.capture.glob("*.pcap")):
-            compress(capture)
-        for name in GUEST_FILES:
-            path = directory.root / name
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-        end = last(records_left(directory.init_log), "end")
-        outcome = CellOutcome(
-            outcome=verdict.outcome,
-            reason=verdict.reason,
-            virtual_s=None if end is None or end.get("t_ns") is None else end["t_ns"] / 1e9,
-            wall_s=round(time.monotonic() - started, 3),
-            console_tail=() if verdict.outcome is Outcome.COMPLETED else console_tail(directory.console),
-            host_load_1min=os.getloadavg()[0],
-        )
-        write_atomic(directory.outcome, to_json(outcome) + b"\n")
-        self._install(directory, run, cell)
-        return outcome
 
 
-def compress(capture: Path) -> None:
-    """capture.pcap -> capture.pcap.zst, whole or not at all."""
-    target = capture.with_name(capture.name + ".zst")
-    temporary = capture.with_name(f".{target.name}")
-    compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
-    with open(capture, "rb") as source, open(temporary, "wb") as sink:
-        compressor.copy_stream(source, sink, size=capture.stat().st_size)
-    os.replace(temporary, target)
-    capture.unlink()
+class VirtualBackend(GuestBackend):
+    """Guests in virtual time."""
 
-
-def is_full(place: Path) -> bool:
-    """Whether the file system has not even room for one more small file."""
-    state = os.statvfs(place)
-    return state.f_bavail * state.f_frsize < FULL_BYTES
-
-
-def last_mark(console: Path) -> float | None:
-    """The newest `@<seconds>` progress mark of a console."""
-    try:
-        with open(console, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 400))
-            tail = file.read()
-    except FileNotFoundError:
-        return None
-    for line in reversed(tail.split(b"\n")[:-1]):
-        if line.startswith(b"@"):
-            with contextlib.suppress(ValueError):
-                return float(line[1:])
-    return None
+    name = "virtual"
+    mode = "virtual"
+    clock = Clock(t0_realtime_ns=T0_REALTIME_NS)
+    lateness_ns = VIRTUAL_LATENESS_NS
+    wall_clock = False

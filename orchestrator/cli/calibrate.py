@@ -25,6 +25,7 @@ from ..model import Cell, CellOutcome, Frozen, Outcome
 from ..store import RunDir, locked, read_json, write_json
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_text
+from .backends import Chosen
 from .manifest import now_utc
 from .programs import build_directory, usable_kernel
 
@@ -74,8 +75,14 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.passed == len(found.rows) else 1
 
 
-def calibration_for(kernel: KernelBuild, jobs: int, scratch: Path) -> Calibration:
-    """The stored calibration of this kernel and these programs; measured now, in `scratch`, if there is none."""
+def calibration_for(chosen: Chosen, jobs: int, scratch: Path) -> Calibration | None:
+    """The stored calibration of this kernel and these programs; measured now, in `scratch`, if there is none.
+
+    None where cells do not run in virtual time: the probes' bounds are its.
+    """
+    kernel = chosen.kernel
+    if kernel is None or chosen.backend.wall_clock:
+        return None
     path = stored(kernel)
     if path.exists():
         return read_json(path, Calibration)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -19,10 +20,10 @@ PLAIN_EVERY_S = 10.0
 class RunProgress:
     """A bar on a terminal, a line every ten seconds elsewhere; cells that did not complete are always named."""
 
-    def __init__(self, cells: tuple[Cell, ...], already: int) -> None:
+    def __init__(self, cells: tuple[Cell, ...]) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._total = len(cells)
-        self._done = already
+        self._done = 0
         self._duration_s = {cell.id: cell.duration_ns / 1e9 for cell in cells}
         self._running: dict[str, float] = {}
         self._finished_s = 0.0
@@ -40,7 +41,7 @@ class RunProgress:
             disable=not self._console.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task("", total=self._total, completed=already, speed="", left="")
+        self._task = self._bar.add_task("", total=self._total, speed="", left="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -75,9 +76,13 @@ class RunProgress:
         wall_s = time.monotonic() - self._started
         return (self._finished_s + sum(self._running.values())) / wall_s if wall_s > 0 else 0.0
 
-    def skip(self, virtual_s: float) -> None:
+    def skip(self, cells: Iterable[str]) -> None:
         """Cells of an earlier run that need not be run again."""
-        self._left_s -= virtual_s
+        for cell_id in cells:
+            if cell_id in self._duration_s:
+                self._done += 1
+                self._left_s -= self._duration_s[cell_id]
+        self._bar.update(self._task, completed=self._done)
 
     def _show(self) -> None:
         passed = self._finished_s + sum(self._running.values())

@@ -14,25 +14,22 @@ from pathlib import Path
 
 import msgspec
 
-from ..backends import VirtualBackend
-from ..doctor import check_virtual
-from ..errors import BackendUnavailable, SpecError, StoreError
+from ..errors import SpecError, StoreError
 from ..execute import execute
-from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Outcome
 from ..plan import make_plan
 from ..spec import Spec, load_spec
 from ..store import RunDir, locked, read_json, write_json
 from ..study import Plan
 from . import summary
+from .backends import BACKENDS, Chosen, choose
 from .calibrate import calibration_for
 from .manifest import Manifest, new_manifest, now_utc
-from .programs import build_directory, program_digests, usable_kernel
+from .programs import program_digests
 from .progress import RunProgress
 from .stages import Results, analyze_all, analyze_one, report, tabulate
 
 EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
-PLANNED_BACKENDS = ("guest", "netns", "hosts")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,10 +39,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--backend",
         default="auto",
-        choices=("auto", "virtual", *PLANNED_BACKENDS),
-        help="where cells run; auto: virtual (default); the others are not built yet and end with status 77",
+        choices=BACKENDS,
+        help="where cells run; virtual: a guest in virtual time; guest: one on the wall clock; netns: namespaces on "
+        "this machine's own kernel; hosts: not built yet; auto (default): virtual, where it cannot run netns",
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at once (default: cores)")
+    parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
@@ -91,23 +89,26 @@ def plan_of(args: argparse.Namespace) -> tuple[Spec, Plan]:
 
 def run(args: argparse.Namespace) -> int:
     """Run; the exit status of the contract."""
-    if args.jobs < 1:
+    if args.jobs is not None and args.jobs < 1:
         raise SpecError(f"--jobs {args.jobs}: at least 1")
     spec, plan = plan_of(args)
-    if args.backend in PLANNED_BACKENDS:
-        raise BackendUnavailable(f"the back end '{args.backend}' is not built yet; use --backend virtual")
-    kernel = usable_kernel()
+    progress = RunProgress(plan.cells)
+    chosen = choose(args.backend, progress.virtual)
+    if chosen.why:
+        print(f"netwarp: {chosen.why}", file=sys.stderr)
+    jobs = args.jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
     directory = choose_directory(args, plan)
     with locked(directory):
         started = time.monotonic()
-        manifest = open_run(args, spec, plan, directory, kernel)
+        manifest = open_run(args, spec, plan, directory, chosen, jobs)
         try:
-            run_cells(plan, directory, kernel, args.jobs)
+            run_cells(plan, directory, chosen, jobs, progress)
             wall_s = None if args.resume else round(time.monotonic() - started, 3)
-            calibration = calibration_for(kernel, args.jobs, directory.partial / "calibration")
+            calibration = calibration_for(chosen, jobs, directory.partial / "calibration")
             directory.clear_partial()
             write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=wall_s))
-            write_json(directory.calibration, calibration)
+            if calibration is not None:
+                write_json(directory.calibration, calibration)
             results = tabulate(plan, directory)
             page = None if args.no_report else report(directory)
         except KeyboardInterrupt:
@@ -128,18 +129,17 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_INCOMPLETE if incomplete or len(results.outcomes) < len(plan.cells) else EXIT_OK
 
 
-def run_cells(plan: Plan, directory: RunDir, kernel: KernelBuild, jobs: int) -> None:
+def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: RunProgress) -> None:
     """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
     finished = directory.finished()
-    with RunProgress(plan.cells, len(finished)) as progress:
-        progress.skip(sum(cell.duration_ns / 1e9 for cell in plan.cells if cell.id in finished))
+    progress.skip(finished)
+    with progress:
 
         def after(cell: Cell, outcome: CellOutcome) -> None:
             analyze_one(directory.cell(cell.id))
             progress.finished(cell, outcome)
 
-        backend = VirtualBackend(kernel.binary, build_directory(), problems=check_virtual, progress=progress.virtual)
-        execute(plan.cells, backend, directory, jobs=jobs, finished=after)
+        execute(plan.cells, chosen.backend, directory, jobs=jobs, finished=after)
     if any(not directory.cell(cell_id).checks.exists() for cell_id in finished):
         analyze_all(plan, directory, jobs)
 
@@ -170,7 +170,9 @@ def new_directory(base: Path) -> RunDir:
     return RunDir(directory)
 
 
-def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir, kernel: KernelBuild) -> Manifest:
+def open_run(
+    args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int
+) -> Manifest:
     """Write plan.json and manifest.json, or check that an interrupted run was of the same plan and kernel."""
     if directory.plan.exists():
         if not args.resume:
@@ -181,7 +183,12 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
         if before != plan:
             raise SpecError(f"{directory.root}: holds a run of another plan (spec, seed or choice of cells differ)")
         manifest = read_json(directory.manifest, Manifest)
-        if manifest.kernel_sha256 != kernel.sha256:
+        if manifest.backend != chosen.backend.name:
+            raise SpecError(
+                f"{directory.root}: its cells ran on the back end {manifest.backend}; "
+                f"go on with --backend {manifest.backend}, or start a new run"
+            )
+        if (manifest.kernel_release, manifest.kernel_sha256) != chosen.identity:
             other = f"{manifest.kernel_release}, {manifest.kernel_sha256[:12]}"
             raise SpecError(f"{directory.root}: its cells ran on another kernel ({other}); start a new run")
         changed = [name for name, digest in program_digests().items() if manifest.programs.get(name) != digest]
@@ -200,9 +207,9 @@ def open_run(args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir
         arguments=tuple(sys.argv[1:]),
         seed=plan.seed,
         repetitions=plan.repetitions,
-        backend="virtual",
-        jobs=args.jobs,
-        kernel=(kernel.release, kernel.sha256),
+        backend=chosen.backend.name,
+        jobs=jobs,
+        kernel=chosen.identity,
         programs=program_digests(),
     )
     write_json(directory.manifest, manifest)

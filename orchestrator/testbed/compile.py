@@ -21,7 +21,7 @@ LINGER_NS = 2 * S
 """How long the apps have after the cell's duration to end by themselves (an ABORT in flight, a last summary)."""
 LEAD_NS = 500 * MS
 """How long before its start a sender is spawned; it sleeps until its start itself. One that starts sooner after T0 is
-spawned before T0 where the clock has a fixed T0, which it is told; else at T0, late by the time that takes."""
+spawned before T0: before `ready` where the clock has a fixed T0, which it is told; else between `ready` and T0."""
 RESTORED = ("address", "route", "neighbour")
 """What must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it later."""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
@@ -83,7 +83,9 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
         out.add(_spawn(flow, "sender", layout, _sender_arguments(flow, layout)))
     out.add(step("ready"))
-    _timeline(cell, [flow for flow in cell.flows if flow not in early], layout, shaping, out)
+    # a quarter of the time from ready to T0 is for being late with what comes first
+    earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
+    _timeline(cell, [flow for flow in cell.flows if flow not in early], earliest_ns, layout, shaping, out)
     out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
@@ -214,10 +216,12 @@ def _sender_arguments(flow: Flow, layout: Layout) -> list[str]:
     return [*arguments, *_options(flow.sender_options)]
 
 
-def _timeline(cell: Cell, flows: list[Flow], layout: Layout, shaping: Shaping, out: Compiled) -> None:
+def _timeline(
+    cell: Cell, flows: list[Flow], earliest_ns: int, layout: Layout, shaping: Shaping, out: Compiled
+) -> None:
     """Events and spawns of the senders of `flows` in time order; at equal times events first, in the order listed."""
     moments: list[tuple[int, int, Event | Flow]] = [(event.at_ns, 0, event) for event in cell.timeline]
-    moments += [(max(0, flow.start_ns - LEAD_NS), 1, flow) for flow in flows]
+    moments += [(max(earliest_ns, flow.start_ns - LEAD_NS), 1, flow) for flow in flows]
     downed: dict[str, Interface] = {}
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
         if isinstance(moment, Flow):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import fcntl
 import functools
 import json
+import os
+import select
 import shutil
+import signal
 import struct
 import subprocess
 from collections.abc import Iterable
@@ -23,7 +26,8 @@ BUILD = ROOT / "build"
 MS, S = 1_000_000, 1_000_000_000
 T0 = 1_700_000_000 * S
 WALL_LIMIT_S = 60
-PROGRAMS = ("bin/cell-init", "bin/guest-exec", "lib/seed.so")
+GONE_S = 10
+PROGRAMS = ("bin/cell-init", "bin/guest-exec", "bin/netns-exec", "lib/seed.so")
 
 
 @functools.cache
@@ -215,3 +219,41 @@ def tool(ident: str, ns: int, *arguments: object, at_ns: int | None = None, flow
 def ending(at_ns: int, *, early: bool = True, grace_ns: int = S) -> Step:
     """The end step."""
     return step("end", at_ns=at_ns, early=int(early), grace_ns=grace_ns)
+
+
+def members(directory: Path) -> list[int]:
+    """Every process of the guest of that directory: they all work there."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.readlink(f"/proc/{name}/cwd") == str(directory):
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def outlived(directory: Path) -> list[str]:
+    """Wait until each of them is gone; those that are not within 10 s are named, and ended."""
+    left = []
+    for pid in members(directory):
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        if not poll.poll(GONE_S * 1000):
+            left.append((Path("/proc") / str(pid) / "stat").read_text())
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.close(handle)
+    return left
+
+
+def wait_ns(process: subprocess.Popen[bytes], ns: int) -> None:
+    """Until the process ends, or for that long: whichever comes first."""
+    handle = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.poll(ns / 1e6)
+    os.close(handle)

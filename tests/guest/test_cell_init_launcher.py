@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import select
-import signal
 import subprocess
 from pathlib import Path
 
@@ -18,15 +16,16 @@ from cell_init_kit import (
     guest_command,
     namespaces,
     opening,
+    outlived,
     prepare,
     run_guest,
     tool,
+    wait_ns,
 )
 
 from orchestrator.testbed.steps import Step, step
 
 KILLS = 20
-GONE_S = 10
 EMPTY: list[Step] = [step("sandbox", kind="guest")]
 MIB = 1 << 20
 
@@ -35,44 +34,6 @@ def busy() -> list[Step]:
     """A guest that starts one process after the other, for seconds."""
     many = [tool(f"p{number}", 0, "env", flow=0) for number in range(200)]
     return [*opening(), *namespaces("a"), tool("deaf", 0, "stubborn"), *many, step("ready"), ending(500 * S)]
-
-
-def members(directory: Path) -> list[int]:
-    """Every process of the guest of that directory: they all work there."""
-    found = []
-    for name in os.listdir("/proc"):
-        try:
-            if name.isdigit() and os.readlink(f"/proc/{name}/cwd") == str(directory):
-                found.append(int(name))
-        except OSError:
-            continue
-    return found
-
-
-def outlived(directory: Path) -> list[str]:
-    """Wait until each of them is gone; those that are not within 10 s are named, and ended."""
-    left = []
-    for pid in members(directory):
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        if not poll.poll(GONE_S * 1000):
-            left.append((Path("/proc") / str(pid) / "stat").read_text())
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-        os.close(handle)
-    return left
-
-
-def wait_ns(process: subprocess.Popen[bytes], ns: int) -> None:
-    """Until the process ends, or for that long: whichever comes first."""
-    handle = os.pidfd_open(process.pid)
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    poll.poll(ns / 1e6)
-    os.close(handle)
 
 
 @pytest.mark.parametrize("latest_ms", [12, 80], ids=["while it boots", "while it starts processes"])

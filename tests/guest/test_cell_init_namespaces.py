@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import select
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,31 +16,36 @@ from cell_init_kit import (
     WALL_LIMIT_S,
     Result,
     S,
+    built,
     capture,
     ending,
     namespaces,
     netlink,
+    outlived,
     prepare,
     tool,
     udp_number,
     veth,
+    wait_ns,
 )
 
 from orchestrator.testbed import messages
 from orchestrator.testbed.steps import Step, step
 
-UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+KILLS = 20
+
+
+def launcher(directory: Path, *options: str) -> list[str]:
+    """The command that runs that directory in namespaces."""
+    return [str(built() / "bin" / "netns-exec"), "--dir", str(directory), *options]
 
 
 def run(directory: Path, steps: list[Step]) -> Result:
     """Play the steps in namespaces of one process."""
     prepare(directory, steps)
-    done = subprocess.run(
-        [*UNSHARE, "./init"], cwd=directory, timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True
-    )
-    if "unshare failed" in done.stderr:
+    done = subprocess.run(launcher(directory), timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True)
+    if "cannot make user namespaces" in done.stderr:
         pytest.fail(f"this machine allows no user namespaces: {done.stderr}", pytrace=False)
-    (directory / "console.txt").write_text(done.stdout + done.stderr)
     return Result(directory, done.returncode, done.stderr)
 
 
@@ -102,11 +107,10 @@ def test_a_stop_from_outside_is_recorded(tmp_path: Path) -> None:
         step("capture-start"), tool("deaf", 0, "stubborn"), step("file", path="never", timeout_ns=20 * S),
     ]  # fmt: skip
     prepare(tmp_path, steps)
-    process = subprocess.Popen([*UNSHARE, "./init"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    process = subprocess.Popen(launcher(tmp_path), stderr=subprocess.PIPE, text=True)
     (tmp_path / "apps").mkdir()
-    until(process, lambda: (tmp_path / "apps" / "deaf.out").exists() and bool(children.read_text()))
-    os.kill(int(children.read_text()), signal.SIGTERM)
+    until(process, (tmp_path / "apps" / "deaf.out").exists)
+    process.terminate()
     errors = process.communicate(timeout=WALL_LIMIT_S)[1]
     result = Result(tmp_path, process.returncode, errors)
     assert (result.status, result.end["message"]) == (1, "stopped by signal 15")
@@ -157,10 +161,49 @@ def test_an_ordinary_user_can(tmp_path: Path) -> None:
         if nobody:
             subprocess.run(["chown", "-R", "65534:65534", str(place)], check=True)
         done = subprocess.run(
-            [*nobody, *UNSHARE, "./init"], cwd=place, timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True
+            [*nobody, *launcher(place)], timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True
         )
         shutil.copytree(place, tmp_path / "left")
     finally:
         shutil.rmtree(place)
-    (tmp_path / "left" / "console.txt").write_text(done.stdout + done.stderr)
     Result(tmp_path / "left", done.returncode, done.stderr).completed()
+
+
+@pytest.mark.parametrize("victim", ["parent", "launcher"])
+def test_nothing_outlives_a_killed_one(tmp_path: Path, victim: str) -> None:
+    """kill -9 of netns-exec, or of whoever started it, at random moments: every process of the namespaces goes."""
+    many = [tool(f"p{number}", 0, "env", flow=0) for number in range(200)]
+    prepare(tmp_path, [*opening(after_t0_ns=500 * S), *namespaces("a"), tool("deaf", 0, "stubborn"), *many,
+                       step("ready"), ending(400 * S)])  # fmt: skip
+    moments = random.Random(victim)
+    shell = ["sh", "-c", '"$@" --parent $$ & wait', "sh"] if victim == "parent" else []
+    for _ in range(KILLS):
+        process = subprocess.Popen([*shell, *launcher(tmp_path)], stderr=subprocess.DEVNULL)
+        wait_ns(process, int(moments.uniform(0.5, 60) * 1e6))
+        assert process.poll() is None
+        process.kill()
+        process.wait()
+        assert outlived(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        ([], 2, "--dir is required"),
+        (["--dir", "/nonexistent"], 77, "/nonexistent: No such file"),
+        (["--dir", "/proc"], 77, "/proc/init: No such file"),
+        (["--dir", "/proc", "--parent", "1"], 1, "the parent has gone"),
+        (["--dir", "/proc", "--parent", "x"], 2, "--parent: 'x' is not a whole number"),
+        (["surplus"], 2, "unexpected argument 'surplus'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_the_launcher_refuses(options: list[str], status: int, message: str) -> None:
+    done = subprocess.run(
+        [str(built() / "bin" / "netns-exec"), *options],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=WALL_LIMIT_S,
+    )
+    assert (done.returncode, message in done.stderr) == (status, True), done.stderr

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from chain_kit import HOSTS, Checkout, nothing_left, two_paths, written
 
-from orchestrator.backends import VirtualBackend, virtual
+from orchestrator.backends import VirtualBackend, sandbox
 from orchestrator.execute import execute
 from orchestrator.model import Cell, CellOutcome, Outcome
 from orchestrator.plan import make_plan
@@ -104,7 +104,7 @@ def test_panic(init: bytes | None, said: str, laboratory: Laboratory, cell: Cell
     program.write_bytes(init if init is not None else Path("/bin/true").read_bytes())
     found = laboratory.outcome(cell)
     assert found.outcome is Outcome.FAILED
-    assert "the guest ended without an end record" in found.reason
+    assert "the sandbox ended without an end record" in found.reason
     assert "Kernel panic - not syncing" in found.reason
     assert said in found.reason
     assert any("Kernel panic" in line for line in found.console_tail)
@@ -114,13 +114,13 @@ def test_panic(init: bytes | None, said: str, laboratory: Laboratory, cell: Cell
 @pytest.mark.parametrize(("program", "where"), [("cell-init", "before T0 + 1 s"), ("sender", "at T0 + 1 s")])
 def test_hang(program: str, where: str, laboratory: Laboratory, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that computes for ever: no virtual time passes, so no virtual deadline comes."""
-    monkeypatch.setattr(virtual, "STALL_WALL_S", 3.0)
+    monkeypatch.setattr(sandbox, "STALL_WALL_S", 3.0)
     laboratory.replace(program, "spin")
     # a sender is started half a second before its flow
     flow = msgspec.structs.replace(cell.flows[0], start_ns=2_200_000_000, stop_ns=3_000_000_000)
     found = laboratory.outcome(msgspec.structs.replace(cell, flows=(flow,), duration_ns=3_000_000_000))
     assert found.outcome is Outcome.FAILED
-    assert found.reason.startswith(f"the guest hung {where},")
+    assert found.reason.startswith(f"the sandbox hung {where},")
     assert found.reason.endswith("no virtual second passed in 3 s")
 
 

@@ -135,7 +135,7 @@ def test_guests_killed_at_any_moment(
         assert done.status == (1 if failed else 0), done
         for cell_id, outcome in failed.items():
             assert outcome.outcome is Outcome.FAILED
-            assert outcome.reason == "the guest ended without an end record (killed by signal 9)"
+            assert outcome.reason == "the sandbox ended without an end record (killed by signal 9)"
             assert f"FAILED {cell_id}" in done.err
         assert len(outcomes(run)) == 2 * len(DELAYS)
         nothing_left(tmp_path, run=run)

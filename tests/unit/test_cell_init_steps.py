@@ -47,7 +47,7 @@ def test_a_whole_cell_is_read_as_it_was_written(parts: Parts) -> None:
     for number, (read, written) in enumerate(zip(answer["steps"], steps, strict=True)):
         assert read["line"] == number + 2
         assert read["verb"] == written.verb
-        assert read["at_ns"] == (-1 if written.at_ns is None else written.at_ns)
+        assert read["at_ns"] == written.at_ns
         assert [decoded(item) for item in read["values"] if item[0] != "at"] == [
             (key, int(value) if value.isdigit() and key not in TEXT_KEYS else value)
             for key, value in plain_fields(written)
@@ -164,6 +164,11 @@ WRONG = [
     ([SANDBOX, "end at=1 grace_ns=1"], "steps.txt:3: end: cannot stand before ready"),
     ([SANDBOX, NS, f"netlink at=5 ns=0 data={UP}"], "steps.txt:4: netlink: key at: only stands between ready and end"),
     ([*WHOLE[:5], f"netlink ns=0 data={UP}", WHOLE[6]], "steps.txt:7: netlink: key at: is missing"),
+    (
+        [*WHOLE[:5], f"netlink at=-1000000001 ns=0 data={UP}"],
+        "steps.txt:7: netlink: key at: '-1000000001' is not a whole",
+    ),
+    ([*WHOLE[:5], f"netlink at=- ns=0 data={UP}"], "steps.txt:7: netlink: key at: '-' is not a whole number"),
     ([*WHOLE[:6], "end at=4 grace_ns=1"], "steps.txt:8: end: key at: 4 is earlier than the step before (5)"),
     ([*WHOLE, SPAWN.replace("id=x", "id=y")], "steps.txt:9: spawn: cannot stand after end"),
     ([*WHOLE[:5], "offload at=1 ns=0 iface=x"], "steps.txt:7: offload: key at: is unknown here"),

@@ -9,6 +9,7 @@ import pytest
 from cells import two_path_cell
 
 from orchestrator.backends.records import check_times
+from orchestrator.backends.virtual import VIRTUAL_LATENESS_NS
 from orchestrator.store import CellDir
 
 
@@ -22,7 +23,8 @@ def failed(place: Path, deviation_ns: int, late_ns: int | None) -> list[str]:
         {"record": "timeline", "verb": "spawn", "at_ns": 5, "t_ns": 5_000_000},
         {"record": "timeline", "verb": "netlink", "at_ns": 10_000, "t_ns": 10_000 + deviation_ns},
     ]
-    return [check.check for check in check_times(two_path_cell(), directory, records) if not check.ok]
+    checks = check_times(two_path_cell(), directory, records, VIRTUAL_LATENESS_NS)
+    return [check.check for check in checks if not check.ok]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -1,0 +1,109 @@
+"""The same specs on the wall clock: in a guest, and in namespaces of a guest, which has what this host may lack."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cell_init_kit import MS, Result, S, namespaces, prepare, run_guest
+from chain_kit import Checkout, written
+
+from orchestrator.cli.summary import read_csv
+from orchestrator.model import Outcome
+from orchestrator.store import RunDir
+from orchestrator.testbed.steps import step
+
+SPEC = """\
+format = 1
+name = "wall"
+duration = "3 s"
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+rate = "2 Mbit/s"
+queue = "20 packets"
+one_way_delay = "20 ms"
+[link.p2]
+like = "p1"
+[flow.bulk]
+from = "a"
+to = "b"
+protocol = "{protocol}"
+paths = ["p1", "p2"]
+[factor.protocol]
+levels = ["tcp", "sctp"]
+[factor.protocol.tcp]
+flow.bulk.paths = ["p1"]
+[event.outage]
+action = "cut"
+link = "p1"
+at = "1 s"
+for = "500 ms"
+"""
+USABLE = (Outcome.COMPLETED, Outcome.INVALID)
+"""On the wall clock of a busy machine a cell may be late, and then has to say so."""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    return written(tmp_path / "spec.toml", SPEC)
+
+
+def lateness_is_what_is_wrong(run: Path) -> None:
+    """Every cell ran to its end; those that are INVALID are so because the host was late, and for nothing else."""
+    for outcome_file in run.glob("cells/*/outcome.json"):
+        outcome = json.loads(outcome_file.read_text())
+        assert outcome["outcome"] in USABLE, outcome
+        checks = json.loads((outcome_file.parent / "environment.json").read_text())["checks"]
+        late = [c["check"] for c in checks if not c["ok"]]
+        assert all(name == "timeline" or name.startswith(("start of", "steal time")) for name in late), late
+
+
+def goodputs(run: Path) -> list[float]:
+    rows = read_csv(run / "tables" / "measurements.csv")
+    return [float(row["value"]) for row in rows if row["metric"] == "goodput_bit_s" and row["value"]]
+
+
+def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+    done = checkout.run("run", spec, "--backend", "guest", "--no-report", "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.status in (0, 1), done
+    lateness_is_what_is_wrong(tmp_path / "run")
+    cell = RunDir(tmp_path / "run").cell(next((tmp_path / "run" / "cells").glob("sctp*")).name)
+    environment = json.loads(cell.environment.read_text())
+    assert environment["backend"] == "guest"
+    assert set(environment["host"]) == {"load_1min", "steal_ratio"}
+    records = [json.loads(line) for line in cell.init_log.read_text().splitlines()]
+    ready = next(record for record in records if record["record"] == "ready")
+    assert abs(ready["t0_realtime_ns"] - 1_700_000_000_000_000_000) > 10**15, "the host's own clock"
+    if done.status == 0:
+        assert all(0.5e6 < value < 4e6 for value in goodputs(tmp_path / "run"))
+
+
+@pytest.fixture
+def in_a_guest(kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path) -> Result:
+    """`netwarp run --backend netns` in a guest on the wall clock, which has netem and SCTP whatever this host has."""
+    place = tmp_path / "guest"
+    netwarp = [sys.executable, "-m", "orchestrator", "run", str(spec), "--backend", "netns", "--no-report",
+               "--out", "/run/cell/run", "--json"]  # fmt: skip
+    steps = [
+        step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * MS),
+        step("deadline", setup_ns=9 * S, after_t0_ns=200 * S), *namespaces("machine"), step("ready"),
+        step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, arg=netwarp, at_ns=0,
+             env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
+        step("end", at_ns=180 * S, early=1, grace_ns=5 * S),
+    ]  # fmt: skip
+    prepare(place, steps)
+    return run_guest(kernel, place, steps, "--mode", "wall", "--memory", "1G")
+
+
+def test_netns_in_a_guest(in_a_guest: Result) -> None:
+    place = in_a_guest.directory
+    said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
+    run = place / "run"
+    assert sum(json.loads((place / "netwarp.out").read_text())["cells"].values()) == 2, said
+    lateness_is_what_is_wrong(run)
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert (manifest["backend"], manifest["kernel_sha256"], manifest["jobs"]) == ("netns", "host", 1)
