@@ -216,9 +216,7 @@ def _sender_arguments(flow: Flow, layout: Layout) -> list[str]:
     return [*arguments, *_options(flow.sender_options)]
 
 
-def _timeline(
-    cell: Cell, flows: list[Flow], earliest_ns: int, layout: Layout, shaping: Shaping, out: Compiled
-) -> None:
+def _timeline(cell: Cell, flows: list[Flow], earliest_ns: int, layout: Layout, shaping: Shaping, out: Compiled) -> None:
     """Events and spawns of the senders of `flows` in time order; at equal times events first, in the order listed."""
     moments: list[tuple[int, int, Event | Flow]] = [(event.at_ns, 0, event) for event in cell.timeline]
     moments += [(max(earliest_ns, flow.start_ns - LEAD_NS), 1, flow) for flow in flows]
