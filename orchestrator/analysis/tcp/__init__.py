@@ -1,0 +1,11 @@
+"""TCP connections in depth: round trips, why segments were sent again, windows, what was in flight.
+
+`analyze_tcp(capture, flow)` gives a TcpConnection with .totals, .series and .events. Definitions: docs/metrics.md, TCP.
+"""
+
+from __future__ import annotations
+
+from .connection import TcpConnection, analyze_tcp
+from .retransmission import Why
+
+__all__ = ["TcpConnection", "Why", "analyze_tcp"]

@@ -1,0 +1,123 @@
+"""One TCP connection's segments as NumPy columns, a set for each direction."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..capture import Capture
+from ..native import UNKNOWN, Bools, Ints, Rows
+from ..rows import rows_of_flow
+
+FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
+SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
+"""Bits of segments[options]."""
+CHUNK = 8192
+"""Rows whose columns are taken out at a time: as many as stay in the processor's cache, so memory is read once."""
+_COLUMNS = {
+    "time_ns": np.int64,
+    "seq": np.int64,
+    "ack": np.int64,
+    "payload_bytes": np.int64,
+    "new_bytes": np.int64,
+    "ip_bytes": np.int64,
+    "window": np.int64,
+    "flags": np.int16,
+    "options": np.uint8,
+    "ts_val": np.uint32,
+    "ts_ecr": np.uint32,
+    "first_block": np.int64,
+    "sack_blocks": np.int64,
+    "tos": np.uint8,
+    "is_retransmission": np.bool_,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """What one end sent, in the order of the capture; all columns have one value a segment.
+
+    row: place among the segments of both ends. seq: number of the first byte; end: of the one after the last, SYN and
+    FIN counted. ack: UNKNOWN without the flag. window: as on the wire.
+    """
+
+    row: Ints
+    time_ns: Ints
+    seq: Ints
+    end: Ints
+    ack: Ints
+    payload_bytes: Ints
+    new_bytes: Ints
+    ip_bytes: Ints
+    window: Ints
+    flags: npt.NDArray[np.int16]
+    options: npt.NDArray[np.uint8]
+    ts_val: npt.NDArray[np.uint32]
+    ts_ecr: npt.NDArray[np.uint32]
+    first_block: Ints
+    sack_blocks: Ints
+    tos: npt.NDArray[np.uint8]
+    is_retransmission: Bools
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @functools.cached_property
+    def before(self) -> Ints:
+        """How many segments of the other end came before each of these."""
+        return self.row - np.arange(len(self.row))
+
+    @functools.cached_property
+    def highest_end(self) -> Ints:
+        """SND.NXT at its largest (RFC 9293 3.3.1) after each segment. Resets take no part."""
+        return np.maximum.accumulate(np.where(self.flags & RST, UNKNOWN, self.end))
+
+    @functools.cached_property
+    def highest_ack(self) -> Ints:
+        """Highest acknowledgement after each segment; UNKNOWN before the first. Resets take no part."""
+        return np.maximum.accumulate(np.where(self.flags & RST, UNKNOWN, self.ack))
+
+    @functools.cached_property
+    def advances(self) -> Bools:
+        """Segments that acknowledge more than any before them."""
+        return self.highest_ack > np.concatenate([[UNKNOWN], self.highest_ack[:-1]])
+
+
+def before_each(values: npt.NDArray[Any], of: Side, initial: int) -> npt.NDArray[Any]:
+    """The last of the other end's values before each segment of `of`; `initial` where there is none."""
+    return np.concatenate([np.array([initial], dtype=values.dtype), values])[of.before]
+
+
+def sides_of(capture: Capture, flow: int) -> tuple[Side, Side]:
+    """Both directions of a TCP connection; index = the flow's direction."""
+    return _split(rows_of_flow(capture, "segments", flow))
+
+
+def _split(rows: Rows) -> tuple[Side, Side]:
+    sent_back = rows["direction"].astype(np.bool_)
+    places = (np.flatnonzero(~sent_back), np.flatnonzero(sent_back))
+    columns: list[dict[str, npt.NDArray[Any]]] = [
+        {name: np.empty(len(place), kind) for name, kind in _COLUMNS.items()} for place in places
+    ]
+    done = [0, 0]
+    for begin in range(0, len(rows), CHUNK):
+        part = rows[begin : begin + CHUNK]
+        cut = [int(np.searchsorted(place, begin + CHUNK)) for place in places]
+        for name in _COLUMNS:
+            column = np.ascontiguousarray(part[name])
+            for d in (0, 1):
+                columns[d][name][done[d] : cut[d]] = column[places[d][done[d] : cut[d]] - begin]
+        done = cut
+    return _side(places[0], columns[0]), _side(places[1], columns[1])
+
+
+def _side(row: Ints, columns: dict[str, npt.NDArray[Any]]) -> Side:
+    flags = columns["flags"]
+    end = columns["seq"] + columns["payload_bytes"]
+    if np.bitwise_or.reduce(flags) & (SYN | FIN):
+        end += (flags & SYN != 0).astype(np.int64) + (flags & FIN != 0)
+    return Side(row=row, end=end, **columns)
