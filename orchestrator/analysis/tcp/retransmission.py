@@ -68,12 +68,15 @@ def retransmissions_of(
     eifel = _by_timestamps(data, acks, segment, state.una)
     quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= rtt_min_ns
     told = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
-    told |= state.overtaken & sack
-    told &= (state.earlier == 0) | sack  # without SACK a number is sent again fast only once (RFC 6582 3.2)
+    # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
+    again = state.earlier > 0
+    told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
     head, tail = state.seq == state.una, state.end == state.highest_end
+    patience = 0 if rtt_min_ns is None else rtt_min_ns
+    stale = again & head & ~(told & (state.overtaken_ns < patience))
     only = head & tail
     probe_first = tail & quiet & sack & (state.earlier == 0) & ~told & ~(only & _backed_off(state))
-    timer = quiet & head & ~probe_first
+    timer = ((quiet & head) | stale) & ~probe_first
     if rtt_min_ns is None:
         timer &= ~told
     # one that was spurious is undone and begins no recovery (RFC 4015)
@@ -101,7 +104,8 @@ def retransmissions_of(
 @dataclasses.dataclass(frozen=True)
 class _State:
     """What the sender knew when it sent each retransmission. earlier: retransmissions of the same number before;
-    overtaken: a retransmission sent after this number was last sent had been acknowledged (RFC 8985 6.2).
+    overtaken: something sent after this number was last sent had been reported to have arrived (RFC 8985 6.2), first
+    overtaken_ns ago.
     """
 
     seq: Ints
@@ -115,6 +119,7 @@ class _State:
     next_wait_ns: Ints
     earlier: Ints
     overtaken: Bools
+    overtaken_ns: Ints
 
 
 def _state_of(data: Side, acks: Side, reports: Reports, segment: Ints) -> _State:
@@ -128,6 +133,7 @@ def _state_of(data: Side, acks: Side, reports: Reports, segment: Ints) -> _State
     last_heard = told(acks.time_ns, UNKNOWN)
     advanced = told(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), UNKNOWN)
     earlier, last_sent, next_sent = _history(data, segment)
+    since_ns = _overtaken(data, acks, reports, segment, last_sent)
     since = np.maximum(np.maximum(advanced, last_sent), data.time_ns[0] if len(data) else 0)
     return _State(
         seq=seq,
@@ -140,19 +146,28 @@ def _state_of(data: Side, acks: Side, reports: Reports, segment: Ints) -> _State
         waited_ns=time_ns - since,
         next_wait_ns=next_sent - time_ns,
         earlier=earlier,
-        overtaken=_overtaken(data, acks, segment, last_sent),
+        overtaken=since_ns >= 0,
+        overtaken_ns=since_ns,
     )
 
 
-def _overtaken(data: Side, acks: Side, segment: Ints, last_sent: Ints) -> Bools:
-    """A retransmission that was sent after last_sent was acknowledged before each of these was sent."""
-    if not len(segment):
-        return np.zeros(0, dtype=np.bool_)
-    answered = np.searchsorted(acks.highest_ack, data.end[segment])  # the acknowledgement that covers it
-    order = np.argsort(answered, kind="stable")
-    latest = np.concatenate([[UNKNOWN], np.maximum.accumulate(data.time_ns[segment[order]])])
-    known: Ints = latest[np.searchsorted(answered[order], data.before[segment])]
-    return known > last_sent
+def _overtaken(data: Side, acks: Side, reports: Reports, segment: Ints, last_sent: Ints) -> Ints:
+    """How long ago it was first reported that something sent after last_sent had arrived, ns; -1: it was not.
+
+    By SACK of a number never sent before then, or by an acknowledgement of a retransmission sent since.
+    """
+    if not len(segment) or not len(acks):
+        return np.full(len(segment), -1)
+    place = np.maximum(0, np.searchsorted(data.time_ns, last_sent, side="right") - 1)
+    by_sack = np.searchsorted(reports.highest_sack, data.highest_end[place], side="right")
+    # retransmissions in the order of time; which acknowledgement covers each; the earliest of those sent later
+    covered = np.searchsorted(acks.highest_ack, data.end[segment])
+    earliest = np.append(np.minimum.accumulate(covered[::-1])[::-1], len(acks))
+    by_ack = earliest[np.searchsorted(data.time_ns[segment], last_sent, side="right")]
+    first = np.minimum(by_sack, by_ack)
+    known = first < data.before[segment]
+    age = data.time_ns[segment] - acks.time_ns[np.minimum(first, len(acks) - 1)]
+    return np.where(known, age, -1)
 
 
 def _history(data: Side, segment: Ints) -> tuple[Ints, Ints, Ints]:
