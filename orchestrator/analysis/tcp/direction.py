@@ -65,8 +65,15 @@ class Direction:
             return None
         permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
         rtt_min_ns = smallest(self.rtt.rtt_ns, self.place.far_ns)
+        median_s = self.rtt.quantile_s(0.5)
         return retransmissions_of(
-            self.data, self.acks, self.reports, self.probes[0] | self.probes[1], rtt_min_ns=rtt_min_ns, sack=permitted
+            self.data,
+            self.acks,
+            self.reports,
+            self.probes[0] | self.probes[1],
+            rtt_min_ns=rtt_min_ns,
+            rtt_ns=None if median_s is None else round(median_s * 1e9),
+            sack=permitted,
         )
 
     @functools.cached_property

@@ -19,6 +19,8 @@ DUPLICATES_FOR_FAST = 3
 """RFC 5681 3.2."""
 DOUBLED = 1.75
 """A second wait this much longer than the first was backed off (RFC 6298 5.5), so the first was a timeout already."""
+OVERDUE = 1.5
+"""Round trips (median) after which a lost retransmission was long to be seen as such by RACK."""
 DSACK_SPAN = 1024
 """One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
 
@@ -58,10 +60,11 @@ class Retransmissions:
 
 
 def retransmissions_of(
-    data: Side, acks: Side, reports: Reports, probe: Bools, *, rtt_min_ns: int | None, sack: bool
+    data: Side, acks: Side, reports: Reports, probe: Bools, *, rtt_min_ns: int | None, rtt_ns: int | None, sack: bool
 ) -> Retransmissions:
     """Classify what `data` sent again. probe: segments that only ask for an answer (not classified); rtt_min_ns: the
-    smallest round trip seen (None: none, waiting cannot be told from answering); sack: permitted by both ends.
+    smallest round trip seen (None: none, waiting cannot be told from answering); rtt_ns: the median; sack: permitted by
+    both ends.
     """
     segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
     state = _state_of(data, acks, reports, segment)
@@ -72,8 +75,9 @@ def retransmissions_of(
     again = state.earlier > 0
     told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
     head, tail = state.seq == state.una, state.end == state.highest_end
-    patience = 0 if rtt_min_ns is None else rtt_min_ns
-    stale = again & head & ~(told & (state.overtaken_ns < patience))
+    # a timeout while duplicates still come in: none of them is news, and an answer to the last try is overdue
+    news = told & (rtt_ns is None or state.overtaken_ns < rtt_ns)
+    stale = again & head & ~news & (rtt_ns is not None and state.waited_ns > OVERDUE * rtt_ns)
     only = head & tail
     probe_first = tail & quiet & sack & (state.earlier == 0) & ~told & ~(only & _backed_off(state))
     timer = ((quiet & head) | stale) & ~probe_first
