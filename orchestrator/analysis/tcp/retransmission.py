@@ -75,9 +75,10 @@ def retransmissions_of(
     again = state.earlier > 0
     told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
     head, tail = state.seq == state.una, state.end == state.highest_end
-    # a timeout while duplicates still come in: none of them is news, and an answer to the last try is overdue
+    # a timeout while duplicates still come in: sent at none of them, none is news, and the last try's answer is overdue
     news = told & (rtt_ns is None or state.overtaken_ns < rtt_ns)
-    stale = again & head & ~news & (rtt_ns is not None and state.waited_ns > OVERDUE * rtt_ns)
+    overdue = rtt_ns is not None and state.waited_ns > OVERDUE * rtt_ns
+    stale = again & head & ~news & overdue & (state.quiet_ns > _reaction_ns(state.quiet_ns[told & ~again]))
     only = head & tail
     probe_first = tail & quiet & sack & (state.earlier == 0) & ~told & ~(only & _backed_off(state))
     timer = ((quiet & head) | stale) & ~probe_first
@@ -103,6 +104,11 @@ def retransmissions_of(
         by_dsack=_by_dsack(data, acks, reports, segment),
         by_timestamps=eifel,
     )
+
+
+def _reaction_ns(quiet_ns: Ints) -> int:
+    """Longer than this sender takes as a rule from hearing to sending. quiet_ns: of what was sent fast."""
+    return 2 * int(np.median(quiet_ns)) if len(quiet_ns) else 0
 
 
 @dataclasses.dataclass(frozen=True)
