@@ -178,6 +178,51 @@ class Claim(Frozen, frozen=True):
     reason: str = ""
 
 
+class Reason(Frozen, frozen=True):
+    """A reason in words, given where the metric is above a number (None: above the budget). `{metric}` in the text is
+    that metric's value in the worst cell, `{value}` this one's.
+    """
+
+    metric: str
+    above: float | None
+    text: str
+
+
+class Cost(Frozen, frozen=True):
+    """What a setting must not do: a metric that has to be 0 in the cells `where` that have the same setting."""
+
+    metric: str
+    where: Levels
+    text: str
+
+
+class Answer(Frozen, frozen=True):
+    """A question answered in words from the measurements: which settings keep a metric within a budget.
+
+    settings: the factors to choose. given: the factors that are as they are. Over all other factors and the
+    repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting: a metric that looks like
+    the answer; a setting with that within the budget, and the metric not, is called so.
+    """
+
+    name: str
+    title: str
+    metric: str
+    flow: str
+    settings: tuple[str, ...]
+    given: tuple[str, ...]
+    budgets: tuple[str, ...]
+    where: Levels
+    tempting: str = ""
+    because: tuple[Reason, ...] = ()
+    cost: Cost | None = None
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Every metric it uses but those inside texts."""
+        found = {self.metric, self.tempting, *(reason.metric for reason in self.because)}
+        return frozenset(found | ({self.cost.metric} if self.cost else set())) - {""}
+
+
 class Plan(Frozen, frozen=True, kw_only=True):
     """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
 
@@ -201,6 +246,7 @@ class Plan(Frozen, frozen=True, kw_only=True):
     sources: tuple[Source, ...]
     expected: tuple[Expected, ...]
     claims: tuple[Claim, ...]
+    answers: tuple[Answer, ...] = ()
     cells: tuple[Cell, ...]
 
 

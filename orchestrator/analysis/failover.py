@@ -22,6 +22,7 @@ from .theory import Expected, Range, expected
 from .view import View, sent_rows
 
 DATA, I_DATA = 0, 64
+REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
 LATE = "late"
 
@@ -46,6 +47,7 @@ def failover_metrics(
         found |= _told(flow, sender, moments, told, t0_monotonic_ns)
         found["return_time_s"] = _return_time_s(sender, moments, window)
         if receiver is not None:
+            found["refill_time_s"] = _refill_time_s(receiver, moments, window)
             found["spurious_retransmissions"] = _spurious(sender, receiver, window)
             found |= _lateness(cell, flow, sender, receiver, window, connected)
     situation = situation_of(cell, flow, connected)
@@ -94,6 +96,17 @@ def _return_time_s(sender: View, moments: Moments, window: Window) -> float | No
     begun = max(fault.to_ns, moved)
     back = first_ns(data.t_ns, (data.path == moments.path_in_use) & (data.new_bytes > 0) & (data.t_ns > begun))
     return None if back is None else (back - fault.to_ns) / 1e9
+
+
+def _refill_time_s(receiver: View, moments: Moments, window: Window) -> float | None:
+    """From the fault to the arrival of the first REFILL_BYTES of new payload on other paths than the one in use."""
+    fault = moments.fault
+    if fault is None or moments.path_in_use is None:
+        return None
+    data = receiver.data.until(window.end_ns)
+    elsewhere = (data.t_ns >= fault.from_ns) & (data.path != moments.path_in_use)
+    arrived = np.cumsum(data.new_bytes * elsewhere)
+    return None if (at := first_ns(data.t_ns, arrived >= REFILL_BYTES)) is None else (at - fault.from_ns) / 1e9
 
 
 def _data(view: View) -> Rows:

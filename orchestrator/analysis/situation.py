@@ -32,7 +32,7 @@ def settings_of(cell: Cell, flow: Flow) -> Settings:
     def count(key: str, value: int) -> int:
         return int(options.get(key, ours.get(key, value)))
 
-    sack_delay = peer_options.get("sack_delay_ns")
+    sack_delay = 0 if peer_options.get("sack_frequency") == 1 else peer_options.get("sack_delay_ns")
     return Settings(
         rto_initial_s=seconds("rto_initial", "rto_initial", default.rto_initial_s),
         rto_min_s=seconds("rto_min", "rto_min", default.rto_min_s),
@@ -41,7 +41,9 @@ def settings_of(cell: Cell, flow: Flow) -> Settings:
         pf_enable=ours.get("pf_enable", "1") != "0",
         pf_retrans=count("pf_retrans", default.pf_retrans),
         ps_retrans=count("ps_retrans", default.ps_retrans),
-        heartbeat_interval_s=seconds("heartbeat_interval", "hb_interval", default.heartbeat_interval_s),
+        heartbeat_interval_s=math.inf
+        if options.get("no_heartbeats")
+        else seconds("heartbeat_interval", "hb_interval", default.heartbeat_interval_s),
         sack_delay_s=int(sack_delay) / 1e9
         if sack_delay is not None
         else int(peers.get("sack_timeout", default.sack_delay_s * 1000)) / 1000,

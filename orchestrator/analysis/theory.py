@@ -52,6 +52,7 @@ class Range:
 class Settings:
     """What the sender's kernel was told (net.sctp.*, or the socket's own), and the receiver's sack_delay_s.
 
+    heartbeat_interval_s: infinite where there are none.
     connectx: all of the peer's addresses were given to sctp_connectx, so that they are confirmed at once.
     """
 
@@ -180,6 +181,7 @@ def expected(settings: Settings, situation: Situation) -> Expected:
     if ready is not None and ready.high > begun.low:
         begun = _delayed(settings, situation, first, begun, ready)
         new_data = Range(max(done.low, ready.low), max(new_data.high, begun.high + drained.high + moved.high))
+    beats = math.isfinite(settings.heartbeat_interval_s)
     gap = _outage(settings, situation, first, strikes, begun)
     return Expected(
         timeouts=timeouts,
@@ -189,8 +191,8 @@ def expected(settings: Settings, situation: Situation) -> Expected:
         notification_s=done,
         new_data_s=None if situation.inside else new_data,
         outage_s=gap,
-        unreachable_s=done if state == "INACTIVE" else _unreachable(settings, first, done),
-        return_s=_return(settings, situation, first, done, timeouts, state),
+        unreachable_s=done if state == "INACTIVE" else _unreachable(settings, first, done) if beats else None,
+        return_s=_return(settings, situation, first, done, timeouts, state) if beats else None,
     )
 
 

@@ -12,11 +12,14 @@ from rich.text import Text
 
 from ..model import Outcome
 from ..store import RunDir
-from ..study import Plan
+from ..study import Answer, Plan
 from ..study import Table as StudyTable
+from ..tables.answers import file_name
+from ..tables.words import sentences
 from .stages import Results
 
 SHOWN_FAILURES = 10
+SHOWN_SENTENCES = 6
 PLAIN_WIDTH = 120
 
 
@@ -45,6 +48,8 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
         rows = read_csv(directory.tables / f"{table.name}.csv")
         if rows:
             console.print(_pivot(table, rows, [source.name for source in plan.sources]))
+    for answer in plan.answers:
+        _print_answer(console, plan, answer, read_csv(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_csv(directory.tables / "claims.csv")
     if claims:
         own = [row for row in claims if " " not in row["claim"]]
@@ -64,6 +69,19 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     if page is not None:
         print(f"report: {page.resolve()}")
     print(directory.root)
+
+
+def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[str, str]]) -> None:
+    """The answer in words, as many sentences as fit; the table holds all of it."""
+    words = sentences(plan, answer, rows)
+    if not words:
+        return
+    console.print(f"\n{answer.title}", style="bold")
+    for sentence in words[:SHOWN_SENTENCES]:
+        console.print(f"- {sentence}")
+    if len(words) > SHOWN_SENTENCES:
+        more = len(words) - SHOWN_SENTENCES
+        console.print(f"  ... and {more} more in the report; every choice: tables/{file_name(answer)}.csv")
 
 
 def _verdicts(claims: list[dict[str, str]]) -> str:

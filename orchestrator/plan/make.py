@@ -12,7 +12,7 @@ from ..spec.problems import nearest
 from ..study import Experiment, Factor, Level, Levels, Plan, matches
 from .cell import CellPlanner
 from .combine import Combination, combinations
-from .wanted import check_wanted, with_flows
+from .wanted import answers_with_flows, check_wanted, with_flows
 
 MOST_CELLS = 100_000
 MOST_SEED = 2**53
@@ -71,8 +71,10 @@ def make_plan(
 def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: list[str]) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
     tables, figures, claims, time_series, event_tables = with_flows(spec, flows)
+    answers = answers_with_flows(spec, flows)
     used = {metric.name for metric in spec.own_metrics}
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
+    used |= {metric for answer in answers for metric in answer.metrics}
     parameters = spec.document.get("parameter")
     return Plan(
         name=spec.name,
@@ -99,6 +101,7 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
         sources=spec.sources,
         expected=spec.expected,
         claims=claims,
+        answers=answers,
         cells=tuple(cells),
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from ..spec import Problems, Spec
 from ..spec.located import Item
 from ..spec.metrics import CELL_METRICS
-from ..study import Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
+from ..study import Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
 from .combine import Combination
 
 Wanted = TypeVar("Wanted", Table, Figure, Claim, TimeSeries, EventTable)
@@ -27,6 +27,12 @@ def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Prob
     for section, name, where in [*shown, *(("table", one.name, one.where) for one in spec.event_tables)]:
         if not any(matches(levels, where) for levels in combinations):
             problems.add(spec.document.get(section, name) or spec.document, "no cell fits its `where`")
+    for answer in spec.answers:
+        item = spec.document.get("answer", answer.name) or spec.document
+        wheres = [(answer.where, "where"), *([(answer.cost.where, "cost")] if answer.cost else [])]
+        for where, key in wheres:
+            if not any(matches(levels, where) for levels in combinations):
+                problems.add(item, f"no cell fits its `{key}`: {_shown(where)}")
     for claim in spec.claims:
         for selector in selectors(claim):
             chosen = [levels for levels in combinations if matches(levels, selector)]
@@ -110,3 +116,14 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
     event_tables = tuple(told("table", one.name, one) for one in spec.event_tables)
     problems.check()
     return tables, figures, claims, time_series, event_tables
+
+
+def answers_with_flows(spec: Spec, flows: Sequence[str]) -> tuple[Answer, ...]:
+    """Answers with the flow they mean."""
+    problems = Problems()
+    for answer in spec.answers:
+        item = spec.document.get("answer", answer.name) or spec.document
+        if (not answer.flow and len(flows) > 1) or (answer.flow and answer.flow not in flows):
+            problems.add(item, f'name its flow: {", ".join(flows)}; for example flow = "{flows[0]}"')
+    problems.check()
+    return tuple(msgspec.structs.replace(answer, flow=answer.flow or flows[0]) for answer in spec.answers)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from .answers import answer_words
 from .cellview import CellView
 from .claims import Statement
 from .data import RunData
@@ -79,6 +80,7 @@ def index_page(
         plan=data.plan,
         manifest=data.manifest,
         summary=summary,
+        answers=answer_words(data),
         grids=grids,
         figures=figures,
         claims=claims,

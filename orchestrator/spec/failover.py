@@ -16,6 +16,7 @@ FAILOVER_METRICS: dict[str, str] = {
     "unreachable_time_s": "s",
     "state_changes": "events",
     "return_time_s": "s",
+    "refill_time_s": "s",
     "spurious_retransmissions": "chunks",
     "late_messages": "messages",
     "undelivered_messages": "messages",

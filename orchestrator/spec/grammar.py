@@ -157,6 +157,24 @@ FIGURE: dict[str, Field] = {
     "series": Field("names", '["cwnd_bytes"]'),
     "window": Field("names", '["45 s", "75 s"]'),
 }
+REASON: dict[str, Field] = {
+    "metric": TABLE["metric"],
+    "above": Field("open", "1"),
+    "text": Field("text", '"it takes {theory_timeouts} timeouts in a row"'),
+}
+COST: dict[str, Field] = {"metric": TABLE["metric"], "where": LEVELS, "text": REASON["text"]}
+ANSWER: dict[str, Field] = {
+    "title": Field("text", '"Which settings keep the outage within the budget?"'),
+    "metric": TABLE["metric"],
+    "flow": TABLE["flow"],
+    "settings": Field("names", '["preset"]'),
+    "given": Field("names", '["rtt"]'),
+    "budgets": Field("names", '["500 ms", "1 s"]'),
+    "where": LEVELS,
+    "tempting": TABLE["metric"],
+    "because": Field("tables", '[{ metric = "theory_timeouts", above = 1, text = "..." }]', fields=REASON),
+    "cost": Field("table", '{ metric = "spurious_retransmissions", where = { fault = "none" } }', fields=COST),
+}
 TOP: dict[str, Field] = {
     "format": Field("integer", "1", low=1, high=1),
     "name": Field("name", '"choi2009"'),
@@ -171,4 +189,5 @@ TOP: dict[str, Field] = {
     "metric": Field("map", '[metric.mine] with unit = "byte/s"', fields=METRIC),
     "table": Field("map", '[table.table5] with metric = "goodput_bit_s"', fields=TABLE),
     "figure": Field("map", '[figure.figure5] with x = "outage"', fields=FIGURE),
+    "answer": Field("map", '[answer.budget] with metric = "outage_s"', fields=ANSWER),
 }

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecError
-from ..study import Claim, EventTable, Expected, Figure, Metric, Source, Table, TimeSeries
+from ..study import Answer, Claim, EventTable, Expected, Figure, Metric, Source, Table, TimeSeries
+from .answers import read_answers
 from .expected import ExpectedReader
 from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors
 from .fields import NAME, check_keys, read_integer, read_text
@@ -47,6 +48,7 @@ class Spec:
     figures: tuple[Figure, ...]
     time_series: tuple[TimeSeries, ...]
     event_tables: tuple[EventTable, ...]
+    answers: tuple[Answer, ...]
     sources: tuple[Source, ...]
     expected: tuple[Expected, ...]
     claims: tuple[Claim, ...]
@@ -106,6 +108,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     figures = read_figures(document, metrics, factors, problems)
     time_series = read_time_series(document, factors, problems)
     event_tables = read_event_tables(document, factors, problems)
+    answers = read_answers(document, metrics, factors, problems)
     files = [file]
     sources: tuple[Source, ...] = ()
     expected: tuple[Expected, ...] = ()
@@ -134,6 +137,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         figures=figures,
         time_series=time_series,
         event_tables=event_tables,
+        answers=answers,
         sources=sources,
         expected=expected,
         claims=claims,

@@ -54,6 +54,10 @@ class Results:
         outcome = self.outcomes.get(cell_id)
         return outcome is not None and outcome.outcome is Outcome.COMPLETED
 
+    def value(self, cell_id: str, flow: str, metric: str) -> float | None:
+        """One measurement of a COMPLETED cell; None where there is none."""
+        return self._values.get((cell_id, flow, metric))
+
     def place(self, cells: Sequence[Cell], flow: str, metric: str) -> Place:
         """One metric of these cells, the repetitions of one combination."""
         values: dict[int, float] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..model import CellOutcome, Measurement
 from ..store import write_atomic
 from ..study import Plan
+from .answers import answer_rows
 from .claims import Judged, judge
 from .results import Results
 from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
@@ -27,6 +28,7 @@ def write_tables(
     tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged)]
     tables += [place_rows(results, table) for table in plan.tables]
     tables += [draw_rows(results, one) if one.distribution else place_rows(results, one) for one in plan.figures]
+    tables += [answer_rows(results, one) for one in plan.answers]
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())
     return judged
