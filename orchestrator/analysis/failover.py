@@ -52,7 +52,8 @@ def failover_metrics(
             found |= _lateness(cell, flow, sender, receiver, window, connected)
     situation = situation_of(cell, flow, connected)
     if situation is not None:
-        found |= _theory(expected(settings_of(cell, flow), situation), dict(measured) | found)
+        theory = expected(settings_of(cell, flow), situation)
+        found |= {} if theory is None else _theory(theory, dict(measured) | found)
     return found
 
 

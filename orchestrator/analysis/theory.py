@@ -168,8 +168,25 @@ def backed_off(settings: Settings, first: Range, timeout: int) -> Range:
     return Range(*(min(one * factor, max(settings.rto_max_s, 0)) for one in (first.low, first.high)))
 
 
-def expected(settings: Settings, situation: Situation) -> Expected:
-    """Everything there is to expect of a failure of the primary."""
+def times_out_without_fault(settings: Settings, situation: Situation) -> bool:
+    """Whether single messages are sent again because their SACK is delayed longer than the RTO.
+
+    The first sample, a SACK at once, makes the RTO 3 RTT (RFC 9260 6.3.1 C2). What is sent again is no sample
+    (Karn's rule, C5), and the heartbeats of a path that so became potentially failed bring samples without delay.
+    """
+    if not situation.alone:
+        return False
+    shortest = min(max(settings.rto_min_s, 3 * situation.rtt_s), settings.rto_max_s)
+    return shortest < situation.rtt_s + settings.sack_delay_s
+
+
+def expected(settings: Settings, situation: Situation) -> Expected | None:
+    """Everything there is to expect of a failure of the primary.
+
+    None: nothing, because timeouts without any fault take the path out of use and back all the time.
+    """
+    if times_out_without_fault(settings, situation):
+        return None
     timeouts, state = timeouts_needed(settings)
     first = rto(settings, situation)
     strikes = _strikes(settings, situation, first, timeouts)
@@ -183,6 +200,14 @@ def expected(settings: Settings, situation: Situation) -> Expected:
         new_data = Range(max(done.low, ready.low), max(new_data.high, begun.high + drained.high + moved.high))
     beats = math.isfinite(settings.heartbeat_interval_s)
     gap = _outage(settings, situation, first, strikes, begun)
+    other = situation.rtt_other_s + situation.queue_s
+    unreachable = _unreachable(settings, first, done) if beats else None
+    if first.low < other + settings.sack_delay_s:
+        # what is sent again alone times out on the other path too, before its delayed SACK, and goes back and forth:
+        # the gap lasts until new data moves, and timeouts beside the heartbeats count
+        gap = None if gap is None else Range(gap.low, max(gap.high, new_data.high + other))
+        further = (backed_off(settings, first, one).low for one in range(timeouts + 1, settings.path_max_retrans + 2))
+        unreachable = None if unreachable is None else Range(done.low + sum(further), unreachable.high)
     return Expected(
         timeouts=timeouts,
         state=state,
@@ -191,7 +216,7 @@ def expected(settings: Settings, situation: Situation) -> Expected:
         notification_s=done,
         new_data_s=None if situation.inside else new_data,
         outage_s=gap,
-        unreachable_s=done if state == "INACTIVE" else _unreachable(settings, first, done) if beats else None,
+        unreachable_s=done if state == "INACTIVE" else unreachable,
         return_s=_return(settings, situation, first, done, timeouts, state) if beats else None,
     )
 
@@ -224,10 +249,11 @@ def _first_timeout(settings: Settings, situation: Situation, first: Range) -> Ra
     if situation.interval_s is None:
         return _not_before(fires(first) + Range(-longest, tail))
     answered = longest + late_sack
-    start = Range(-min(answered, situation.interval_s), max(situation.interval_s, tail))
+    start = Range(-answered, max(situation.interval_s, tail))
     if situation.next_send_s is not None:
         since = situation.interval_s - situation.next_send_s
-        start = Range(-since if since <= answered else situation.next_send_s, max(situation.next_send_s, tail))
+        oldest = since + (answered - since) // situation.interval_s * situation.interval_s
+        start = Range(-oldest if since <= answered else situation.next_send_s, max(situation.next_send_s, tail))
     return _not_before(fires(first) + start)
 
 

@@ -9,15 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.theory import (
+    Expected,
     Range,
     Settings,
     Situation,
-    expected,
     fires,
     rto,
     slot_s,
     timeouts_needed,
+    times_out_without_fault,
 )
+from orchestrator.analysis.theory import expected as expected_or_none
+
+
+def expected(settings: Settings, situation: Situation) -> Expected:
+    found = expected_or_none(settings, situation)
+    assert found is not None
+    return found
+
 
 BUSY = Situation(
     rtt_s=0.05,
@@ -98,8 +107,23 @@ def test_a_sparse_flow_waits_for_its_next_message_and_for_delayed_sacks() -> Non
     on_its_way = dataclasses.replace(SPARSE, next_send_s=0.9)
     assert expected(Settings(), on_its_way).first_retransmission_s == Range(0.9, 1.964)
     assert found.rto_s == Range(1, 1)
+    # bursts that follow each other before the last is acknowledged: T3 may run since the one before
+    dense = dataclasses.replace(SPARSE, interval_s=0.2, next_send_s=0.187, alone=False)
+    assert expected(Settings(), dense).first_retransmission_s.low == pytest.approx(1 - 0.213)
     # delayed SACKs raise the RTO above a small floor
     assert rto(Settings(rto_min_s=0.1), SPARSE).high > 0.25
+
+
+def test_nothing_is_expected_where_delayed_sacks_time_out_without_any_fault() -> None:
+    dsr = Settings(0.12, 0.12, 0.12, path_max_retrans=3)
+    assert times_out_without_fault(dsr, SPARSE) and expected_or_none(dsr, SPARSE) is None
+    # more than one packet at a time is acknowledged at once; and so is one where the peer delays no SACK
+    assert not times_out_without_fault(dsr, BUSY)
+    assert not times_out_without_fault(dataclasses.replace(dsr, sack_delay_s=0), SPARSE)
+    assert not times_out_without_fault(Settings(), SPARSE)
+    # 3 RTT of the first sample are above RTT + 200 ms from 100 ms on
+    assert times_out_without_fault(Settings(rto_min_s=0.05), dataclasses.replace(SPARSE, rtt_s=0.099))
+    assert not times_out_without_fault(Settings(rto_min_s=0.05), dataclasses.replace(SPARSE, rtt_s=0.1))
 
 
 def test_unreachable_and_return_are_ranges_that_heartbeats_decide() -> None:
