@@ -81,6 +81,7 @@ class CellDir:
         self.init_log = root / "init.ndjson"
         self.capture = root / "capture"
         self.apps = root / "apps"
+        self.trace = self.apps / "trace.bin"
         self.environment = root / "environment.json"
         self.log = root / "log.txt"
         self.console = root / "console.txt"

@@ -115,6 +115,13 @@ int ns_create(struct cell *cell, const struct step *step);
 int ns_enter(struct cell *cell, int index);
 int setting_sysctl(struct cell *cell, const struct step *step);
 int setting_offload(struct cell *cell, const struct step *step);
+int proc_read(struct cell *cell, const struct step *step);
+int trace_begin(struct cell *cell, const struct step *step);
+/* Of a cell without it: the one clock read that setting the trace's clock costs, so that both meet the same
+ * random numbers. */
+void trace_none(void);
+/* Write what was traced; safe to call when there is none. */
+int trace_finish(struct cell *cell);
 int watch_output(struct cell *cell, const struct step *step);
 int watch_file(struct cell *cell, const struct step *step);
 int capture_begin(struct cell *cell);

@@ -6,12 +6,14 @@
  *each. steps	the bytes as steps.txt: the steps, or the error request	netlink requests: how many, or why
  *not; then numbered from 1000 replies	netlink replies: each message with what it says text	the bytes as
  *one NDJSON string
+ *	trace	two format files and a page of the ring buffer: its records
  *	pcap	"PATH\n", then records (int64 t_ns, uint32 captured, uint32 length): written to PATH
  */
 #include "ndjson.h"
 #include "netlink_message.h"
 #include "pcap.h"
 #include "steps.h"
+#include "trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,6 +140,43 @@ static void do_pcap(char *data, size_t len)
 	ndjson_int(&out, "last_ns", pcap.last_ns);
 }
 
+static void put_record(void *context, const struct trace_record *record)
+{
+	(void)context;
+	ndjson_hex(&out, NULL, record, sizeof(*record));
+}
+
+/* Two format files, sctp_probe_path's and tcp_probe's, each with a NUL byte behind it; then one page. */
+static void do_trace(const char *data, size_t len)
+{
+	struct trace_event events[2] = {{.kind = TRACE_SCTP_PATH}, {.kind = TRACE_TCP}};
+	const char *at = data, *end, *missing;
+	uint8_t *page;
+	size_t i, left;
+	int64_t lost;
+
+	ndjson_begin(&out, "trace");
+	for (i = 0; i < 2; i++, at = end + 1) {
+		end = memchr(at, '\0', len - (size_t)(at - data));
+		if (!end)
+			exit(2);
+		if (trace_read_format(&events[i], at, &missing)) {
+			ndjson_str(&out, "missing", missing);
+			return;
+		}
+	}
+	left = len - (size_t)(at - data);
+	page = malloc(left ? left : 1);
+	if (!page)
+		exit(1);
+	memcpy(page, at, left);
+	ndjson_array_begin(&out, "records");
+	lost = trace_read_page(page, left, events, 2, put_record, NULL);
+	ndjson_array_end(&out);
+	ndjson_int(&out, "lost", lost);
+	free(page);
+}
+
 static void do_text(const char *data, size_t len)
 {
 	ndjson_begin(&out, "text");
@@ -167,6 +206,8 @@ int main(void)
 			do_text(data, len);
 		else if (!strcmp(name, "pcap"))
 			do_pcap(data, len);
+		else if (!strcmp(name, "trace"))
+			do_trace(data, len);
 		else
 			return 2;
 		free(data);

@@ -40,6 +40,8 @@ static int play_step(struct cell *cell, const struct step *step)
 	case VERB_OPERSTATE:
 		return netlink_operstate(cell, step);
 	case VERB_CAPTURE_START:
+		if (!find(cell, VERB_TRACE))
+			trace_none();
 		return capture_begin(cell);
 	case VERB_SPAWN:
 		return process_spawn(cell, step);
@@ -49,6 +51,10 @@ static int play_step(struct cell *cell, const struct step *step)
 		return watch_file(cell, step);
 	case VERB_SIGNAL:
 		return process_signal(cell, step);
+	case VERB_TRACE:
+		return trace_begin(cell, step);
+	case VERB_PROC:
+		return proc_read(cell, step);
 	case VERB_SANDBOX:
 	case VERB_CLOCK:
 	case VERB_DEADLINE:
@@ -249,6 +255,8 @@ void play(struct cell *cell)
 	if (!failed)
 		failed = play_phase(cell, PHASE_AFTER) != 0;
 	cell->step = NULL;
+	if (trace_finish(cell))
+		failed = true;
 	if (capture_finish(cell))
 		failed = true;
 	if (!failed && cell->reason == REASON_NONE)

@@ -116,7 +116,7 @@ static int check_verb(struct steps *steps, struct step *step)
 static bool is_single(enum verb verb)
 {
 	return verb == VERB_SANDBOX || verb == VERB_CLOCK || verb == VERB_DEADLINE || verb == VERB_PROGRESS ||
-	       verb == VERB_CAPTURE_START || verb == VERB_READY || verb == VERB_END;
+	       verb == VERB_CAPTURE_START || verb == VERB_TRACE || verb == VERB_READY || verb == VERB_END;
 }
 
 /* Which phase the step stands in, and whether it may. */

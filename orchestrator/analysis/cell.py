@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import CaptureError, StoreError
 from ..model import Cell, Flow, Measurement
-from ..records import Record, read_ndjson
+from ..records import Record, last, read_ndjson
 from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
 from ..store import CellDir, write_json
 from . import events, growth, recovery, series
@@ -21,6 +21,7 @@ from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_o
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
+from .trace import path_traces, read_trace, trace_check
 from .view import check_ports, make_views
 
 
@@ -45,6 +46,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     check_ports(cell.flows)
     points, checks = _read_points(cell, cell_dir)
     checks += capture_checks(cell, list(points.values()), records.captures)
+    checks += trace_check(cell, records.trace)
     results = {flow.name: _flow(cell, flow, directory, points, records) for flow in cell.flows}
     measurements: list[Measurement] = []
     for flow in cell.flows:
@@ -117,6 +119,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     if (primary := samples.get(flow.paths[0].name)) is not None:
         metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
         metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)
+    traces = path_traces(read_trace(directory.trace), flow, peers, _mss(told), records.t0_monotonic_ns)
     metrics |= failover_metrics(cell, flow, sender, receiver, window, moments, told, records.t0_monotonic_ns, metrics)
     happened = events.moment_events(flow, moments, names)
     if receiver is not None:
@@ -131,11 +134,17 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     own, wrong = _own_metrics(cell, flow, metrics)
     return _FlowResult(
         metrics=metrics | own,
-        series=series.flow_series(receiver, names, samples, cell),
+        series=series.flow_series(receiver, names, samples, cell) | series.trace_series(traces),
         events=happened,
         exchange=exchange(cell, flow, sender, receiver, names.names, moments),
         checks=checks + wrong,
     )
+
+
+def _mss(told: list[Record]) -> int | None:
+    """What the kernel's TCP counts as a packet, as the sender read it back."""
+    value = (last(told, "in_force") or {}).get("mss_bytes")
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def _own_metrics(

@@ -22,12 +22,21 @@ class CaptureRecord(msgspec.Struct):
     fsync_errno: int
 
 
+class TraceRecord(msgspec.Struct):
+    """cell-init's own account of the tracepoints: events written, events the kernel had no room for."""
+
+    events: int
+    lost: int
+    errno: int
+
+
 class CellRecords(msgspec.Struct):
-    """T0 on both clocks (ns) and the captures' end records, by file name."""
+    """T0 on both clocks (ns), the captures' end records by file name, and the trace's (None: nothing was traced)."""
 
     t0_realtime_ns: int
     t0_monotonic_ns: int
     captures: dict[str, CaptureRecord]
+    trace: TraceRecord | None = None
 
 
 def read_cell_records(path: Path) -> CellRecords:
@@ -44,6 +53,7 @@ def read_cell_records(path: Path) -> CellRecords:
             {
                 **{key: ready.get(key) for key in ("t0_realtime_ns", "t0_monotonic_ns")},
                 "captures": {record.get("file"): record for record in records if record.get("record") == "capture"},
+                "trace": last(records, "trace"),
             },
             CellRecords,
         )

@@ -13,18 +13,22 @@ from .native import Floats
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """One path's samples: seconds from T0, bytes, seconds; NaN where the kernel gave none."""
+    """One path's samples: seconds from T0, bytes, seconds; NaN where the kernel gave none (SCTP tells no threshold: a
+    trace does).
+    """
 
     t_s: Floats
     cwnd_bytes: Floats
     srtt_s: Floats
+    rto_s: Floats
+    ssthresh_bytes: Floats
 
 
 def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_monotonic_ns: int) -> dict[str, Samples]:
     """Path name -> its samples. path_of_peer: the receiver's address -> path; an address no packet went to keeps its
     own name.
     """
-    rows: dict[str, list[tuple[float, float, float]]] = {}
+    rows: dict[str, list[tuple[float, ...]]] = {}
     for record in records:
         if record.get("record") != "sample":
             continue
@@ -32,11 +36,11 @@ def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_mono
         for path in record.get("paths", ()):
             name = path_of_peer.get(path["address"], path["address"])
             srtt_ns = _number(path.get("srtt_ns") or None)  # 0: the kernel has not measured one yet
-            rows.setdefault(name, []).append((t_s, _number(path.get("cwnd_bytes")), srtt_ns / 1e9))
+            kernel = (_number(path.get("cwnd_bytes")), srtt_ns / 1e9, _number(path.get("rto_ns")) / 1e9)
+            rows.setdefault(name, []).append((t_s, *kernel, _number(path.get("ssthresh_bytes"))))
     found = {}
     for name, values in rows.items():
-        t_s, cwnd, srtt = np.array(values, dtype=np.float64).T
-        found[name] = Samples(t_s, cwnd, srtt)
+        found[name] = Samples(*np.array(values, dtype=np.float64).T)
     return found
 
 

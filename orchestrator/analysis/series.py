@@ -10,10 +10,15 @@ from ..model import Cell
 from .faults import faults_of
 from .native import Floats, Ints
 from .samples import Samples
+from .trace import PathTrace
 from .view import PathNames, View
 
 BINS = 200
 BIN_STEPS = (1, 2, 5)
+ALWAYS = ("t_s", "cwnd_bytes", "srtt_s")
+"""Columns of a path's samples; others (SCTP has no threshold there) are there if any sample has a value."""
+TRACE_POINTS = 4000
+TRACE_COLUMNS = ("t_s", "cwnd_bytes", "ssthresh_bytes", "flight_bytes")
 
 
 def bin_s(duration_ns: int) -> float:
@@ -56,11 +61,21 @@ def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samp
 
 
 def _columns(samples: Samples) -> dict[str, list[float | None]]:
-    return {
-        "t_s": _plain(samples.t_s),
-        "cwnd_bytes": _plain(samples.cwnd_bytes),
-        "srtt_s": _plain(samples.srtt_s),
-    }
+    columns = {name: _plain(values) for name, values in vars(samples).items()}
+    return {name: values for name, values in columns.items() if name in ALWAYS or any(v is not None for v in values)}
+
+
+def trace_series(traces: dict[str, PathTrace]) -> dict[str, Any]:
+    """`trace`: path -> its trace, for drawing: at most TRACE_POINTS events of it, evenly chosen, the last one among
+    them; nothing where nothing was traced.
+    """
+    found = {}
+    for name, trace in traces.items():
+        count = len(trace.t_s)
+        chosen = np.unique(np.linspace(0, count - 1, min(count, TRACE_POINTS)).round().astype(np.int64))
+        drawn = {column: _plain(getattr(trace, column)[chosen]) for column in TRACE_COLUMNS}
+        found[name] = {column: values for column, values in drawn.items() if any(value is not None for value in values)}
+    return {"trace": found} if found else {}
 
 
 def _plain(values: Floats) -> list[float | None]:

@@ -108,6 +108,7 @@ OPTIONS: dict[str, Option] = {
     "sample_interval": Option(
         "sample_interval_ns", quantity("time", example='"10 ms"', high=3600 * S), _ALL, ("sender",)
     ),
+    "tracepoints": Option("tracepoints", Field("switch", "true"), _ALL, _SENDER),
     "connect_deadline": Option("connect_deadline_ns", _DEADLINE),
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, ("sender",)),

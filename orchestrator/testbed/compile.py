@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..model import Cell, Event, Flow, OptionValue, Path
@@ -24,6 +24,13 @@ LEAD_NS = 500 * MS
 spawned before T0: before `ready` where the clock has a fixed T0, which it is told; else between `ready` and T0."""
 RESTORED = ("address", "route", "neighbour")
 """What must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it later."""
+COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
+"""What the kernel has counted in a host's namespace, read when all has ended."""
+TRACE_FILE = "apps/trace.bin"
+TRACE_BUFFER_BYTES = 16 << 20
+"""Holds about 190,000 events of 88 bytes; memory of the guest."""
+BY_THE_TESTBED = frozenset({"tracepoints"})
+"""Options of an app in the spec that are no arguments of it."""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 
@@ -75,6 +82,7 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
         _dumps(out, number, DUMPS, shaping)
     for capture in cell.captures:
         _capture(out, layout.interface(capture.node, capture.link))
+    _trace(cell, out)
     out.add(step("capture-start"))
     for flow in cell.flows:
         out.add(_spawn(flow, "receiver", layout, _receiver_arguments(flow, layout)))
@@ -89,7 +97,21 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
     out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
+    for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
+        for path in COUNTERS:
+            command = f"ip netns exec {node} cat /proc/{path}"
+            out.add(step("proc", ns=layout.namespaces.index(node), path=path, command=command))
     return out
+
+
+def _trace(cell: Cell, out: Compiled) -> None:
+    """The kernel's tracepoints, where a flow asks for them; TCP's only for those flows (their senders' sockets)."""
+    traced = [flow for flow in cell.flows if flow.sender_options.get("tracepoints")]
+    if not traced:
+        return
+    ports = " || ".join(f"dport == {flow.port}" for flow in traced if flow.protocol != "sctp")
+    item = step("trace", file=TRACE_FILE, buffer_bytes=TRACE_BUFFER_BYTES)
+    out.add(replace(item, fields=(*item.fields, ("tcp_filter", ports))) if ports else item)
 
 
 def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Compiled) -> None:
@@ -183,7 +205,7 @@ def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
 
 def _options(options: dict[str, OptionValue]) -> Iterator[str]:
     for key, value in options.items():
-        if value is False:
+        if value is False or key in BY_THE_TESTBED:
             continue
         yield f"--{key.replace('_', '-')}"
         if value is not True:
