@@ -16,8 +16,8 @@ READY := .venv/.ready
 DEV_READY := .venv/.ready-dev
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '  make %-12s run experiments/%s, analyse it and write its report\n' $(foreach e,$(EXPERIMENTS),$(e) $(e))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '  make %-14s run experiments/%s, analyse it and write its report\n' $(foreach e,$(EXPERIMENTS),$(e) $(e))
 
 setup: $(READY) kernel apps ## packages, .venv, guest kernel (once, minutes), apps; again: seconds
 	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Set up. Next: make $(firstword $(EXPERIMENTS))",:)
@@ -64,6 +64,9 @@ calibrate: setup ## measured against configured: RTT, rate, loss, queues, event 
 bench: setup ## what a cell costs on this machine
 	@.venv/bin/python benchmarks/cells.py $(ARGS)
 
+bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
+	@.venv/bin/python benchmarks/analysis.py $(ARGS)
+
 test: setup $(DEV_READY) ## every test (ARGS='-k NAME' chooses)
 	@$(MAKE) --silent -C apps san
 	@.venv/bin/python -m pytest -n auto $(ARGS)
@@ -91,4 +94,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages moved kernel apps calibrate bench test lint format lock clean $(EXPERIMENTS)
+.PHONY: help setup packages test-packages moved kernel apps calibrate bench bench-analysis test lint format lock clean $(EXPERIMENTS)

@@ -9,6 +9,7 @@ struct table {
 	uint8_t *rows;
 	uint64_t count; /* rows held; of an unwanted table always 0 */
 	uint64_t capacity;
+	uint64_t mapped_bytes; /* 0: rows are malloced */
 	uint32_t row_bytes;
 	bool wanted;
 	bool full; /* no memory, or 2^32 - 1 rows: the scratch row is handed out, the reader must stop */
