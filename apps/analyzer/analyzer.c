@@ -95,12 +95,13 @@ struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, 
 	return a;
 }
 
-struct nwa *nwa_open_memory(const uint8_t *capture, size_t bytes, uint32_t wanted, uint32_t options)
+struct nwa *nwa_open_memory(const struct memory_file *files, uint32_t count, uint32_t wanted,
+			    uint32_t options)
 {
-	struct nwa *a = make(1, wanted, options);
+	struct nwa *a = make(count, wanted, options);
 
-	if (a)
-		(void)source_open(a, 0, "memory", capture, bytes);
+	for (uint32_t i = 0; a && i < count && !a->error[0]; i++)
+		(void)source_open(a, i, "memory", files[i].data, files[i].bytes);
 	return a;
 }
 

@@ -153,8 +153,13 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 		 struct findings *f);
 
-/* As nwa_open, of one capture in memory (which must outlive the handle): for fuzzing and tests. */
-struct nwa *nwa_open_memory(const uint8_t *capture, size_t bytes, uint32_t wanted, uint32_t options);
+/* As nwa_open, of captures in memory (which must outlive the handle): for fuzzing and tests. */
+struct memory_file {
+	const uint8_t *data;
+	size_t bytes;
+};
+struct nwa *nwa_open_memory(const struct memory_file *files, uint32_t count, uint32_t wanted,
+			    uint32_t options);
 
 /* SCTP: the association a packet belongs to and its direction in it. NULL: no memory. */
 struct association_hint {

@@ -1,9 +1,10 @@
 /*
- * libFuzzer's entry: any bytes as a capture. Besides what the sanitisers see, what must hold of every result
+ * libFuzzer's entry: any bytes as captures. Besides what the sanitisers see, what must hold of every result
  * is checked here, so that a wrong number aborts like a wrong access. replay.c gives it files (no clang
- * needed).
+ * needed), tests/fuzz/seeds.py makes seeds.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "flow.h"
 
@@ -15,40 +16,85 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			abort();                                                                             \
 	} while (0)
 
+/* The first byte of an input. */
+enum { CHECKSUMS = 1, IN_PARTS = 2, TOTALS_ONLY = 4, TWO_FILES = 8 };
+
 static const void *rows(const struct nwa *a, enum nwa_table table, uint64_t *count)
 {
 	return nwa_rows(a, table, count);
 }
 
-static void check(const struct nwa *a)
+/* What sources, interfaces and packets say of the same packets. */
+static void check_sources(const struct nwa *a)
 {
-	uint64_t n, flows, paths, blocks, inits, total = 0, packets_total = 0;
-	const struct nwa_packet *packet;
-	const struct nwa_chunk *chunk;
-	const struct nwa_sack *sack;
-	const struct nwa_source *source;
-	const struct nwa_segment *segment;
-	const struct nwa_address *address;
-	const struct nwa_cause *cause;
+	uint64_t n, sources, interfaces, flows, paths, read = 0, in_files = 0, at_interfaces = 0;
+	const struct nwa_source *source = rows(a, nwa_table_sources, &sources);
+	const struct nwa_interface *interface = rows(a, nwa_table_interfaces, &interfaces);
+	const struct nwa_packet *packet = rows(a, nwa_table_packets, &n);
 
 	(void)rows(a, nwa_table_flows, &flows);
 	(void)rows(a, nwa_table_paths, &paths);
-	(void)rows(a, nwa_table_blocks, &blocks);
-	(void)rows(a, nwa_table_inits, &inits);
-	packet = rows(a, nwa_table_packets, &n);
 	for (uint64_t i = 0; i < n; i++) {
 		MUST(packet[i].flow == NWA_NONE || packet[i].flow < flows);
 		MUST(packet[i].path == NWA_NONE || packet[i].path < paths);
 		MUST(packet[i].new_bytes <= packet[i].payload_bytes);
 		MUST(packet[i].direction < 2 && packet[i].path_direction < 2);
-		packets_total++;
+		MUST(packet[i].source < sources && packet[i].interface < interfaces);
+		MUST(interface[packet[i].interface].source == packet[i].source);
 	}
-	source = rows(a, nwa_table_sources, &n);
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < sources; i++) {
 		MUST(source[i].arp + source[i].ipv4 + source[i].ipv6 + source[i].other <= source[i].packets);
-		total += source[i].packets;
+		MUST(source[i].joined <= source[i].fragments && source[i].reassembled <= source[i].joined);
+		in_files += source[i].packets;
+		read += source[i].arp + source[i].ipv4 + source[i].ipv6 + source[i].other;
 	}
-	MUST(nwa_error(a)[0] || total == packets_total);
+	for (uint64_t i = 0; i < interfaces; i++) {
+		MUST(interface[i].source < sources);
+		at_interfaces += interface[i].packets;
+	}
+	MUST(at_interfaces == n && read == n);
+	MUST(nwa_error(a)[0] || in_files == n);
+}
+
+/* Totals of flows are the sums of their packets, fragments of whole datagrams among them. */
+static void check_totals(const struct nwa *a)
+{
+	uint64_t n, count = 0, ip_bytes = 0, payload = 0, fresh = 0;
+	const struct nwa_packet *packet = rows(a, nwa_table_packets, &n);
+	const struct nwa_flow_path *total;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (packet[i].flow == NWA_NONE)
+			continue;
+		count++;
+		ip_bytes += packet[i].ip_bytes;
+		payload += packet[i].payload_bytes;
+		fresh += packet[i].new_bytes;
+	}
+	total = rows(a, nwa_table_flow_paths, &n);
+	for (uint64_t i = 0; i < n; i++)
+		for (int d = 0; d < 2; d++) {
+			MUST(total[i].new_bytes[d] <= total[i].payload_bytes[d]);
+			count -= total[i].packets[d];
+			ip_bytes -= total[i].ip_bytes[d];
+			payload -= total[i].payload_bytes[d];
+			fresh -= total[i].new_bytes[d];
+		}
+	MUST(!count && !ip_bytes && !payload && !fresh);
+}
+
+static void check_rows(const struct nwa *a)
+{
+	uint64_t n, flows, paths, blocks, inits;
+	const struct nwa_chunk *chunk;
+	const struct nwa_sack *sack;
+	const struct nwa_segment *segment;
+	const struct nwa_address *address;
+
+	(void)rows(a, nwa_table_flows, &flows);
+	(void)rows(a, nwa_table_paths, &paths);
+	(void)rows(a, nwa_table_blocks, &blocks);
+	(void)rows(a, nwa_table_inits, &inits);
 	segment = rows(a, nwa_table_segments, &n);
 	for (uint64_t i = 0; i < n; i++) {
 		MUST(segment[i].flow < flows && segment[i].path < paths);
@@ -68,30 +114,82 @@ static void check(const struct nwa *a)
 	address = rows(a, nwa_table_addresses, &n);
 	for (uint64_t i = 0; i < n; i++)
 		MUST(address[i].init < inits);
-	(void)rows(a, nwa_table_chunks, &total);
-	cause = rows(a, nwa_table_causes, &n);
-	for (uint64_t i = 0; i < n; i++)
-		MUST(cause[i].flow < flows && cause[i].chunk < total && cause[i].length >= 4);
+}
+
+/* What a sender has sent is a sorted set of disjoint ranges. */
+static void check_ranges(const struct nwa *a)
+{
+	uint64_t flows;
+
+	(void)rows(a, nwa_table_flows, &flows);
+	for (uint64_t i = 0; i < flows; i++)
+		for (int d = 0; d < 2; d++) {
+			const struct ranges *s = &a->flows[i]->half[d].seen;
+			int64_t last = INT64_MIN;
+
+			for (uint32_t r = 0; r < s->count; r++) {
+				MUST(s->runs[r].count);
+				for (uint32_t k = 0; k < s->runs[r].count; k++) {
+					const struct range *range = &s->runs[r].ranges[k];
+
+					MUST(range->lo < range->hi && range->lo >= last);
+					last = range->hi;
+				}
+			}
+			MUST(s->last.lo == s->last.hi || (s->last.lo < s->last.hi && s->last.lo >= last));
+		}
+}
+
+/* The tables of totals, read in parts or at once, are the same. */
+static void check_same_totals(const struct nwa *one, const struct nwa *other)
+{
+	for (uint32_t t = 0; t < nwa_table_packets; t++) {
+		const struct nwa_field *fields;
+		uint32_t row_bytes, count;
+		uint64_t n, m;
+		const uint8_t *mine = nwa_rows(one, t, &n), *theirs = nwa_rows(other, t, &m);
+
+		(void)nwa_describe(t, &row_bytes, &count, &fields);
+		MUST(n == m && (!n || !memcmp(mine, theirs, n * row_bytes)));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* the first byte chooses: checksums, tables, reading in parts */
-	uint32_t options = size ? data[0] & NWA_CHECKSUMS : 0;
-	bool parts = size && data[0] & 2, totals = size && data[0] & 4;
-	struct nwa *a;
+	struct memory_file files[2];
+	uint32_t options, wanted, count = 1;
+	struct nwa *a, *parts;
+	uint8_t way;
 
-	if (!size)
+	if (size < 2)
 		return 0;
-	a = nwa_open_memory(data + 1, size - 1, totals ? 0 : UINT32_MAX, options);
+	way = data[0];
+	options = way & CHECKSUMS ? NWA_CHECKSUMS : 0;
+	wanted = way & TOTALS_ONLY ? 0 : UINT32_MAX;
+	files[0] = (struct memory_file){.data = data + 1, .bytes = size - 1};
+	if (way &
+	    TWO_FILES) { /* the same twice: times are equal all the way; or cut in two by the upper bits */
+		files[1] = files[0];
+		if (way >> 4)
+			files[1].bytes = files[1].bytes * (way >> 4) / 16;
+		count = 2;
+	}
+	a = nwa_open_memory(files, count, wanted, options);
 	MUST(a);
-	if (parts) {
-		while (nwa_read(a, 3) > 0)
-			nwa_clear(a);
-	} else {
-		(void)nwa_read(a, 0);
-		if (!totals)
-			check(a);
+	(void)nwa_read(a, 0);
+	if (wanted) {
+		check_sources(a);
+		check_totals(a);
+		check_rows(a);
+	}
+	check_ranges(a);
+	if (way & IN_PARTS) {
+		parts = nwa_open_memory(files, count, ~wanted, options);
+		MUST(parts);
+		while (nwa_read(parts, 3) > 0)
+			nwa_clear(parts);
+		check_same_totals(a, parts);
+		nwa_close(parts);
 	}
 	nwa_close(a);
 	return 0;

@@ -17,5 +17,8 @@ $(BUILD)/san/analyzer-fuzz: $(ANALYZER_CORE) analyzer/fuzz.c $(wildcard analyzer
 	@echo "  CLANG   analyzer-fuzz"
 	@$(CLANG) $(BASE) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ \
 		$(filter %.c,$^) -lzstd -lz
+# Then: cd build/fuzz && ../san/analyzer-fuzz -max_len=8192 -rss_limit_mb=1024 -timeout=10 corpus seeds
 fuzz-analyzer: $(BUILD)/san/analyzer-fuzz
+	@mkdir -p $(BUILD)/fuzz/corpus
+	@../.venv/bin/python ../tests/fuzz/seeds.py $(BUILD)/fuzz/seeds
 .PHONY: fuzz-analyzer

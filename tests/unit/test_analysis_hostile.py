@@ -1,7 +1,8 @@
 """Hostile captures through the sanitised build: nothing is read that is not there, whatever the bytes say.
 
 analyzer-replay is the fuzzer's entry (apps/analyzer/fuzz.c, which also checks what must hold of every table) with
-ASan and UBSan. `make -C apps fuzz-analyzer` builds the libFuzzer program of the same entry, for long runs.
+ASan and UBSan. `make -C apps fuzz-analyzer` builds the libFuzzer program of the same entry, for long runs, and its
+seeds (tests/fuzz/seeds.py), which are read here too.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import os
 import random
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import zstandard
 from captures import chunk, data_chunk, init_chunk, pcap, recorded, sack_chunk, sctp, segment
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
+import seeds as fuzz_seeds
 
 REPLAY = Path(__file__).resolve().parents[2] / "build" / "san" / "analyzer-replay"
 EACH = 400
@@ -79,6 +84,34 @@ def mutated(data: bytes, source: random.Random) -> bytes:
     return bytes(out)
 
 
+WAYS = (0, 1, 2, 4, 6, 8, 10, 0x5A, 0xC9)
+"""The entry's first byte: checksums 1, in parts 2, totals only 4, two files 8 (cut by the upper half)."""
+
+
+@pytest.fixture(scope="module")
+def odd() -> dict[str, bytes]:
+    return fuzz_seeds.captures()
+
+
+def test_every_odd_header_in_every_way(odd: dict[str, bytes], tmp_path: Path) -> None:
+    files = []
+    for name, data in odd.items():
+        for way in WAYS:
+            files.append(tmp_path / f"{name}-{way}")
+            files[-1].write_bytes(bytes([way]) + data)
+    replay(files)
+
+
+def test_mutated_odd_headers(odd: dict[str, bytes], tmp_path: Path) -> None:
+    source = random.Random(5)
+    files = []
+    for name, data in odd.items():
+        for number in range(60):
+            files.append(tmp_path / f"{name}-{number}")
+            files[-1].write_bytes(bytes([source.choice(WAYS)]) + mutated(data, source))
+    replay(files)
+
+
 def replay(files: list[Path]) -> None:
     done = subprocess.run(
         [REPLAY, *files],
@@ -104,7 +137,7 @@ def test_mutated_captures(name: str, tmp_path: Path) -> None:
     for number in range(EACH):
         files.append(tmp_path / f"{number}")
         # the entry's first byte chooses: checksums, in parts, totals only
-        files[-1].write_bytes(bytes([number % 8]) + (data if number < 8 else mutated(data, source)))
+        files[-1].write_bytes(bytes([number % 16]) + (data if number < 8 else mutated(data, source)))
     replay(files)
 
 

@@ -1,0 +1,306 @@
+"""The fuzzer's seeds: every odd header combination, made by scapy. `python tests/fuzz/seeds.py DIRECTORY` writes them.
+
+A seed is one byte that chooses how it is read (apps/analyzer/fuzz.c) and a capture. tests/unit/test_analysis_hostile.py
+replays all of them, and mutations of them, through the sanitised build.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import random
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+from scapy.layers.inet import IP, TCP, UDP, IPOption_RR, IPOption_Timestamp
+from scapy.layers.inet6 import (
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    IPv6ExtHdrRouting,
+    Jumbo,
+    PadN,
+)
+from scapy.layers.ipsec import AH
+from scapy.layers.l2 import ARP, CookedLinux, CookedLinuxV2, Dot1AD, Dot1Q, Ether, Loopback
+from scapy.layers.sctp import (
+    SCTP,
+    SCTPChunkAbort,
+    SCTPChunkCookieAck,
+    SCTPChunkCookieEcho,
+    SCTPChunkData,
+    SCTPChunkError,
+    SCTPChunkHeartbeatAck,
+    SCTPChunkHeartbeatReq,
+    SCTPChunkInit,
+    SCTPChunkInitAck,
+    SCTPChunkParamIPv4Addr,
+    SCTPChunkParamIPv6Addr,
+    SCTPChunkParamStateCookie,
+    SCTPChunkSACK,
+    SCTPChunkShutdown,
+    SCTPChunkShutdownAck,
+    SCTPChunkShutdownComplete,
+)
+from scapy.packet import Packet, Raw
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
+from captures import chunk, pcap
+from pcapng_kit import Writer
+
+ENDS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
+ETHER = Ether(**ENDS)
+V4, BACK4 = IP(src="10.0.0.1", dst="10.0.0.2"), IP(src="10.0.0.2", dst="10.0.0.1")
+V6 = IPv6(src="fd00::1", dst="fd00::2")
+WRAP = 2**32 - 2
+
+
+def links() -> Iterator[tuple[str, int, bytes]]:
+    """One TCP segment and one SCTP packet below every link header and above every IP header."""
+    payloads = {"tcp": TCP(sport=1, dport=2, flags="A", seq=WRAP) / b"12345", "sctp": sctp(SCTPChunkData(data=b"1"))}
+    headers = {
+        "v4": V4,
+        "v4-options": IP(src="10.0.0.1", dst="10.0.0.2", options=[IPOption_RR(), IPOption_Timestamp()]),
+        "v6": V6,
+        "v6-all": V6
+        / IPv6ExtHdrHopByHop(options=[PadN(optdata=b"\0" * 4)])
+        / IPv6ExtHdrDestOpt()
+        / IPv6ExtHdrRouting(addresses=["fd00::9"])
+        / IPv6ExtHdrFragment(id=5)
+        / AH(payloadlen=4, icv=b"\0" * 12),
+        "v6-jumbo": V6 / IPv6ExtHdrHopByHop(options=[Jumbo(jumboplen=70_000)]),
+        "v4-in-udp": V4 / UDP(sport=9899, dport=9899),
+    }
+    for (name, header), (kind, payload) in itertools.product(headers.items(), payloads.items()):
+        ip = header / payload
+        raw = bytes(ip)
+        version = 0x0800 if raw[0] >> 4 == 4 else 0x86DD
+        for link, link_type, frame in (
+            ("ethernet", 1, Ether(**ENDS, type=version) / raw),
+            ("vlan", 1, ETHER / Dot1Q(type=version) / raw),
+            ("qinq", 1, ETHER / Dot1AD() / Dot1Q(type=version) / raw),
+            ("tags", 1, Ether(**ENDS, type=0x9100) / Dot1Q() / Dot1Q() / Dot1Q() / Dot1Q(type=version) / raw),
+            ("mpls", 1, Ether(**ENDS, type=0x8847) / (b"\0\1\0\x40\0\2\1\x40" + raw)),
+            (
+                "pppoe",
+                1,
+                Ether(**ENDS, type=0x8864)
+                / (b"\x11\0\0\1\0\x50" + (b"\0\x21" if version == 0x0800 else b"\0\x57") + raw),
+            ),
+            ("sll", 113, CookedLinux(proto=version) / raw),
+            ("sll2", 276, CookedLinuxV2(proto=version) / raw),
+            ("null", 0, Loopback(type=2) / raw),
+            ("loop", 108, b"\0\0\0\x18" + raw),
+            ("raw", 101, raw),
+        ):
+            yield f"{link}-{name}-{kind}", link_type, bytes(frame)
+
+
+def sctp(*chunks: Packet | bytes, tag: int = 2, back: bool = False) -> Packet:
+    """An SCTP packet."""
+    ports = (80, 1000) if back else (1000, 80)
+    whole: Packet = SCTP(sport=ports[0], dport=ports[1], tag=tag)
+    for one in chunks:
+        whole = whole / (Raw(one) if isinstance(one, bytes) else one)
+    return whole
+
+
+def association() -> list[bytes]:
+    """A whole life through the wrap of the TSN: two paths, gaps, duplicates, a restart, every chunk type, lies."""
+    address = [SCTPChunkParamIPv4Addr(addr="10.0.1.1"), SCTPChunkParamIPv6Addr(addr="fd00::1")]
+    there: list[Packet | bytes] = [
+        sctp(SCTPChunkInit(init_tag=1, init_tsn=WRAP, params=address), tag=0),
+        sctp(SCTPChunkCookieEcho(cookie=b"x" * 8), SCTPChunkData(tsn=WRAP, data=b"abc")),
+        sctp(
+            *(SCTPChunkData(tsn=(WRAP + n) % 2**32, stream_id=n % 3, stream_seq=n, data=b"x" * n) for n in range(1, 9))
+        ),
+        sctp(SCTPChunkData(tsn=WRAP, data=b"abc"), SCTPChunkData(tsn=40, data=b"far"), SCTPChunkHeartbeatReq()),
+        sctp(chunk(64, struct.pack("!IHHII", 41, 1, 0, 7, 0) + b"interleaved")),
+        sctp(chunk(192, struct.pack("!IHH", 45, 1, 9)), chunk(194, struct.pack("!IHHI", 46, 1, 0, 3))),
+        sctp(chunk(0, b"x" * 20, length=0)),
+        sctp(chunk(0, b"x" * 20, length=3), SCTPChunkData(tsn=50)),
+        sctp(chunk(0, b"x" * 20, length=65535)),
+        sctp(
+            chunk(130, struct.pack("!HHIIIHH", 13, 18, 1, 1, 44, 1, 2)),
+            chunk(193, b"\0\0\0\1"),
+            chunk(128, b"\0\0\0\1"),
+        ),
+        sctp(chunk(15, b"\0" * 24), chunk(132, b"pad" * 9), chunk(63), chunk(255, b"?")),
+        sctp(SCTPChunkError(), SCTPChunkShutdown(cumul_tsn_ack=3)),
+        sctp(SCTPChunkAbort(TCB=1), tag=1),
+        sctp(SCTPChunkInit(init_tag=7, init_tsn=5), tag=0),
+    ]
+    back: list[Packet | bytes] = [
+        sctp(
+            SCTPChunkInitAck(init_tag=2, init_tsn=9, params=[SCTPChunkParamStateCookie(cookie=b"y" * 20)]),
+            tag=1,
+            back=True,
+        ),
+        sctp(SCTPChunkCookieAck(), tag=1, back=True),
+        sctp(SCTPChunkSACK(cumul_tsn_ack=WRAP, gap_ack_list=["2:3", "6:6"], dup_tsn_list=[WRAP, 3]), tag=1, back=True),
+        sctp(SCTPChunkSACK(cumul_tsn_ack=1, gap_ack_list=["60000:65535", "9:2", "0:0"]), tag=1, back=True),
+        sctp(chunk(3, struct.pack("!IIHH", 4, 9, 65535, 65535) + b"\0" * 9), tag=1, back=True),
+        sctp(SCTPChunkHeartbeatAck(), SCTPChunkData(tsn=9, data=b"back"), tag=1, back=True),
+        sctp(SCTPChunkShutdownAck(), tag=1, back=True),
+        sctp(SCTPChunkShutdownComplete(TCB=1), tag=2, back=True),
+        sctp(chunk(1, struct.pack("!IIHHI", 3, 4, 5, 6, 7) + struct.pack("!HHI", 5, 1, 0)), tag=0, back=True),
+    ]
+    found = []
+    for number, packet in enumerate(itertools.chain(*itertools.zip_longest(there, back))):
+        if packet is not None:
+            ip = IP(src="10.0.1.1", dst="10.0.1.2") if number % 5 == 4 else V4
+            if number % 2:
+                ip = IP(src=ip.dst, dst=ip.src)
+            found.append(bytes(ETHER / ip / packet))
+    return found
+
+
+def connection() -> list[bytes]:
+    """A whole life through the wrap of the sequence number: options, SACK, holes, MPTCP, zero window, lies."""
+    offer = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (1, 0)), ("NOP", None), ("WScale", 14)]
+    dss = struct.pack("!BBBBQIIHH", 0x20, 0x0D, 0, 0, 0, 1, 1, 30, 0)[1:]
+
+    def one(at: int, size: int = 0, **fields: object) -> bytes:
+        tcp = TCP(sport=1000, dport=80, seq=(WRAP + at) % 2**32, ack=6, flags="A")
+        for name, value in fields.items():
+            setattr(tcp, name, value)
+        return bytes(ETHER / V4 / tcp / (b"x" * size))
+
+    def other(ack: int, **fields: object) -> bytes:
+        tcp = TCP(sport=80, dport=1000, seq=6, ack=(WRAP + ack) % 2**32, flags="A")
+        for name, value in fields.items():
+            setattr(tcp, name, value)
+        return bytes(ETHER / BACK4 / tcp)
+
+    edges = [(WRAP + n) % 2**32 for n in (20, 30, 50, 60, 2**31, 5, 9, 9)]
+    return [
+        one(-1, flags="S", ack=0, options=[*offer, (30, b"\1\x81" + b"k" * 8)]),
+        other(0, flags="SA", seq=5, options=offer),
+        *(one(at, 10) for at in (0, 10, 30, 20, 10, 50, 5, 45)),
+        other(20, options=[("SAck", tuple(edges[:6]))]),
+        other(20, window=0, options=[("SAck", tuple(edges[6:])), ("Timestamp", (2**32 - 1, 0))]),
+        one(60, 5, options=[(30, dss)]),
+        one(60, 5, flags="UPECN", urgptr=3),
+        one(2**31, 9),
+        one(2**31 - 5, 1400),
+        bytes(ETHER / V4 / TCP(dataofs=15) / b"x"),
+        bytes(ETHER / V4 / TCP(dataofs=4) / (b"x" * 40)),
+        bytes(ETHER / IP(dst="10.0.0.2", len=48) / TCP(dataofs=7) / b"\x05\0\0\0\0\0\0\0"),
+        bytes(ETHER / IP(dst="10.0.0.2", len=0) / TCP() / (b"x" * 3000)),
+        one(70, flags="FA"),
+        other(71, flags="RA"),
+        one(-1, flags="S", seq=77, ack=0),
+        one(0, 9, flags="SF", seq=77),
+    ]
+
+
+def fragments() -> list[bytes]:
+    """Datagrams in pieces: in and out of order, overlapping, too long, without an end, of both families."""
+    data = bytes(sctp(*(SCTPChunkData(tsn=n, data=b"y" * 200) for n in range(6))))
+    found: list[Packet] = []
+    for identity, order in ((1, (0, 1, 2)), (2, (2, 0, 1)), (3, (1, 1, 0))):
+        parts = [(0, 480, 1), (60, 480, 1), (120, len(data) - 960, 0)]
+        for place in order:
+            at, size, more = parts[place]
+            piece = data[at * 8 : at * 8 + size]
+            found.append(ETHER / IP(dst="10.0.0.2", id=identity, proto=132, flags=more, frag=at) / piece)
+            found.append(ETHER / V6 / IPv6ExtHdrFragment(nh=132, id=identity, m=more, offset=at) / piece)
+    found.append(ETHER / IP(dst="10.0.0.2", id=3, proto=132, flags=1, frag=30) / (b"z" * 480))
+    found.append(ETHER / IP(dst="10.0.0.2", id=4, proto=132, frag=8191) / (b"z" * 800))
+    found.append(ETHER / IP(dst="10.0.0.2", id=5, proto=132, flags=1, frag=1) / (b"z" * 13))
+    found.append(ETHER / V6 / IPv6ExtHdrFragment(nh=44, m=1) / IPv6ExtHdrFragment(nh=44) / b"z")
+    return [bytes(one) for one in found]
+
+
+def lying_headers() -> list[bytes]:
+    """IP lengths that cannot be."""
+    packets: list[Packet] = [
+        IP(dst="10.0.0.2", len=1400) / TCP() / b"x",
+        IP(dst="10.0.0.2", len=10) / TCP(),
+        IP(dst="10.0.0.2", ihl=15, len=40) / TCP(),
+        IP(dst="10.0.0.2", ihl=1) / TCP(),
+        IPv6(dst="fd00::2", nh=0, plen=8) / (b"\x06\xff" + b"\0" * 6),
+        IPv6(dst="fd00::2", plen=0) / TCP() / (b"x" * 99),
+        IPv6(dst="fd00::2", nh=59),
+        IP(dst="10.0.0.2") / UDP(sport=9899, dport=1, len=3) / (b"\0" * 4),
+        ARP(),
+        Raw(b"\x45"),
+    ]
+    return [bytes(ETHER / packet) for packet in packets]
+
+
+def blocks(order: str) -> bytes:
+    """A pcapng file with every block, two sections, lies in options, simple and old packets."""
+    w, other = Writer(order), Writer(">" if order == "<" else "<")
+    tcp, packets = connection(), association()
+    return b"".join(
+        [
+            w.section(options=w.option(4, b"seeds.py")),
+            w.interface(snaplen=96, resolution=9, offset_s=-7, name="eth0"),
+            w.interface(101, resolution=0x94, options=w.option(9, b"\1\2")),
+            w.interface(147, options=w.option(2, b"x", length=9999)),
+            *(w.packet(2**40 + n, frame) for n, frame in enumerate(tcp)),
+            w.packet(5, tcp[0][14:], interface=1),
+            w.packet(5, b"?", interface=2),
+            w.simple_packet(tcp[1]),
+            w.old_packet(9, tcp[2]),
+            w.block(4, b"names" * 3),
+            w.block(0x0BAD0001, b"custom"),
+            w.statistics(0, received=9, dropped=3),
+            other.section(),
+            other.interface(),
+            *(other.packet(2**40 + n, frame) for n, frame in enumerate(packets)),
+            w.block(6, b"", length=4),
+        ]
+    )
+
+
+def captures() -> dict[str, bytes]:
+    """Every seed's capture by name."""
+    found: dict[str, bytes] = {}
+    by_link: dict[int, list[bytes]] = {}
+    for _, link_type, frame in links():
+        by_link.setdefault(link_type, []).append(frame)
+    for link_type, frames in by_link.items():
+        found[f"link-{link_type}"] = pcap([(n, frame) for n, frame in enumerate(frames)], link_type=link_type)
+    for name, frames in (
+        ("association", association()),
+        ("connection", connection()),
+        ("fragments", fragments()),
+        ("headers", lying_headers()),
+    ):
+        found[name] = pcap([(n, frame) for n, frame in enumerate(frames)])
+        found[f"{name}-short"] = pcap([(n, frame[:70], len(frame)) for n, frame in enumerate(frames)])
+        found[f"{name}-us-big"] = pcap([(n, frame) for n, frame in enumerate(frames)], magic=0xA1B2C3D4, order=">")
+    found["holes"] = pcap(
+        [
+            (n, bytes(ETHER / V4 / sctp(SCTPChunkData(tsn=tsn))))
+            for n, tsn in enumerate([*range(0, 600, 2), *random.Random(1).sample(range(600), 300)])
+        ]
+    )
+    found["blocks-little"], found["blocks-big"] = blocks("<"), blocks(">")
+    found["association.gz"] = gzip.compress(found["association"], mtime=0)
+    found["blocks.zst"] = zstandard.ZstdCompressor().compress(found["blocks-little"])
+    return found
+
+
+def main() -> int:
+    """Write every seed, read in every way that matters."""
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    directory = Path(sys.argv[1])
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in captures().items():
+        for way in (0, 1, 2, 8):
+            (directory / f"{name}-{way}").write_bytes(bytes([way]) + data)
+    print(f"{len(list(directory.iterdir()))} files in {directory}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
