@@ -85,8 +85,9 @@ static void check_totals(const struct nwa *a)
 
 static void check_rows(const struct nwa *a)
 {
-	uint64_t n, flows, paths, blocks, inits;
+	uint64_t n, flows, paths, blocks, inits, chunks;
 	const struct nwa_chunk *chunk;
+	const struct nwa_cause *cause;
 	const struct nwa_sack *sack;
 	const struct nwa_segment *segment;
 	const struct nwa_address *address;
@@ -114,6 +115,10 @@ static void check_rows(const struct nwa *a)
 	address = rows(a, nwa_table_addresses, &n);
 	for (uint64_t i = 0; i < n; i++)
 		MUST(address[i].init < inits);
+	(void)rows(a, nwa_table_chunks, &chunks);
+	cause = rows(a, nwa_table_causes, &n);
+	for (uint64_t i = 0; i < n; i++)
+		MUST(cause[i].flow < flows && cause[i].chunk < chunks && cause[i].length >= 4);
 }
 
 /* What a sender has sent is a sorted set of disjoint ranges. */

@@ -131,6 +131,7 @@ def association() -> list[bytes]:
         ),
         sctp(chunk(15, b"\0" * 24), chunk(132, b"pad" * 9), chunk(63), chunk(255, b"?")),
         sctp(SCTPChunkError(), SCTPChunkShutdown(cumul_tsn_ack=3)),
+        sctp(chunk(9, b"\0\1\0\x08\0\7\0\0\0\x08\0\7abc\0\0\x0c\0\4"), chunk(6, b"\0\x0c\0\3")),
         sctp(SCTPChunkAbort(TCB=1), tag=1),
         sctp(SCTPChunkInit(init_tag=7, init_tsn=5), tag=0),
     ]
