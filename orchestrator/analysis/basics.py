@@ -13,7 +13,10 @@ from .capture import Capture
 from .native import NONE, Floats, Ints, Rows
 from .parts import packets_in_parts
 
-BINS = 1000
+MOST_BINS = 1000
+LEAST_BINS = 50
+PACKETS_A_BIN = 8
+"""On average, so that a rate by bin is one, and no drawing of single packets."""
 STEPS = (1, 2, 5)
 LONG_GAP = 5
 """Silences kept a direction: the longest ones."""
@@ -44,11 +47,14 @@ class Basics:
         return float(self.later_bytes[direction]) * 8e9 / span if span > 0 else None
 
 
-def bin_width_s(span_ns: int) -> float:
-    """The shortest of 1, 2, 5 x 10^k s (from 1 us on) that cuts the span into at most 1000 bins."""
+def bin_width_s(span_ns: int, packets: int) -> float:
+    """The shortest of 1, 2, 5 x 10^k s (from 1 us on) that cuts the span into at most as many bins as the packets are
+    enough for: 50 to 1000.
+    """
+    bins = min(MOST_BINS, max(LEAST_BINS, packets // PACKETS_A_BIN))
     for exponent in range(-6, 12):
         for step in STEPS:
-            if span_ns < step * 10 ** (exponent + 9) * BINS:
+            if span_ns < step * 10 ** (exponent + 9) * bins:
                 return float(step * 10.0**exponent)
     return 10.0**12
 
@@ -63,7 +69,7 @@ def basics_of(capture: Capture, whole: bool, flows: Ints) -> dict[int, Basics]:
     """Of these flows. Reads the file again where its packets are not in memory."""
     start_ns = start_of(capture)
     span_ns = int(capture.sources["last_ns"].max()) - start_ns
-    width_s = bin_width_s(span_ns)
+    width_s = bin_width_s(span_ns, int(capture.sources["packets"].sum()))
     width_ns = round(width_s * 1e9)
     bins = span_ns // width_ns + 1
     place = np.full(len(capture.flows), NONE, dtype=np.int64)

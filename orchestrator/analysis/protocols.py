@@ -5,8 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from .capture import Capture
+from .progress import progress_series
 
 
-def analyze_flow(capture: Capture, flow: int) -> dict[str, Any]:
-    """`totals`, `series` and `events` of a connection whose rows are in memory."""
-    return {}
+def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+    """`totals`, `series`, `events` and `tables` of a connection whose rows are in memory; times from start_ns."""
+    if capture.flows["protocol"][flow] == 132:
+        return _sctp(capture, flow, start_ns)
+    return _tcp(capture, flow, start_ns)
+
+
+def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+    direction = _data_direction(capture, flow)
+    return {"series": progress_series(capture, flow, direction, start_ns)}
+
+
+def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+    direction = _data_direction(capture, flow)
+    return {"series": progress_series(capture, flow, direction, start_ns)}
+
+
+def _data_direction(capture: Capture, flow: int) -> int:
+    """The direction with more new payload (equal: 0)."""
+    used = capture.flow_paths[capture.flow_paths["flow"] == flow]["new_bytes"].sum(axis=0)
+    return int(used[1] > used[0])

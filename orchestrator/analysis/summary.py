@@ -96,7 +96,7 @@ def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -
     connections = tuple(
         make_connection(
             capture, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]], basics.get(row),
-            analyze_flow(capture, row) if whole and row in basics else {},
+            analyze_flow(capture, row, start_of(capture)) if whole and row in basics else {},
         )
         for number, row in enumerate(largest.tolist())
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _facts(capture: Capture) -> dict[str, Any]:
         **{name: int(sources[name].sum()) for name in SUMS},
         "max_frame_bytes": int(sources["max_frame_bytes"].max()),
         "first_s": first_ns / 1e9,
-        "bin_s": bin_width_s(last_ns - first_ns),
+        "bin_s": bin_width_s(last_ns - first_ns, int(sources["packets"].sum())),
         "duration_s": (last_ns - first_ns) / 1e9 if first_ns else 0.0,
         "link_types": [LINK_TYPES.get(one, f"link type {one}") for one in link_types],
         "time_resolution": "ns" if sources["nanosecond"].all() else "us",

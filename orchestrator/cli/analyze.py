@@ -17,6 +17,7 @@ from ..store import CellDir, RunDir, locked, read_json
 from ..study import Plan
 from . import summary
 from .analyze_csv import write_tables
+from .analyze_html import write_page
 from .analyze_text import print_captures
 from .stages import analyze_all, tabulate
 
@@ -39,6 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--csv", type=Path, metavar="DIR", help="write tidy tables into a new directory, or one of ours"
     )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained page with charts")
     parser.add_argument("--join", action="store_true", help="the captures are of one run: loss and delay of each hop")
     parser.add_argument("--one-clock", action="store_true", help="with --join: all captures' times are of one clock")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")
@@ -60,12 +62,16 @@ def run_analyze(args: argparse.Namespace) -> int:
     found = summarise_points([group for _, group in points], full=args.full)
     if args.csv:
         write_tables(args.csv, found, join)
+    if args.html:
+        write_page(args.html, found, join)
     if args.json:
         sys.stdout.buffer.write(_json(found, join) + b"\n")
     else:
         print_captures(found, join)
     if args.csv and not args.json:
         print(f"tables: {args.csv}")
+    if args.html and not args.json:
+        print(f"page: {args.html}")
     return 0
 
 

@@ -1,0 +1,40 @@
+"""How far a connection's data got over time: what was sent, sent again and acknowledged, as numbers of its stream."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .capture import Capture
+from .native import UNKNOWN, Floats, Ints, Rows
+
+Series = tuple[Floats, Ints]
+DATA, I_DATA = 0, 64
+
+
+def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) -> dict[str, Series]:
+    """Of one direction's data. TCP: the last byte's number of each segment, of each retransmission, and the last
+    acknowledged (the stream's first byte is 1); SCTP: TSNs from the initial one on. Times from `start_ns` in s.
+    """
+    if capture.flows["protocol"][flow] == 132:
+        chunks = capture.chunks[(capture.chunks["flow"] == flow) & (capture.chunks["tsn"] != UNKNOWN)]
+        mine = chunks[(chunks["direction"] == direction) & ((chunks["type"] == DATA) | (chunks["type"] == I_DATA))]
+        sacks = capture.sacks
+        back = sacks[(sacks["flow"] == flow) & (sacks["direction"] != direction)]
+        back = back[back["cumulative_tsn"] != UNKNOWN]
+        return _named("tsn", mine, mine["tsn"], back["time_ns"], back["cumulative_tsn"], start_ns)
+    rows = capture.segments[capture.segments["flow"] == flow]
+    mine = rows[(rows["direction"] == direction) & (rows["payload_bytes"] > 0)]
+    back = rows[(rows["direction"] != direction) & (rows["ack"] != UNKNOWN)]
+    last = mine["seq"] + mine["payload_bytes"] - 1
+    return _named("sequence_bytes", mine, last, back["time_ns"], back["ack"] - 1, start_ns)
+
+
+def _named(name: str, sent: Rows, number: Ints, ack_ns: Ints, acked: Ints, start_ns: int) -> dict[str, Series]:
+    again = sent["is_retransmission"].astype(np.bool_)
+    times = (sent["time_ns"] - start_ns) / 1e9
+    found = {
+        name: (times[~again], number[~again]),
+        f"retransmitted_{name}": (times[again], number[again]),
+        f"acknowledged_{name}": ((ack_ns - start_ns) / 1e9, acked),
+    }
+    return {key: pair for key, pair in found.items() if len(pair[0])}

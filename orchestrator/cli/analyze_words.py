@@ -1,0 +1,108 @@
+"""Numbers of a connection as people read them: the lines that the terminal and the page both show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..analysis.connection import Connection
+from ..report.numbers import DASH, fixed, readable, with_unit
+
+UNITS = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
+ENDS = (("_bit_s", "bit/s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_s", "s"))
+WAYS = {"forward": 0, "back": 1}
+
+
+def seconds(value: float | None) -> str:
+    """A time with the unit that suits it: 12.3 ms."""
+    if value is None:
+        return DASH
+    for limit, factor, unit in UNITS:
+        if 0 < abs(value) < limit:
+            return f"{readable(value * factor, 4)} {unit}"
+    return f"{readable(value, 4)} s"
+
+
+def delays(*values: float | None) -> str:
+    """Several times in one unit, that of the largest: 20.4/260/506/634 ms."""
+    there = [abs(value) for value in values if value is not None]
+    if not there:
+        return DASH
+    factor, unit = next(((f, u) for limit, f, u in UNITS if max(there) < limit), (1.0, "s"))
+    return "/".join(DASH if value is None else readable(value * factor, 3) for value in values) + f" {unit}"
+
+
+def share(count: int, of: int) -> str:
+    """10 (2.77 %); a dash for nothing of nothing."""
+    return f"{fixed(count, 0)} ({readable(100 * count / of, 3)} %)" if of else fixed(count, 0) if count else DASH
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """1 packet, 2 packets."""
+    return f"{fixed(count, 0)} {one if count == 1 else many or one + 's'}"
+
+
+def unit_of(name: str) -> str:
+    """The unit that ends a series' or total's name; "" for counts."""
+    bare = name.split("[")[0]
+    return next((unit for end, unit in ENDS if bare.endswith(end)), "")
+
+
+def words_of(name: str) -> str:
+    """A series' or total's name as words: rtt_min_s -> RTT min."""
+    bare, _, path = name.partition("[")
+    for end, _ in ENDS:
+        if bare.endswith(end):
+            bare = bare.removesuffix(end)
+            break
+    text = " ".join({"rtt": "RTT", "hol": "head-of-line", "tsn": "TSN", "t3": "T3", "ecn": "ECN"}.get(word, word)
+                    for word in bare.split("_"))  # fmt: skip
+    return f"{text}, {path.rstrip(']').replace('>', ' → ')}" if path else text
+
+
+def value_text(name: str, value: Any) -> str:
+    """A total with its unit."""
+    if value is None:
+        return DASH
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    unit = unit_of(name)
+    return seconds(value) if unit == "s" else with_unit(value, unit)
+
+
+def lead(one: Connection) -> str:
+    """When it was, how it began and how it ended."""
+    facts = one.facts
+    ended = [one.ends[side] for side in (0, 1) if facts["ended"][side]]
+    end = "not ended" if not ended else "ended by both" if len(ended) == 2 else f"ended by {ended[0]}"
+    begin = "handshake seen" if facts["handshake_seen"] else "handshake not in the capture"
+    return f"{readable(facts['duration_s'], 4)} s from {readable(facts['start_s'], 6)} s on, {begin}, {end}"
+
+
+def protocol(one: Connection) -> str:
+    """TCP, SCTP, or MPTCP subflow."""
+    return "MPTCP subflow" if one.facts["mptcp_subflow"] else one.protocol.upper()
+
+
+def direction_rows(one: Connection) -> list[tuple[str, str, str]]:
+    """Name, and the value of each direction."""
+    two = one.directions
+    rows = {
+        "packets": [fixed(d["packets"], 0) for d in two],
+        "with data": [fixed(d["data_packets"], 0) for d in two],
+        "new payload": [with_unit(d["new_bytes"], "bytes") for d in two],
+        "goodput": [with_unit(d["goodput_bit_s"], "bit/s") for d in two],
+        "retransmitted": [share(d["retransmitted_packets"], d["data_packets"]) for d in two],
+    }
+    return [(name, cells[0], cells[1]) for name, cells in rows.items()]
+
+
+def event_text(event: Mapping[str, Any]) -> str:
+    """What happened, and all that is known of it."""
+    more = [str(event["path"]).replace(">", " → ")] if "path" in event else []
+    for name, value in event.items():
+        if name not in ("t_s", "what", "path", "direction") and value is not None and value is not False:
+            more.append(words_of(name) if value is True else f"{words_of(name)} {value_text(name, value)}")
+    return str(event.get("what", "")).replace("_", " ") + (f" ({'; '.join(more)})" if more else "")

@@ -1,0 +1,97 @@
+"""The page of `netwarp analyze --html` in a real browser: self-contained, drawn, and harmless."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from chromium import Page
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
+from captures import pcap, recorded, segment
+
+from orchestrator.cli import main
+
+CHARTS = "document.querySelectorAll('[data-chart]')"
+
+
+def page_of(tmp_path: Path, *arguments: object, name: str = "page.html") -> str:
+    assert main(["analyze", *map(str, arguments), "--html", str(tmp_path / name)]) == 0
+    return (tmp_path / name).as_uri()
+
+
+def draw_all(page: Page) -> int:
+    """Scroll to each chart, as a reader does; how many there are."""
+    count = int(page.evaluate(f"{CHARTS}.length"))
+    for place in range(count):
+        page.evaluate(f"{CHARTS}[{place}].scrollIntoView()")
+        page.wait(f"{CHARTS}[{place}].dataset.drawn")
+    return count
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark")])
+def test_joined_captures_are_drawn_offline(page: Page, tmp_path: Path, width: int, scheme: str) -> None:
+    page.emulate(width=width, height=900, mobile=width < 600, scheme=scheme)
+    address = page_of(tmp_path, "--join", *recorded("tcp", "a", ["p1"]), *recorded("tcp", "b", ["p1"]))
+    page.open(address)
+    assert draw_all(page) == 3
+    assert page.requests == [address]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert "cannot draw" not in page.evaluate("document.body.innerText")
+    panels = page.evaluate("netwarp.data.charts['file0-flow1'].panels.map((one) => one.title)")
+    assert panels[:2] == ["goodput", "progress"]
+    marks = page.evaluate(
+        "netwarp.data.charts['file0-flow1'].panels.flatMap((one) => one.lines).filter((one) => one.style === 'marks')"
+    )
+    assert [len(one["t"]) for one in marks] == [10]
+
+
+def test_zoom(page: Page, tmp_path: Path) -> None:
+    page.open(page_of(tmp_path, "--merge", *recorded("sctp", "a", ["p1", "p2"])))
+    draw_all(page)
+    before = page.evaluate(f"{CHARTS}[0].layout.xaxis.range")
+    page.click(".moves .control:nth-of-type(2)")
+    page.wait(f"{CHARTS}[0].layout.xaxis.range[0] > {before[0]}")
+    page.click(".moves .control:nth-of-type(1)")
+    page.wait(f"{CHARTS}[0].layout.xaxis.range[0] === {before[0]}")
+
+
+def test_numbers_are_there_without_scripts(page: Page, tmp_path: Path) -> None:
+    page.command("Emulation.setScriptExecutionDisabled", value=True)
+    address = page_of(tmp_path, *recorded("tcp", "a", ["p1"]))
+    page.open(address)
+    page.command("Emulation.setScriptExecutionDisabled", value=False)
+    text = page.evaluate("document.body.innerText")
+    assert "10 (2.77\u202f%)" in text or "10 (2.77 %)" in text
+    assert "Scripts are off" in text
+
+
+def test_hostile_names_do_nothing(page: Page, tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)>&<script>alert(2)<!--"
+    path = tmp_path / f"{name.replace('/', '')}.pcap"
+    path.write_bytes(recorded_plain())
+    page.open(page_of(tmp_path, path))
+    draw_all(page)
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    assert name in page.evaluate("document.querySelector('h1').textContent")
+
+
+def recorded_plain() -> bytes:
+    start = 1_700_000_000_000_000_000
+    return pcap([(start + i * 1_000_000, segment(1000 + 100 * i, 100)) for i in range(50)])
+
+
+def test_a_large_capture_makes_no_large_page(page: Page, tmp_path: Path) -> None:
+    start = 1_700_000_000_000_000_000
+    path = tmp_path / "large.pcap"
+    path.write_bytes(pcap([(start + i * 10_000, segment(1000 + 100 * i, 100)) for i in range(60_000)]))
+    page.open(page_of(tmp_path, path))
+    assert (tmp_path / "page.html").stat().st_size < 2_600_000
+    draw_all(page)
+    assert "are thinned" in page.evaluate("document.body.innerText")
+    lines = page.evaluate("netwarp.data.charts['file0-flow1'].panels.flatMap((one) => one.lines)")
+    sent = next(line for line in lines if line["name"] == "sequence")
+    assert sent["of"] == 60_000
+    assert len(sent["t"]) <= 3002
+    assert (sent["v"][0], sent["v"][-1]) == (100, 6_000_000)
