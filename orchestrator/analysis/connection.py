@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ Series = tuple[Any, Any]
 class Connection:
     """number: in the order of size within the file, from 1. `ends`: address and port of the initiator (or who was seen
     first) and of the other; direction 0 is from ends[0]. directions: counts and goodput of each; paths: the same by
-    address pair. totals, series, events: of the protocol's own analyser (docs/metrics.md), and series of packets.
+    address pair. totals, series, events, tables (rows): of the protocol's own analyser (docs/metrics.md), and
+    series of packets.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Connection:
     totals: Mapping[str, Any]
     series: Mapping[str, Series]
     events: tuple[Mapping[str, Any], ...]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
     silences: tuple[tuple[int, float, float, bool], ...]
     """(direction, begin in s, length in s, whether a retransmission ended it) of the longest pauses in data."""
 
@@ -65,6 +67,7 @@ class Connection:
             "paths": list(self.paths),
             "totals": dict(self.totals),
             "events": [dict(event) for event in self.events],
+            "tables": dict(self.tables),
         }
 
 
@@ -107,6 +110,7 @@ def make_connection(
         totals=found.get("totals", {}),
         series={**(_series(basics) if basics else {}), **found.get("series", {})},
         events=tuple(found.get("events", ())),
+        tables=found.get("tables", {}),
         silences=tuple((d, *one) for d in (0, 1) for one in basics.silences[d]) if basics else (),
     )
 

@@ -5,16 +5,20 @@ Nothing is guessed: a sentence stands only on what packets show, and says how ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from .connection import Connection
 
 MOST = 12
 """Findings a file; those of larger connections come first."""
-SILENCE_S = 1.0
+MOST_OF_ONE = 6
+SILENCE_S = 0.5
 SILENCE_SHARE = 0.02
 """A pause that a retransmission ended is told from this length and this share of the connection's time on."""
 RETRANSMITTED = 0.01
+SPURIOUS = 0.1
+HEAD_OF_LINE_S = 0.01
 
 
 def file_findings(connections: Sequence[Connection]) -> tuple[str, ...]:
@@ -23,19 +27,103 @@ def file_findings(connections: Sequence[Connection]) -> tuple[str, ...]:
     for one in connections:
         where = f"flow {one.number}: " if len(connections) > 1 else ""
         found += [where + text for text in connection_findings(one)]
+        if len(found) >= MOST:
+            break
     return tuple(found[:MOST])
 
 
 def connection_findings(one: Connection) -> list[str]:
-    """What stands out in one connection."""
-    found: list[str] = []
+    """What stands out in one connection, the gravest first."""
+    sentences = [*_end(one), *_silence(one), *_paths(one), *_repeated(one), *_window(one), *_other(one)]
+    return sentences[:MOST_OF_ONE]
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _end(one: Connection) -> Iterator[str]:
+    whats = [str(event.get("what")) for event in one.events]
+    for what, text in (("rst", "was reset"), ("ABORT", "was aborted")):
+        if what in whats:
+            event = one.events[whats.index(what)]
+            causes = event.get("causes")
+            yield f"the connection {text} at {event['t_s']:.6g} s" + (f" ({', '.join(causes)})" if causes else "")
+    again = one.totals.get("syn_retransmitted_packets")
+    if again:
+        yield f"the handshake took {_count(int(again), 'retransmission')}"
+    inits = whats.count("INIT")
+    if inits > 1:
+        yield f"the handshake took {inits} INITs"
+
+
+def _silence(one: Connection) -> Iterator[str]:
+    """The longest pause that a retransmission ended; with timeouts, where the capture can tell them."""
+    timeouts = int(one.totals.get("timeouts") or one.totals.get("t3_expiries") or 0)
+    word = "T3 expiry" if one.protocol == "sctp" else "retransmission timeout"
+    words = _count(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
+    for direction, begin_s, length_s, ended_again in sorted(one.silences, key=lambda pause: -pause[2]):
+        if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
+            pause = f"for {length_s:.3g} s from {begin_s:.6g} s on"
+            yield f"no data from {one.ends[direction]} {pause}, until a retransmission" + (
+                f" ({words} in all)" if timeouts else ""
+            )
+            return
+    if timeouts:
+        yield f"{words}"
+
+
+def _paths(one: Connection) -> Iterator[str]:
+    changes = int(one.totals.get("path_changes") or 0)
+    for event in one.events:
+        if event.get("what") == "new data on another path":
+            way = f"from {_path(event.get('before'))} to {_path(event.get('path'))}"
+            yield f"new data moved {way} at {event['t_s']:.6g} s" + (
+                f" ({changes} moves in all)" if changes > 1 else ""
+            )
+            break
+    unanswered = int(one.totals.get("heartbeats_unanswered") or 0)
+    if unanswered:
+        yield f"{_count(unanswered, 'HEARTBEAT')} of {one.totals['heartbeats']} got no answer"
+
+
+def _path(name: object) -> str:
+    return str(name).replace(">", " > ")
+
+
+def _repeated(one: Connection) -> Iterator[str]:
     for direction, counts in enumerate(one.directions):
         again, data = counts["retransmitted_packets"], counts["data_packets"]
         if data and again > RETRANSMITTED * data:
-            found.append(f"{again} of {data} data packets of {one.ends[direction]} repeat what it had sent before "
-                         f"({again / data:.1%})")  # fmt: skip
-    for direction, begin_s, length_s, ended_again in one.silences[:1]:
-        if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
-            found.append(f"{one.ends[direction]} sent no data for {length_s:.3g} s from {begin_s:.6g} s on, "
-                         "and what ended the silence was a retransmission")  # fmt: skip
-    return found
+            share = f"{again} of {data} data packets ({again / data:.1%})"
+            yield f"{share} of {one.ends[direction]} repeat what it had sent before"
+    for unit in ("packets", "chunks"):
+        spurious = one.totals.get(f"spurious_retransmitted_{unit}")
+        again = one.totals.get(f"retransmitted_{unit}")
+        if spurious and again and spurious >= SPURIOUS * again:
+            yield f"{spurious} of {again} retransmitted {unit} were needless: what they repeat had arrived"
+    reordered = one.totals.get("reordered_packets")
+    if reordered:
+        yield f"{_count(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
+
+
+def _window(one: Connection) -> Iterator[str]:
+    totals: Mapping[str, Any] = one.totals
+    if totals.get("zero_windows"):
+        share = totals["zero_window_s"] / one.facts["duration_s"] if one.facts["duration_s"] else 0
+        yield (f"the receiver closed its window {_count(int(totals['zero_windows']), 'time')}, for "
+               f"{totals['zero_window_s']:.3g} s together ({share:.1%} of the connection)")  # fmt: skip
+
+
+def _other(one: Connection) -> Iterator[str]:
+    marked = one.totals.get("ce_packets")
+    if marked:
+        yield f"{_count(int(marked), 'packet')} were marked CE by a router (ECN)"
+    waits, alone = one.totals.get("hol_blocking_mean_s"), one.totals.get("hol_blocking_one_stream_mean_s")
+    if waits is not None and waits >= HEAD_OF_LINE_S:
+        yield f"messages wait {waits:.3g} s on average for earlier ones of their stream" + (
+            f" ({alone:.3g} s if they were one stream)" if alone is not None else ""
+        )
+    gone = one.totals.get("abandoned_chunks")
+    if gone:
+        yield f"{_count(int(gone), 'chunk')} were given up by their sender (FORWARD TSN)"

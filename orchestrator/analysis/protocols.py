@@ -6,6 +6,7 @@ from typing import Any
 
 from .capture import Capture
 from .progress import progress_series
+from .sctp import analyze_sctp
 
 
 def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
@@ -21,8 +22,14 @@ def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
 
 
 def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
-    direction = _data_direction(capture, flow)
-    return {"series": progress_series(capture, flow, direction, start_ns)}
+    found = analyze_sctp(capture, flow, t0_ns=start_ns)
+    about = {"data_direction": found.direction, "point": found.point, "ending": found.ended}
+    return {
+        "totals": about | found.totals,
+        "series": progress_series(capture, flow, found.direction, start_ns) | found.series,
+        "events": found.events,
+        "tables": found.tables,
+    }
 
 
 def _data_direction(capture: Capture, flow: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ MARK = ".netwarp-analyze"
 def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) -> None:
     """Write every table. Raises StoreError: not writable, or it holds files that netwarp did not write there."""
     _claim(folder)
-    tables = [_flows(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
+    tables = [_flows(found), _totals(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
+    tables += _own_tables(found)
     if join is not None:
         tables += [_hops(join), _hop_packets(join)]
     for table in tables:
@@ -48,9 +49,8 @@ def _flow_rows(found: Sequence[FileSummary]) -> Iterator[tuple[list[Field], File
 
 
 def _flows(found: Sequence[FileSummary]) -> Rows:
-    """One row a flow and direction; the analyser's totals of the flow are in both."""
+    """One row a flow and direction."""
     names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for name in flow.directions[0])
-    totals = dict.fromkeys(name for _, _, flow in _flow_rows(found) for name in flow.totals)
     header = (
         "file",
         "flow",
@@ -61,7 +61,6 @@ def _flows(found: Sequence[FileSummary]) -> Rows:
         "start_s",
         "duration_s",
         *names,
-        *totals,
     )
     rows: list[list[Field]] = []
     for key, _, flow in _flow_rows(found):
@@ -69,7 +68,6 @@ def _flows(found: Sequence[FileSummary]) -> Rows:
             rows.append([
                 *key, flow.protocol, direction, flow.ends[direction], flow.ends[1 - direction], flow.facts["start_s"],
                 flow.facts["duration_s"], *(counts.get(name) for name in names),
-                *(flow.totals.get(name) for name in totals),
             ])  # fmt: skip
     return _table("flows", header, rows)
 
@@ -88,9 +86,42 @@ def _paths(found: Sequence[FileSummary]) -> Rows:
     return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)
 
 
+def _totals(found: Sequence[FileSummary]) -> Rows:
+    """One row a number of the protocol's analyser."""
+    rows = [[*key, name, _plain(value)] for key, _, flow in _flow_rows(found) for name, value in flow.totals.items()]
+    return _table("totals", ("file", "flow", "total", "value"), rows)
+
+
+def _own_tables(found: Sequence[FileSummary]) -> list[Rows]:
+    """The analysers' own tables, <protocol>_<table>.csv; a row's column is empty where it has none."""
+    rows: dict[str, list[tuple[list[Field], Mapping[str, Any]]]] = {}
+    for key, _, flow in _flow_rows(found):
+        for name, table in flow.tables.items():
+            rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
+    result = []
+    for name, mine in rows.items():
+        columns = dict.fromkeys(column for _, row in mine for column in row)
+        lines = [[*key, *(_plain(row.get(column)) for column in columns)] for key, row in mine]
+        result.append(_table(name, ("file", "flow", *columns), lines))
+    return result
+
+
+def _plain(value: Any) -> Field:
+    """What fits a field: lists joined by a space, yes or no as 1 or 0."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return number(value)
+
+
 def _events(found: Sequence[FileSummary]) -> Rows:
     names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for event in flow.events for name in event)
-    rows = [[*key, *(event.get(name) for name in names)] for key, _, flow in _flow_rows(found) for event in flow.events]
+    rows = [
+        [*key, *(_plain(event.get(name)) for name in names)]
+        for key, _, flow in _flow_rows(found)
+        for event in flow.events
+    ]
     return _table("events", ("file", "flow", *names), rows)
 
 
