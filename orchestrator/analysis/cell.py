@@ -21,6 +21,7 @@ from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_o
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
+from .tcp.metrics import tcp_metrics
 from .trace import path_traces, read_trace, trace_check
 from .view import check_ports, make_views
 
@@ -116,6 +117,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     metrics |= recovery.recovery_metrics(cell, flow, sender, receiver, window, moments)
     metrics |= growth.wire_metrics(flow, sender, moments)
     metrics |= growth.kernel_metrics(flow, sender, samples, window, moments, hit)
+    metrics |= tcp_metrics(flow, sender, receiver, window)
     if (primary := samples.get(flow.paths[0].name)) is not None:
         metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
         metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)

@@ -50,6 +50,14 @@ METRICS: dict[str, str] = {
     "cwnd_lowest_after_fault_bytes": "bytes",
     "cwnd_window_time_other_path_s": "s",
     "cwnd_end_bytes": "bytes",
+    "rtt_min_s": "s",
+    "rtt_median_s": "s",
+    "rtt_p95_s": "s",
+    "fast_retransmitted_packets": "packets",
+    "timeouts": "packets",
+    "tail_loss_probes": "packets",
+    "spurious_retransmitted_packets": "packets",
+    "reordered_packets": "packets",
     **FAILOVER_METRICS,
 }
 """Metric -> unit (the contract's, and what expressions are made of)."""
