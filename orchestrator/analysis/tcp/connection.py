@@ -87,7 +87,7 @@ class TcpConnection:
             counts = one.acks.flags & SYN == 0
             found["receive_window_bytes"] = (
                 self._times(one.acks.time_ns[counts]),
-                (one.acks.window[counts] << one.shift).astype(np.float64),
+                (one.acks.window[counts].astype(np.int64) << one.shift).astype(np.float64),
             )
         if not one.place.is_far:
             for name, (time_ns, values) in (
@@ -108,7 +108,7 @@ class TcpConnection:
         width = round(bin_s(span) * 1e9)
         found = {}
         for name, amount in (("goodput_bit_s", data.new_bytes), ("throughput_bit_s", data.ip_bytes)):
-            rates = np.array(binned_bit_s(data.time_ns - begin, amount, width, span))
+            rates = np.array(binned_bit_s(data.time_ns - begin, amount.astype(np.int64), width, span))
             found[name] = (self._times(begin + width * np.arange(len(rates))), rates)
         return found
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..native import Bools, Rows
 from .arrival import Arrivals, arrivals_of
-from .columns import CWR, ECE, SYN, TIMESTAMP, Side
+from .columns import CWR, ECE, SYN, TIMESTAMP, Side, before_each
 from .evidence import Reports, Windows, probes_of, reports_of, windows_of
-from .flight import first_flight, in_flight
+from .flight import first_flight
 from .place import Place, smallest
 from .retransmission import Retransmissions, Why, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
@@ -182,11 +182,11 @@ class Direction:
         if self.place.is_far:
             return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
         first = first_flight(self.data, self.acks)
-        _, flight = in_flight(self.data, self.acks)
+        una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))
         return {
             "initial_window_packets": None if first is None else first[0],
             "initial_window_bytes": None if first is None else first[1],
-            "max_flight_bytes": int(flight.max(initial=0)),
+            "max_flight_bytes": int((self.data.highest_end - una).max(initial=0)),
         }
 
     def _max_window(self) -> int | None:

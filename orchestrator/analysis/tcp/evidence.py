@@ -36,7 +36,7 @@ def reports_of(acks: Side, data: Side, blocks: Rows) -> Reports:
     none = np.zeros(0, dtype=np.int64)
     found = (none, none, none)
     if len(with_blocks):
-        counts = acks.sack_blocks[with_blocks]
+        counts = acks.sack_blocks[with_blocks].astype(np.int64)
         begin = np.cumsum(counts) - counts
         place = np.arange(counts.sum()) + np.repeat(acks.first_block[with_blocks] - begin, counts)
         start, end = blocks["start"][place], blocks["end"][place]

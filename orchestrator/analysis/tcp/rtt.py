@@ -7,12 +7,15 @@ sender is that the whole round trip. Both contain the receiver's delay of the ac
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import numpy.typing as npt
 
 from ..native import Bools, Ints
 from .columns import RST, SYN, TIMESTAMP, Side
+
+QUANTILES = (0, 0.5, 0.95)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +25,19 @@ class Samples:
     time_ns: Ints
     rtt_ns: Ints
 
+    @functools.cached_property
+    def _ordered(self) -> Ints:
+        """In the places of QUANTILES what sorting would put there."""
+        return np.partition(self.rtt_ns, sorted({self._rank(share) for share in QUANTILES}))
+
+    def _rank(self, share: float) -> int:
+        return max(0, int(np.ceil(share * len(self.rtt_ns))) - 1)
+
     def quantile_s(self, share: float) -> float | None:
-        """The value that `share` of the samples do not exceed (the sample itself, none between two); None: none."""
-        if not len(self.rtt_ns):
-            return None
-        rank = max(0, int(np.ceil(share * len(self.rtt_ns))) - 1)
-        return float(np.partition(self.rtt_ns, rank)[rank]) / 1e9
+        """The value that `share` (one of QUANTILES) of the samples do not exceed: a sample itself; None: no samples."""
+        if share not in QUANTILES:
+            raise ValueError(f"{share} is none of {QUANTILES}")
+        return float(self._ordered[self._rank(share)]) / 1e9 if len(self.rtt_ns) else None
 
 
 def by_sequence(data: Side, acks: Side) -> Samples:
@@ -96,11 +106,14 @@ def by_timestamps(data: Side, acks: Side) -> Samples:
     From the first segment that carried the echoed TSval: too long by at most one tick of the sender's clock.
     """
     stamped = np.flatnonzero((data.options & TIMESTAMP != 0) & (data.flags & RST == 0))
+    if len(stamped):  # of the segments of one tick the first
+        values = data.ts_val[stamped]
+        stamped = stamped[np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])]
     echoing = np.flatnonzero(acks.advances & (acks.options & TIMESTAMP != 0) & (acks.flags & RST == 0))
     if not len(stamped) or not len(echoing):
         return Samples(stamped[:0], stamped[:0])
     sent = np.maximum.accumulate(unwrapped(data.ts_val[stamped]))
-    echo = _nearest(acks.ts_ecr[echoing], sent[np.minimum(acks.before[echoing], len(sent) - 1)])
+    echo = _nearest(acks.ts_ecr[echoing], sent[np.searchsorted(data.row[stamped], acks.row[echoing]) - 1])
     place = np.searchsorted(sent, echo)
     fits = place < len(sent)
     place = np.minimum(place, len(sent) - 1)
