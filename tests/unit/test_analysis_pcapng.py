@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zstandard
 from captures import DATA, T, check_transfer, pcap, read, recorded, tcp_transfer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pcapng_kit import PACKET, Writer
 
 from orchestrator.analysis import Capture, read_captures
@@ -271,3 +275,37 @@ def test_an_empty_section_is_an_empty_capture(tmp_path: Path) -> None:
     assert capture.sources["packets"].tolist() == [0, 10]
     assert capture.interfaces["source"].tolist() == [1]
     check_transfer(capture)
+
+
+@pytest.mark.parametrize(("name", "link"), [("tcp", "p1"), ("sctp", "p1"), ("mptcp", "p2"), ("bundle", "p1")])
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 200), st.booleans(), st.integers(0, 2)), min_size=1, max_size=12))
+def test_sections_interfaces_and_byte_orders_change_nothing(
+    name: str, link: str, cuts: list[tuple[int, bool, int]]
+) -> None:
+    """A capture's records dealt out to sections of both byte orders, each at one of three interfaces."""
+    (original,) = recorded(name, "a", [link])
+    plain = zstandard.ZstdDecompressor().stream_reader(original.read_bytes()).read()
+    parts, at, expected = [], 24, []
+    for count, swapped, interface in itertools.cycle(cuts):
+        w = BIG if swapped else LITTLE
+        base = 3 * sum(part.startswith(b"\x0a\x0d\x0d\x0a") for part in parts)
+        parts += [w.section(), w.interface(resolution=9), w.interface(resolution=9, offset_s=-1), w.interface()]
+        for _ in range(count):
+            if at == len(plain):
+                break
+            seconds, rest, captured, length = struct.unpack_from("<IIII", plain, at)
+            data = plain[at + 16 : at + 16 + captured]
+            at += 16 + captured
+            # the third interface counts microseconds: those that fit no microsecond go to the first
+            chosen = 0 if interface == 2 and rest % 1000 else interface
+            ns = (seconds + (chosen == 1)) * 10**9 + rest
+            parts.append(w.packet(ns // 1000 if chosen == 2 else ns, data, length, interface=chosen))
+            expected.append(base + chosen)
+        if at == len(plain):
+            break
+    with tempfile.TemporaryDirectory() as directory:
+        again = read(Path(directory), b"".join(parts))
+    assert again.trouble == ("",)
+    assert again.packets["interface"].tolist() == expected
+    same_packets(read_captures([original]), again, frozenset({"interface"}))
