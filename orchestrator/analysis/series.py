@@ -9,14 +9,12 @@ import numpy as np
 from ..model import Cell
 from .faults import faults_of
 from .native import Floats, Ints
-from .samples import Samples
+from .samples import NUMBERS, Samples
 from .trace import PathTrace
 from .view import PathNames, View
 
 BINS = 200
 BIN_STEPS = (1, 2, 5)
-ALWAYS = ("t_s", "cwnd_bytes", "srtt_s")
-"""Columns of a path's samples; others (SCTP has no threshold there) are there if any sample has a value."""
 TRACE_POINTS = 4000
 TRACE_COLUMNS = ("t_s", "cwnd_bytes", "ssthresh_bytes", "flight_bytes")
 
@@ -47,6 +45,7 @@ def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samp
     """One flow: goodput, throughput by path (both at the receiver, data direction), the kernel's samples by path."""
     width_ns = round(bin_s(cell.duration_ns) * 1e9)
     found: dict[str, Any] = {"samples": {name: _columns(one) for name, one in samples.items()}}
+    found["states"] = {name: [list(change) for change in one.states] for name, one in samples.items() if one.states}
     if receiver is None:
         return found | {"goodput_bit_s": [], "paths": {}}
     data = receiver.data
@@ -61,8 +60,10 @@ def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samp
 
 
 def _columns(samples: Samples) -> dict[str, list[float | None]]:
-    columns = {name: _plain(values) for name, values in vars(samples).items()}
-    return {name: values for name, values in columns.items() if name in ALWAYS or any(v is not None for v in values)}
+    """What the kernel gave of one path; cwnd and srtt together, even where one of them is not known yet."""
+    there = {name for name in NUMBERS if not np.isnan(getattr(samples, name)).all()}
+    there |= {"cwnd_bytes", "srtt_s"} if "cwnd_bytes" in there else set()
+    return {name: _plain(getattr(samples, name)) for name in NUMBERS if name in there}
 
 
 def trace_series(traces: dict[str, PathTrace]) -> dict[str, Any]:

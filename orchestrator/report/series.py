@@ -24,7 +24,11 @@ def compact_series(series: Mapping[str, Any]) -> dict[str, Any]:
             samples[path], cut = thin(columns)
             thinned |= cut
         flows[name] = {
-            **{key: rounded(key, value) for key, value in flow.items() if key not in ("samples", "paths")},
+            **{key: rounded(key, value) for key, value in flow.items() if key not in ("samples", "paths", "states")},
+            "states": {
+                path: [[rounded("t_s", [at])[0], state] for at, state in changes]
+                for path, changes in (flow.get("states") or {}).items()
+            },
             "paths": {
                 path: {key: rounded(key, value) for key, value in columns.items()}
                 for path, columns in (flow.get("paths") or {}).items()

@@ -327,6 +327,29 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
     assert events["switch_primary"]["text"] == "address 10.2.2.1"
 
 
+def test_more_of_the_kernels_words(tmp_path: Path) -> None:
+    from orchestrator.analysis.samples import read_samples
+    from orchestrator.analysis.series import _columns
+
+    def sample(t_s: int, state: str, **more: object) -> dict[str, Any]:
+        path = {"address": "10.1.2.1", "cwnd_bytes": 1, "srtt_ns": 0, "rto_ns": t_s * S, "state": state, **more}
+        return {"record": "sample", "t_ns": t_s * S, "paths": [path], "association": {"unacked_chunks": 10 * t_s}}
+
+    told = [sample(1, "ACTIVE"), sample(2, "ACTIVE", ssthresh_bytes=9), sample(3, "PF"), sample(4, "ACTIVE")]
+    found = read_samples(told, {"10.1.2.1": "p1"}, 0)
+    assert found["p1"].states == ((1.0, "ACTIVE"), (3.0, "PF"), (4.0, "ACTIVE"))
+    assert _columns(found["p1"]) == {
+        "t_s": [1, 2, 3, 4],
+        "cwnd_bytes": [1, 1, 1, 1],
+        "srtt_s": [None] * 4,
+        "ssthresh_bytes": [None, 9, None, None],
+        "rto_s": [1, 2, 3, 4],
+    }
+    assert _columns(found[""]) == {"t_s": [1, 2, 3, 4], "outstanding_chunks": [10, 20, 30, 40]}
+    tcp = read_samples([sample(1, "", tcp_info={"unacked_packets": 7})], {}, 0)["10.1.2.1"]
+    assert tcp.outstanding_packets.tolist() == [7]
+
+
 def test_time_weighted_mean_of_little() -> None:
     import numpy as np
 
