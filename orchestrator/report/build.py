@@ -17,6 +17,7 @@ from .claims import statements
 from .data import RunData, read_run
 from .drawings import Drawing, draw_figures
 from .embed import file_name, script_json, url
+from .evidence import evidence
 from .explore import explore_data
 from .figures import variant_looks
 from .grids import make_grid
@@ -65,6 +66,7 @@ def _write(data: RunData, place: Path) -> None:
         f"netwarp.exploreLoaded({script_json(explore_data(data))});\n", encoding="utf-8"
     )
     claims = statements(data)
+    behind = evidence(data, grids, [drawing.name for drawing in drawings])
     page = index_page(
         data,
         summary=summarise(data, grids, claims, checks),
@@ -73,6 +75,7 @@ def _write(data: RunData, place: Path) -> None:
         looks=looks,
         listing=listing,
         claims=claims,
+        behind=behind,
     )
     (place / "index.html").write_bytes(page)
 

@@ -134,6 +134,7 @@ def _measurements(data: RunData, cell_id: str) -> list[dict[str, Any]]:
                 "metric": name,
                 "title": metric.title,
                 "value": with_unit(value, metric.unit),
+                "number": value,
                 "exact": "" if value is None else f"{value!r} {metric.unit}",
             }
         )

@@ -28,6 +28,7 @@ _STATISTICS = {
 class Tested:
     """A claim under one condition. condition: in words, empty for the claim's own. why: of the verdict."""
 
+    id: str
     condition: str
     verdict: str
     measured: str
@@ -91,6 +92,7 @@ def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row
     shown_unit = "" if shown_unit == "ratio" else shown_unit
     condition = row["claim"].removeprefix(base).strip()
     return Tested(
+        id=row["claim"],
         condition=_in_words(data, condition),
         verdict=row["verdict"],
         measured=said,

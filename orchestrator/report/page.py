@@ -13,6 +13,7 @@ from .claims import Statement
 from .data import RunData
 from .drawings import Drawing
 from .embed import script_json
+from .evidence import NOTHING, Evidence
 from .figures import line_key
 from .grids import Grid
 from .listing import Listing
@@ -54,6 +55,7 @@ def index_page(
     looks: Mapping[str, Look],
     listing: Listing,
     claims: Sequence[Statement],
+    behind: Mapping[str, Evidence],
 ) -> bytes:
     """The page. figures: each with its download links by suffix."""
     ordered = list(looks.values())
@@ -72,6 +74,7 @@ def index_page(
             for key, look in looks.items()
         },
         "cells": listing.scripts,
+        "claims": {claim: found.cells for claim, found in behind.items() if found.cells},
         "system": data.system,
     }
     page = environment().get_template("index.html.j2")
@@ -84,6 +87,7 @@ def index_page(
         grids=grids,
         figures=figures,
         claims=claims,
+        behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,
         payload=payload,
         style=Markup(variant_css(ordered)),

@@ -99,7 +99,7 @@ def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
 def _verdicts(counts: Counter[str]) -> str:
     words = {
         "holds": ("holds", "hold"),
-        "does not hold": ("does not", "do not"),
+        "does not hold": ("does not hold", "do not hold"),
         "inconclusive": ("is inconclusive", "are inconclusive"),
         "not tested": ("was not tested", "were not tested"),
     }
@@ -138,7 +138,8 @@ def _randomness(data: RunData) -> str:
     drawn = sum(result.cell.random for result in data.cells)
     repetitions = data.plan.repetitions
     share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {plural(len(data.cells), 'cell')}"
-    planned = f"{share} depends on the seed" if drawn else "Nothing in these cells is known to depend on the seed"
+    depends = "depend" if 1 != drawn != len(data.cells) else "depends"
+    planned = f"{share} {depends} on the seed" if drawn else "Nothing in these cells is known to depend on the seed"
     if repetitions == 1:
         unknown = "no interval can be given" if drawn else "whether another seed changes a number was not observed"
         return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."

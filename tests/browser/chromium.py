@@ -51,8 +51,9 @@ WAIT = """new Promise((done, never) => {
 })"""
 STILL = """(async () => {
   const element = document.querySelector(%s);
-  element.scrollIntoView({ block: "center", behavior: "instant" });
   for (let last = ""; ;) {
+    // again and again: a smooth scroll of before may still be on its way
+    element.scrollIntoView({ block: "center", behavior: "instant" });
     await new Promise(requestAnimationFrame);
     const box = element.getBoundingClientRect();
     const middle = [box.x + box.width / 2, box.y + box.height / 2];

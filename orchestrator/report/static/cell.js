@@ -3,23 +3,45 @@
 
 (function () {
   const { h, number } = netwarp;
-  let wanted = null; // the cell whose script is being waited for, and where it goes
+  const loaded = new Map(); // cell id -> its data; only the last few are kept
+  const waiting = new Map(); // cell id -> [resolve]
+  let shown = 0; // counts what was asked for, so that an answer that comes late is dropped
 
   // Called by report/cells/<id>.js
   netwarp.cellLoaded = function (cell) {
-    if (wanted && wanted.id === cell.id) render(cell, wanted.article);
+    loaded.set(cell.id, cell);
+    if (loaded.size > 6) loaded.delete(loaded.keys().next().value);
+    for (const resolve of waiting.get(cell.id) || []) resolve(cell);
+    waiting.delete(cell.id);
   };
 
-  netwarp.showCell = function (id, article) {
-    for (const chart of article.querySelectorAll(".chart")) netwarp.charts.forget(chart);
-    wanted = { id, article };
-    article.replaceChildren(h("p", { class: "note" }, "Loading the cell …"));
+  // A promise of a cell's data; its file is a script, because a page from file:// cannot fetch.
+  netwarp.loadCell = (id) => new Promise((resolve, reject) => {
+    if (loaded.has(id)) return resolve(loaded.get(id));
+    waiting.set(id, [...(waiting.get(id) || []), resolve]);
     const script = h("script", { src: "cells/" + encodeURIComponent(netwarp.data.cells[id]) });
-    script.onerror = () => article.replaceChildren(
-      h("p", {}, "This cell's file cannot be loaded (it never ran, or the report folder is incomplete). "),
-      h("p", {}, h("a", { href: "#cells" }, "Back to the list of cells")));
+    script.onerror = () => reject(new Error("cannot be loaded"));
     script.onload = () => script.remove();
     document.head.append(script);
+  });
+
+  // wanted: {id, with, from, to} as the address says it.
+  netwarp.showCell = async function (wanted, article) {
+    for (const chart of article.querySelectorAll(".chart")) netwarp.charts.forget(chart);
+    const turn = ++shown;
+    article.replaceChildren(h("p", { class: "note" }, "Loading the cell …"));
+    let cells;
+    try {
+      cells = await Promise.all([wanted.id, wanted.with].filter(Boolean).map(netwarp.loadCell));
+    } catch {
+      if (turn === shown) {
+        article.replaceChildren(
+          h("p", {}, "This cell's file cannot be loaded (it never ran, or the report folder is incomplete). "),
+          h("p", {}, h("a", { href: "#cells" }, "Back to the list of cells")));
+      }
+      return;
+    }
+    if (turn === shown) render(cells, wanted, article);
   };
 
   const table = (caption, heads, rows, numeric = []) =>
@@ -31,13 +53,16 @@
 
   const section = (title, ...children) => h("section", {}, h("h3", {}, title), children);
 
-  function render(cell, article) {
+  const nameOf = (cell) => cell.factors.map((one) => one.level).join(", ") || cell.experiment;
+  const KINDS = { COMPLETED: ["✓", "holds"], INVALID: ["!", "unsure"], FAILED: ["✗", "fails"], TIMED_OUT: ["◔", "fails"] };
+
+  function render(cells, wanted, article) {
+    const [cell, other] = cells;
     const neighbours = netwarp.neighbours(cell.id);
-    const title = cell.factors.map((one) => one.level).join(", ") || cell.experiment;
+    const title = nameOf(cell);
     const heading = h("h2", { id: "cell-title", tabindex: "-1" }, title);
     const move = (hash, text) => hash && h("a", { class: "control", href: hash }, text);
-    const kind = { COMPLETED: ["✓", "holds"], INVALID: ["!", "unsure"], FAILED: ["✗", "fails"], TIMED_OUT: ["◔", "fails"] };
-    const [symbol, style] = kind[cell.outcome] || ["⊘", "untested"];
+    const [symbol, style] = KINDS[cell.outcome] || ["⊘", "untested"];
     article.replaceChildren(
       h("div", { class: "cell-head" },
         h("div", { class: "moves" }, h("a", { class: "control", href: "#cells" }, "← All cells"),
@@ -48,26 +73,63 @@
         h("p", { class: "reason" }, h("span", { class: "badge " + style }, h("span", { "aria-hidden": "true" }, symbol), " ", cell.outcome),
           cell.reason && " " + cell.reason)),
       cell.console_tail.length ? section("Last lines of the console", h("pre", {}, cell.console_tail.join("\n"))) : "",
-      cell.series ? series(cell) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
-      h("div", { class: "pair" }, measurements(cell), events(cell)),
+      cell.series ? series(cells.filter((one) => one.series), cells, wanted) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
+      h("div", { class: other ? "" : "pair" }, measurements(cell, other), events(cell)),
       configuration(cell), checks(cell), environment(cell), files(cell));
     document.title = title + " – cell of " + document.title.replace(/^.* – cell of /, "");
     const chart = article.querySelector(".chart");
-    if (chart) netwarp.timeline.draw(chart, cell);
+    if (chart) {
+      const ends = [wanted.from, wanted.to].map(Number);
+      const range = wanted.from !== undefined && ends.every(Number.isFinite) && ends[0] < ends[1] ? ends : null;
+      netwarp.timeline.draw(chart, cells.filter((one) => one.series), range, (now) => {
+        const places = (value) => Number(Number(value).toFixed(6));
+        netwarp.state.writeCell({ id: cell.id, with: wanted.with, ...(now && { from: places(now[0]), to: places(now[1]) }) });
+      });
+    }
     heading.focus({ preventScroll: true });
     netwarp.say("Cell " + title);
   }
 
-  function series(cell) {
+  // A choice of the cell to lay over this one: first those that differ in one factor only.
+  function comparison(cell, wanted) {
+    const own = netwarp.cellRows.find((row) => row.id === cell.id);
+    if (!own) return "";
+    const groups = new Map();
+    for (const row of netwarp.cellRows) {
+      if (row.id === cell.id) continue;
+      const differing = netwarp.cellFactors.filter(({ column }) => row.fields[column] !== own.fields[column]);
+      const [group, text] = differing.length === 1
+        ? ["differs in " + differing[0].title, row.fields[differing[0].column]]
+        : ["other cells", row.label];
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push(h("option", { value: row.id, selected: row.id === wanted.with }, text));
+    }
+    const rest = groups.get("other cells");
+    groups.delete("other cells");
+    return h("label", { class: "inline" }, "Compare with", h("select", {
+      id: "compare", onchange: (event) => { location.hash = netwarp.state.cellHash({ id: cell.id, with: event.target.value || undefined }); },
+    }, h("option", { value: "" }, "nothing"), [...groups].map(([label, options]) => h("optgroup", { label }, options)),
+    rest && h("optgroup", { label: "other cells" }, rest)));
+  }
+
+  function series(cells, asked, wanted) {
+    const cell = cells[0];
     const chart = h("div", { class: "chart", id: "cell-chart", role: "img",
-      "aria-label": "Time series of this cell on one time axis: " + netwarp.timeline.describe(cell) });
+      "aria-label": "Time series of this cell on one time axis: " + netwarp.timeline.describe(cells) });
     const zoom = (from, to) => netwarp.timeline.zoom(chart, from, to);
     const faults = cell.series.faults;
     const details = h("details", { class: "numbers" }, h("summary", {}, "These series as a table"));
     details.addEventListener("toggle", () => {
       if (details.open && details.childElementCount === 1) details.append(seriesTable(cell));
     });
+    const numbers = () => [["cell", "series", "flow", "path", "t_s", "value"], ...cells.flatMap((one) =>
+      netwarp.timeline.columns(one).flatMap((column) => column.t.map((t, i) => [one.id, column.name, column.flow, column.path, t, column.v[i]])))];
     return section("Time series",
+      h("form", { class: "controls" }, comparison(cell, wanted)),
+      asked.length > 1 && h("p", { class: "compared" },
+        asked.map((one, number) => h("span", { class: "legend-label" }, netwarp.swatch({ ...netwarp.timeline.INK, dash: netwarp.timeline.DASHES[number] }),
+          h("b", {}, ["A", "B"][number]), "\u00a0", number ? h("a", { href: netwarp.state.cellHash({ id: one.id }) }, nameOf(one)) : nameOf(one),
+          !one.series && " (no time series)"))),
       h("div", { class: "moves legend-row" },
         h("button", { type: "button", class: "control", onclick: () => zoom(null) }, "Whole run"),
         faults.map((fault) => h("button", { type: "button", class: "control", onclick: () => {
@@ -76,13 +138,11 @@
         } }, `Zoom to ${fault.action} of ${fault.link}`)),
         h("button", { type: "button", class: "control", onclick: () => netwarp.timeline.step(chart, 0.5) }, "Zoom in"),
         h("button", { type: "button", class: "control", onclick: () => netwarp.timeline.step(chart, 2) }, "Zoom out")),
-      h("div", { class: "legend-row", id: "cell-legend" }, netwarp.timeline.legend(cell)),
+      h("div", { class: "legend-row", id: "cell-legend" }, netwarp.timeline.legend(cells)),
       chart,
-      cell.series.thinned && h("p", { class: "note" }, "Samples are thinned to what can be drawn (smallest and largest of each bucket are kept); derived/series.json has all."),
+      cells.some((one) => one.series.thinned) && h("p", { class: "note" }, "Samples are thinned to what can be drawn (smallest and largest of each bucket are kept); derived/series.json has all."),
       h("p", { class: "links" }, h("button", { type: "button", class: "link", onclick: () =>
-        netwarp.download(cell.id + ".csv", netwarp.csv([["series", "flow", "path", "t_s", "value"],
-          ...netwarp.timeline.columns(cell).flatMap((one) => one.t.map((t, i) => [one.name, one.flow, one.path, t, one.v[i]]))])) },
-        "Download the numbers (CSV)")),
+        netwarp.download(cell.id + ".csv", netwarp.csv(numbers())) }, "Download the numbers (CSV)")),
       details);
   }
 
@@ -95,16 +155,26 @@
     return table("Binned series", heads, rows, heads.map((_, i) => i));
   }
 
-  function measurements(cell) {
+  // With another cell beside it: its values, and how far they are from this one's.
+  function measurements(cell, other) {
     const there = cell.measurements.filter((one) => one.exact);
     const nothing = cell.measurements.filter((one) => !one.exact);
     const several = cell.flows.length > 1;
-    const value = (one) => h("span", { title: one.exact }, one.value);
+    const value = (one) => (one ? h("span", { title: one.exact }, one.value) : "–");
     const title = (one) => h("span", { title: one.metric }, one.title);
+    const twin = (one) => other && other.measurements.find((two) => two.metric === one.metric && two.flow === one.flow && two.exact);
+    const apart = (one, two) => {
+      if (!two || !one.number) return two && two.number === one.number ? "0" : "–";
+      const percent = (two.number / one.number - 1) * 100;
+      return (percent > 0 ? "+" : "") + netwarp.number(percent, 3) + "\u202f%";
+    };
+    const heads = ["metric", ...(several ? ["flow"] : []), ...(other ? ["A", "B", "B to A"] : ["value"])];
+    const row = (one) => [title(one), ...(several ? [one.flow || "cell"] : []), value(one),
+      ...(other ? [value(twin(one)), apart(one, twin(one))] : [])];
+    const first = several ? 2 : 1;
     return section("Measurements",
       there.length
-        ? table("Measurements of this cell", several ? ["metric", "flow", "value"] : ["metric", "value"],
-          there.map((one) => (several ? [title(one), one.flow || "cell", value(one)] : [title(one), value(one)])), [several ? 2 : 1])
+        ? table("Measurements of this cell", heads, there.map(row), other ? [first, first + 1, first + 2] : [first])
         : h("p", { class: "note" }, "None: only cells that completed are measured."),
       nothing.length > 0 && h("p", { class: "note" }, "Nothing to measure here: " +
         nothing.map((one) => one.title + (several && one.flow ? ` of ${one.flow}` : "")).join(", ") + "."));

@@ -13,13 +13,18 @@
     sorts: [...row.cells].map((cell) => (cell.dataset.s === undefined ? null : Number(cell.dataset.s))),
   }));
 
+  // what a filter is called in the address: the heading of its column
+  const nameOf = (select) => (select.name === "outcome" ? "outcome" : table.tHead.rows[0].cells[Number(select.dataset.field) + 2].textContent.trim());
+  let behind = null; // {claim, ids}: only the cells a claim is tested on
+  let order = { column: "", descending: false };
+
   function filter() {
     const wanted = new FormData(form);
     const words = String(wanted.get("text") || "").toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = [...form.querySelectorAll("select")].filter((select) => select.value);
     let shown = 0;
-    for (const entry of rows) {
-      const fits = words.every((word) => entry.text.includes(word)) && chosen.every((select) => {
+    for (const [number, entry] of rows.entries()) {
+      const fits = (!behind || behind.numbers.has(number)) && words.every((word) => entry.text.includes(word)) && chosen.every((select) => {
         if (select.name === "outcome") return entry.row.cells[1].dataset.o === select.value;
         return entry.fields[Number(select.dataset.field) + 2] === select.value;
       });
@@ -28,27 +33,39 @@
     }
     document.getElementById("cell-count").textContent =
       shown === rows.length ? `${shown} cells` : `${shown} of ${rows.length} cells`;
+    const note = document.getElementById("cells-behind");
+    note.hidden = !behind;
+    note.querySelector("b").textContent = behind ? behind.claim : "";
+  }
+
+  function remember() {
+    const chosen = Object.fromEntries([...form.querySelectorAll("select")].map((select) => [nameOf(select), select.value]));
+    netwarp.state.write("cells", { text: form.elements.text.value, ...chosen, claim: behind && behind.claim,
+      sort: order.column && (order.descending ? "-" : "") + order.column });
   }
 
   function sort(column, descending) {
-    const order = [...rows].sort((one, other) => {
+    const ordered = [...rows].sort((one, other) => {
       const [a, b] = [one.sorts[column], other.sorts[column]];
       if (a === null && b === null) return one.fields[column].localeCompare(other.fields[column]);
       if (a === null || b === null) return a === null ? 1 : -1; // nothing measured: always last
       return descending ? b - a : a - b;
     });
-    if (descending && rows.every((entry) => entry.sorts[column] === null)) order.reverse();
-    body.append(...order.map((entry) => entry.row));
+    if (descending && rows.every((entry) => entry.sorts[column] === null)) ordered.reverse();
+    body.append(...ordered.map((entry) => entry.row));
+    [...table.tHead.rows[0].cells].forEach((head, i) => {
+      if (i === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    order = { column: table.tHead.rows[0].cells[column].textContent.trim(), descending };
   }
 
   [...table.tHead.rows[0].cells].forEach((head, column) => {
     const button = netwarp.h("button", { type: "button", class: "sort" }, head.textContent.trim());
     head.replaceChildren(button);
     button.addEventListener("click", () => {
-      const descending = head.getAttribute("aria-sort") === "ascending";
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      sort(column, descending);
+      sort(column, head.getAttribute("aria-sort") === "ascending");
+      remember();
     });
   });
 
@@ -57,10 +74,29 @@
     const link = event.target.closest("tr").querySelector("a");
     if (link && !event.target.closest("a") && !String(window.getSelection())) link.click();
   });
-  form.addEventListener("input", filter);
+  form.addEventListener("input", () => { filter(); remember(); });
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(filter));
+  form.addEventListener("reset", () => setTimeout(() => { behind = null; filter(); remember(); }));
+  document.querySelector("#cells-behind button").addEventListener("click", () => { behind = null; filter(); remember(); });
+  netwarp.state.on("cells", (values) => {
+    form.elements.text.value = values.text || "";
+    for (const select of form.querySelectorAll("select")) select.value = values[nameOf(select)] || "";
+    const numbers = Object.hasOwn(netwarp.data.claims, values.claim) ? netwarp.data.claims[values.claim] : null;
+    behind = numbers && { claim: values.claim, numbers: new Set(numbers) };
+    const [descending, heading] = [/^-/.test(values.sort || ""), (values.sort || "").replace(/^-/, "")];
+    const column = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent.trim() === heading);
+    if (column >= 0) sort(column, descending);
+    filter();
+  });
   filter();
+
+  // For choosing a cell to compare with: what each is called, and which columns are factors.
+  netwarp.cellRows = rows.filter((entry) => entry.id).map((entry) => ({
+    id: decodeURIComponent(entry.id.slice("#cell=".length)), fields: entry.fields,
+    label: entry.row.querySelector("a").getAttribute("aria-label").replace(/^Cell (\d+): /, "$1: "),
+  }));
+  netwarp.cellFactors = [...new Set([...form.querySelectorAll("[data-field]")].map((select) => Number(select.dataset.field) + 2))]
+    .map((column) => ({ column, title: table.tHead.rows[0].cells[column].textContent.trim() }));
 
   // The cells before and after this one, as the list stands now.
   netwarp.neighbours = function (id) {

@@ -1,83 +1,101 @@
-// Any metric over any factor: the reader chooses, the page draws. Its data is a file of its own, loaded when it is needed.
+// Any metric over any factor: the reader chooses, the page draws. Its data is a file of its own, loaded when needed.
 "use strict";
 
 (function () {
   const { h, number } = netwarp;
   const form = document.getElementById("explore-form");
-  const chart = document.getElementById("explore-chart");
+  const panels = document.getElementById("explore-panels");
   const legend = document.getElementById("explore-legend");
   const hidden = new Set();
+  const KINDS = [["line", "lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heatmap", "heat map"]];
   let data = null;
+  let asked = null; // what the address says, until the data is there
 
   netwarp.exploreLoaded = (loaded) => { data = loaded; };
 
   const select = (name, label, options, chosen) =>
-    h("label", {}, label, h("select", { name }, options.map(([value, text]) => h("option", { value, selected: value === String(chosen) }, text))));
+    h("label", {}, label, h("select", { name }, options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
+  const factorOf = (name) => data.factors.find((factor) => factor.name === name);
+  const keyOf = (metric) => [metric.name, metric.flow].filter(Boolean).join(" ");
 
-  // The form remembers what still makes sense when its choices change.
+  // Every choice by name, so that an address outlives a run with more levels. The form remembers what still makes sense.
   function build(state) {
-    const factors = data.factors.map((factor, i) => [String(i), factor.title]);
+    const factors = data.factors.map((factor) => [factor.name, factor.title]);
     const none = [["", "–"]];
-    const rest = data.factors.map((_, i) => i).filter((i) => ![state.x, state.a, state.b].includes(String(i)));
+    const drawn = new Set([state.kind === "cdf" ? "" : state.x, state.a, state.b, state.panel]);
     const focused = document.activeElement && form.contains(document.activeElement) ? document.activeElement.name : null;
+    const heat = state.kind === "heatmap";
     form.replaceChildren(...[
-      select("kind", "As", [["line", "lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heat", "heat map"]], state.kind),
-      select("metric", "Metric", data.metrics.map((metric, i) => [String(i), metric.title]), state.metric),
-      select("x", state.kind === "cdf" ? "(not used)" : "Over", factors, state.x),
-      select("a", state.kind === "heat" ? "Against" : "Lines by", none.concat(factors), state.a),
-      state.kind === "heat" ? "" : select("b", "and by", none.concat(factors), state.b),
-      rest.map((i) => select("fix" + i, data.factors[i].title,
-        [["", "all"], ...data.factors[i].levels.map((level, j) => [String(j), data.factors[i].titles[j]]).filter(([j]) => data.factors[i].levels[j] !== "-")],
-        state["fix" + i] === undefined ? 0 : state["fix" + i])),
+      select("kind", "As", KINDS, state.kind),
+      select("metric", "Metric", data.metrics.map((metric) => [keyOf(metric), metric.title]), state.metric),
+      state.kind === "cdf" ? h("input", { type: "hidden", name: "x", value: state.x }) : select("x", "Over (x)", factors, state.x),
+      select("a", heat ? "Against (y)" : "Colour by", none.concat(factors), state.a),
+      heat ? "" : select("b", "and by", none.concat(factors), state.b || ""),
+      data.factors.length > 2 ? select("panel", "Panels by", none.concat(factors), state.panel || "") : "",
+      data.factors.filter((factor) => !drawn.has(factor.name)).map((factor) => {
+        const levels = factor.levels.map((level, i) => [level, factor.titles[i]]).filter(([level]) => level !== "-");
+        const known = state["is " + factor.name];
+        return select("is " + factor.name, factor.title, [["", "all"], ...levels], known === undefined ? levels[0][0] : known);
+      }),
     ].flat());
     if (focused && form.elements[focused]) form.elements[focused].focus();
   }
 
   const read = () => Object.fromEntries(new FormData(form));
 
-  // The cells that fit, grouped: {groups: [{key, label, at: Map(level index -> values)}], x}
-  function groups(state) {
-    const x = Number(state.x);
-    const by = [state.a, state.kind === "heat" ? "" : state.b].filter((one) => one !== undefined && one !== "" && (Number(one) !== x || state.kind === "cdf"))
-      .map(Number).filter((one, i, all) => all.indexOf(one) === i);
-    const metric = Number(state.metric);
+  // The cells that fit, by panel, group and x: {x, by, metric, panels: [{label, groups: [{key, label, at: Map(level index -> values)}]}]}
+  function pick(state) {
+    const x = data.factors.indexOf(factorOf(state.x));
+    const panel = data.factors.indexOf(factorOf(state.panel));
+    const taken = [state.kind === "cdf" ? -1 : x, panel];
+    const by = [state.a, state.kind === "heatmap" ? "" : state.b].map((name) => data.factors.indexOf(factorOf(name)))
+      .filter((one, i, all) => one >= 0 && !taken.includes(one) && all.indexOf(one) === i);
+    const metric = Math.max(0, data.metrics.findIndex((one) => keyOf(one) === state.metric));
     const found = new Map();
     for (const cell of data.cells) {
       const value = cell.values[metric];
       const fits = data.factors.every((factor, i) => {
-        const fixed = state["fix" + i];
-        return fixed === undefined || fixed === "" || factor.levels[cell.levels[i]] === "-" || cell.levels[i] === Number(fixed);
+        const fixed = state["is " + factor.name];
+        return !fixed || factor.levels[cell.levels[i]] === "-" || factor.levels[cell.levels[i]] === fixed;
       });
-      if (value === null || !fits) continue;
-      const key = by.map((i) => cell.levels[i]).join(" ");
-      if (!found.has(key)) {
+      if (!fits) continue;
+      const where = panel < 0 ? 0 : cell.levels[panel];
+      if (!found.has(where)) found.set(where, new Map());
+      const groups = found.get(where);
+      const order = by.map((i) => cell.levels[i]);
+      const id = order.join(" ");
+      if (!groups.has(id)) {
         const pairs = by.map((i) => [data.factors[i], cell.levels[i]]).filter(([factor, level]) => factor.levels[level] !== "-");
-        found.set(key, {
-          order: by.map((i) => cell.levels[i]),
-          key: pairs.map(([factor, level]) => `${factor.name}=${factor.levels[level]}`).join("|"),
-          label: pairs.map(([factor, level]) => factor.titles[level]).join(", ") || "all cells", at: new Map(),
+        groups.set(id, {
+          order, key: pairs.map(([factor, level]) => `${factor.name}=${factor.levels[level]}`).join("|"),
+          label: pairs.map(([factor, level]) => factor.titles[level]).join(", ") || "all cells", at: new Map(), of: new Map(),
         });
       }
-      const at = found.get(key).at;
+      const { at, of } = groups.get(id);
       const level = cell.levels[x];
+      of.set(level, (of.get(level) || 0) + 1);
+      if (value === null) continue;
       if (!at.has(level)) at.set(level, []);
       at.get(level).push([value, cell.id]);
     }
-    const ordered = [...found.values()].sort((one, other) => {
-      for (let i = 0; i < one.order.length; i++) if (one.order[i] !== other.order[i]) return one.order[i] - other.order[i];
-      return 0;
-    });
-    return { x: data.factors[x], by, metric: data.metrics[metric], groups: ordered };
+    const inOrder = (one, other) => one.order.map((place, i) => place - other.order[i]).find((difference) => difference !== 0) || 0;
+    return {
+      x: data.factors[x], by, metric: data.metrics[metric],
+      panels: [...found].sort(([one], [other]) => one - other).map(([where, groups]) => ({
+        label: panel < 0 ? "" : `${data.factors[panel].title}: ${data.factors[panel].titles[where]}`,
+        groups: [...groups.values()].filter((group) => group.at.size).sort(inOrder),
+      })).filter((one) => one.groups.length),
+    };
   }
 
   // A variant has the look it has everywhere; combinations no figure draws get the free ones in order.
-  function looksFor(list) {
+  function looksFor(groups) {
     const own = Object.values(netwarp.data.looks);
-    const taken = new Set(list.filter((group) => netwarp.data.looks[group.key]).map((group) => netwarp.data.looks[group.key].number));
+    const taken = new Set(groups.filter((group) => netwarp.data.looks[group.key]).map((group) => netwarp.data.looks[group.key].number));
     const free = own.concat(spare).filter((look) => look.number === undefined || !taken.has(look.number));
     const found = new Map();
     let next = 0;
-    for (const group of list) found.set(group.key, netwarp.data.looks[group.key] || free[next++ % free.length]);
+    for (const { key } of groups) if (!found.has(key)) found.set(key, netwarp.data.looks[key] || free[next++ % free.length]);
     return (key) => found.get(key);
   }
   const spare = [
@@ -87,117 +105,170 @@
   ].map(([light, dark, marker, dash]) => ({ light, dark, marker, dash }));
 
   const mean = (values) => values.reduce((sum, [value]) => sum + value, 0) / values.length;
-  const levelsOf = (picked) => picked.x.levels.map((_, i) => i).filter((i) => picked.groups.some((group) => group.at.has(i)));
   const label = (title, unit) => (unit ? `${title} (${unit})` : title);
+  const far = (values) => (Math.min(...values) > 0 && Math.max(...values) >= 30 * Math.min(...values) ? "log" : "linear");
 
-  function asFigure(picked) {
+  // The same descriptions as the report's own figures have, so that the same scripts draw them: one a panel.
+  function figures(picked, kind) {
     const { x, metric } = picked;
-    const levels = levelsOf(picked);
-    const all = picked.groups.flatMap((group) => [...group.at.values()].flat().map(([value]) => value));
+    const groups = picked.panels.flatMap((panel) => panel.groups);
+    const all = groups.flatMap((group) => [...group.at.values()].flat().map(([value]) => value));
     const { divisor, unit } = netwarp.scale(all, metric.unit);
+    const levels = x.levels.map((_, i) => i).filter((i) => groups.some((group) => group.at.has(i)));
     // a level that does not apply ("-") has no number: then the axis is one of places
-    const numeric = x.kind !== "category" && levels.every((i) => x.levels[i] !== "-");
+    const numeric = kind === "line" && x.kind !== "category" && levels.every((i) => x.levels[i] !== "-");
     const at = levels.map((i, place) => (numeric ? x.at[i] : place));
-    const text = levels.map((i) => x.titles[i]);
     const xUnit = numeric ? x.unit : "";
+    const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: levels.map((i, place) => (numeric ? String(at[place]) : x.titles[i])) };
+    const value = { title: metric.title, unit, label: label(metric.title, unit), kind: far(all) };
+    const heads = { divisor, levels, kind, x: axis, y: value, value };
+    if (kind === "heatmap") return [{ ...heads, ...heat(picked, heads) }];
+    return picked.panels.map((panel) => ({ ...heads, title: panel.label, ...(kind === "line" ? lines(panel, heads) : spread(panel, heads)) }));
+  }
+
+  function lines(panel, { divisor, levels, x }) {
     return {
-      divisor, levels,
-      x: { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: numeric ? at.map(String) : text },
-      y: { title: metric.title, unit, label: label(metric.title, unit) },
       sources: [["", netwarp.data.system]],
-      lines: picked.groups.map((group) => {
+      lines: panel.groups.map((group) => {
         const there = levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level));
-        const of = (pick) => there.map(([level, place]) => pick(group.at.get(level), place));
+        const of = (take) => there.map(([level, place]) => take(group.at.get(level), place));
+        const numbers = (values) => values.map(([value]) => value / divisor);
         return {
-          key: group.key, label: group.label, source: "", x: of((_, place) => at[place]), y: of((values) => mean(values) / divisor),
+          key: group.key, label: group.label, source: "", x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
           n: of((values) => values.length), cells: of((values) => values.map(([, id]) => id)),
           // several cells at one place: bars from the smallest to the largest
-          low: of((values) => (values.length > 1 ? Math.min(...values.map(([v]) => v)) / divisor : null)),
-          high: of((values) => (values.length > 1 ? Math.max(...values.map(([v]) => v)) / divisor : null)),
+          low: of((values) => (values.length > 1 ? Math.min(...numbers(values)) : null)),
+          high: of((values) => (values.length > 1 ? Math.max(...numbers(values)) : null)),
         };
       }),
     };
   }
 
-  function boxTraces(picked, lookOf, colours) {
-    const figure = asFigure(picked);
-    const { plain, colour } = netwarp.charts;
-    const layout = netwarp.charts.baseLayout(colours);
-    const traces = picked.groups.filter((group) => !hidden.has("line " + group.key)).map((group) => ({
-      type: "box", name: plain(group.label), boxpoints: "all", jitter: 0.3, pointpos: 0, marker: { color: colour(lookOf(group.key)), size: 4 },
-      x: figure.levels.flatMap((level) => (group.at.get(level) || []).map(() => plain(picked.x.titles[level]))),
-      y: figure.levels.flatMap((level) => (group.at.get(level) || []).map(([value]) => value / figure.divisor)),
-    }));
-    layout.boxmode = "group";
-    Object.assign(layout.xaxis, { type: "category", title: { text: plain(label(picked.x.title, "")) },
-      categoryorder: "array", categoryarray: figure.levels.map((level) => plain(picked.x.titles[level])) });
-    Object.assign(layout.yaxis, { title: { text: plain(figure.y.label) }, exponentformat: "none" });
-    return { traces, layout };
-  }
-
-  function cdfTraces(picked, lookOf, colours) {
-    const figure = asFigure(picked);
-    const { plain, colour } = netwarp.charts;
-    const layout = netwarp.charts.baseLayout(colours);
-    const traces = picked.groups.filter((group) => !hidden.has("line " + group.key)).map((group) => {
-      const values = [...group.at.values()].flat().map(([value]) => value / figure.divisor).sort((a, b) => a - b);
-      const look = lookOf(group.key);
-      return { type: "scatter", mode: "lines", name: plain(group.label), x: values, y: values.map((_, i) => (i + 1) / values.length),
-        line: { shape: "hv", width: 2, color: colour(look), dash: look.dash }, hovertemplate: "%{x:.4~g}: %{y:.0%}" };
+  // Linear interpolation between values, as numpy and distributions.py do it.
+  function quartiles(sorted) {
+    return [0, 0.25, 0.5, 0.75, 1].map((share) => {
+      const place = share * (sorted.length - 1);
+      const below = Math.floor(place);
+      return sorted[below] + (place % 1 ? (sorted[below + 1] - sorted[below]) * (place % 1) : 0);
     });
-    Object.assign(layout.xaxis, { title: { text: plain(figure.y.label) }, exponentformat: "none" });
-    Object.assign(layout.yaxis, { title: { text: "share of cells at or below" }, range: [0, 1.02], tickformat: ".0%" });
-    return { traces, layout };
   }
 
-  function heatTraces(picked, colours) {
-    const figure = asFigure(picked);
-    const { plain, baseLayout } = netwarp.charts;
-    const layout = baseLayout(colours);
-    const z = picked.groups.map((group) => figure.levels.map((level) => (group.at.has(level) ? mean(group.at.get(level)) / figure.divisor : null)));
-    const traces = [{
-      type: "heatmap", z, x: figure.levels.map((level) => plain(picked.x.titles[level])), y: picked.groups.map((group) => plain(group.label)),
-      colorscale: "Cividis", texttemplate: "%{text}", text: z.map((row) => row.map((value) => (value === null ? "" : number(value, 3)))),
-      hovertemplate: "%{y}<br>%{x}<br>%{text}<extra></extra>", xgap: 2, ygap: 2,
-      colorbar: { title: { text: plain(figure.y.unit) }, thickness: 12, outlinewidth: 0, tickfont: { color: colours.soft } },
-    }];
-    Object.assign(layout.xaxis, { type: "category", title: { text: plain(picked.x.title) } });
-    Object.assign(layout.yaxis, { type: "category", autorange: "reversed" });
-    return { traces, layout };
+  function spread(panel, { divisor, levels, kind }) {
+    const made = (group, entries, of, place) => {
+      const sorted = [...entries].sort((one, other) => one[0] - other[0]);
+      const values = sorted.map(([value]) => value / divisor);
+      return { key: group.key, label: group.label, place, of, values, cells: sorted.map(([, id]) => id), quartiles: quartiles(values) };
+    };
+    const sum = (counts) => [...counts].reduce((total, count) => total + count, 0);
+    return {
+      groups: panel.groups.flatMap((group) => (kind === "cdf"
+        ? [made(group, [...group.at.values()].flat(), sum(group.of.values()), 0)]
+        : levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level))
+          .map(([level, place]) => made(group, group.at.get(level), group.of.get(level), place)))),
+    };
   }
 
-  function rows(picked) {
-    const figure = asFigure(picked);
-    return [[picked.by.map((i) => data.factors[i].title).join(", ") || "cells", picked.x.title, figure.y.label, "smallest", "largest", "n"],
-      ...figure.lines.flatMap((line) => line.x.map((x, i) => [line.label, picked.x.titles[figure.levels[figure.x.at.indexOf(x)]], line.y[i], line.low[i] ?? line.y[i], line.high[i] ?? line.y[i], line.n[i]]))];
+  function heat(picked, { divisor, levels }) {
+    const rows = new Map(picked.panels.flatMap((panel) => panel.groups).sort((one, other) => (one.order[0] || 0) - (other.order[0] || 0)).map((group) => [group.label, group.key]));
+    const factor = picked.by.length ? data.factors[picked.by[0]] : null;
+    const spot = (group, level) => {
+      if (!group || !group.of.has(level)) return null;
+      const values = group.at.get(level);
+      return values ? { value: mean(values) / divisor, why: "", n: values.length, cells: values.map(([, id]) => id) }
+        : { value: null, why: "nothing to measure", n: 0, cells: [] };
+    };
+    return {
+      y: { title: factor ? factor.title : "", unit: "", label: factor ? factor.title : "", kind: "category", at: [...rows].map((_, i) => i), text: [...rows.keys()] },
+      panels: picked.panels.map((panel) => ({
+        label: panel.label,
+        spots: [...rows.keys()].map((row) => levels.map((level) => spot(panel.groups.find((group) => group.label === row), level))),
+      })),
+    };
+  }
+
+  // Everything drawn, as rows: for the table and the file.
+  function rows(picked, { divisor, levels, value, x }, kind) {
+    const several = picked.panels.length > 1;
+    const heads = [...(several ? ["panel"] : []), picked.by.map((i) => data.factors[i].title).join(", ") || "cells", ...(kind === "cdf" ? [] : [picked.x.title]),
+      value.label, "smallest", "largest", "n"];
+    const row = (panel, group, place, values) => {
+      const numbers = values.map(([one]) => one / divisor);
+      return [...(several ? [panel.label] : []), group.label, ...place, mean(values) / divisor, Math.min(...numbers), Math.max(...numbers), values.length];
+    };
+    return [heads, ...picked.panels.flatMap((panel) => panel.groups.flatMap((group) => (kind === "cdf"
+      ? [row(panel, group, [], [...group.at.values()].flat())]
+      : levels.filter((level) => group.at.has(level)).map((level) => row(panel, group, [picked.x.titles[level]], group.at.get(level))))))];
+  }
+
+  // A chart a panel, all on the same axes: what one is zoomed to, all are.
+  async function drawPanels(list, lookOf) {
+    while (panels.children.length > list.length) {
+      netwarp.charts.forget(panels.lastElementChild.querySelector(".chart"));
+      panels.lastElementChild.remove();
+    }
+    while (panels.children.length < list.length) panels.append(h("div", {}, h("h3", {}), h("div", { class: "chart", role: "img" })));
+    panels.classList.toggle("several", list.length > 1);
+    const top = Math.max(...list.flatMap((figure) => (figure.lines || []).flatMap((line) => [...line.y, ...line.high])), ...list.flatMap((figure) => (figure.groups || []).flatMap((group) => group.values)));
+    await Promise.all(list.map(async (figure, i) => {
+      const [title, chart] = panels.children[i].children;
+      title.textContent = figure.title || "";
+      title.hidden = !figure.title;
+      if (figure.kind !== "heatmap") chart.style.height = "";
+      chart.setAttribute("aria-label", `${figure.title || ""} ${figure.value.label} over ${figure.x.title}; the numbers are in the table below`);
+      const first = !chart.dataset.drawn;
+      await netwarp.charts.draw(chart, (colours) => {
+        const made = netwarp.kinds[figure.kind](figure, lookOf, hidden, colours, chart);
+        if (list.length > 1 && figure.kind === "line" && made.layout.yaxis.rangemode === "tozero") {
+          Object.assign(made.layout.yaxis, { range: [0, top * 1.05], autorange: false });
+        }
+        return made;
+      });
+      if (!first) return;
+      netwarp.charts.opensCells(chart);
+      chart.on("plotly_relayout", (change) => follow(chart, change));
+    }));
+  }
+
+  let following = false;
+  function follow(chart, change) {
+    const axes = Object.fromEntries(Object.entries(change).filter(([name]) => /^[xy]axis\.(range|autorange)/.test(name)));
+    if (following || !Object.keys(axes).length) return;
+    following = true;
+    const others = [...panels.querySelectorAll(".chart")].filter((one) => one !== chart);
+    Promise.all(others.map((one) => window.Plotly.relayout(one, axes))).finally(() => { following = false; });
   }
 
   async function update() {
     build(read());
-    const picked = groups(read());
-    const lookOf = looksFor(picked.groups);
-    const figure = asFigure(picked);
-    const kind = read().kind;
-    const draw = () => netwarp.charts.draw(chart, (colours) => {
-      if (kind === "heat") return heatTraces(picked, colours);
-      if (kind === "box") return boxTraces(picked, lookOf, colours);
-      if (kind === "cdf") return cdfTraces(picked, lookOf, colours);
-      return netwarp.charts.lines(asFigure(picked), lookOf, hidden, colours);
-    });
-    legend.hidden = kind === "heat" || picked.groups.length < 2;
-    netwarp.legend.forFigure(legend, figure, lookOf, hidden, draw);
-    const [heads, ...body] = rows(picked);
+    const state = read();
+    const picked = pick(state);
+    const groups = picked.panels.flatMap((panel) => panel.groups);
+    const lookOf = looksFor(groups);
+    const list = figures(picked, state.kind);
+    const draw = () => drawPanels(list, lookOf);
+    legend.hidden = state.kind === "heatmap" || new Set(groups.map((group) => group.key)).size < 2;
+    netwarp.legend.forFigure(legend, { groups }, lookOf, hidden, draw);
+    const [heads, ...body] = list.length ? rows(picked, list[0], state.kind) : [["no cell fits"]];
+    const first = heads.indexOf(list.length ? list[0].value.label : "");
     document.getElementById("explore-table").replaceChildren(h("table", { class: "plain" },
       h("caption", { class: "unseen" }, "Numbers of the chosen plot"),
-      h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: i > 1 && "n" }, head)))),
+      h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: i >= first && "n" }, head)))),
       h("tbody", {}, body.map((row) => h("tr", {}, row.map((field, i) =>
-        h(i ? "td" : "th", { scope: i ? null : "row", class: i > 1 && "n" }, typeof field === "number" ? number(field) : field)))))));
+        h(i ? "td" : "th", { scope: i ? null : "row", class: i >= first && "n" }, typeof field === "number" ? number(field) : field)))))));
     document.getElementById("explore-csv").onclick = () => netwarp.download("netwarp-" + picked.metric.name + ".csv", netwarp.csv([heads, ...body]));
-    chart.setAttribute("aria-label", `${figure.y.label} over ${picked.x.title}, ${picked.groups.length} lines; the numbers are in the table below`);
-    if (!picked.groups.length) netwarp.say("No cell fits this choice");
-    const first = !chart.dataset.drawn;
+    if (!groups.length) netwarp.say("No cell fits this choice");
     await draw();
-    if (first) netwarp.charts.opensCells(chart);
+  }
+
+  // What a figure of the spec shows, so that the first picture is a sensible one.
+  function first() {
+    const figure = Object.values(netwarp.data.figures).find((one) => one.kind === "line");
+    const named = (name) => data.factors.some((factor) => factor.name === name);
+    const lines = figure ? [...new Set(figure.lines.flatMap((line) => line.key.split("|").map((pair) => pair.split("=")[0])))].filter(named) : [];
+    const x = (figure && data.factors.find((factor) => factor.title === figure.x.title)) || data.factors[0];
+    const other = data.factors.find((factor) => factor !== x);
+    const metric = data.metrics.find((one) => one.name === "goodput_bit_s") || data.metrics[0];
+    return { kind: "line", metric: keyOf(metric), x: x.name, a: lines.length ? lines[0] : other ? other.name : "", b: lines[1] || "" };
   }
 
   async function begin() {
@@ -206,25 +277,27 @@
       document.getElementById("explore").hidden = true;
       return;
     }
-    // start with what a figure of the spec shows, so that the first picture is a sensible one
-    const figure = Object.values(netwarp.data.figures)[0];
-    const place = (name) => data.factors.findIndex((factor) => factor.name === name);
-    const lines = figure ? [...new Set(figure.lines.flatMap((line) => line.key.split("|").map((pair) => pair.split("=")[0])))].map(place).filter((i) => i >= 0) : [];
-    const x = figure ? data.factors.findIndex((factor) => factor.title === figure.x.title) : 0;
-    const others = data.factors.map((_, i) => i).filter((i) => i !== Math.max(0, x));
-    const [a, b] = lines.length ? lines : others;
-    build({ kind: "line", metric: String(Math.max(0, data.metrics.findIndex((metric) => metric.name === "goodput_bit_s"))),
-      x: String(Math.max(0, x)), a: a === undefined ? "" : String(a), b: b === undefined || !lines.length ? "" : String(b) });
-    form.addEventListener("change", update);
+    build({ ...first(), ...asked });
+    form.addEventListener("change", () => {
+      netwarp.state.write("explore", read());
+      update();
+    });
     form.addEventListener("submit", (event) => event.preventDefault());
     await update();
   }
 
+  netwarp.state.on("explore", (values) => {
+    asked = values;
+    if (data && data.factors.length) {
+      build({ ...first(), ...values });
+      update();
+    }
+  });
   new IntersectionObserver((entries, observer) => {
     if (entries.some((entry) => entry.isIntersecting)) {
       observer.disconnect();
       begin();
     }
   }, { rootMargin: "200px" }).observe(document.getElementById("explore"));
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (data && chart.dataset.drawn) update(); });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (data && panels.children.length) update(); });
 })();

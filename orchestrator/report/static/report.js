@@ -111,6 +111,13 @@ netwarp.swatch = function (look) {
   made.append(svg);
   return made;
 };
+// A bar as thick as a path state is drawn.
+netwarp.bar = function (look) {
+  const made = netwarp.h("span", { class: "bar", "aria-hidden": "true" });
+  made.style.height = look.width + "px";
+  made.style.background = netwarp.dark() ? look.dark : look.light;
+  return made;
+};
 netwarp.shapes = {
   circle: "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0Z",
   square: "M-3.6,-3.6h7.2v7.2h-7.2Z",
@@ -128,20 +135,19 @@ netwarp.dashes = {
 netwarp.dark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
 
 // #cell=ID shows a cell, anything else the report; the place in the report is kept for the way back.
-(function () {
+document.addEventListener("DOMContentLoaded", function () {
   const report = document.getElementById("report");
   const article = document.getElementById("cell");
   let place = 0;
   function route() {
-    const match = /^#cell=(.+)$/.exec(location.hash);
-    let id = null;
-    try { id = match && decodeURIComponent(match[1]); } catch { id = null; }
-    if (id !== null && Object.hasOwn(netwarp.data.cells, id)) {
+    const wanted = netwarp.state.cell();
+    const known = (id) => id !== undefined && Object.hasOwn(netwarp.data.cells, id);
+    if (wanted && known(wanted.id)) {
       if (article.hidden) place = window.scrollY;
       report.hidden = true;
       article.hidden = false;
       document.documentElement.classList.add("in-cell");
-      netwarp.showCell(id, article);
+      netwarp.showCell({ ...wanted, with: known(wanted.with) && wanted.with !== wanted.id ? wanted.with : undefined }, article);
       window.scrollTo(0, 0);
     } else if (!article.hidden) {
       article.hidden = true;
@@ -149,19 +155,19 @@ netwarp.dark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
       report.hidden = false;
       document.documentElement.classList.remove("in-cell");
       document.title = document.title.replace(/^.* – cell of /, "");
-      const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+      const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1).split("?")[0]);
       if (target) target.scrollIntoView();
       else window.scrollTo(0, place);
       if (netwarp.lastLink && netwarp.lastLink.isConnected) netwarp.lastLink.focus({ preventScroll: true });
     }
   }
   window.addEventListener("hashchange", route);
-  document.addEventListener("DOMContentLoaded", route);
+  route();
   document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest('a[href^="#cell="]');
     if (link && report.contains(link)) netwarp.lastLink = link;
   });
-})();
+});
 
 // Tables: which source the coloured differences are from.
 for (const radio of document.querySelectorAll(".against input")) {
@@ -170,3 +176,18 @@ for (const radio of document.querySelectorAll(".against input")) {
     netwarp.say("Differences are now from " + radio.parentElement.textContent.trim());
   });
 }
+
+// The part of the page that is being read is marked in the list of parts.
+(function () {
+  const links = new Map([...document.querySelectorAll(".sections a")].map((link) => [link.hash.slice(1), link]));
+  const seen = new Map();
+  const watch = new IntersectionObserver((entries) => {
+    for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
+    const current = [...links.keys()].find((id) => seen.get(id));
+    for (const [id, link] of links) {
+      if (id === current) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  }, { rootMargin: "-64px 0px -60% 0px" });
+  for (const id of links.keys()) watch.observe(document.getElementById(id));
+})();

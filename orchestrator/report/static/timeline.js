@@ -1,22 +1,25 @@
-// The chart of a cell: panels on one time axis, faults shaded, events as marks.
+// The chart of a cell, or of two cells: panels on one time axis, faults shaded, events as marks, path states as bars.
 "use strict";
 
 netwarp.timeline = (function () {
-  // which series make a panel, in order; anything else that was sampled gets a panel of its own below
+  // which series make a panel, in order; `thin`: drawn into the same panel, finer; anything else sampled comes below
   const PANELS = [
-    { key: "goodput_bit_s", title: "goodput", unit: "bit/s" },
-    { key: "throughput_bit_s", title: "throughput by path", unit: "bit/s" },
-    { key: "cwnd_bytes", title: "cwnd by path", unit: "bytes" },
-    { key: "srtt_s", title: "smoothed RTT by path", unit: "s" },
+    { keys: ["goodput_bit_s"], title: "goodput", unit: "bit/s" },
+    { keys: ["throughput_bit_s"], title: "throughput by path", unit: "bit/s" },
+    { keys: ["cwnd_bytes"], thin: "ssthresh_bytes", title: "cwnd by path", note: "dotted: ssthresh", unit: "bytes" },
+    { keys: ["outstanding_packets", "outstanding_chunks"], title: "outstanding", unit: "" },
+    { keys: ["srtt_s"], title: "smoothed RTT by path", unit: "s" },
+    { keys: ["rto_s"], title: "RTO by path", unit: "s" },
   ];
+  const TITLES = { outstanding_packets: "outstanding packets", outstanding_chunks: "outstanding chunks", ssthresh_bytes: "ssthresh" };
   const PALETTE = [
-    { light: "#0072B2", dark: "#56A8E0", dash: "solid" }, { light: "#D55E00", dark: "#F28C45", dash: "solid" },
-    { light: "#009E73", dark: "#3CC79D", dash: "solid" }, { light: "#CC79A7", dark: "#E39BC3", dash: "solid" },
-    { light: "#B07D00", dark: "#E6B022", dash: "dash" }, { light: "#56B4E9", dark: "#8FD0F7", dash: "dash" },
+    { light: "#0072B2", dark: "#56A8E0" }, { light: "#D55E00", dark: "#F28C45" }, { light: "#009E73", dark: "#3CC79D" },
+    { light: "#CC79A7", dark: "#E39BC3" }, { light: "#B07D00", dark: "#E6B022" }, { light: "#56B4E9", dark: "#8FD0F7" },
   ];
-  const INK = { light: "#333333", dark: "#D0D0D0", dash: "solid" };
-  const UNITS = [["_bit_s", "bit/s"], ["_bytes", "bytes"], ["_packets", "packets"], ["_s", "s"], ["_ratio", ""]];
+  const INK = { light: "#333333", dark: "#D0D0D0" };
+  const UNITS = [["_bit_s", "bit/s"], ["_bytes", "bytes"], ["_packets", ""], ["_chunks", ""], ["_s", "s"], ["_ratio", ""]];
   const unitOf = (key) => (UNITS.find(([end]) => key.endsWith(end)) || [null, ""])[1];
+  const DASHES = ["solid", "dash"]; // of the first and the second cell
 
   // what the eye looks for first gets a sign of its own
   const MARKS = {
@@ -24,16 +27,25 @@ netwarp.timeline = (function () {
     heartbeat: "triangle-up-open", heartbeat_ack: "triangle-down-open", first_retransmission_other_path: "triangle-right",
     failover: "star-diamond", first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
   };
-
   const QUIET = ["heartbeat", "heartbeat_ack", "outage"]; // in the lane, but without a line through all panels
+  // the worse a path's state the thicker its bar: read without colour, too
+  const STATES = {
+    ACTIVE: { width: 3, light: "#009E73", dark: "#3CC79D", text: "active" },
+    PF: { width: 8, light: "#B07D00", dark: "#E6B022", text: "potentially failed" },
+    POTENTIALLY_FAILED: { width: 8, light: "#B07D00", dark: "#E6B022", text: "potentially failed" },
+    INACTIVE: { width: 13, light: "#D55E00", dark: "#F28C45", text: "inactive" },
+    UNCONFIRMED: { width: 3, light: "#888888", dark: "#999999", text: "unconfirmed" },
+  };
+  const stateLook = (name) => STATES[name] || { width: 8, light: "#7A5195", dark: "#B48ACB", text: name.toLowerCase().replace(/_/g, " ") };
 
   // Every series: {name, title, unit, flow, path, t, v, binned}. Binned ones start at t and last bin_s.
   function columns(cell) {
     const found = [];
     const { bin_s: bin, flows } = cell.series;
     const add = (key, flow, path, t, v, binned) => {
-      const panel = PANELS.find((one) => one.key === key) || { title: key.replace(/_/g, " "), unit: unitOf(key) };
-      found.push({ name: key, title: panel.title, unit: panel.unit, flow, path, t, v, binned });
+      const panel = PANELS.find((one) => one.keys.includes(key));
+      const title = TITLES[key] || (panel ? panel.title : key.replace(/_/g, " "));
+      found.push({ name: key, title, unit: panel ? panel.unit : unitOf(key), flow, path, t, v, binned });
     };
     const bins = (values) => values.map((_, i) => Number((i * bin).toFixed(6)));
     for (const [flow, one] of Object.entries(flows)) {
@@ -50,12 +62,12 @@ netwarp.timeline = (function () {
     return found;
   }
 
-  // One look a path (of a flow, where there are several): the same in every panel.
-  function looks(cell) {
-    const flows = Object.keys(cell.series.flows);
-    const several = flows.length > 1;
+  // One look a path (of a flow, where there are several): the same in every panel, and in both cells.
+  function looks(cells) {
+    const all = cells.flatMap(columns);
+    const several = new Set(all.map((one) => one.flow)).size > 1;
     const found = new Map();
-    for (const one of columns(cell)) {
+    for (const one of all) {
       const key = one.flow + " " + one.path;
       if (found.has(key) || (!one.path && !several)) continue;
       found.set(key, { text: several ? [one.flow, one.path].filter(Boolean).join(", ") : one.path, look: PALETTE[found.size % PALETTE.length] });
@@ -69,117 +81,168 @@ netwarp.timeline = (function () {
     return list.sort((one, other) => one.t_s - other.t_s);
   }
 
-  function panelsOf(cell) {
-    const all = columns(cell);
-    const keys = [...new Set([...PANELS.map((one) => one.key), ...all.map((one) => one.name)])];
-    return keys.map((key) => ({ key, series: all.filter((one) => one.name === key && one.v.some((v) => v !== null)) }))
-      .filter((panel) => panel.series.length)
-      .map((panel) => {
-        const { title, unit } = panel.series[0];
-        let scale = netwarp.scale(panel.series.flatMap((one) => one.v), unit);
-        if (unit === "s") scale = { divisor: 1e-3, unit: "ms" };
-        return { ...panel, title, ...scale };
-      });
+  // [{flow, path, spans: [{from, to, state}]}] of the paths of a cell; nothing where no path ever changes.
+  function states(cell) {
+    const found = Object.entries(cell.series.flows).flatMap(([flow, one]) => Object.entries(one.states || {}).map(([path, changes]) => ({
+      flow, path, spans: changes.map(([from, state], i) => ({ from, state, to: i + 1 < changes.length ? changes[i + 1][0] : cell.series.duration_s })),
+    })));
+    return found.some((one) => one.spans.length > 1) ? found : [];
   }
 
-  function describe(cell) {
-    const panels = panelsOf(cell).map((panel) => panel.title).join(", ");
-    const faults = cell.series.faults.map((fault) => `${fault.action} of ${fault.link} from ${fault.from_s} to ${fault.to_s} s`);
+  function panelsOf(cells) {
+    const all = cells.flatMap((cell, number) => columns(cell).map((one) => ({ ...one, number })));
+    const thin = PANELS.map((one) => one.thin).filter(Boolean);
+    const own = [...new Set(all.map((one) => one.name))].filter((key) => !thin.includes(key) && !PANELS.some((one) => one.keys.includes(key)))
+      .map((key) => ({ keys: [key] }));
+    const there = (one) => one.v.some((v) => v !== null);
+    return [...PANELS, ...own].map((panel) => ({
+      panel, series: all.filter((one) => panel.keys.includes(one.name) && there(one)), thin: all.filter((one) => one.name === panel.thin && there(one)),
+    })).filter(({ series }) => series.length).map(({ panel, series, thin: finer }) => {
+      const unit = series[0].unit;
+      let scale = netwarp.scale([...series, ...finer].flatMap((one) => one.v), unit);
+      if (unit === "s") {
+        const largest = Math.max(...series.flatMap((one) => one.v.filter((v) => v !== null)));
+        scale = largest < 10 ? { divisor: 1e-3, unit: "ms" } : { divisor: 1, unit: "s" };
+      }
+      const names = [...new Set(series.map((one) => one.title))];
+      return { series, thin: finer, title: names.length === 1 ? names[0] : panel.title, note: finer.length ? panel.note : "", ...scale };
+    });
+  }
+
+  function describe(cells) {
+    const panels = panelsOf(cells).map((panel) => panel.title).join(", ");
+    const faults = cells[0].series.faults.map((fault) => `${fault.action} of ${fault.link} from ${fault.from_s} to ${fault.to_s} s`);
     return panels + (faults.length ? "; fault: " + faults.join(", ") : "") + ". The numbers are in the table below.";
   }
 
-  const LANE = 44, PANEL = 150, GAP = 34, FOOT = 50;
+  const PANEL = 150, GAP = 34, FOOT = 50, BAR = 20;
+  const laneOf = (cells) => 24 + 22 * cells.length; // the marks of each cell have a row of their own
+  const barsOf = (cells) => cells.flatMap((cell, number) => states(cell).map((one) => ({ ...one, number })));
+  const heightOf = (cells) => {
+    const bars = barsOf(cells).length;
+    return laneOf(cells) + panelsOf(cells).length * (PANEL + GAP) + (bars ? bars * BAR + GAP : 0) + FOOT;
+  };
 
-  const heightOf = (panels) => LANE + panels * (PANEL + GAP) + FOOT;
-
-  function make(cell, range, colours) {
+  function make(cells, range, colours) {
     const { plain, colour, baseLayout } = netwarp.charts;
-    const panels = panelsOf(cell);
-    const found = looks(cell);
-    const list = events(cell);
-    const height = heightOf(panels.length);
+    const panels = panelsOf(cells);
+    const found = looks(cells);
+    const bars = barsOf(cells);
+    const height = heightOf(cells);
     const inner = height - FOOT - 10;
+    const lane = laneOf(cells);
+    const duration = Math.max(...cells.map((cell) => cell.series.duration_s));
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
     delete layout.yaxis;
     const traces = [];
     const annotations = [];
-    let top = LANE;
-    panels.forEach((panel, place) => {
-      const id = place ? place + 1 : "";
+    let top = lane;
+    let axes = 0;
+    const add = (title, size, more) => {
       top += GAP;
-      layout["yaxis" + id] = {
-        ...axis, domain: [Math.max(0, 1 - (top + PANEL) / inner), 1 - top / inner], rangemode: "tozero", nticks: 5,
-        automargin: false, exponentformat: "none", fixedrange: true,
-      };
-      annotations.push({
-        text: `<b>${plain(panel.title)}</b>${panel.unit ? " (" + plain(panel.unit) + ")" : ""}`, xref: "paper", yref: "paper", x: 0,
-        y: 1 - top / inner, xanchor: "left", yanchor: "bottom", yshift: 2, showarrow: false, font: { size: 12, color: colours.text },
+      const id = ++axes > 1 ? axes : "";
+      layout["yaxis" + id] = { ...axis, domain: [Math.max(0, 1 - (top + size) / inner), 1 - top / inner], automargin: false, fixedrange: true, ...more };
+      annotations.push({ text: title, xref: "paper", yref: "paper", x: 0, y: 1 - top / inner, xanchor: "left", yanchor: "bottom", yshift: 2,
+        showarrow: false, font: { size: 12, color: colours.text } });
+      top += size;
+      return "y" + id;
+    };
+    const whose = (number) => (cells.length > 1 ? ["A", "B"][number] : "");
+    const line = (one, panel, yaxis, finer) => {
+      const known = found.get(one.flow + " " + one.path) || { text: "", look: INK };
+      const { bin_s: bin, duration_s: end } = cells[one.number].series;
+      const t = one.binned ? [...one.t, Math.min(one.t.length * bin, end)] : one.t;
+      const v = one.binned ? [...one.v, one.v[one.v.length - 1]] : one.v;
+      traces.push({
+        type: "scatter", mode: "lines", x: t, y: v.map((value) => (value === null ? null : value / panel.divisor)), yaxis,
+        name: plain([whose(one.number), known.text, one.title.replace(" by path", "")].filter(Boolean).join(" ")),
+        line: { color: colour(known.look), width: finer ? 1.1 : 1.6, shape: "hv", dash: finer ? "dot" : DASHES[one.number] },
+        opacity: one.number ? 0.85 : 1, hovertemplate: `%{y:.4~g} ${plain(panel.unit)}`,
       });
-      top += PANEL;
-      for (const one of panel.series) {
-        const known = found.get(one.flow + " " + one.path) || { text: "", look: INK };
-        const t = one.binned ? [...one.t, Math.min(one.t.length * cell.series.bin_s, cell.series.duration_s)] : one.t;
-        const v = one.binned ? [...one.v, one.v[one.v.length - 1]] : one.v;
+    };
+    panels.forEach((panel) => {
+      const title = `<b>${plain(panel.title)}</b>${panel.unit ? " (" + plain(panel.unit) + ")" : ""}${panel.note ? "  " + plain(panel.note) : ""}`;
+      const yaxis = add(title, PANEL, { rangemode: "tozero", nticks: 5, exponentformat: "none" });
+      for (const one of panel.thin) line(one, panel, yaxis, true);
+      for (const one of panel.series) line(one, panel, yaxis, false);
+    });
+    if (bars.length) {
+      const names = bars.map((bar) => [whose(bar.number), new Set(bars.map((one) => one.flow)).size > 1 ? bar.flow : "", bar.path].filter(Boolean).join(" "));
+      const yaxis = add("<b>path state</b>  the thicker, the worse", bars.length * BAR, {
+        range: [bars.length - 0.5, -0.5], tickvals: names.map((_, i) => i), ticktext: names.map(plain), showgrid: false, ticks: "",
+      });
+      bars.forEach((bar, place) => {
+        for (const state of new Set(bar.spans.map((span) => span.state))) {
+          const look = stateLook(state);
+          const own = bar.spans.filter((span) => span.state === state);
+          traces.push({
+            type: "scatter", mode: "lines", yaxis, x: own.flatMap((span) => [span.from, span.to, null]), y: own.flatMap(() => [place, place, null]),
+            name: plain(`${names[place]} is ${look.text}`), line: { color: colour(look), width: look.width }, hoverinfo: "skip",
+          });
+        }
+        // one invisible point a sample of the axis would be heavy: the hover says the state at each change
         traces.push({
-          type: "scatter", mode: "lines", x: t, y: v.map((value) => (value === null ? null : value / panel.divisor)), yaxis: "y" + id,
-          name: plain([known.text, panel.title.replace(" by path", "")].filter(Boolean).join(" ")),
-          line: { color: colour(known.look), width: 1.6, shape: "hv", dash: known.look.dash },
-          hovertemplate: `%{y:.4~g} ${plain(panel.unit)}`,
+          type: "scatter", mode: "markers", yaxis, x: bar.spans.map((span) => span.from), y: bar.spans.map(() => place), marker: { size: 1, opacity: 0 },
+          name: plain(names[place]), text: bar.spans.map((span) => plain(stateLook(span.state).text)), hovertemplate: "%{text}",
         });
-      }
+      });
+    }
+    const bottom = axes;
+    const marks = ++axes;
+    layout["yaxis" + marks] = { domain: [1 - lane / inner, 1 - 14 / inner], visible: false, range: [cells.length - 0.4, -0.6], fixedrange: true };
+    cells.forEach((cell, number) => {
+      const list = events(cell);
+      traces.push({
+        type: "scatter", mode: "markers", x: list.map((event) => event.t_s), y: list.map(() => number), yaxis: "y" + marks,
+        name: plain(`event ${whose(number)}`), text: list.map((event) => plain([whose(number), event.text].filter(Boolean).join(": "))), hovertemplate: "%{text}<extra></extra>",
+        marker: { symbol: list.map((event) => MARKS[event.kind] || "circle"), size: 10, color: number ? colours.soft : colours.text, line: { width: 1.5 } },
+      });
     });
-    const lane = panels.length + 1;
-    layout["yaxis" + lane] = { domain: [1 - (LANE - 12) / inner, 1], visible: false, range: [0, 1], fixedrange: true };
-    traces.push({
-      type: "scatter", mode: "markers", x: list.map((event) => event.t_s), y: list.map(() => 0.25), yaxis: "y" + lane,
-      name: "event", text: list.map((event) => plain(event.text)), hovertemplate: "%{text}<extra></extra>",
-      marker: {
-        symbol: list.map((event) => MARKS[event.kind] || "circle"), size: 10,
-        color: colours.text, line: { width: 1.5 },
-      },
-    });
-    layout.shapes = cell.series.faults.map((fault) => ({
-      type: "rect", xref: "x", yref: "paper", x0: fault.from_s, x1: fault.to_s ?? cell.series.duration_s, y0: 0, y1: 1,
-      fillcolor: colours.fault, line: { width: 0 }, layer: "below",
-    }));
-    for (const fault of cell.series.faults) {
+    const list = events(cells[0]);
+    layout.shapes = cells.flatMap((cell, number) => cell.series.faults.map((fault) => ({
+      type: "rect", xref: "x", yref: "paper", x0: fault.from_s, x1: fault.to_s ?? cell.series.duration_s, y0: 0, y1: 1, layer: "below",
+      fillcolor: number ? "rgba(0,0,0,0)" : colours.fault, line: { width: number ? 1 : 0, dash: "dash", color: colours.faultLine },
+    })));
+    for (const fault of cells[0].series.faults) {
       annotations.push({
         text: plain(`${fault.action} of ${fault.link}`), xref: "x", yref: "paper", x: fault.from_s, y: 1, xanchor: "left", yanchor: "top",
         showarrow: false, font: { size: 12, color: colours.soft },
       });
     }
     const marked = list.filter((event) => !QUIET.includes(event.kind));
-    if (marked.length <= 60) {
+    if (cells.length === 1 && marked.length <= 60) {
       for (const event of marked) {
-        layout.shapes.push({ type: "line", xref: "x", yref: "paper", x0: event.t_s, x1: event.t_s, y0: 0, y1: 1 - (LANE - 14) / inner,
+        layout.shapes.push({ type: "line", xref: "x", yref: "paper", x0: event.t_s, x1: event.t_s, y0: 0, y1: 1 - 16 / inner,
           line: { color: colours.faultLine, width: 1, dash: "dot" }, layer: "below" });
       }
     }
     Object.assign(layout.xaxis, {
-      anchor: "y" + (panels.length > 1 ? panels.length : ""), title: { text: "time since T0 (s)", standoff: 8 }, showline: true,
-      range: range || [0, cell.series.duration_s], hoverformat: ".4~f", showspikes: true, spikemode: "across", spikethickness: 1,
+      anchor: "y" + (bottom > 1 ? bottom : ""), title: { text: "time since T0 (s)", standoff: 8 }, showline: true,
+      range: range || [0, duration], hoverformat: ".4~f", showspikes: true, spikemode: "across", spikethickness: 1,
       spikedash: "solid", spikecolor: colours.soft, spikesnap: "cursor",
     });
     Object.assign(layout, { annotations, height, hovermode: "x unified", hoversubplots: "axis", margin: { l: 52, r: 10, t: 10, b: FOOT } });
     return { traces, layout };
   }
 
-  async function draw(chart, cell) {
-    chart.style.height = heightOf(panelsOf(cell).length) + "px"; // at once: nothing below jumps when it is drawn
-    let range = null;
-    chart.netwarpCell = cell;
-    await netwarp.charts.draw(chart, (colours) => make(cell, range, colours));
+  // cells: one or two. range: what to show first, or null. moved(range or null): called after each zoom.
+  async function draw(chart, cells, range, moved) {
+    chart.style.height = heightOf(cells) + "px"; // at once: nothing below jumps when it is drawn
+    chart.netwarpEnd = Math.max(...cells.map((cell) => cell.series.duration_s));
+    await netwarp.charts.draw(chart, (colours) => make(cells, range, colours));
     if (!chart.isConnected) return netwarp.charts.forget(chart); // left before it was drawn
     chart.on("plotly_relayout", (change) => {
       if (change["xaxis.range[0]"] !== undefined) range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
       else if (change["xaxis.range"]) range = change["xaxis.range"];
       else if (change["xaxis.autorange"]) range = null;
+      else return;
+      moved(range && (range[0] > 0 || range[1] < chart.netwarpEnd) ? range : null);
     });
   }
 
   function zoom(chart, from, to) {
-    const end = chart.netwarpCell.series.duration_s;
+    const end = chart.netwarpEnd;
     const range = from === null ? [0, end] : [Math.max(0, from), Math.min(end, to)];
     window.Plotly.relayout(chart, { "xaxis.range": range });
     netwarp.say(`Showing ${netwarp.number(range[0])} to ${netwarp.number(range[1])} seconds`);
@@ -191,8 +254,13 @@ netwarp.timeline = (function () {
     zoom(chart, middle - half, middle + half);
   }
 
-  const legend = (cell) => [...looks(cell).values()].map((one) =>
-    netwarp.h("span", { class: "legend-label" }, netwarp.swatch(one.look), one.text));
+  const legend = (cells) => {
+    const named = [...looks(cells).values()].map((one) =>
+      netwarp.h("span", { class: "legend-label" }, netwarp.swatch({ ...one.look, dash: "solid" }), one.text));
+    const used = new Set(cells.flatMap((cell) => states(cell)).flatMap((one) => one.spans.map((span) => span.state)));
+    const bars = [...used].map(stateLook).map((look) => netwarp.h("span", { class: "legend-label" }, netwarp.bar(look), look.text));
+    return [...named, ...bars];
+  };
 
-  return { draw, zoom, step, columns, events, describe, legend };
+  return { draw, zoom, step, columns, events, describe, legend, DASHES, INK };
 })();

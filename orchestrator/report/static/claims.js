@@ -1,0 +1,48 @@
+// Claims by verdict and by word. Rows left out are hidden on screen only: on paper all of them stand.
+"use strict";
+
+(function () {
+  const form = document.getElementById("claim-filters");
+  if (!form) return;
+  const blocks = [...document.querySelectorAll("table.claims > tbody")].map((body) => ({
+    body, verdict: body.dataset.verdict, text: body.textContent.toLowerCase(),
+  }));
+
+  function filter() {
+    const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const verdict = form.elements.verdict.value;
+    const mixed = [...form.elements.verdict.options].some((option) => option.value === "all");
+    let shown = 0;
+    for (const { body, verdict: own, text } of blocks) {
+      const fits = (verdict === "all" || own === verdict || (verdict === "" && (!mixed || own !== "not tested"))) && words.every((word) => text.includes(word));
+      body.classList.toggle("off", !fits);
+      shown += fits;
+    }
+    document.getElementById("claim-count").textContent =
+      shown === blocks.length ? `${shown} claims` : `${shown} of ${blocks.length} claims`;
+  }
+
+  form.addEventListener("input", () => {
+    filter();
+    netwarp.state.write("claims", { verdict: form.elements.verdict.value, text: form.elements.text.value });
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  netwarp.state.on("claims", (values) => {
+    form.elements.text.value = values.text || "";
+    form.elements.verdict.value = values.verdict || "";
+    if (form.elements.verdict.selectedIndex < 0) form.elements.verdict.selectedIndex = 0;
+    filter();
+  });
+  // a link to one claim shows it, whatever is chosen
+  function reveal() {
+    const body = location.hash.startsWith("#claim-") && document.getElementById(location.hash.slice(1));
+    if (!body || !body.classList.contains("off")) return;
+    form.reset();
+    form.elements.verdict.value = "all";
+    filter();
+    body.scrollIntoView();
+  }
+  filter();
+  window.addEventListener("hashchange", reveal);
+  reveal();
+})();
