@@ -156,6 +156,8 @@ def test_numbers_of_a_plot_are_those_of_the_tables(page: Page, large: str, kind:
     choose(page, "explore-form", metric="goodput", a="variant")
     if kind != "heat map":
         choose(page, "explore-form", b="–")
+    if kind == "distribution":  # what is not drawn is held at a level, unless all are asked for
+        choose(page, "explore-form", is__outage="all")
     choose(page, "explore-form", is__rtt="200 ms", is__failover="default")
     page.evaluate("netwarp.download = (name, text) => { window.saved = text; }")
     page.evaluate("document.getElementById('explore-csv').click()")
