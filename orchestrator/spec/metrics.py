@@ -64,6 +64,8 @@ METRICS: dict[str, str] = {
 CELL_METRICS = frozenset({"jain_index"})
 """Metrics of the whole cell: their flow is empty."""
 OF_THE_CELL = "duration_s"
+OF_THE_FLOW = ("start_s", "stop_s", "rate_bit_s")
+"""What else an expression may use: when the flow starts and stops, and the bottleneck of its first path."""
 _IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub)
 _FUNCTIONS = ("min", "max")

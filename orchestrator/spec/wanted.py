@@ -10,7 +10,7 @@ from .factors import FactorSpec, check_condition
 from .fields import read_levels, read_names
 from .grammar import METRIC, TABLE
 from .located import Item
-from .metrics import METRICS, OF_THE_CELL, expression_problem, parameter_numbers
+from .metrics import METRICS, OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
 from .problems import Problems, nearest
 
 FIGURE_AXES = ("x", "y", "lines", "panels", "over")
@@ -46,7 +46,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         if text.startswith("{") and text.endswith("}") and text[1:-1] in factors:
             level = next(iter(factors[text[1:-1]].levels), None)
             parameters |= {name: level.name for name, value in parameters.items() if value == text and level}
-    known = set(METRICS) | {OF_THE_CELL} | set(parameter_numbers(parameters))
+    known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
     found: list[OwnMetric] = []
     for name, child in item.table().items() if item is not None else ():
         texts: dict[str, str] = {}
