@@ -175,6 +175,8 @@ class Claim(Frozen, frozen=True):
     expected: float | None = None
     tolerance: float = 0.0
     of: tuple[str, ...] = ()
+    metric_b: str = ""
+    """Of b; empty: the same as of a."""
     reason: str = ""
 
 

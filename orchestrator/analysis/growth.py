@@ -21,6 +21,7 @@ WIRE = ("initial_window_packets", "slow_start_growth_ratio", "peer_window_bytes"
 KERNEL = (
     "cwnd_initial_bytes",
     "cwnd_window_time_s",
+    "cwnd_growth_per_rtt_packets",
     "cwnd_at_fault_bytes",
     "cwnd_lowest_after_fault_bytes",
     "cwnd_window_time_other_path_s",
@@ -164,6 +165,9 @@ def kernel_metrics(
     fault_s = moments.fault.from_ns / 1e9
     if (one := samples.get(flow.paths[hit].name)) is not None:
         t_s, cwnd = _there(one, None if window.end_ns is None else window.end_ns / 1e9)
+        if flight is not None:
+            growth = _growth(one, t_s, cwnd, (flow.start_ns / 1e9 + fault_s) / 2, fault_s)
+            found["cwnd_growth_per_rtt_packets"] = None if growth is None else growth / flight.packet_bytes
         before, after = cwnd[t_s <= fault_s], cwnd[t_s > fault_s]
         found["cwnd_at_fault_bytes"] = float(before[-1]) if len(before) else None
         found["cwnd_lowest_after_fault_bytes"] = float(after.min()) if len(after) else None
@@ -175,6 +179,16 @@ def kernel_metrics(
             times.append(_reached_s(*_there(other, None), wanted, since_ns / 1e9))
     found["cwnd_window_time_other_path_s"] = min((time for time in times if time is not None), default=None)
     return found
+
+
+def _growth(samples: Samples, t_s: Floats, cwnd: Floats, from_s: float, to_s: float) -> float | None:
+    """Bytes a smoothed round trip that cwnd grows by between two instants; None without samples on both sides."""
+    inside = (samples.t_s >= from_s) & (samples.t_s <= to_s) & ~np.isnan(samples.srtt_s)
+    begin, end = np.flatnonzero(t_s <= from_s), np.flatnonzero(t_s <= to_s)
+    if not len(begin) or not inside.any():
+        return None
+    srtt_s = float(samples.srtt_s[inside].mean())
+    return float(cwnd[end[-1]] - cwnd[begin[-1]]) / ((to_s - from_s) / srtt_s)
 
 
 def _there(samples: Samples, end_s: float | None) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from ..model import CellOutcome, Measurement, Outcome, to_json
 from ..report import make_report
 from ..store import CellDir, RunDir, read_json, write_atomic
 from ..study import Plan
-from ..tables import write_tables
+from ..tables import write_tables, write_timelines
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +91,7 @@ def tabulate(plan: Plan, run: RunDir) -> Results:
     """Write tables/*.csv from what the cells' derived files say."""
     results = collect(plan, run)
     write_tables(plan, results.outcomes, results.measurements, run.tables)
+    write_timelines(plan, results.outcomes, run)
     return results
 
 

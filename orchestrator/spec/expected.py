@@ -36,6 +36,7 @@ CLAIM = {
     "source": _TEXT,
     "kind": Field("choice", '"greater"', choices=KINDS),
     "metric": Field("text", '"goodput_bit_s"'),
+    "metric_b": Field("text", '"cwnd_initial_bytes"'),
     "flow": Field("name", '"ftp"'),
     "a": _OPEN,
     "b": _OPEN,
@@ -132,14 +133,14 @@ class ExpectedReader:
         if kind == "later":
             reason = self._required(item, "reason", CLAIM)
             if text == kind:
-                for key in ("metric", "a", "b", "over", "of", "expected", "tolerance", "also"):
+                for key in ("metric", "metric_b", "a", "b", "over", "of", "expected", "tolerance", "also"):
                     if (child := item.get(key)) is not None:
                         problems.add(child, 'a claim of kind "later" is not tested: leave this out')
             why = str(reason.value) if reason is not None else ""
             return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
         expected, tolerance = self._bound(item, kind)
         if kind == "mean":
-            for key in ("metric", "flow", "a", "b", "over"):
+            for key in ("metric", "metric_b", "flow", "a", "b", "over"):
                 if (child := item.get(key)) is not None:
                     problems.add(child, 'a claim of kind "mean" takes this from the claims it is of: leave it out')
             return Claim(
@@ -159,6 +160,8 @@ class ExpectedReader:
             problems.add(item, f'the selector "a" is missing; for example a = {_OPEN.example}')
         if kind in TWO_SIDED and not b:
             problems.add(item, f'kind "{kind}" compares a with b, and b is missing; for example b = {_OPEN.example}')
+        if (child := item.get("metric_b")) is not None and not b:
+            problems.add(child, f"is the metric of b, and there is no b; for example b = {_OPEN.example}")
         if kind == "value" and b:
             problems.add(item, 'kind "value" has no b')
         return Claim(
@@ -167,6 +170,7 @@ class ExpectedReader:
             source=source,
             kind=kind,
             metric=read_metric(item, self._metrics, problems),
+            metric_b=read_metric(item, self._metrics, problems, "metric_b") if item.get("metric_b") else "",
             flow=self._text(item, "flow"),
             a=a,
             b=b,

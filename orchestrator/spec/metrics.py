@@ -46,6 +46,7 @@ METRICS: dict[str, str] = {
     "srtt_s": "s",
     "cwnd_initial_bytes": "bytes",
     "cwnd_window_time_s": "s",
+    "cwnd_growth_per_rtt_packets": "packets",
     "cwnd_at_fault_bytes": "bytes",
     "cwnd_lowest_after_fault_bytes": "bytes",
     "cwnd_window_time_other_path_s": "s",

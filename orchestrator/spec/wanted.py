@@ -140,9 +140,9 @@ def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, Fac
     return str(child.value) if child is not None else ""
 
 
-def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems) -> str:
+def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, key: str = "metric") -> str:
     """The `metric` of a table, figure, claim or number; it must exist."""
-    metric = item.get("metric")
+    metric = item.get(key)
     if metric is None:
         problems.add(item, f"its metric is missing; for example metric = {TABLE['metric'].example}")
         return ""

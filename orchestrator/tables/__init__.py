@@ -2,6 +2,6 @@
 
 from .claims import Judged, judge
 from .results import Results
-from .write import write_tables
+from .write import write_tables, write_timelines
 
-__all__ = ["Judged", "Results", "judge", "write_tables"]
+__all__ = ["Judged", "Results", "judge", "write_tables", "write_timelines"]

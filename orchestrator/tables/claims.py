@@ -86,7 +86,9 @@ def _compared(claim: Claim, results: Results) -> list[Comparison]:
         others = {other.id: other for other in results.plan.claims}
         return [mean_of([part for name in claim.of for part in _compared(others[name], results)])]
     return comparisons(
-        claim.kind, *([_series(claim, selector, results) for selector in side] for side in (claim.a, claim.b))
+        claim.kind,
+        [_series(claim, selector, claim.metric, results) for selector in claim.a],
+        [_series(claim, selector, claim.metric_b or claim.metric, results) for selector in claim.b],
     )
 
 
@@ -131,8 +133,9 @@ def _moved(claim: Claim, comparison: Comparison, results: Results) -> tuple[floa
     parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
     known: dict[Kind, float] = {}
     for part in parts:
-        for kind, spread in spreads(results, part.flow, part.metric).items():
-            known[kind] = max(known.get(kind, 0.0), spread)
+        for metric in {part.metric, part.metric_b or part.metric}:
+            for kind, spread in spreads(results, part.flow, metric).items():
+                known[kind] = max(known.get(kind, 0.0), spread)
     return bounds(comparison, known)
 
 
@@ -144,11 +147,11 @@ def _compare(wanted: _Interval, low: float, high: float) -> tuple[bool, bool]:
     return inside, high < wanted.low - SLACK or low > wanted.high + SLACK
 
 
-def _series(claim: Claim, selector: Levels, results: Results) -> list[Place]:
+def _series(claim: Claim, selector: Levels, metric: str, results: Results) -> list[Place]:
     levels: Sequence[Levels] = (
         [{**selector, claim.over: (level,)} for level in claim.levels] if claim.over else [selector]
     )
-    return [results.place(results.cells(where), claim.flow, claim.metric) for where in levels]
+    return [results.place(results.cells(where), claim.flow, metric) for where in levels]
 
 
 def _first(reasons: Sequence[str]) -> str:

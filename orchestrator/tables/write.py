@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..model import CellOutcome, Measurement
-from ..store import write_atomic
+from ..store import RunDir, write_atomic
 from ..study import Plan
 from .answers import answer_rows
 from .claims import Judged, judge
 from .results import Results
 from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
+from .timeline import event_rows, series_rows
 
 
 def write_tables(
@@ -32,6 +33,14 @@ def write_tables(
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())
     return judged
+
+
+def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir) -> None:
+    """Write the figures over time and the tables of events. Raises StoreError."""
+    tables = [series_rows(plan, outcomes, run, wanted) for wanted in plan.time_series]
+    tables += [event_rows(plan, outcomes, run, wanted) for wanted in plan.event_tables]
+    for rows in tables:
+        write_atomic(run.tables / f"{rows.name}.csv", csv_text(rows).encode())
 
 
 def csv_text(table: Rows) -> str:
