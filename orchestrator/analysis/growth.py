@@ -100,24 +100,21 @@ def outstanding_of(flow: Flow, sender: View) -> Outstanding | None:
 
 
 def rounds(flight: Outstanding, until_ns: int | None) -> list[int]:
-    """Packets sent first in each round trip: one ends when the last packet of the one before is acknowledged.
-
-    Only rounds that were over by `until_ns`.
+    """Packets sent first in each round trip: one ends when its first packet is acknowledged, and what the
+    acknowledgements from then on let out is the next. Only rounds that were over by `until_ns`.
     """
-    data = np.flatnonzero(flight.acked_bytes > 0)
-    if not len(data):
-        return []
-    begin, end_ns = 0, int(flight.acked_ns[data[0]])
+    begin = 0
     found: list[int] = []
-    while until_ns is None or end_ns <= until_ns:
-        end = int(np.searchsorted(flight.sent_ns, end_ns, side="left"))
-        if end == begin:
-            break
-        found.append(end - begin)
-        covering = np.flatnonzero(flight.acked_bytes >= flight.sent_bytes[end - 1])
+    while begin < len(flight.sent_bytes):
+        covering = np.flatnonzero(flight.acked_bytes >= flight.sent_bytes[begin])
         if not len(covering):
             break
-        begin, end_ns = end, int(flight.acked_ns[covering[0]])
+        end_ns = int(flight.acked_ns[covering[0]])
+        end = int(np.searchsorted(flight.sent_ns, end_ns, side="left"))
+        if end <= begin or (until_ns is not None and end_ns > until_ns):
+            break
+        found.append(end - begin)
+        begin = end
     return found
 
 

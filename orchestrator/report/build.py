@@ -23,7 +23,9 @@ from .figures import variant_looks
 from .grids import make_grid
 from .listing import Listing, make_listing
 from .page import cell_script, index_page
+from .style import looks as style_looks
 from .summary import Checks, summarise
+from .timelines import curve_keys, make_events
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parent / "static"
@@ -59,7 +61,7 @@ def _write(data: RunData, place: Path) -> None:
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
-    looks = variant_looks(data)
+    looks = style_looks([*variant_looks(data), *curve_keys(data)])
     drawings = draw_figures(data, looks)
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
     (place / "assets" / "explore-data.js").write_text(
@@ -71,6 +73,7 @@ def _write(data: RunData, place: Path) -> None:
         data,
         summary=summarise(data, grids, claims, checks),
         grids=grids,
+        events=[made for wanted in data.plan.event_tables if (made := make_events(data, wanted)) is not None],
         figures=[(drawing, _write_files(drawing, figures)) for drawing in drawings],
         looks=looks,
         listing=listing,

@@ -116,7 +116,8 @@ def read_run(run: RunDir) -> RunData:
     for row in read_rows(run.tables / "measurements.csv"):
         values[row["cell_id"], row["flow"], row["metric"]] = number(row["value"])
         units[row["metric"]] = row["unit"]
-    wanted = [*(table.name for table in plan.tables), *(figure.name for figure in plan.figures)]
+    listings = (plan.tables, plan.figures, plan.time_series, plan.event_tables)
+    wanted = [one.name for listing in listings for one in listing]
     return RunData(
         run=run,
         plan=plan,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ..study import Figure
+from ..study import Figure, TimeSeries
 from .data import RunData
 from .distributions import (
     DistributionData,
@@ -21,10 +21,13 @@ from .heatmaps import HeatmapData, heatmap_csv, heatmap_json, heatmap_table, hea
 from .publish import Canvas, line_canvas, printed
 from .publish_distribution import distribution_canvas
 from .publish_heatmap import heatmap_canvas
+from .publish_time import time_canvas
 from .shown import NumberTable
 from .style import Look
+from .timelines import TimeFigure, make_time_figure, time_csv, time_json, time_table, time_words
 
-Data = TypeVar("Data", FigureData, HeatmapData, DistributionData)
+Wanted = TypeVar("Wanted", Figure, TimeSeries)
+Data = TypeVar("Data", FigureData, HeatmapData, DistributionData, TimeFigure)
 Looks = Mapping[str, Look]
 
 
@@ -45,17 +48,17 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind(Generic[Data]):
+class _Kind(Generic[Wanted, Data]):
     """What has to be known of one kind of figure."""
 
-    make: Callable[[RunData, Figure], Data | None]
+    make: Callable[[RunData, Wanted], Data | None]
     words: Callable[[Data], str]
     payload: Callable[[Data], Mapping[str, Any]]
     table: Callable[[Data], NumberTable]
     csv: Callable[[Data], bytes]
     canvas: Callable[[Data, Looks], Canvas]
 
-    def draw(self, data: RunData, figure: Figure, looks: Looks) -> Drawing | None:
+    def draw(self, data: RunData, figure: Wanted, looks: Looks) -> Drawing | None:
         """The drawing; None where the run has no numbers for it."""
         made = self.make(data, figure)
         if made is None:
@@ -76,6 +79,7 @@ _HEATMAP = _Kind(make_heatmap, heatmap_words, heatmap_json, heatmap_table, heatm
 _DISTRIBUTION = _Kind(
     make_distribution, distribution_words, distribution_json, distribution_table, distribution_csv, distribution_canvas
 )
+_TIME = _Kind(make_time_figure, time_words, time_json, time_table, time_csv, time_canvas)
 _DRAW: Mapping[str, Callable[[RunData, Figure, Looks], Drawing | None]] = {
     "line": _LINE.draw,
     "heatmap": _HEATMAP.draw,
@@ -86,6 +90,7 @@ _DRAW: Mapping[str, Callable[[RunData, Figure, Looks], Drawing | None]] = {
 
 
 def draw_figures(data: RunData, looks: Looks) -> tuple[Drawing, ...]:
-    """Every figure of the plan that the run has numbers for, in the spec's order."""
-    drawn = (_DRAW[figure.kind](data, figure, looks) for figure in data.plan.figures)
+    """Every figure of the plan that the run has numbers for, in the spec's order; those over time last."""
+    drawn = [_DRAW[figure.kind](data, figure, looks) for figure in data.plan.figures]
+    drawn += [_TIME.draw(data, figure, looks) for figure in data.plan.time_series]
     return tuple(drawing for drawing in drawn if drawing is not None)

@@ -21,6 +21,7 @@ from .markers import swatch, variant_css
 from .numbers import duration, fixed, given, readable, with_unit
 from .style import OUTCOMES, VERDICTS, Look
 from .summary import Summary
+from .timelines import Events
 
 UNKNOWN = ("?", "unsure")
 
@@ -52,6 +53,7 @@ def index_page(
     summary: Summary,
     grids: Sequence[Grid],
     figures: Sequence[tuple[Drawing, Mapping[str, str]]],
+    events: Sequence[Events],
     looks: Mapping[str, Look],
     listing: Listing,
     claims: Sequence[Statement],
@@ -86,6 +88,7 @@ def index_page(
         answers=answer_words(data),
         grids=grids,
         figures=figures,
+        events=events,
         claims=claims,
         behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,

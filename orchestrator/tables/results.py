@@ -42,12 +42,17 @@ class Results:
     def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
         self.plan = plan
         self.outcomes = outcomes
-        self.by_cell: dict[str, list[Measurement]] = {cell.id: [] for cell in plan.cells}
+        self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
+        self.by_cell: dict[str, list[Measurement]] = {name: [] for name in self._names.values()}
         self._values: dict[tuple[str, str, str], float | None] = {}
         for one in measurements:
             if one.cell_id in self.by_cell and self.completed(one.cell_id):
                 self.by_cell[one.cell_id].append(one)
                 self._values[one.cell_id, one.flow, one.metric] = one.value
+
+    def name(self, cell: Cell) -> str:
+        """A cell's id."""
+        return self._names.get(id(cell)) or cell.id
 
     def completed(self, cell_id: str) -> bool:
         """Whether the cell ran and passed its self-checks."""
@@ -65,15 +70,16 @@ class Results:
         failed = not cells
         measured = bool(cells)
         for cell in cells:
-            value = self._values.get((cell.id, flow, metric))
-            outcome = self.outcomes.get(cell.id)
-            if not self.completed(cell.id):
+            name = self.name(cell)
+            value = self._values.get((name, flow, metric))
+            outcome = self.outcomes.get(name)
+            if not self.completed(name):
                 failed = True
                 measured = False
-                missing.append(f"{cell.id} {outcome.outcome if outcome is not None else 'was not run'}")
+                missing.append(f"{name} {outcome.outcome if outcome is not None else 'was not run'}")
             elif value is None:
-                missing.append(f"{cell.id} has no {metric}")
-                measured &= (cell.id, flow, metric) in self._values
+                missing.append(f"{name} has no {metric}")
+                measured &= (name, flow, metric) in self._values
             else:
                 values[cell.repetition] = value
         return Place(tuple(cells), values, "; ".join(missing), failed, measured)

@@ -27,17 +27,61 @@ def test_example_spec_loads_and_plans() -> None:
     assert len({cell.id for cell in plan.cells}) == 6
 
 
-def test_choi2009_draws_phases_beside_table_5() -> None:
-    """TCP and one-path SCTP with a drawn beginning of the outage, which no claim and no published number is about."""
-    plan = make_plan(load_spec("choi2009"), repetitions=2, only=["phases_tcp", "phases_sctp"])
-    assert len(plan.cells) == 2 * 3 * 2
+def test_choi2009_draws_lengths_beside_table_5() -> None:
+    """The length of the outage drawn, 20 % to either side, which no published number is about."""
+    plan = make_plan(load_spec("choi2009"), only=["lengths"])
+    assert len(plan.cells) == 3 * 3 * 5
     assert all(cell.random and cell.links[0].forward.one_way_delay_ns == 200 * MS for cell in plan.cells)
+    lengths: dict[tuple[str, int], set[int]] = {}
     for cell in plan.cells:
         fault, repair = cell.timeline
-        assert (fault.action, 50 * S < fault.at_ns < 51 * S) == ("cut", True)
-        assert repair.at_ns - fault.at_ns == int(parse_quantity(cell.factors["drawn_outage"], "time").value)
+        assert (fault.action, fault.at_ns) == ("cut", 50 * S)
+        named = int(parse_quantity(cell.factors["drawn_outage"], "time").value)
+        assert 0.8 * named <= repair.at_ns - fault.at_ns <= 1.2 * named
+        lengths.setdefault((cell.factors["drawn_outage"], cell.repetition), set()).add(repair.at_ns - fault.at_ns)
         assert not any(matches(cell.factors, number.at) for number in plan.expected)
-    assert len({cell.timeline[0].at_ns for cell in plan.cells}) == 2, "one phase a seed"
+        assert bool(cell.flows[0].switches) == (cell.factors["variant"] == "sctp_multi")
+    assert len(lengths) == 15
+    assert all(len(same) == 1 for same in lengths.values()), "one length a seed, whoever is compared"
+
+
+def test_choi2009_runs_every_table_of_the_paper() -> None:
+    """The paper states 42 runs for Table 6 and 30 for Table 7; here both readings, and three ways of failover."""
+    plan = make_plan(load_spec("choi2009"), where=[("reading", "one_way_delay")])
+    stated = {"rtts": 42, "bandwidths": 30}
+    for experiment, count in stated.items():
+        cells = [cell for cell in plan.cells if cell.experiment == experiment]
+        scripted = [cell for cell in cells if cell.factors["failover"] in ("-", "scripted_switch")]
+        assert len(scripted) == count
+        for cell in cells:
+            down = int(parse_quantity(cell.factors["down"], "time").value)
+            assert [event.at_ns for event in cell.timeline] == ([50 * S, 50 * S + down] if down else [])
+            delay = cell.factors["printed_rtt"] if experiment == "rtts" else "200 ms"
+            rate = cell.factors["bandwidth"] if experiment == "bandwidths" else "0.5 Mbit/s"
+            shape = cell.links[-1].forward
+            assert shape.one_way_delay_ns == int(parse_quantity(delay, "time").value)
+            assert shape.rate_bit_s == int(parse_quantity(rate, "rate").value)
+    durations = [cell for cell in plan.cells if cell.experiment == "durations"]
+    assert len(durations) == 9
+    for cell in durations:
+        assert cell.duration_ns == int(parse_quantity(cell.factors["sim_time"], "time").value)
+        assert (cell.flows[0].stop_ns, cell.timeline) == (cell.duration_ns, ())
+    rtt = make_plan(load_spec("choi2009"), only=["rtts"], where=[("reading", "rtt"), ("printed_rtt", "1000 ms")])
+    assert {link.forward.one_way_delay_ns for cell in rtt.cells for link in cell.links} == {500 * MS}
+    for cell in make_plan(load_spec("choi2009"), only=["onsets"]).cells:
+        at = int(parse_quantity(cell.factors["onset"], "time").value)
+        assert cell.timeline[0].at_ns == at
+        assert all(switch.at_ns == at for switch in cell.flows[0].switches)
+
+
+def test_choi2009_repeats_only_what_the_seed_decides() -> None:
+    plan = make_plan(load_spec("choi2009"), only=["outages"])
+    count = {cell.factors["variant"]: 0 for cell in plan.cells}
+    for cell in plan.cells:
+        count[cell.factors["variant"]] += 1
+    # TCP, and SCTP with one path and no outage, once; SCTP through an outage or with two paths three times
+    assert count == {"tcp": 8, "sctp_single": 2 * (1 + 3 * 3), "sctp_multi": 2 * 3 * 4 * 3}
+    assert plan.repetitions == 3
 
 
 def test_choi2009_is_fifty_cells_each_once() -> None:
@@ -77,7 +121,8 @@ def test_choi2009_is_fifty_cells_each_once() -> None:
     assert multi.nodes[0].sysctls["net.sctp.pf_expose"] == "2"
     assert "net.sctp.pf_enable" not in multi.nodes[1].sysctls
     assert multi.flows[0].receiver_options == {"rcvbuf_bytes": 65536}
-    assert {claim.id.split()[0].rstrip("bcd") for claim in plan.claims} == {f"C{n}" for n in range(1, 41)}
+    assert {claim.id.split()[0].rstrip("bcdef") for claim in plan.claims} == {f"C{n}" for n in range(1, 41)}
+    assert not [claim.id for claim in plan.claims if claim.kind == "later"], "every claim of the paper is tested"
 
 
 def test_plan_and_cells_survive_json() -> None:
