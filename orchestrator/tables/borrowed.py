@@ -1,9 +1,9 @@
 """How far another draw could be, where there is only one: borrowed from repeated cells of the same kind in the run.
 
-A comparison of cells that were drawn once has no interval of its own. Cells of its kind (protocol, number of paths,
-faults or none) that were repeated show how far one draw lies from another; moving every drawn number by the farthest
-that was seen, all in the unfavourable direction at once, gives bounds. A verdict that stands within them does not hang
-on the draw. Without repeated cells of the kind nothing is known, and nothing is decided.
+A comparison of cells that were drawn once has no interval of its own. Cells of its kind that were repeated show how far
+one draw lies from another; moving every drawn number by the farthest that was seen, all in the unfavourable direction
+at once, gives bounds. A verdict that stands within them does not hang on the draw. Without repeated cells of the kind
+nothing is known, and nothing is decided.
 """
 
 from __future__ import annotations
@@ -11,44 +11,61 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..model import Cell
+from ..model import Cell, OptionValue
 from .comparisons import Comparison
 from .results import Results
 
-Kind = tuple[tuple[tuple[str, int], ...], bool]
-"""(protocol, number of paths) of each flow, and whether anything happens."""
+Kind = tuple[object, ...]
+"""What makes the draws of two cells alike: the same hosts and flows, and faults or none; rates and times may differ."""
+Spread = tuple[float, float]
+"""Largest distance of a draw from another: over their mean, and absolute (for what is 0)."""
+WATCHING = "sample_interval_ns"
 
 
 def kind_of(cell: Cell) -> Kind:
-    """What makes a cell's draws alike."""
-    return tuple((flow.protocol, len(flow.paths)) for flow in cell.flows), bool(cell.timeline)
+    """A cell's kind."""
+    flows = tuple(
+        (
+            flow.protocol,
+            len(flow.paths),
+            len(flow.switches),
+            _options(flow.sender_options),
+            _options(flow.receiver_options),
+        )
+        for flow in cell.flows
+    )
+    nodes = tuple((node.name, *sorted(node.sysctls.items())) for node in cell.nodes)
+    return flows, nodes, bool(cell.timeline)
 
 
-def spreads(results: Results, flow: str, metric: str) -> dict[Kind, float]:
-    """Kind -> the largest distance of a draw from another, over their mean, of any combination that was repeated."""
+def _options(options: Mapping[str, OptionValue]) -> tuple[tuple[str, OptionValue], ...]:
+    return tuple(sorted((name, value) for name, value in options.items() if name != WATCHING))
+
+
+def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
+    """Kind -> the largest distances of any combination of it that was repeated."""
     combinations: dict[tuple[str, ...], list[Cell]] = {}
     for cell in results.plan.cells:
         combinations.setdefault(tuple(cell.factors.values()), []).append(cell)
-    found: dict[Kind, float] = {}
+    found: dict[Kind, Spread] = {}
     for cells in combinations.values():
-        values = list(results.place(cells, flow, metric).values.values())
+        values = list(results.place(cells, flow, metric).values.values()) if len(cells) > 1 else []
         if len(values) < 2 or not any(cell.random for cell in cells):
             continue
-        mean = math.fsum(values) / len(values)
+        mean, distance = math.fsum(values) / len(values), max(values) - min(values)
         kind = kind_of(cells[0])
-        farthest = (max(values) - min(values)) / abs(mean) if mean else math.inf
-        found[kind] = max(found.get(kind, 0.0), farthest)
+        relative, absolute = found.get(kind, (0.0, 0.0))
+        found[kind] = max(relative, distance / abs(mean) if mean else 0.0), max(absolute, distance)
     return found
 
 
-def bounds(comparison: Comparison, known: Mapping[Kind, float]) -> tuple[float, float, float] | None:
-    """(lowest, highest) the statistic may be with another draw, and the largest spread used; None: not known.
+def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> tuple[float, float, float] | None:
+    """(lowest, highest) the statistic may be with another draw, and the largest relative spread used; None: not known.
 
     Of one repetition. Each random number is moved alone, and what the moves do is added up: as bad as they could fall
     together. Raises ZeroDivisionError.
     """
-    repetitions = comparison.repetitions()
-    if len(repetitions) != 1:
+    if len(comparison.repetitions()) != 1:
         return None
     (row,) = comparison.rows()
     middle = comparison.statistic(row)
@@ -58,10 +75,11 @@ def bounds(comparison: Comparison, known: Mapping[Kind, float]) -> tuple[float, 
         if not place.random:
             continue
         spread = known.get(kind_of(place.cells[0]))
-        if spread is None or math.isinf(spread):
+        if spread is None:
             return None
-        largest = max(largest, spread)
-        moved = [comparison.statistic(_with(row, number, row[number] * (1 + sign * spread))) for sign in (-1, 1)]
+        distance = abs(row[number]) * spread[0] or (0.0 if row[number] else spread[1])
+        largest = max(largest, spread[0])
+        moved = [comparison.statistic(_with(row, number, row[number] + sign * distance)) for sign in (-1, 1)]
         low -= max(0.0, *(middle - value for value in moved))
         high += max(0.0, *(value - middle for value in moved))
     return low, high, largest

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..study import Claim, Levels
-from .borrowed import Kind, bounds, spreads
+from .borrowed import Kind, Spread, bounds, spreads
 from .comparisons import Comparison, comparisons, mean_of
 from .results import Place, Results
 from .statistics import estimate
@@ -131,11 +131,12 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
 def _moved(claim: Claim, comparison: Comparison, results: Results) -> tuple[float, float, float] | None:
     """Bounds of one draw, and the spread they are made with; None: no cell of its kind was repeated."""
     parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
-    known: dict[Kind, float] = {}
+    known: dict[Kind, Spread] = {}
     for part in parts:
         for metric in {part.metric, part.metric_b or part.metric}:
             for kind, spread in spreads(results, part.flow, metric).items():
-                known[kind] = max(known.get(kind, 0.0), spread)
+                before = known.get(kind, (0.0, 0.0))
+                known[kind] = max(before[0], spread[0]), max(before[1], spread[1])
     return bounds(comparison, known)
 
 

@@ -93,6 +93,25 @@ def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, 
     assert found.reason.startswith("one draw; with every drawn number 10.00% off")
 
 
+def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
+    """What is repeated has other sysctls: its spread is its own. And 0 is moved by the distance, not by a share."""
+    body = 'a = { who = "a", x = "1 s" }\nexpected = 0\ntolerance = 0\n'
+    (tmp_path / "expected.toml").write_text(claim("value", body))
+    text = 'expected = "expected.toml"\n' + BASE + LOSS + FACTORS
+    other = '[factor.who.c]\nnode.a.sysctl = { "net.ipv4.tcp_sack" = "0" }\n'
+    numbers = {"a": rows(0, 1, 1), "b": rows(1, 1, 1), "c": [[0.0, 1.0]] * 3}
+    (found,) = judged(make_plan(spec_of(text + other + TWICE + REPEAT, tmp_path)), numbers)
+    assert (found.verdict, found.reason.partition(";")[0]) == (
+        "inconclusive",
+        "one repetition of cells that are random",
+    )
+    (found,) = judged(make_plan(spec_of(text + TWICE + REPEAT, tmp_path)), numbers)
+    assert found.verdict == "inconclusive"
+    assert found.reason.endswith("-1 to 1")
+    (found,) = judged(make_plan(spec_of(text + TWICE + REPEAT, tmp_path)), numbers | {"c": [[0.0, 0.0]] * 3})
+    assert found.verdict == "holds"
+
+
 def test_one_draw_alone_decides_nothing(tmp_path: Path) -> None:
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
     (found,) = judged(plan_of(tmp_path, claim("greater", body), more=LOSS), {"a": rows(9, 9, 9), "b": rows(1, 1, 1)})
