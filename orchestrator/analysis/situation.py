@@ -47,6 +47,9 @@ def settings_of(cell: Cell, flow: Flow) -> Settings:
         sack_delay_s=int(sack_delay) / 1e9
         if sack_delay is not None
         else int(peers.get("sack_timeout", default.sack_delay_s * 1000)) / 1000,
+        peer_rto_initial_s=int(peer_options["rto_initial_ns"]) / 1e9
+        if "rto_initial_ns" in peer_options
+        else int(peers.get("rto_initial", default.peer_rto_initial_s * 1000)) / 1000,
         connectx=options.get("connect", "connectx") == "connectx",
     )
 

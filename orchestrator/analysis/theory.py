@@ -52,7 +52,7 @@ class Range:
 class Settings:
     """What the sender's kernel was told (net.sctp.*, or the socket's own), and the receiver's sack_delay_s.
 
-    heartbeat_interval_s: infinite where there are none.
+    heartbeat_interval_s: infinite where there are none. peer_rto_initial_s: the receiver's rto_initial.
     connectx: all of the peer's addresses were given to sctp_connectx, so that they are confirmed at once.
     """
 
@@ -65,6 +65,7 @@ class Settings:
     ps_retrans: int = 65535
     heartbeat_interval_s: float = 30.0
     sack_delay_s: float = 0.2
+    peer_rto_initial_s: float = 3.0
     connectx: bool = True
 
 
@@ -176,7 +177,8 @@ def times_out_without_fault(settings: Settings, situation: Situation) -> bool:
     delay.
     """
     shortest = min(max(settings.rto_min_s, 3 * situation.rtt_s), settings.rto_max_s)
-    return shortest < situation.rtt_s + (settings.sack_delay_s if situation.alone else 0)
+    delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s)).high if settings.sack_delay_s else 0.0
+    return shortest < situation.rtt_s + (delayed if situation.alone else 0)
 
 
 def expected(settings: Settings, situation: Situation) -> Expected | None:
@@ -190,7 +192,8 @@ def expected(settings: Settings, situation: Situation) -> Expected | None:
     first = rto(settings, situation)
     strikes = _strikes(settings, situation, first, timeouts)
     begun, done = strikes[0], strikes[-1]
-    ready = _other_path_ready(settings, situation)
+    ready = None if settings.connectx else _confirmed(settings.rto_initial_s, situation)
+    answers = _confirmed(settings.peer_rto_initial_s, situation)
     drained = _drain(settings, situation)
     moved = _until_new_data(situation, drained, timeouts)
     new_data = done + moved
@@ -200,13 +203,19 @@ def expected(settings: Settings, situation: Situation) -> Expected | None:
     beats = math.isfinite(settings.heartbeat_interval_s)
     gap = _outage(settings, situation, first, strikes, begun)
     other = situation.rtt_other_s + situation.queue_s
+    if answers.high > begun.low:
+        unanswered = _delayed(settings, situation, first, begun, answers).high + other
+        new_data = Range(new_data.low, max(new_data.high, unanswered))
+        gap = None if gap is None else Range(gap.low, max(gap.high, unanswered + (situation.interval_s or 0)))
     unreachable = _unreachable(settings, first, done) if beats else None
     if first.low < other + settings.sack_delay_s:
         # what is sent again alone times out on the other path too, before its delayed SACK, and goes back and forth:
         # the gap lasts until new data moves, and timeouts beside the heartbeats count
         gap = None if gap is None else Range(gap.low, max(gap.high, new_data.high + other))
         further = (backed_off(settings, first, one).low for one in range(timeouts + 1, settings.path_max_retrans + 2))
-        unreachable = None if unreachable is None else Range(done.low + sum(further), unreachable.high)
+        unreachable = (
+            None if unreachable is None else Range(min(unreachable.low, done.low + sum(further)), unreachable.high)
+        )
     return Expected(
         timeouts=timeouts,
         state=state,
@@ -282,11 +291,12 @@ def _until_new_data(situation: Situation, drained: Range, timeouts: int) -> Rang
     return drained if timeouts == 1 else Range(0, drained.high / 2)
 
 
-def _other_path_ready(settings: Settings, situation: Situation) -> Range | None:
-    """When an address learned from the peer is confirmed by its first heartbeat (RFC 9260 5.4), after the fault."""
-    if settings.connectx:
-        return None
-    timer = fires(Range(settings.rto_initial_s * 0.5, settings.rto_initial_s * 1.5))
+def _confirmed(rto_initial_s: float, situation: Situation) -> Range:
+    """When an address learned from the INIT or INIT ACK is confirmed by its first heartbeat (RFC 9260 5.4), after the
+    fault. connectx spares the caller's kernel that, never the peer's: until its own heartbeat on the other path is
+    answered, its SACKs leave on the path that is dead (net/sctp/outqueue.c:sctp_outq_select_transport).
+    """
+    timer = fires(Range(rto_initial_s * 0.5, rto_initial_s * 1.5))
     return timer + Range(situation.rtt_other_s - situation.up_s, situation.rtt_other_s - situation.up_s + JIFFY_S)
 
 

@@ -19,7 +19,7 @@ from ..tables.words import sentences
 from .stages import Results
 
 SHOWN_FAILURES = 10
-SHOWN_SENTENCES = 6
+SHOWN_SENTENCES = 4
 PLAIN_WIDTH = 120
 
 

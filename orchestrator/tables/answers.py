@@ -139,12 +139,13 @@ def _judge(
             why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)
             return "does it, at a cost", why
         return "does it", ""
-    why = "; ".join(
+    reasons = (
         _filled(results, answer, choice.worst, reason.text, value, reason.metric, units)
         for reason in answer.because
         if (value := results.value(choice.worst.id, answer.flow, reason.metric)) is not None
         and value > (budget if reason.above is None else reason.above)
     )
+    why = next(reasons, "")
     looks = results.value(choice.worst.id, answer.flow, answer.tempting) if answer.tempting else None
     return ("looks tempting, does not" if looks is not None and looks <= budget else "does not"), why
 

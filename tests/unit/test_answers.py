@@ -100,11 +100,10 @@ def test_each_choice_has_a_verdict_from_its_worst_value() -> None:
     assert found["10 ms", "500 ms", "mid"]["verdict"] == "looks tempting, does not"
     assert found["10 ms", "2 s", "mid"]["verdict"] == "does it"
     high = found["10 ms", "2 s", "high"]
-    assert high["because"] == "it takes 3 timeouts, 3 of them; the outage of 5.1 s is above the budget"
+    assert high["because"] == "it takes 3 timeouts, 3 of them"
     assert words[0] == (
         "RTT 10 ms, budget 500 ms: low (at most 400 ms) does it. Tempting, but not: mid (at most 1.1 s), because the "
-        "outage of 1.1 s is above the budget; high (at most 5.1 s), because it takes 3 timeouts, 3 of them; the outage "
-        "of 5.1 s is above the budget."
+        "outage of 1.1 s is above the budget; high (at most 5.1 s), because it takes 3 timeouts, 3 of them."
     )
     assert words[2].startswith("RTT 50 ms, budget 500 ms: Nothing measured does it without a price. At a price: low")
 
@@ -122,6 +121,19 @@ def test_what_has_no_end_is_worse_than_any_number_and_what_did_not_run_is_said()
     assert (low["verdict"], low["worst"], low["without_value"]) == ("looks tempting, does not", "", "1")
     assert "low (not over at the end of 1 of 2 cells)" in words[0]
     assert "Not measured: mid (did not run)." in words[0]
+
+
+def test_choices_that_are_alike_are_said_together() -> None:
+    text = STUDY.replace('settings = ["knob"]', 'settings = ["knob", "rtt"]').replace('given = ["rtt"]\n', "")
+    plan = study(text)
+    _, words = answered(plan, usual(plan))
+    assert words[0].startswith(
+        "budget 500 ms: knob low, RTT 10 ms (at most 400 ms) does it. At a price: knob low, RTT 50"
+    )
+    assert "Tempting, but not: knob mid, RTT 10 ms/50 ms (at most 1.1 s), because the outage of 1.1 s" in words[0]
+    _, words = answered(plan, measure(plan, outage_s=lambda levels, number: 3.0 + (levels["knob"] == "high")))
+    assert "because (here of knob low/mid, RTT 10 ms/50 ms)" not in words[0]
+    assert "because (here of knob low, RTT 10 ms) the outage of 3 s is above the budget" in words[0]
 
 
 @pytest.mark.parametrize(
