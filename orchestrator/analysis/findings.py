@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .connection import Connection
+from .hops import Hop
 
 MOST = 12
 """Findings a file; those of larger connections come first."""
@@ -19,6 +20,9 @@ SILENCE_SHARE = 0.02
 RETRANSMITTED = 0.01
 SPURIOUS = 0.1
 HEAD_OF_LINE_S = 0.01
+LONG_BURST = 5
+QUEUED = 1.5
+"""A hop's p95 delay is told from this many times the shortest one on."""
 
 
 def file_findings(connections: Sequence[Connection]) -> tuple[str, ...]:
@@ -127,3 +131,26 @@ def _other(one: Connection) -> Iterator[str]:
     gone = one.totals.get("abandoned_chunks")
     if gone:
         yield f"{_count(int(gone), 'chunk')} were given up by their sender (FORWARD TSN)"
+
+
+def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
+    """What stands out in joined captures, the hops that lost most first."""
+    found: list[str] = []
+    for hop in sorted(hops, key=lambda hop: -(hop.loss_ratio or 0)):
+        where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
+        if hop.lost_packets and hop.packets:
+            text = f"{where} lost {hop.lost_packets} of {hop.packets} packets ({hop.loss_ratio:.2%})"
+            longest = max(hop.bursts)
+            found.append(text + (f", up to {longest} in a row" if longest >= LONG_BURST else ""))
+        if hop.again_packets:
+            found.append(f"{where} doubled {_count(hop.again_packets, 'packet')}")
+        if hop.reordered_packets:
+            found.append(f"{where} reordered {_count(hop.reordered_packets, 'packet')}")
+    waits = [
+        hop for hop in hops if hop.delay_p95_s and hop.delay_min_s and hop.delay_p95_s > QUEUED * hop.delay_min_s > 0
+    ]
+    for hop in sorted(waits, key=lambda hop: -((hop.delay_p95_s or 0) - (hop.delay_min_s or 0)))[:2]:
+        where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
+        slow, fast = f"{hop.delay_p95_s:.3g}", f"{hop.delay_min_s:.3g}"
+        found.append(f"{where}: 5% of the packets took over {slow} s, the fastest {fast} s: they waited somewhere")
+    return tuple(found[:MOST])

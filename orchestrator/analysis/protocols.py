@@ -7,6 +7,7 @@ from typing import Any
 from .capture import Capture
 from .progress import progress_series
 from .sctp import analyze_sctp
+from .tcp import analyze_tcp
 
 
 def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
@@ -17,8 +18,12 @@ def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
 
 
 def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
-    direction = _data_direction(capture, flow)
-    return {"series": progress_series(capture, flow, direction, start_ns)}
+    found = analyze_tcp(capture, flow, t0_ns=start_ns)
+    return {
+        "totals": found.totals,
+        "series": progress_series(capture, flow, found.data_direction, start_ns) | found.series,
+        "events": found.events,
+    }
 
 
 def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
@@ -30,9 +35,3 @@ def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
         "events": found.events,
         "tables": found.tables,
     }
-
-
-def _data_direction(capture: Capture, flow: int) -> int:
-    """The direction with more new payload (equal: 0)."""
-    used = capture.flow_paths[capture.flow_paths["flow"] == flow]["new_bytes"].sum(axis=0)
-    return int(used[1] > used[0])

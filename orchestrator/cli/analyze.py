@@ -119,8 +119,9 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
 
 
 def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
-    """The captures of each node, which are named <node>-<interface>."""
-    nodes = {f"{one.node}-{one.link}": one.node for one in cell.captures}
+    """The captures of each host, which are named <node>-<interface>; a router's one by one, as its packets pass two."""
+    hosts = {node.name for node in cell.nodes if node.kind == "host"}
+    nodes = {f"{one.node}-{one.link}": one.node for one in cell.captures if one.node in hosts}
     groups: dict[str, list[Path]] = {}
     for capture in captures:
         stem = capture.name.split(".pcap")[0]

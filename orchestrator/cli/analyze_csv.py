@@ -14,32 +14,49 @@ from ..tables.rows import Field, Rows
 from ..tables.write import csv_text
 
 MARK = ".netwarp-analyze"
-"""Stands in a directory of such tables: what is there may be written anew."""
+"""Stands in a directory of such tables and names them: those may be written anew."""
+MARK_TEXT = "Tables of netwarp analyze: the next --csv into this directory writes them anew."
 
 
 def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) -> None:
-    """Write every table. Raises StoreError: not writable, or it holds files that netwarp did not write there."""
-    _claim(folder)
+    """Write every table; those of an earlier call that are not of this one go. Raises StoreError: not writable, or it
+    holds files that netwarp did not write there.
+    """
+    before = _claim(folder)
     tables = [_flows(found), _totals(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
     tables += _own_tables(found)
     if join is not None:
         tables += [_hops(join), _hop_packets(join)]
-    for table in tables:
-        write_atomic(folder / f"{table.name}.csv", csv_text(table).encode())
-    for left in {"hops.csv", "hop_packets.csv"} - {f"{table.name}.csv" for table in tables}:
-        (folder / left).unlink(missing_ok=True)  # of an earlier --join here: its numbers are of other captures
+    names = [f"{table.name}.csv" for table in tables]
+    write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted({*before, *names})]).encode())
+    for name, table in zip(names, tables, strict=True):
+        write_atomic(folder / name, csv_text(table).encode())
+    for left in before - set(names):
+        (folder / left).unlink(missing_ok=True)
+    write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted(names)]).encode())
+
+
+def _claim(folder: Path) -> set[str]:
+    """Names of the tables of an earlier call. Raises StoreError where the directory is somebody else's."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder}: is a file; --csv takes a directory")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return set()
+    try:
+        text, *names = (folder / MARK).read_text().splitlines()
+    except (OSError, ValueError):
+        text, names = "", []
+    strangers = sorted(path.name for path in folder.iterdir() if path.name not in (MARK, *names))
+    if text != MARK_TEXT or strangers:
+        raise StoreError(
+            f"{folder}: holds what netwarp did not write ({', '.join(strangers[:3] or [MARK])}); "
+            "name a new or an empty directory"
+        )
+    return set(names)
 
 
 def _table(name: str, header: Iterable[str], rows: Iterable[Iterable[Field]]) -> Rows:
     return Rows(name, tuple(header), tuple(tuple(row) for row in rows))
-
-
-def _claim(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(f"{folder}: is a file; --csv takes a directory")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise StoreError(f"{folder}: holds files that netwarp did not write; name a new or an empty directory")
-    write_atomic(folder / MARK, b"Tables of netwarp analyze: written anew by the next --csv into this directory.\n")
 
 
 def _flow_rows(found: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Any]]:
@@ -97,7 +114,8 @@ def _own_tables(found: Sequence[FileSummary]) -> list[Rows]:
     rows: dict[str, list[tuple[list[Field], Mapping[str, Any]]]] = {}
     for key, _, flow in _flow_rows(found):
         for name, table in flow.tables.items():
-            rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
+            if table:
+                rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
     result = []
     for name, mine in rows.items():
         columns = dict.fromkeys(column for _, row in mine for column in row)

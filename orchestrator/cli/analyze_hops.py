@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..analysis import Join
 from ..analysis.hops import Hop
 from ..report.numbers import DASH, fixed, readable
-from .analyze_words import delays
+from .analyze_words import delays, plural, seconds
 
 HEADS = ("  hop", "packets", "lost", "burst", "delay min/med/p95/max", "reord.")
 
@@ -30,21 +30,34 @@ def _lost(hop: Hop) -> str:
 
 def join_notes(join: Join) -> list[str]:
     """What the reader of the hops has to know."""
-    found = []
+    found = [f"{one.name}: {one.trouble}" for one in join.points if one.trouble]
     if join.alone:
         found.append(f"shares no packet with the others: {', '.join(join.alone)}")
     unknown = sum(hop.unknown_packets for hop in join.hops)
     if unknown:
-        found.append(
-            f"{unknown} packets are in no number below: the next capture had ended, or not begun, when they were due"
-        )
+        verb, were = ("is", "it was") if unknown == 1 else ("are", "they were")
+        found.append(f"{plural(unknown, 'packet')} {verb} in no number below: {were} due at the next point when "
+                     "nothing was captured there any more, or not yet")  # fmt: skip
     by_time = sum(hop.by_time_packets for hop in join.hops)
     if by_time:
-        found.append(f"{by_time} packets look exactly like others, and only time tells which of them were lost")
+        found.append(
+            f"{plural(by_time, 'packet')} look exactly like others, and only time tells which of them were lost"
+        )
     negative = sum(hop.negative_packets for hop in join.hops)
     if negative:
-        found.append(f"{negative} packets arrive before they were sent: the captures' clocks differ (--json: "
-                     "clock_offset_if_symmetric_s)")  # fmt: skip
+        found.append(f"{plural(negative, 'packet')} arrived before they were sent: the captures' clocks differ")
+        found += _offsets(join)
     elif not join.one_clock:
         found.append("delays are differences of the captures' times: as true as their clocks agree")
     return found
+
+
+def _offsets(join: Join) -> list[str]:
+    """Once a pair of points: what their clocks would be apart."""
+    found: dict[frozenset[str], str] = {}
+    for hop in join.hops:
+        if hop.clock_offset_if_symmetric_s is not None and hop.negative_packets:
+            ahead = hop.clock_offset_if_symmetric_s
+            text = f"{hop.after} is {seconds(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} {hop.before}, if the "
+            found.setdefault(frozenset((hop.before, hop.after)), text + "shortest delays of both directions are equal")
+    return list(found.values())

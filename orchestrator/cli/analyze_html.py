@@ -11,6 +11,7 @@ import numpy as np
 from .. import __version__
 from ..analysis import FileSummary, Join
 from ..analysis.connection import Connection
+from ..analysis.findings import hop_findings
 from ..analysis.hops import Hop
 from ..report.capture_page import Chart, Line, Panel, Part, Section, Table, capture_page
 from ..report.numbers import fixed, with_unit
@@ -169,7 +170,7 @@ def _hops(join: Join) -> Section:
             )
         )
     text = "Packets seen at one point and, or not, at the next. Burst: packets lost in a row, mean/longest."
-    return Section("hops", "Hops", text, notes=join_notes(join), parts=parts)
+    return Section("hops", "Hops", text, findings=hop_findings(join.hops), notes=join_notes(join), parts=parts)
 
 
 def _delay(hop: Hop) -> Line:

@@ -11,6 +11,8 @@ from .analyze_words import delays, plural, seconds
 
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
+AT_SENDER, AT_RECEIVER = 0.25, 0.75
+"""Share of the round trip between the data's sender and the capture point: where it is called at one end (metrics.md)."""
 
 
 def detail_lines(one: Connection) -> Lines:
@@ -47,6 +49,7 @@ def _tcp(totals: Totals) -> Lines:
               if totals.get(name)]  # fmt: skip
     shifts = [totals.get("window_shift_initiator"), totals.get("window_shift_responder")]
     handshake = totals.get("handshake_rtt_s")
+    rest = "" if (totals.get("capture_point_ratio") or 0) < AT_SENDER else ", from here"  # not the whole round trip
     windows = _parts(
         _some(totals, "zero_windows", "zero-window spell"),
         f"closed for {seconds(totals['zero_window_s'])}" if totals.get("zero_windows") else None,
@@ -58,8 +61,8 @@ def _tcp(totals: Totals) -> Lines:
         ("handshake", _parts(f"round trip {seconds(handshake)}" if handshake is not None else None, *agreed,
                              f"window scale {shifts[0]}/{shifts[1]}" if None not in shifts else None)),
         ("seen from", _place(totals.get("capture_point_ratio"))),
-        ("RTT", _rtt(totals, "rtt", "min", "median", "p95")),
-        ("RTT by timestamps", _rtt(totals, "rtt_timestamps", "min", "median", "p95")),
+        (f"RTT{rest}", _rtt(totals, "rtt", "min", "median", "p95")),
+        (f"RTT by timestamps{rest}", _rtt(totals, "rtt_timestamps", "min", "median", "p95")),
         ("sent again", _parts(_some(totals, "fast_retransmitted_packets", "fast", "fast"),
                               _some(totals, "timeouts", "timeout"),
                               _some(totals, "after_timeout_retransmitted_packets", "after a timeout", "after timeouts"),
@@ -77,7 +80,7 @@ def _tcp(totals: Totals) -> Lines:
                                    _some(totals, "sack_blocks", "SACK block"), _some(totals, "dsacks", "DSACK"))),
         ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight is not None else None,
                              f"window at most {with_unit(window, 'bytes')}" if window is not None else None,
-                             f"first flight {plural(initial, 'packet')}" if initial else None)),
+                             f"initial window {plural(initial, 'packet')}" if initial else None)),
         ("zero windows", windows),
         ("ECN", _parts(_some(totals, "ect_packets", "packet ECT", "packets ECT"),
                        _some(totals, "ce_packets", "marked CE", "marked CE"),
@@ -89,7 +92,13 @@ def _place(ratio: float | None) -> str:
     """Where the capture was taken, by the share of the round trip between it and the data's sender."""
     if ratio is None:
         return ""
-    where = "at the data's sender" if ratio < 0.25 else "at the data's receiver" if ratio > 0.75 else "in the middle"
+    where = (
+        "at the data's sender"
+        if ratio < AT_SENDER
+        else "at the data's receiver"
+        if ratio > AT_RECEIVER
+        else "in the middle"
+    )
     return f"{where} ({readable(100 * ratio, 2)} % of the round trip from the sender)"
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ..analysis import FileSummary, Join
 from ..analysis.connection import Connection
+from ..analysis.findings import hop_findings
 from ..report.numbers import fixed, with_unit
 from .analyze_block import connection_block
 from .analyze_hops import HEADS, hop_row, join_notes
@@ -105,8 +106,10 @@ def plain_table(*heads: str) -> Table:
 
 def _print_join(console: Console, join: Join) -> None:
     console.print(Text("Hops", style="bold"))
-    for line in join_notes(join):
+    for line in hop_findings(join.hops):
         _bullet(console, Text(line))
+    for line in join_notes(join):
+        _bullet(console, Text("note: ", style="yellow") + Text(line))
     console.print()
     rows = [HEADS, *(hop_row(hop) for hop in join.hops)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]

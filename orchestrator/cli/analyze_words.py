@@ -28,7 +28,7 @@ def delays(*values: float | None) -> str:
     there = [abs(value) for value in values if value is not None]
     if not there:
         return DASH
-    factor, unit = next(((f, u) for limit, f, u in UNITS if max(there) < limit), (1.0, "s"))
+    factor, unit = next(((f, u) for limit, f, u in UNITS if 0 < max(there) < limit), (1.0, "s"))
     return "/".join(DASH if value is None else readable(value * factor, 3) for value in values) + f" {unit}"
 
 

@@ -102,8 +102,12 @@ def test_tables_spare_what_is_not_ours(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "flows.csv").write_text("my own")
     assert main(["analyze", path, "--csv", str(tmp_path / "mine")]) == 1
-    assert "did not write" in capsys.readouterr().err
+    assert "did not write (flows.csv)" in capsys.readouterr().err
     assert (tmp_path / "mine" / "flows.csv").read_text() == "my own"
+    assert main(["analyze", path, "--csv", str(tmp_path / "ours")]) == 0
+    (tmp_path / "ours" / "notes.txt").write_text("mine, among theirs")
+    assert main(["analyze", path, "--csv", str(tmp_path / "ours")]) == 1
+    assert "(notes.txt)" in capsys.readouterr().err
     assert main(["analyze", path, "--csv", str(tmp_path / "mine" / "flows.csv")]) == 1
     assert "is a file" in capsys.readouterr().err
 
