@@ -12,7 +12,7 @@ from .analyze_words import delays, plural, seconds
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
 AT_SENDER, AT_RECEIVER = 0.25, 0.75
-"""Share of the round trip between the data's sender and the capture point: where it is called at one end (metrics.md)."""
+"""Share of the round trip between data's sender and capture point that still counts as at that end (metrics.md)."""
 
 
 def detail_lines(one: Connection) -> Lines:
