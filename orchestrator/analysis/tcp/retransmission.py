@@ -20,7 +20,9 @@ DUPLICATES_FOR_FAST = 3
 DOUBLED = 1.75
 """A second wait this much longer than the first was backed off (RFC 6298 5.5), so the first was a timeout already."""
 OVERDUE = 1.5
-"""Round trips (median) after which a lost retransmission was long to be seen as such by RACK."""
+"""Round trips (median) after which RACK would long have acted on what it was told, or on a lost retransmission."""
+SHORTEST_TIMER_NS = 1_000_000
+"""No kernel's retransmission timer is shorter; a busy one may take nearly as long to answer."""
 DSACK_SPAN = 1024
 """One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
 
@@ -69,11 +71,14 @@ def retransmissions_of(
     segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
     state = _state_of(data, acks, reports, segment)
     eifel = _by_timestamps(data, acks, segment, state.una)
-    quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= rtt_min_ns
     told = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
     # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
     again = state.earlier > 0
     told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
+    # with evidence it may have waited for stragglers, a round trip at most (RFC 8985 6.2, reordering window)
+    silence = max(SHORTEST_TIMER_NS, rtt_min_ns or 0)
+    patience = np.where(told, max(silence, OVERDUE * (rtt_ns or 0)), silence)
+    quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= patience
     head, tail = state.seq == state.una, state.end == state.highest_end
     # a timeout while duplicates still come in: sent at none of them, none is news, and the last try's answer is overdue
     news = told & (rtt_ns is None or state.overtaken_ns < rtt_ns)
