@@ -173,6 +173,14 @@ def test_flight_and_rounds(tmp_path: Path) -> None:
     assert times[-1] == pytest.approx(0.16)
 
 
+def test_idle_gaps(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1).ack(80, 1001, echo=40).data(1079, 1001).ack(1120, 2001).data(4120, 2001)
+    connection = told(story, tmp_path)
+    assert (connection.totals["idle_gaps"], connection.totals["idle_s"]) == (1, 3.0)
+    (event,) = (event for event in connection.events if event["what"] == "idle")
+    assert (event["t_s"], event["for_s"]) == (pytest.approx(1.12), 3.0)
+
+
 def test_arrivals_at_the_receiver(tmp_path: Path) -> None:
     """By timestamps: the second was sent before the third, the fourth after the fifth."""
     story = Story().handshake(0, 40).data(40, 1, stamp=20).data(41, 2001, stamp=22).data(42, 1001, stamp=21)

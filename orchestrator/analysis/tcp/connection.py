@@ -14,7 +14,7 @@ from ..native import Floats, Ints, Rows
 from ..series import bin_s, binned_bit_s
 from .columns import CWR, ECE, SACK_PERMITTED, SYN, TIMESTAMP, Side, sides_of
 from .direction import Direction, Total
-from .flight import in_flight, rounds
+from .flight import idle_gaps, in_flight, rounds
 from .happenings import happenings_of
 from .place import places_of
 from .rtt import handshake_ns
@@ -62,6 +62,7 @@ class TcpConnection:
             answered = (times[1] - times[0]) / 1e9
         syns = [_syn(side) for side in (first, second)]
         shifts = [int(shift) for shift in self.row["window_shift"]]
+        _, silent = idle_gaps(first, second)
         return {
             "data_direction": self.data_direction,
             "syn_s": None if times[0] is None else (times[0] - self.t0_ns) / 1e9,
@@ -74,6 +75,8 @@ class TcpConnection:
             "sack_permitted": _both(syns, SACK_PERMITTED),
             "timestamps": _both(syns, TIMESTAMP),
             "ecn": _ecn(syns),
+            "idle_gaps": len(silent),
+            "idle_s": int(silent.sum()) / 1e9,
         }
 
     @functools.cached_property

@@ -9,6 +9,8 @@ from .columns import RST, SYN, Side
 
 ROUNDS = 64
 """Rounds looked at: slow start is over long before."""
+IDLE_NS = 1_000_000_000
+"""The RTO before there is a sample (RFC 6298 2.1): a sender that was idle for so long may start anew (RFC 5681 4.1)."""
 
 
 def in_flight(data: Side, acks: Side) -> tuple[Ints, Ints]:
@@ -22,6 +24,15 @@ def in_flight(data: Side, acks: Side) -> tuple[Ints, Ints]:
     flight = np.maximum.accumulate(sent) - np.maximum(1, np.maximum.accumulate(una))
     changes = np.diff(flight, prepend=0) != 0
     return time_ns[changes], np.maximum(0, flight[changes])
+
+
+def idle_gaps(data: Side, acks: Side) -> tuple[Ints, Ints]:
+    """(begin, length) in ns of every time of at least IDLE_NS in which neither end sent anything, between segments."""
+    time_ns = np.empty(len(data) + len(acks), dtype=np.int64)
+    time_ns[data.row], time_ns[acks.row] = data.time_ns, acks.time_ns
+    gaps = np.diff(time_ns)
+    found = np.flatnonzero(gaps >= IDLE_NS)
+    return time_ns[found], gaps[found]
 
 
 def first_flight(data: Side, acks: Side) -> tuple[int, int] | None:

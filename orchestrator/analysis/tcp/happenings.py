@@ -8,6 +8,7 @@ import numpy as np
 
 from .columns import FIN, RST, SYN
 from .direction import Direction
+from .flight import idle_gaps
 from .retransmission import Why
 
 MOST = 200
@@ -27,6 +28,8 @@ def happenings_of(directions: tuple[Direction, Direction], t0_ns: int) -> list[d
     found: list[dict[str, Any]] = []
     for d, one in enumerate(directions):
         found += _control(one, d, t0_ns) + _retransmissions(one, d, t0_ns) + _windows(one, d, t0_ns)
+    for begin, length in zip(*idle_gaps(directions[0].data, directions[1].data), strict=True):
+        found.append({"t_s": (int(begin) - t0_ns) / 1e9, "what": "idle", "direction": None, "for_s": int(length) / 1e9})
     return sorted(found, key=lambda event: float(event["t_s"]))
 
 

@@ -23,6 +23,8 @@ OVERDUE = 1.5
 """Round trips (median) after which RACK would long have acted on what it was told, or on a lost retransmission."""
 SHORTEST_TIMER_NS = 1_000_000
 """No kernel's retransmission timer is shorter; a busy one may take nearly as long to answer."""
+STRAGGLERS_NS = 20_000_000
+"""A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
 DSACK_SPAN = 1024
 """One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
 
@@ -75,9 +77,9 @@ def retransmissions_of(
     # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
     again = state.earlier > 0
     told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
-    # with evidence it may have waited for stragglers, a round trip at most (RFC 8985 6.2, reordering window)
+    # with evidence it may have waited for stragglers, about a round trip at most (RFC 8985 6.2, reordering window)
     silence = max(SHORTEST_TIMER_NS, rtt_min_ns or 0)
-    patience = np.where(told, max(silence, OVERDUE * (rtt_ns or 0)), silence)
+    patience = np.where(told, max(silence, STRAGGLERS_NS, OVERDUE * (rtt_ns or 0)), silence)
     quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= patience
     head, tail = state.seq == state.una, state.end == state.highest_end
     # a timeout while duplicates still come in: sent at none of them, none is news, and the last try's answer is overdue
