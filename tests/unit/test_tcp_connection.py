@@ -173,6 +173,13 @@ def test_flight_and_rounds(tmp_path: Path) -> None:
     assert times[-1] == pytest.approx(0.16)
 
 
+def test_a_fin_is_no_byte_in_flight(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1, flags="FPA").ack(80, 1002, echo=40)
+    connection = told(story, tmp_path)
+    assert connection.totals["max_flight_bytes"] == MSS
+    assert connection.series["flight_bytes"][1].tolist() == [MSS, 0]
+
+
 def test_idle_gaps(tmp_path: Path) -> None:
     story = Story().handshake().data(40, 1).ack(80, 1001, echo=40).data(1079, 1001).ack(1120, 2001).data(4120, 2001)
     connection = told(story, tmp_path)

@@ -77,6 +77,12 @@ class Side:
         return np.maximum.accumulate(self._but_resets(self.end))
 
     @functools.cached_property
+    def data_end(self) -> int:
+        """No payload has this number or a higher one: the FIN's (RFC 9293 3.4); without a FIN the largest there is."""
+        last = np.flatnonzero(self.flags & FIN)
+        return int(self.end[last].min()) - 1 if len(last) else np.iinfo(np.int64).max
+
+    @functools.cached_property
     def highest_ack(self) -> Ints:
         """Highest acknowledgement after each segment; UNKNOWN before the first. Resets take no part."""
         return np.maximum.accumulate(self._but_resets(self.ack))

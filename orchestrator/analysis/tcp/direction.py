@@ -183,10 +183,11 @@ class Direction:
             return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
         first = first_flight(self.data, self.acks)
         una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))
+        sent = np.minimum(self.data.highest_end, self.data.data_end)
         return {
             "initial_window_packets": None if first is None else first[0],
             "initial_window_bytes": None if first is None else first[1],
-            "max_flight_bytes": int((self.data.highest_end - una).max(initial=0)),
+            "max_flight_bytes": int((sent - una).max(initial=0)),
         }
 
     def _max_window(self) -> int | None:

@@ -21,7 +21,8 @@ def in_flight(data: Side, acks: Side) -> tuple[Ints, Ints]:
     sent, una, time_ns = np.full(count, 1), np.full(count, 1), np.empty(count, dtype=np.int64)
     time_ns[data.row], time_ns[acks.row] = data.time_ns, acks.time_ns
     sent[data.row], una[acks.row] = data.highest_end, acks.highest_ack
-    flight = np.maximum.accumulate(sent) - np.maximum(1, np.maximum.accumulate(una))
+    sent, una = (np.clip(np.maximum.accumulate(numbers), 1, data.data_end) for numbers in (sent, una))
+    flight = sent - una
     changes = np.diff(flight, prepend=0) != 0
     return time_ns[changes], np.maximum(0, flight[changes])
 
