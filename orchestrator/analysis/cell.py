@@ -144,8 +144,11 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
 
 
 def _mss(told: list[Record]) -> int | None:
-    """What the kernel's TCP counts as a packet, as the sender read it back."""
+    """What the kernel's TCP counts as a packet, as the sender read it back; of MPTCP its first subflow."""
     value = (last(told, "in_force") or {}).get("mss_bytes")
+    if value is None:
+        paths = ((last(told, "summary") or {}).get("kernel") or {}).get("paths") or [{}]
+        value = (paths[0].get("tcp_info") or {}).get("snd_mss_bytes")
     return value if isinstance(value, int) and value > 0 else None
 
 

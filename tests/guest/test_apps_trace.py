@@ -9,18 +9,27 @@ import numpy as np
 import pytest
 from apps_lab import MS, Options, Run, S, make_cell, run
 
+from orchestrator.analysis.counters import kernel_counters
 from orchestrator.analysis.trace import PathTrace, path_traces, read_trace
 from orchestrator.model import Cell, Event, Shape
 from orchestrator.testbed.steps import Step
 
 SHAPE = Shape(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=20, loss_ratio=0.01)
+# no random loss: a lost INIT makes the second path the primary
+FULL = Shape(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=12)
 FAST = Shape(one_way_delay_ns=5 * MS, rate_bit_s=50_000_000, queue_packets=40, loss_ratio=0.001)
 OUTAGE = (Event(4 * S, "gap", "cut", "p1"), Event(7 * S, "gap", "repair", "p1"))
 
 
 def traced(protocol: str, paths: int, **changes: object) -> Cell:
     sender: Options = {"tracepoints": True, "sample_interval_ns": 100 * MS}
-    arguments = {"shape": SHAPE, "stop_ns": 12 * S, "duration_ns": 12 * S, "timeline": OUTAGE, **changes}
+    arguments = {
+        "shape": SHAPE if protocol == "tcp" else FULL,
+        "stop_ns": 12 * S,
+        "duration_ns": 12 * S,
+        "timeline": OUTAGE,
+        **changes,
+    }
     return make_cell(protocol, paths=paths, sender=sender, **arguments)  # type: ignore[arg-type]
 
 
@@ -50,8 +59,17 @@ def assert_after_packets(trace: PathTrace, packets: list[int]) -> None:
     assert 0.98 * len(packets) < len(events) <= len(packets)
 
 
-@pytest.mark.parametrize(("protocol", "paths", "shape"), [("sctp", 2, SHAPE), ("tcp", 1, SHAPE), ("tcp", 1, FAST),
-                                                          ("sctp", 1, FAST), ("mptcp", 1, SHAPE)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("protocol", "paths", "shape"),
+    [
+        ("sctp", 2, FULL),
+        ("sctp", 2, SHAPE),
+        ("sctp", 1, FAST),
+        ("tcp", 1, SHAPE),
+        ("tcp", 1, FAST),
+        ("mptcp", 1, SHAPE),
+    ],
+)
 def test_tracing_changes_no_packet(kernel: Path, tmp_path: Path, protocol: str, paths: int, shape: Shape) -> None:
     cell = traced(protocol, paths, shape=shape)
     plain = make_cell(
@@ -127,6 +145,29 @@ def test_what_does_not_fit_is_counted(kernel: Path, tmp_path: Path) -> None:
 
 
 def test_the_kernels_counters_are_recorded(kernel: Path, tmp_path: Path) -> None:
-    done = run(kernel, tmp_path, traced("tcp", 1)).well()
-    there = [(record["ns"], record["path"]) for record in done.result.records("proc")]
-    assert there == [(ns, path) for ns in (0, 1) for path in ("net/snmp", "net/netstat", "net/sctp/snmp")]
+    """And agree with what the socket and the capture say."""
+    tcp = run(kernel, tmp_path / "tcp", traced("tcp", 1)).well()
+    counters = kernel_counters(tcp.result.records("proc"), ["a", "b"])
+    again = tcp.sent["kernel"]["tcp_info"]["total_retrans_packets"]
+    assert counters["a"]["Tcp.RetransSegs"] == again > 0
+    assert counters["b"]["Tcp.RetransSegs"] == 0
+    sctp = run(kernel, tmp_path / "sctp", traced("sctp", 2)).well()
+    counters = kernel_counters(sctp.result.records("proc"), ["a", "b"])
+    assert (counters["a"]["Sctp.SctpActiveEstabs"], counters["b"]["Sctp.SctpPassiveEstabs"]) == (1, 1)
+    packets = sum(
+        len(sctp.times(f"a-{link}", "sctp && ip.src != 10.0.0.129 && ip.src != 10.0.1.129")) for link in ("p1", "p2")
+    )
+    assert counters["a"]["Sctp.SctpOutSCTPPacks"] == packets
+    assert counters["a"]["Sctp.SctpT3Retransmits"] > 0
+
+
+def test_mptcps_subflows_are_traced_in_bytes(kernel: Path, tmp_path: Path) -> None:
+    cell = traced("mptcp", 1)
+    done = run(kernel, tmp_path, cell).well()
+    (path,) = done.sent["kernel"]["paths"]
+    events = read_trace(done.result.directory / "apps" / "trace.bin")
+    ready = done.result.records("ready")[0]["t0_monotonic_ns"]
+    mss = path["tcp_info"]["snd_mss_bytes"]
+    assert "mss_bytes" not in done.one("sender", "in_force")
+    found = path_traces(events, cell.flows[0], {"10.0.0.129": "p1"}, mss, ready)["p1"]
+    assert set(np.unique(found.cwnd_bytes / mss)) >= {10.0}

@@ -108,6 +108,18 @@ def test_a_metric_that_cannot_be_computed_fails_its_check_alone(tmp_path: Path) 
     assert derived.metrics["good"] == derived.metrics["packets"]
 
 
+@pytest.mark.parametrize("option", ["lifetime_ns", "max_retransmissions"])
+def test_messages_that_are_given_up_are_no_gap(option: str, tmp_path: Path) -> None:
+    """With partial reliability messages are missing among those that arrive; a wrong byte is one as ever."""
+    cell = make_cell("sctp", flow={"sender_options": {option: 0}})
+    root = make_directory(cell, "sctp", tmp_path / "cell", gap_bytes=500)
+    derived = derive(cell, root)
+    assert derived.failed() == []
+    assert "500 B given up" in derived.checks["pattern ftp"]["detail"]
+    root = make_directory(cell, "sctp", tmp_path / "other", gap_bytes=500, corrupt_bytes=1)
+    assert derive(cell, root).failed() == ["pattern ftp"]
+
+
 def test_output_that_is_no_ndjson_fails_its_check(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     root = make_directory(cell, "sctp", tmp_path / "cell")
