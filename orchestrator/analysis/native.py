@@ -24,6 +24,8 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 NONE = 0xFFFFFFFF
 """In any id column: there is none."""
 CHECKSUMS = 1
+MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3
+"""mallopt(3)"""
 LIBRARY_NAME = "libnetwarp_analyzer.so"
 LIBRARY_VARIABLE = "NETWARP_ANALYZER_LIBRARY"
 
@@ -84,7 +86,20 @@ def _library() -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     if library.nwa_abi() != ABI:
         raise CaptureError(f"{path} has interface {library.nwa_abi()}, this netwarp needs {ABI}: make -C apps")
+    _keep_freed_memory()
     return library
+
+
+def _keep_freed_memory() -> None:
+    """Have malloc keep what NumPy frees (up to 1 GiB) for the next array: by default it goes back to the kernel with
+    every large array, and the faults of getting it again cost more than the arithmetic (analyze_tcp: half its time).
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:  # not glibc
+        return
+    mallopt(MALLOPT_MMAP_THRESHOLD, 32 << 20)
+    mallopt(MALLOPT_TRIM_THRESHOLD, 1 << 30)
 
 
 @functools.cache
