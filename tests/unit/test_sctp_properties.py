@@ -156,6 +156,8 @@ def test_retransmissions_agree_with_a_sender_that_counts(drawn: list[Any]) -> No
     assert (third | _marked(found)).all()
     if not again.fast.any():
         assert not (certain & ~_marked(found)).any()
+    # once a TSN is fast
+    assert np.bincount(found.sent.unit[again.row[again.fast]]).max(initial=0) <= 1
 
 
 def _marked(found: Association) -> Any:

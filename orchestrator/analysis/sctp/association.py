@@ -22,7 +22,7 @@ from .timing import (
     rtt_samples,
     sack_timing,
 )
-from .transmissions import Acknowledgements, Transmissions, acknowledgements, transmissions
+from .transmissions import Acknowledgements, Order, Transmissions, acknowledgements, transmissions
 
 Series = dict[str, tuple[Floats, Floats]]
 
@@ -44,14 +44,20 @@ class Association:
         self.receiver = receiver
 
     @functools.cached_property
+    def order(self) -> Order:
+        """Of its packets."""
+        arrivals = {"sender": 1 - self.direction, "receiver": self.direction, "unknown": None}[self.point]
+        return Order(self.chunks, arrivals if len(self.capture.files) > 1 else None)
+
+    @functools.cached_property
     def sent(self) -> Transmissions:
         """The data's transmissions."""
-        return transmissions(self.chunks, self.direction)
+        return transmissions(self.chunks, self.direction, self.order)
 
     @functools.cached_property
     def reports(self) -> Acknowledgements:
         """What came back about them."""
-        return acknowledgements(self.capture, self.chunks, self.flow, self.direction, self.sent.tsns)
+        return acknowledgements(self.capture, self.chunks, self.flow, self.direction, self.sent.tsns, self.order)
 
     @functools.cached_property
     def again(self) -> Retransmissions:
@@ -123,7 +129,8 @@ class Association:
         if other is None:
             return None
         there, direction = other
-        rows = transmissions(self.receiver.chunks[self.receiver.chunks["flow"] == there], self.direction ^ direction)
+        chunks = self.receiver.chunks[self.receiver.chunks["flow"] == there]
+        rows = transmissions(chunks, self.direction ^ direction, Order(chunks, None))
         twice = rows.rows[rows.repeated]
         shift = _shift(self.row, self.receiver.flows[there], self.direction, self.direction ^ direction)
         return twice["tsn"] + shift, twice["time_ns"].astype(np.int64)

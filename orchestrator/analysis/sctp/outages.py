@@ -37,35 +37,35 @@ class Outages:
 def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissions) -> Outages:
     """Find them, from the sender's capture."""
     level = outstanding(sent, reports)
-    times, packets = sent.rows["time_ns"], sent.packet
+    times, order = sent.rows["time_ns"], sent.moment
     none = np.zeros(0, dtype=np.int64)
-    if not len(packets):
+    if not len(order):
         return Outages(none, none, none, none, none, none, none, none, 0)
     end_ns = int(max(times[-1], reports.time_ns[-1] if len(reports.time_ns) else times[-1]))
     acked = np.unique(reports.acked_by)
-    acked = acked[acked < len(reports.packet)]
+    acked = acked[acked < len(reports.moment)]
     # from each new acknowledgement, or the first transmission after it if nothing was left, to the next one
-    at, at_ns = np.concatenate([[-1], reports.packet[acked]]), reports.time_of(acked)
-    held = np.concatenate([[0], level.value_bytes])[np.searchsorted(level.packet, at, side="right")]
-    following = np.searchsorted(packets, at, side="right")
-    begin = np.where(held > 0, at, np.append(packets, NEVER)[following])
+    at, at_ns = np.concatenate([[-1], reports.moment[acked]]), reports.time_of(acked)
+    held = np.concatenate([[0], level.value_bytes])[np.searchsorted(level.moment, at, side="right")]
+    following = np.searchsorted(order, at, side="right")
+    begin = np.where(held > 0, at, np.append(order, NEVER)[following])
     begin_ns = np.where(held > 0, np.concatenate([[0], at_ns]), np.append(times, NEVER)[following])
-    finish, finish_ns = np.append(reports.packet[acked], NEVER), np.append(at_ns, NEVER)
+    finish, finish_ns = np.append(reports.moment[acked], NEVER), np.append(at_ns, NEVER)
     gap = np.where(begin < finish, np.minimum(finish_ns, end_ns) - np.minimum(begin_ns, end_ns), 0)
-    expiry = packets[again.row[again.expiries]]
-    first_packet = np.append(expiry, NEVER)[np.searchsorted(expiry, begin, side="right")]
-    chosen = np.flatnonzero((begin < finish) & (first_packet < finish) & (first_packet < NEVER))
+    expiry = order[again.row[again.expiries]]
+    first_expiry = np.append(expiry, NEVER)[np.searchsorted(expiry, begin, side="right")]
+    chosen = np.flatnonzero((begin < finish) & (first_expiry < finish) & (first_expiry < NEVER))
     begin, finish = begin[chosen], finish[chosen]
     path = sent.rows["path"].astype(np.int64)
     new = np.flatnonzero(sent.nth == 0)
     # what was in use when the timer expired: the path of the last new data sent before
-    in_use = path[new[np.maximum(np.searchsorted(packets[new], first_packet[chosen]) - 1, 0)]]
+    in_use = path[new[np.maximum(np.searchsorted(order[new], first_expiry[chosen]) - 1, 0)]]
     moments = np.full((3, len(chosen)), NEVER, dtype=np.int64)
     elsewhere = in_use.copy()
     for number, (since, until, mine) in enumerate(
         zip(begin.tolist(), np.append(begin[1:], NEVER).tolist()[: len(begin)], in_use.tolist(), strict=True)
     ):  # once an outage
-        low, high = np.searchsorted(packets, (since, until))
+        low, high = np.searchsorted(order, (since, until))
         nth, where, when = sent.nth[low:high], path[low:high], times[low:high]
         other = np.flatnonzero((nth > 0) & (where != mine))
         fresh = np.flatnonzero((nth == 0) & (where != mine))

@@ -1,8 +1,8 @@
 """Why each DATA chunk was sent again: fast or by timeout, and whether it had to be.
 
 Fast: since its last transmission three reports called the TSN missing (RFC 9260 7.2.4: only reports that newly
-acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN). Timeout: all others, and those
-that a T3 expiry of their path had marked before the third report (6.3.3). Needs the sender's capture: reports that were
+acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN; once a TSN, step 6). Timeout:
+all others, and those that a T3 expiry of their path had marked before the third report (6.3.3). Needs the sender's capture: reports that were
 lost on their way to it are not among what it acted on.
 """
 
@@ -21,14 +21,16 @@ MISSES = 3
 
 @dataclasses.dataclass(frozen=True)
 class Retransmissions:
-    """By retransmission, in the order of the capture. row: of Transmissions; from_path: of the transmission before.
+    """By retransmission, in the order of the capture. row: of Transmissions; from_path: of the transmission before;
+    third: the report that called it missing for the third time, or their count.
 
-    expiries: rows of `row` that were the first ones out after a T3 expiry. not_matched: duplicates that are reported
+    expiries: places in `row` that were the first ones out after a T3 expiry. not_matched: duplicates that are reported
     and are no retransmission's (the network's).
     """
 
     row: Ints
     from_path: Ints
+    third: Ints
     fast: Bools
     spurious: Bools
     expiries: Ints
@@ -45,10 +47,14 @@ def retransmissions(
     before = sent.before[row]
     path = sent.rows["path"].astype(np.int64)
     third = _third_miss(sent, reports, row)
-    expiry, marked = _expiries(sent, reports, row, third)
+    count = len(reports.moment)
+    expiry, marked = _expiries(sent, reports, row, np.where(_later(sent, row, third < count), count, third))
+    # once fast, a TSN waits for the timer from then on; only now is it known which were marked by it before
+    later = _later(sent, row, (third < count) & ~marked)
+    expiry, marked = _expiries(sent, reports, row, np.where(later, count, third))
     if duplicates is None:
-        tsn, after = reports.duplicate_tsn, reports.packet[reports.duplicate_by]
-        key = sent.packet
+        tsn, after = reports.duplicate_tsn, reports.moment[reports.duplicate_by]
+        key = sent.moment
     else:
         tsn, after = duplicates
         key = sent.rows["time_ns"]
@@ -56,19 +62,30 @@ def retransmissions(
     return Retransmissions(
         row=row,
         from_path=path[before],
-        fast=(third < len(reports.packet)) & ~marked,
+        third=third,
+        fast=(third < count) & ~later & ~marked,
         spurious=spurious,
         expiries=expiry,
         not_matched=left,
     )
 
 
+def _later(sent: Transmissions, row: Ints, fast: Bools) -> Bools:
+    """Whether an earlier retransmission of the same TSN was fast."""
+    by_tsn = np.argsort(sent.unit[row], kind="stable")
+    before: Ints = np.cumsum(fast[by_tsn]) - fast[by_tsn]
+    unit = sent.unit[row][by_tsn]
+    found = np.zeros(len(row), dtype=np.bool_)
+    found[by_tsn] = before > before[np.searchsorted(unit, unit)]
+    return found
+
+
 def _third_miss(sent: Transmissions, reports: Acknowledgements, row: Ints) -> Ints:
     """The third report that called each retransmission's TSN missing since it was last sent; their count if none."""
-    count = len(reports.packet)
+    count = len(reports.moment)
     tsn = sent.rows["tsn"][row]
-    since = np.searchsorted(reports.packet, sent.packet[sent.before[row]])
-    until = np.minimum(np.searchsorted(reports.packet, sent.packet[row]), reports.acked_by[sent.unit[row]])
+    since = np.searchsorted(reports.moment, sent.moment[sent.before[row]])
+    until = np.minimum(np.searchsorted(reports.moment, sent.moment[row]), reports.acked_by[sent.unit[row]])
     # a report without gaps calls nothing missing
     reach = np.where(reports.has_gaps, reports.newest, UNKNOWN)
     third = _nth(reach, since, until, tsn)
@@ -91,11 +108,11 @@ def _recovery(sent: Transmissions, reports: Acknowledgements, entered: Ints) -> 
     """Reports that met a sender in fast recovery: from a third miss until all that was sent by then is acknowledged
     cumulatively (7.2.4). entered: reports that were a third miss.
     """
-    inside = np.zeros(len(reports.packet), dtype=np.bool_)
+    inside = np.zeros(len(reports.moment), dtype=np.bool_)
     if not len(entered):
         return inside
     highest = np.maximum.accumulate(sent.rows["tsn"])
-    by_then = np.maximum(np.searchsorted(sent.packet, reports.packet[entered]) - 1, 0)
+    by_then = np.maximum(np.searchsorted(sent.moment, reports.moment[entered]) - 1, 0)
     left = np.searchsorted(reports.cumulative, highest[by_then])
     place = 0
     while place < len(entered):  # once a recovery, not once a report
@@ -110,12 +127,12 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
     An expiry marks what its path had outstanding for a whole RTO: what was sent up to the timer's last start, which
     was when the cumulative TSN last moved, or the first one's transmission (6.3.2, 6.3.3).
     """
-    packet, before = sent.packet[row], sent.before[row]
-    sent_at = sent.packet[before]
+    moment, before = sent.moment[row], sent.before[row]
+    sent_at = sent.moment[before]
     path = sent.rows["path"].astype(np.int64)[before]
-    count = len(reports.packet)
+    count = len(reports.moment)
     marked = np.zeros(len(row), dtype=np.bool_)
-    progress = reports.packet[reports.moved]
+    progress = reports.moment[reports.moved]
     found: list[Ints] = []
     for one in np.unique(path).tolist():
         here = np.flatnonzero(path == one)
@@ -128,20 +145,20 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
         place = 0
         while place < len(certain):  # once an expiry
             firsts.append(place)
-            at = np.array([packet[certain[place]] - 1])  # what went out with it was not marked by it
+            at = np.array([moment[certain[place]] - 1])  # what went out with it was not marked by it
             place = int(later.next_above(np.array([place + 1]), at)[0])
         first = certain[np.array(firsts)]
-        last_progress = np.append(progress, -1)[np.searchsorted(progress, packet[first]) - 1]
+        last_progress = np.append(progress, -1)[np.searchsorted(progress, moment[first]) - 1]
         started = np.maximum(sent_at[first], last_progress)
-        number = np.searchsorted(packet[first], sent_at[here], side="right")  # the first expiry after it was sent
+        number = np.searchsorted(moment[first], sent_at[here], side="right")  # the first expiry after it was sent
         there = number < len(first)
         number = np.minimum(number, len(first) - 1)
-        third_at = reports.packet_of(third[here])
+        third_at = reports.moment_of(third[here])
         marked[here] = (
             there
-            & (packet[first][number] < np.minimum(third_at, NEVER))
+            & (moment[first][number] < np.minimum(third_at, NEVER))
             & (sent_at[here] <= started[number])
-            & (packet[first][number] <= packet[here])
+            & (moment[first][number] <= moment[here])
         )
         found.append(first)
     return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found])), marked

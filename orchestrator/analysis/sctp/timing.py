@@ -28,8 +28,8 @@ def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
     """
     once = np.flatnonzero((sent.nth == 0) & (sent.after < 0))
     report = reports.acked_by[sent.unit[once]]
-    known = reports.packet_of(report) > sent.packet[once]
-    known &= report < len(reports.packet)
+    known = reports.moment_of(report) > sent.moment[once]
+    known &= report < len(reports.moment)
     once, report = once[known], report[known]
     path = sent.rows["path"][once].astype(np.int64)
     key = report * (int(path.max(initial=0)) + 1) + path
@@ -85,7 +85,7 @@ def heartbeats(chunks: Rows) -> Heartbeats:
 class Outstanding:
     """A step function of user bytes: the value from each time on; what happened in one packet is one change."""
 
-    packet: Ints
+    moment: Ints
     time_ns: Ints
     value_bytes: Ints
 
@@ -95,8 +95,8 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
     transmission to the next or to its acknowledgement (RFC 9260 1.3: bytes in flight; a sender takes off what it holds
     for lost as soon as it does, which no capture shows).
     """
-    acked = reports.packet_of(reports.acked_by[sent.unit])
-    begin = sent.packet
+    acked = reports.moment_of(reports.acked_by[sent.unit])
+    begin = sent.moment
     again = np.append(begin, NEVER)[sent.after]  # -1 is the appended one
     end = np.minimum(acked, again)
     mine = end > begin
@@ -104,19 +104,19 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
         mine &= sent.rows["path"] == path
     size = sent.rows["user_bytes"].astype(np.int64)[mine]
     ended = end[mine] < NEVER
-    packet = np.concatenate([begin[mine], end[mine][ended]])
+    moment = np.concatenate([begin[mine], end[mine][ended]])
     change = np.concatenate([size, -size[ended]])
-    order = np.argsort(packet, kind="stable")
-    packet, value = packet[order], np.cumsum(change[order])
-    last = np.append(np.diff(packet) != 0, True)[: len(packet)]
-    packet, value = packet[last], value[last]
+    order = np.argsort(moment, kind="stable")
+    moment, value = moment[order], np.cumsum(change[order])
+    last = np.append(np.diff(moment) != 0, True)[: len(moment)]
+    moment, value = moment[last], value[last]
     changed = np.diff(value, prepend=0) != 0
-    packet, value = packet[changed], value[changed]
-    numbers = np.concatenate([begin, reports.packet])
+    moment, value = moment[changed], value[changed]
+    numbers = np.concatenate([begin, reports.moment])
     times = np.concatenate([sent.rows["time_ns"], reports.time_ns])
     axis = np.argsort(numbers, kind="stable")
-    time = times[axis][np.searchsorted(numbers[axis], packet)] if len(packet) else packet
-    return Outstanding(packet, time, value)
+    time = times[axis][np.searchsorted(numbers[axis], moment)] if len(moment) else moment
+    return Outstanding(moment, time, value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,9 +133,9 @@ class Sacks:
 
 def sack_timing(sent: Transmissions, reports: Acknowledgements) -> Sacks:
     """How the receiver acknowledged."""
-    packet, first = np.unique(sent.packet, return_index=True)
+    packet, first = np.unique(sent.moment, return_index=True)
     time = np.append(sent.rows["time_ns"][first], 0)
-    at = reports.packet[reports.is_sack]
+    at = reports.moment[reports.is_sack]
     upto = np.searchsorted(packet, at)
     since = np.concatenate([[0], upto[:-1]])[: len(upto)]
     waited = reports.time_ns[reports.is_sack] - time[since]

@@ -53,14 +53,14 @@ def _all(found: Association) -> Totals:
     beats = found.heartbeats
     mine = beats.direction == found.direction
     level = outstanding(sent, found.reports)
-    per_packet = np.unique(sent.packet, return_counts=True)[1]
+    per_packet = np.unique(sent.moment, return_counts=True)[1]
     abandoned = _abandoned(found)
     return {
         "data_chunks": len(sent.rows),
         "new_data_chunks": int(new.sum()),
         "user_bytes": int(user.sum()),
         "new_user_bytes": int(user[new].sum()),
-        "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.packet)).sum()),
+        "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.moment)).sum()),
         "data_chunks_other_direction": int((is_data & back).sum()),
         "unknown_tsn_chunks": int((is_data & ~back).sum()) - len(sent.rows),
         "retransmitted_chunks": len(again.row),
@@ -109,8 +109,8 @@ def _abandoned(found: Association) -> int:
     cumulative = np.maximum.accumulate(rows["tsn"])
     place = np.searchsorted(cumulative, found.sent.tsns)
     passed = place < len(rows)
-    at = rows["packet"].astype(np.int64)[place[passed]]
-    return int((found.reports.packet_of(found.reports.acked_by[passed]) > at).sum())
+    at = found.order(rows["packet"])[place[passed]]
+    return int((found.reports.moment_of(found.reports.acked_by[passed]) > at).sum())
 
 
 def _sack_totals(found: Association) -> Totals:

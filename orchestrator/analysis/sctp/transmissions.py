@@ -1,6 +1,6 @@
 """Every transmission of a DATA chunk, and the acknowledgements that came back: one direction of an association.
 
-All order is the order of the capture (packet numbers), so that what happens at one instant stays in sequence.
+All order is that of `Order`: of the capture, so that what happens at one instant stays in sequence.
 """
 
 from __future__ import annotations
@@ -18,15 +18,38 @@ NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1
 
 
+class Order:
+    """The order of an association's packets: that of the capture. Where several files were merged, packets of one
+    instant stand in the order of the files, which says nothing of causes: then what a host received comes before what
+    it sent. arrivals_first: the direction that is received at this capture point; None: not known, or one file.
+    """
+
+    def __init__(self, chunks: Rows, arrivals_first: int | None) -> None:
+        self._packets, first = np.unique(chunks["packet"], return_index=True)
+        self._rank: Ints | None = None
+        if arrivals_first is not None:
+            rows = chunks[first]
+            order = np.lexsort((self._packets, rows["direction"] != arrivals_first, rows["time_ns"]))
+            self._rank = np.empty(len(order), dtype=np.int64)
+            self._rank[order] = np.arange(len(order))
+
+    def __call__(self, packet: Rows) -> Ints:
+        """The moment of each packet (its number): a number that grows with the order."""
+        if self._rank is None:
+            return packet.astype(np.int64)
+        return self._rank[np.searchsorted(self._packets, packet)]
+
+
 @dataclasses.dataclass(frozen=True)
 class Transmissions:
-    """rows: DATA and I-DATA chunks of known TSN, in the order of the capture. tsns: the distinct TSNs, ascending.
+    """rows: DATA and I-DATA chunks of known TSN, in order. tsns: the distinct TSNs, ascending.
 
-    By row: unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the row of the transmission
+    By row: moment, of its packet; unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the row of the transmission
     before and after of the same TSN, or -1.
     """
 
     rows: Rows
+    moment: Ints
     tsns: Ints
     unit: Ints
     nth: Ints
@@ -34,43 +57,41 @@ class Transmissions:
     after: Ints
 
     @property
-    def packet(self) -> Ints:
-        """Number of its packet."""
-        return self.rows["packet"].astype(np.int64)
-
-    @property
     def repeated(self) -> Ints:
         """Rows that are retransmissions."""
         return np.flatnonzero(self.nth > 0)
 
 
-def transmissions(chunks: Rows, direction: int) -> Transmissions:
+def transmissions(chunks: Rows, direction: int, order: Order) -> Transmissions:
     """chunks: of one association."""
     is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
     rows = chunks[is_data & (chunks["direction"] == direction) & (chunks["tsn"] != UNKNOWN)]
+    moment = order(rows["packet"])
+    in_order = np.argsort(moment, kind="stable")
+    rows, moment = rows[in_order], moment[in_order]
     tsns, unit = np.unique(rows["tsn"], return_inverse=True)
-    order = np.argsort(unit, kind="stable")
-    begins = np.concatenate([[True], np.diff(unit[order]) != 0]) if len(order) else np.zeros(0, dtype=np.bool_)
-    place = np.arange(len(order))
-    nth, before, after = (np.full(len(order), -1, dtype=np.int64) for _ in range(3))
-    nth[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    by_tsn = np.argsort(unit, kind="stable")
+    begins = np.concatenate([[True], np.diff(unit[by_tsn]) != 0])[: len(by_tsn)]
+    place = np.arange(len(by_tsn))
+    nth, before, after = (np.full(len(by_tsn), -1, dtype=np.int64) for _ in range(3))
+    nth[by_tsn] = place - np.maximum.accumulate(np.where(begins, place, 0))
     again = np.flatnonzero(~begins)
-    before[order[again]] = order[again - 1]
-    after[order[again - 1]] = order[again]
-    return Transmissions(rows, tsns, unit, nth, before, after)
+    before[by_tsn[again]] = by_tsn[again - 1]
+    after[by_tsn[again - 1]] = by_tsn[again]
+    return Transmissions(rows, moment, tsns, unit, nth, before, after)
 
 
 @dataclasses.dataclass(frozen=True)
 class Acknowledgements:
-    """What the other side reported: SACKs, and SHUTDOWNs (which tell a cumulative TSN), in the order of the capture.
+    """What the other side reported: SACKs, and SHUTDOWNs (which tell a cumulative TSN), in order.
 
-    By report: cumulative, the highest cumulative TSN told so far; moved, whether it rose; has_gaps; highest_reported,
+    By report: moment; cumulative, the highest cumulative TSN told so far; moved, whether it rose; has_gaps; highest_reported,
     its last gap's last TSN (or its cumulative one); newest, the highest TSN it acknowledged first, or UNKNOWN.
     acked_by: by distinct TSN, the first report that covers it, or the number of reports. duplicates: TSN and report of
     every TSN reported as duplicate.
     """
 
-    packet: Ints
+    moment: Ints
     time_ns: Ints
     path: Ints
     is_sack: Bools
@@ -83,21 +104,23 @@ class Acknowledgements:
     duplicate_tsn: Ints
     duplicate_by: Ints
 
-    def packet_of(self, report: Ints) -> Ints:
-        """Packet numbers of reports; NEVER where there is none."""
-        return np.append(self.packet, NEVER)[report]
+    def moment_of(self, report: Ints) -> Ints:
+        """Moments of reports; NEVER where there is none."""
+        return np.append(self.moment, NEVER)[report]
 
     def time_of(self, report: Ints) -> Ints:
         """Times of reports; NEVER where there is none."""
         return np.append(self.time_ns, NEVER)[report]
 
 
-def acknowledgements(capture: Capture, chunks: Rows, flow: int, direction: int, tsns: Ints) -> Acknowledgements:
+def acknowledgements(
+    capture: Capture, chunks: Rows, flow: int, direction: int, tsns: Ints, in_order: Order
+) -> Acknowledgements:
     """Reports about the data of `direction`; they travel against it. chunks: of the association; tsns: ascending."""
     sacks = capture.sacks[(capture.sacks["flow"] == flow) & (capture.sacks["direction"] != direction)]
     last = chunks[(chunks["type"] == SHUTDOWN) & (chunks["direction"] != direction) & (chunks["tsn"] != UNKNOWN)]
-    packet = np.concatenate([sacks["packet"], last["packet"]]).astype(np.int64)
-    order = np.argsort(packet, kind="stable")
+    moment = in_order(np.concatenate([sacks["packet"], last["packet"]]))
+    order = np.argsort(moment, kind="stable")
     told = np.concatenate([sacks["cumulative_tsn"], last["tsn"]])[order]
     count = len(order)
     cumulative = np.maximum.accumulate(told) if count else told
@@ -109,6 +132,8 @@ def acknowledgements(capture: Capture, chunks: Rows, flow: int, direction: int, 
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     blocks = capture.blocks[sacks["first_block"].astype(np.int64)[owner] + offset]
     report = place[: len(sacks)][owner]
+    by_report = np.argsort(report, kind="stable")
+    blocks, report = blocks[by_report], report[by_report]
     gap, again = blocks["kind"] == GAP_BLOCK, blocks["kind"] == DUPLICATE
     has_gaps = np.zeros(count, dtype=np.bool_)
     has_gaps[report[gap]] = True
@@ -120,7 +145,7 @@ def acknowledgements(capture: Capture, chunks: Rows, flow: int, direction: int, 
     newest = np.full(count + 1, UNKNOWN, dtype=np.int64)
     newest[acked_by] = tsns  # ascending: the highest is written last
     return Acknowledgements(
-        packet=packet[order],
+        moment=moment[order],
         time_ns=np.concatenate([sacks["time_ns"], last["time_ns"]])[order],
         path=np.concatenate([sacks["path"], last["path"]])[order].astype(np.int64),
         is_sack=order < len(sacks),
