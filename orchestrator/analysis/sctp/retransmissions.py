@@ -2,8 +2,8 @@
 
 Fast: since its last transmission three reports called the TSN missing (RFC 9260 7.2.4: only reports that newly
 acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN; once a TSN, step 6). Timeout:
-all others, and those that a T3 expiry of their path had marked before the third report (6.3.3). Needs the sender's capture: reports that were
-lost on their way to it are not among what it acted on.
+all others, and those that a T3 expiry of their path had marked before the third report (6.3.3). Needs the sender's
+capture: reports that were lost on their way to it are not among what it acted on.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Order:
 class Transmissions:
     """rows: DATA and I-DATA chunks of known TSN, in order. tsns: the distinct TSNs, ascending.
 
-    By row: moment, of its packet; unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the row of the transmission
-    before and after of the same TSN, or -1.
+    By row: moment, of its packet; unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the
+    row of the transmission before and after of the same TSN, or -1.
     """
 
     rows: Rows
@@ -85,8 +85,9 @@ def transmissions(chunks: Rows, direction: int, order: Order) -> Transmissions:
 class Acknowledgements:
     """What the other side reported: SACKs, and SHUTDOWNs (which tell a cumulative TSN), in order.
 
-    By report: moment; cumulative, the highest cumulative TSN told so far; moved, whether it rose; has_gaps; highest_reported,
-    its last gap's last TSN (or its cumulative one); newest, the highest TSN it acknowledged first, or UNKNOWN.
+    By report: moment, of its packet; cumulative, the highest cumulative TSN told so far; moved, whether it rose;
+    has_gaps; highest_reported, its last gap's last TSN (or its cumulative one); newest, the highest TSN it acknowledged
+    first, or UNKNOWN.
     acked_by: by distinct TSN, the first report that covers it, or the number of reports. duplicates: TSN and report of
     every TSN reported as duplicate.
     """
