@@ -153,6 +153,17 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 		 struct findings *f);
 
+/* Where MPTCP options were found. */
+struct mptcp_place {
+	uint32_t flow, path;
+	uint8_t direction;
+};
+/* Whether an MPTCP option (of 3 bytes or more) is worth a row. */
+bool mptcp_tells(const uint8_t *at, uint8_t length);
+/* A row for each of a segment's options that is. */
+void mptcp_options(struct nwa *a, const struct packet *p, const struct mptcp_place *place, const uint8_t *at,
+		   uint32_t bytes);
+
 /* As nwa_open, of captures in memory (which must outlive the handle): for fuzzing and tests. */
 struct memory_file {
 	const uint8_t *data;

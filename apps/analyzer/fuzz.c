@@ -88,6 +88,7 @@ static void check_rows(const struct nwa *a)
 	uint64_t n, flows, paths, blocks, inits, chunks;
 	const struct nwa_chunk *chunk;
 	const struct nwa_cause *cause;
+	const struct nwa_mptcp_option *option;
 	const struct nwa_sack *sack;
 	const struct nwa_segment *segment;
 	const struct nwa_address *address;
@@ -119,6 +120,9 @@ static void check_rows(const struct nwa *a)
 	cause = rows(a, nwa_table_causes, &n);
 	for (uint64_t i = 0; i < n; i++)
 		MUST(cause[i].flow < flows && cause[i].chunk < chunks && cause[i].length >= 4);
+	option = rows(a, nwa_table_mptcp_options, &n);
+	for (uint64_t i = 0; i < n; i++)
+		MUST(option[i].flow < flows && option[i].path < paths && option[i].length >= 3);
 }
 
 /* What a sender has sent is a sorted set of disjoint ranges. */

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    2
+#define NWA_ABI	    3
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -261,6 +261,28 @@ typedef uint8_t nwa_b1;
 	F(u1, type)   /* of the chunk */                                                                     \
 	F(u1, direction)
 
+/* one row an MPTCP option that tells something of the connection (RFC 8684 3): all but DSS without DATA_FIN
+ */
+#define NWA_MPTCP_OPTION(F, P, B)                                                                            \
+	F(i8, time_ns)                                                                                       \
+	F(u8, key)	/* MP_CAPABLE: its sender's, MP_FASTCLOSE: its receiver's; 0: not told */            \
+	F(u8, peer_key) /* MP_CAPABLE: its receiver's, 0: not told */                                        \
+	F(i8, dsn)	/* DATA_FIN: of its mapping (64 or 32 bit as sent), MP_FAIL; or NWA_UNKNOWN */       \
+	B(address)	/* ADD_ADDR */                                                                       \
+	F(u4, flow)                                                                                          \
+	F(u4, path)                                                                                          \
+	F(u4, packet)                                                                                        \
+	F(u4, token)  /* MP_JOIN on a SYN: of the connection, at who is asked; 0: not told */                \
+	F(u2, port)   /* ADD_ADDR; 0: not told */                                                            \
+	F(u1, length) /* of the option */                                                                    \
+	F(u1, subtype)                                                                                       \
+	F(u1, version) /* MP_CAPABLE */                                                                      \
+	F(u1, flags)   /* MP_CAPABLE, DSS, ADD_ADDR (1: an echo), MP_TCPRST, as on the wire */               \
+	F(u1, address_id)                                                                                    \
+	F(u1, family) /* ADD_ADDR: 4 or 6 */                                                                 \
+	F(u1, direction)                                                                                     \
+	F(b1, backup) /* MP_JOIN, MP_PRIO */
+
 #define NWA_TABLES(T)                                                                                        \
 	T(sources, source, NWA_SOURCE)                                                                       \
 	T(interfaces, interface, NWA_INTERFACE)                                                              \
@@ -275,7 +297,8 @@ typedef uint8_t nwa_b1;
 	T(inits, init, NWA_INIT)                                                                             \
 	T(addresses, address, NWA_ADDRESS)                                                                   \
 	T(identities, identity, NWA_IDENTITY)                                                                \
-	T(causes, cause, NWA_CAUSE)
+	T(causes, cause, NWA_CAUSE)                                                                          \
+	T(mptcp_options, mptcp_option, NWA_MPTCP_OPTION)
 
 #define NWA_F(type, name) nwa_##type name;
 #define NWA_P(type, name) nwa_##type name[2];

@@ -28,6 +28,7 @@ struct options {
 	uint16_t map_bytes;
 	bool map_short; /* only the lower half of map_dsn was sent */
 	bool subflow;	/* MP_CAPABLE or MP_JOIN */
+	bool tells;	/* an MPTCP option that is worth a row */
 	bool malformed;
 };
 
@@ -82,6 +83,7 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 			o->ts_ecr = get_be32(at + 6);
 		} else if (kind == OPTION_MPTCP && length >= 3) {
 			o->present |= NWA_OPTION_MPTCP;
+			o->tells |= mptcp_tells(at, length);
 			o->subflow |= at[2] >> 4 == MP_CAPABLE || at[2] >> 4 == MP_JOIN;
 			if (at[2] >> 4 == DSS && length >= 4)
 				read_dss(o, at, length);
@@ -192,7 +194,8 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	struct half *h, *other;
 	struct nwa_flow *row;
 	struct nwa_segment *segment;
-	uint32_t seq, header, payload, units, fresh = 0, first_path = NWA_NONE, first_block = NWA_NONE;
+	uint32_t seq, header, options, payload, units, fresh = 0, first_path = NWA_NONE,
+						       first_block = NWA_NONE;
 	uint16_t flags;
 	int64_t at, ack = NWA_UNKNOWN, window = NWA_UNKNOWN, dsn = 0;
 	uint8_t direction;
@@ -208,12 +211,16 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	}
 	flags = get_be16(p->data + 12) & 0xfff;
 	seq = get_be32(p->data + 4);
-	read_options(&o, p->data + TCP_HEADER, (header < p->captured ? header : p->captured) - TCP_HEADER);
+	options = (header < p->captured ? header : p->captured) - TCP_HEADER;
+	read_options(&o, p->data + TCP_HEADER, options);
 	if (header <= p->captured)
 		f->malformed = o.malformed; /* else the option was cut by the snaplen */
 	flow = connection(a, p, path, path_direction, flags, seq, &direction);
 	if (!flow)
 		return;
+	if (o.tells)
+		mptcp_options(a, p, &(struct mptcp_place){flow->id, path, direction}, p->data + TCP_HEADER,
+			      options);
 	payload = p->length - header;
 	h = &flow->half[direction];
 	other = &flow->half[!direction];

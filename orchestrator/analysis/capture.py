@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .native import CHECKSUMS, Handle, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths")
-ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes")
+ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
 """What is kept unless asked otherwise: all but `identities`."""
 
 
@@ -34,6 +34,7 @@ class Capture:
     addresses: Rows
     identities: Rows
     causes: Rows
+    mptcp_options: Rows
 
     def address(self, path: int, end: int) -> str:
         """The address at end 0 (the source of the path's first packet) or 1 of a path, as text."""

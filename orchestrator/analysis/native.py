@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..errors import CaptureError
 
-ABI = 2
+ABI = 3
 UNKNOWN = int(np.iinfo(np.int64).min)
 """In any 64-bit signed column: this could not be known."""
 NONE = 0xFFFFFFFF

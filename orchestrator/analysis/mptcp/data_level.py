@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from .native import Bools, Ints, Rows
+from ..native import Bools, Ints, Rows
 
 MAPPED = 64
 """Bit of segments[options]: dsn is known."""
@@ -19,25 +19,30 @@ MAPPED = 64
 @dataclasses.dataclass(frozen=True)
 class DataLevel:
     """By segment, in the order given. start: first byte's number, the connection's first byte is 0; new_bytes: not
-    seen before on any subflow; seen: some of it was; elsewhere: and that first on another path. known: a mapping told.
+    seen before on any subflow; seen: some of it was; elsewhere: and that first on another path; elsewhere_bytes: how
+    much of it. known: a mapping told.
     """
 
     start: Ints
     new_bytes: Ints
     seen: Bools
     elsewhere: Bools
+    elsewhere_bytes: Ints
     known: Bools
 
 
-def data_level(segments: Rows) -> DataLevel:
-    """The data level of one direction of one MPTCP connection. segments: those with payload, in the order of time."""
+def data_level(segments: Rows, by: str = "path") -> DataLevel:
+    """The data level of one direction of one MPTCP connection. segments: those with payload, in the order of time.
+    by: the column that tells what "elsewhere" is: another path, or another flow (two subflows may share a path).
+    """
     dsn, known = _numbers(segments)
     count = len(segments)
     new_bytes, start = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     seen, elsewhere = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
+    elsewhere_bytes = np.zeros(count, dtype=np.int64)
     rows = np.flatnonzero(known)
     if not len(rows):
-        return DataLevel(start, new_bytes, seen, elsewhere, known)
+        return DataLevel(start, new_bytes, seen, elsewhere, elsewhere_bytes, known)
     low = dsn[rows] - dsn[rows[0]]  # 64-bit numbers wrap, their distances do not
     low -= low.min()
     high = low + segments["payload_bytes"][rows].astype(np.int64)
@@ -52,14 +57,15 @@ def data_level(segments: Rows) -> DataLevel:
     is_first[place] = True
     width = np.diff(cuts)[piece]
     new_bytes[rows] = np.bincount(owner, weights=width * is_first, minlength=len(rows)).astype(np.int64)
-    path = segments["path"][rows]
+    path = segments[by][rows]
     first_owner = np.zeros(len(cuts), dtype=np.int64)
     first_owner[piece[place]] = owner[place]
     moved = ~is_first & (path[first_owner[piece]] != path[owner])
     seen[rows] = np.bincount(owner, weights=~is_first, minlength=len(rows)) > 0
-    elsewhere[rows] = np.bincount(owner, weights=moved, minlength=len(rows)) > 0
+    elsewhere_bytes[rows] = np.bincount(owner, weights=width * moved, minlength=len(rows)).astype(np.int64)
+    elsewhere[rows] = elsewhere_bytes[rows] > 0
     start[rows] = low
-    return DataLevel(start, new_bytes, seen, elsewhere, known)
+    return DataLevel(start, new_bytes, seen, elsewhere, elsewhere_bytes, known)
 
 
 def _numbers(segments: Rows) -> tuple[Ints, Bools]:

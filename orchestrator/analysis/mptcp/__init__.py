@@ -1,0 +1,24 @@
+"""Multipath TCP (RFC 8684): the data level over several subflows. Definitions: docs/metrics.md, "MPTCP"."""
+
+from __future__ import annotations
+
+from ..capture import Capture
+from .connection import MptcpConnection, make_connection
+from .data_level import MAPPED, DataLevel, data_level
+from .subflows import groups
+
+__all__ = ["MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp", "data_level"]
+
+
+def analyze_mptcp(
+    capture: Capture, *, direction: int | None = None, t0_ns: int | None = None
+) -> tuple[MptcpConnection, ...]:
+    """Every MPTCP connection of a capture point that was read with all row tables, in the order of their first packets.
+
+    direction: of the data to look at (0: from who opened the connection); by default the one with more new data.
+    t0_ns: what times count from (default: the capture's first packet). A TCP connection that offered MPTCP and fell
+    back is one with one subflow and no mapped bytes.
+    """
+    there = capture.sources["first_ns"][capture.sources["packets"] > 0]
+    start = t0_ns if t0_ns is not None else int(there.min()) if len(there) else 0
+    return tuple(make_connection(capture, group, direction, start) for group in groups(capture))
