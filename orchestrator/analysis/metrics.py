@@ -13,6 +13,7 @@ import numpy as np
 from ..model import Cell, Flow
 from ..spec.failover import FAILOVER_METRICS
 from ..spec.metrics import CELL_METRICS, METRICS
+from ..spec.sctp import SCTP_METRICS
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
 from .flight import first_sent_since
@@ -21,7 +22,9 @@ from .view import Side, View
 
 SYN, ACK = 2, 16
 INIT, COOKIE_ACK = 1, 11
-FLOW_METRICS = tuple(name for name in METRICS if name not in CELL_METRICS and name not in FAILOVER_METRICS)
+FLOW_METRICS = tuple(
+    name for name in METRICS if name not in CELL_METRICS | FAILOVER_METRICS.keys() | SCTP_METRICS.keys()
+)
 
 
 @dataclasses.dataclass(frozen=True)

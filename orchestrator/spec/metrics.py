@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from ..units import QuantityError, parse_quantity
 from .failover import FAILOVER_METRICS
+from .sctp import SCTP_METRICS
 
 METRICS: dict[str, str] = {
     "goodput_bit_s": "bit/s",
@@ -60,6 +61,7 @@ METRICS: dict[str, str] = {
     "spurious_retransmitted_packets": "packets",
     "reordered_packets": "packets",
     **FAILOVER_METRICS,
+    **SCTP_METRICS,
 }
 """Metric -> unit (the contract's, and what expressions are made of)."""
 CELL_METRICS = frozenset({"jain_index"})

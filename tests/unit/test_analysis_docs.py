@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from captures import recorded
+
+from orchestrator.analysis import read_captures
 from orchestrator.analysis.metrics import FLOW_METRICS
+from orchestrator.analysis.mptcp import analyze_mptcp
 from orchestrator.analysis.native import layouts
+from orchestrator.analysis.sctp import analyze_sctp
 from orchestrator.spec.failover import FAILOVER_METRICS, THEORY
 from orchestrator.spec.metrics import METRICS
+from orchestrator.spec.sctp import SCTP_METRICS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 
@@ -27,7 +33,7 @@ def test_every_metric_is_defined() -> None:
     assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == sorted(
         FLOW_METRICS, key=lambda name: section.index(f"`{name}`")
     )
-    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, "jain_index"}
+    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, "jain_index"}
     assert "`jain_index`" in section
 
 
@@ -39,3 +45,27 @@ def test_every_metric_of_failover_is_defined() -> None:
     known = {name.replace("<what>", what) for name in names for what in whats}
     assert known - {"rto_as_theory"} == set(FAILOVER_METRICS)
     assert all(f"`{name}`" in section for name in (*THEORY, *whats))
+
+
+def test_every_metric_of_sctp_is_defined() -> None:
+    (section,) = re.findall(r"## Metrics of SCTP\n(.*?)\n## ", PAGE, re.DOTALL)
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(SCTP_METRICS)
+
+
+def test_every_total_of_sctp_and_mptcp_is_defined() -> None:
+    for heading, totals in (("SCTP", sctp_totals()), ("MPTCP", mptcp_totals())):
+        (section,) = re.findall(rf"## {heading}\n(.*?)\n## ", PAGE, re.DOTALL)
+        first = [cell for line in section.splitlines() if line.startswith("| `") for cell in [line.split("|")[1]]]
+        patterns = [
+            re.escape(name).replace(r"\*", r"\w+") for cell in first for name in re.findall(r"`([\w*]+)`", cell)
+        ]
+        assert [name for name in totals if not any(re.fullmatch(one, name) for one in patterns)] == []
+        assert [one for one in patterns if not any(re.fullmatch(one, name) for name in totals)] == []
+
+
+def sctp_totals() -> list[str]:
+    return list(analyze_sctp(read_captures(recorded("sctp", "a", ["p1", "p2"])), 0).totals)
+
+
+def mptcp_totals() -> list[str]:
+    return list(analyze_mptcp(read_captures(recorded("mptcp", "a", ["p1", "p2"])))[0].totals)

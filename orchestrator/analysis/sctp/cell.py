@@ -1,0 +1,65 @@
+"""The metrics of a cell's SCTP flow that associations tell. Definitions: docs/metrics.md, "Metrics of SCTP"."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...model import Flow
+from ..metrics import Window
+from ..native import Ints
+from ..view import View
+from .association import Association
+from .messages import messages
+from .names import SACK
+
+
+def sctp_metrics(flow: Flow, sender: View | None, receiver: View | None, window: Window) -> dict[str, float | None]:
+    """{} for other protocols. What was seen after the window's end does not count."""
+    if flow.protocol != "sctp":
+        return {}
+    found: dict[str, float | None] = {}
+    if sender is not None:
+        found |= _of_sender(sender, window)
+    if receiver is not None:
+        found["hol_blocking_one_stream_s"] = _one_stream_s(receiver, window)
+    return found
+
+
+def _until(view: View, time_ns: Ints, window: Window) -> Ints:
+    """Places of what was seen within the window."""
+    if window.end_ns is None:
+        return np.arange(len(time_ns))
+    return np.flatnonzero(time_ns - view.t0_realtime_ns <= window.end_ns)
+
+
+def _of_sender(sender: View, window: Window) -> dict[str, float | None]:
+    fast = timeout = expiries = sacks = elsewhere = 0
+    for row, sends in sender.data_direction.items():
+        one = Association(sender.point.capture, row, direction=sends)
+        again, times = one.again, one.sent.rows["time_ns"]
+        kept = _until(sender, times[again.row], window)
+        fast += int(again.fast[kept].sum())
+        timeout += int((~again.fast[kept]).sum())
+        expiries += len(_until(sender, times[again.row[again.expiries]], window))
+        rows = one.chunks[(one.chunks["type"] == SACK) & (one.chunks["direction"] != sends)]
+        rows = rows[_until(sender, rows["time_ns"], window)]
+        sacks += len(rows)
+        # 0 is the flow's first path
+        elsewhere += sum(int((rows["path"] == path).sum()) for path, index in sender.path_index.items() if index)
+    return {
+        "fast_retransmissions": float(fast),
+        "timeout_retransmissions": float(timeout),
+        "t3_expiries": float(expiries),
+        "sacks_other_path_ratio": elsewhere / sacks if sacks else None,
+    }
+
+
+def _one_stream_s(receiver: View, window: Window) -> float | None:
+    waits = []
+    for row, sends in receiver.data_direction.items():
+        chunks = receiver.point.capture.chunks
+        told = messages(chunks[(chunks["flow"] == row) & (chunks["direction"] == sends)])
+        at = told.one_stream_ns[told.delivered_as_one]
+        waits.append(told.waits_as_one_ns[_until(receiver, at, window)])
+    every = np.concatenate([np.zeros(0, dtype=np.int64), *waits])
+    return float(every.mean()) / 1e9 if len(every) else None

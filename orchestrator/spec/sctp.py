@@ -1,0 +1,12 @@
+"""The metrics that only SCTP flows have (docs/metrics.md, Metrics of SCTP)."""
+
+from __future__ import annotations
+
+SCTP_METRICS: dict[str, str] = {
+    "fast_retransmissions": "chunks",
+    "timeout_retransmissions": "chunks",
+    "t3_expiries": "timeouts",
+    "sacks_other_path_ratio": "ratio",
+    "hol_blocking_one_stream_s": "s",
+}
+"""Metric -> unit."""
