@@ -12,8 +12,10 @@ import dataclasses
 import numpy as np
 
 from ..native import UNKNOWN, Bools, Ints, Rows
+from .cover import ascending
 from .names import DATA, FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 
+COLUMNS = ("tsn", "time_ns", "type", "flags", "stream", "message", "ppid", "user_bytes")
 NEVER = np.iinfo(np.int64).max
 START = np.iinfo(np.int64).min
 
@@ -56,12 +58,12 @@ def messages(chunks: Rows, *, whole: bool = True) -> Messages:
     that each stream's first message is number 0 and the first TSN 0; else the first ones seen stand in.
     """
     is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    fresh = chunks[is_data & ~chunks["is_retransmission"] & (chunks["tsn"] != UNKNOWN)]
-    fresh = fresh[np.argsort(fresh["tsn"], kind="stable")]
+    places = np.flatnonzero(is_data & ~chunks["is_retransmission"] & (chunks["tsn"] >= (0 if whole else UNKNOWN + 1)))
+    places = places[ascending(chunks["tsn"][places])]
+    fresh = {name: chunks[name][places] for name in COLUMNS}
     tsn = fresh["tsn"]
     forward = chunks[((chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)) & (chunks["tsn"] != UNKNOWN)]
-    fresh, tsn = (fresh[tsn >= 0], tsn[tsn >= 0]) if whole else (fresh, tsn)
-    count = len(fresh)
+    count = len(tsn)
     flags, time = fresh["flags"], fresh["time_ns"]
     first, last = flags & FIRST != 0, flags & LAST != 0
     interleaved = fresh["type"] == I_DATA
@@ -95,7 +97,7 @@ def messages(chunks: Rows, *, whole: bool = True) -> Messages:
         return Messages(none, none, none, none, none, no, no, none, none, no, none, no)
     ends = np.concatenate([starts[1:], [count]]) - 1
     head = place[starts]
-    order = np.argsort(tsn[head], kind="stable")
+    order = ascending(tsn[head])
     complete = (opens[starts] & closes[ends])[order]
     arrival = np.maximum.reduceat(time[place], starts)[order]
     payload = np.add.reduceat(fresh["user_bytes"].astype(np.int64)[place], starts)[order]
@@ -152,7 +154,7 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
 
     wraps: how many numbers there are. hole: when the last hole below each was closed; asked where numbers are missing.
     """
-    order = np.argsort(stream, kind="stable")
+    order = np.argsort(stream, kind="stable")  # 16 bit: a radix sort
     stream, number, wraps, ready, hole = stream[order], number[order], wraps[order], ready[order], hole[order]
     begins = np.concatenate([[True], np.diff(stream.astype(np.int64)) != 0])[: len(stream)]
     expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] % wraps
@@ -165,9 +167,16 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
 
 def running_maximum(values: Ints, begins: Bools) -> Ints:
     """The highest value so far in each run of neighbours; begins: where one starts."""
-    ladder, rank = np.unique(values, return_inverse=True)
-    if not len(ladder):
+    if not len(values):
         return values
-    run = np.cumsum(begins) * len(ladder)
-    highest: Ints = ladder[np.maximum.accumulate(rank + run) - run]
+    run: Ints = np.cumsum(begins)
+    low = int(values.min())
+    finite = values[values < NEVER]
+    span = int(finite.max()) - low + 2 if len(finite) else 1
+    if span * int(run[-1]) < 2**62:
+        above = np.maximum.accumulate(np.where(values < NEVER, values - low, span - 1) + run * span) - run * span
+        return np.where(above < span - 1, above + low, NEVER)
+    ladder, rank = np.unique(values, return_inverse=True)
+    step = run * len(ladder)
+    highest: Ints = ladder[np.maximum.accumulate(rank + step) - step]
     return highest

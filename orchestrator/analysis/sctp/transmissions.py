@@ -11,7 +11,7 @@ import numpy as np
 
 from ..capture import Capture
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .cover import first_covering
+from .cover import ascending, distinct, first_covering
 from .names import DATA, I_DATA, SHUTDOWN
 
 NEVER = np.iinfo(np.int64).max
@@ -65,12 +65,12 @@ class Transmissions:
 def transmissions(chunks: Rows, direction: int, order: Order) -> Transmissions:
     """chunks: of one association."""
     is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    rows = chunks[is_data & (chunks["direction"] == direction) & (chunks["tsn"] != UNKNOWN)]
-    moment = order(rows["packet"])
-    in_order = np.argsort(moment, kind="stable")
-    rows, moment = rows[in_order], moment[in_order]
-    tsns, unit = np.unique(rows["tsn"], return_inverse=True)
-    by_tsn = np.argsort(unit, kind="stable")
+    places = np.flatnonzero(is_data & (chunks["direction"] == direction) & (chunks["tsn"] != UNKNOWN))
+    moment = order(chunks["packet"][places])
+    in_order = ascending(moment)
+    rows, moment = chunks[places[in_order]], moment[in_order]
+    tsns, unit = distinct(rows["tsn"])
+    by_tsn = ascending(unit)
     begins = np.concatenate([[True], np.diff(unit[by_tsn]) != 0])[: len(by_tsn)]
     place = np.arange(len(by_tsn))
     nth, before, after = (np.full(len(by_tsn), -1, dtype=np.int64) for _ in range(3))
