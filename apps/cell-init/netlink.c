@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests to the kernel: one rtnetlink socket a namespace, acknowledged with the kernel's own words. */
+/* Requests to the kernel: one rtnetlink socket a namespace (generic netlink: one a step), acknowledged with
+ * the kernel's own words. */
 #include "cell.h"
 #include "netlink_message.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/genetlink.h>
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -21,13 +23,13 @@
 
 static char reply[REPLY_BYTES];
 
-static int open_socket(struct cell *cell, int ns)
+static int open_socket(struct cell *cell, int ns, int protocol)
 {
 	int fd, on = 1;
 
 	if (ns_enter(cell, ns))
 		return -1;
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	if (fd < 0)
 		return cell_fail_errno(cell, errno, "netlink socket");
 	setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
@@ -42,7 +44,7 @@ static int request_socket(struct cell *cell, int ns)
 
 	if (cell->netlink_fd[ns])
 		return cell->netlink_fd[ns];
-	fd = open_socket(cell, ns);
+	fd = open_socket(cell, ns, NETLINK_ROUTE);
 	if (fd < 0)
 		return -1;
 	cell->netlink_fd[ns] = fcntl(fd, F_DUPFD_CLOEXEC, NS_FD_BASE + NS_MAX);
@@ -81,10 +83,9 @@ static int refused(struct cell *cell, const struct message_error *error, uint32_
 			       error->message ? error->message : "no");
 }
 
-int netlink_request(struct cell *cell, const struct step *step)
+/* Sends requests and reads an acknowledgement of each. */
+static int exchange(struct cell *cell, int fd, const struct value *data)
 {
-	const struct value *data = step_value(step, "data");
-	int fd = request_socket(cell, (int)step_int(step, "ns", 0));
 	uint32_t first = cell->sequence + 1;
 	struct message_error error;
 	struct nlmsghdr header;
@@ -93,14 +94,12 @@ int netlink_request(struct cell *cell, const struct step *step)
 	const char *why;
 	ssize_t n;
 
-	if (fd < 0)
-		return -1;
 	pending = message_check(data->data, data->len, NLM_F_ACK, &why);
 	cell->sequence += (uint32_t)pending;
 	message_number(data->data, data->len, first);
 	if (send_all(cell, fd, data->data, data->len))
 		return -1;
-	/* rtnetlink answers while we send: every ack is there, none is waited for */
+	/* netlink answers while we send: every ack is there, none is waited for */
 	while (pending > 0) {
 		n = receive(cell, fd, MSG_DONTWAIT);
 		if (n < 0)
@@ -118,6 +117,67 @@ int netlink_request(struct cell *cell, const struct step *step)
 		}
 	}
 	return result;
+}
+
+/* The number this kernel gave a generic netlink family. */
+static int family_id(struct cell *cell, int fd, const char *name)
+{
+	struct {
+		struct nlmsghdr header;
+		struct genlmsghdr generic;
+		struct nlattr attribute;
+		char name[GENL_NAMSIZ];
+	} query = {
+	    .header = {.nlmsg_len = sizeof(query), .nlmsg_type = GENL_ID_CTRL, .nlmsg_flags = NLM_F_REQUEST},
+	    .generic = {.cmd = CTRL_CMD_GETFAMILY, .version = 1},
+	    .attribute = {.nla_len = sizeof(query.attribute) + sizeof(query.name),
+			  .nla_type = CTRL_ATTR_FAMILY_NAME},
+	};
+	struct nlmsghdr header;
+	size_t next, at;
+	ssize_t n;
+	int found;
+
+	if (strlen(name) >= sizeof(query.name))
+		return cell_fail(cell, "'%.40s' is too long for a generic netlink family", name);
+	memcpy(query.name, name, strlen(name));
+	query.header.nlmsg_seq = ++cell->sequence;
+	if (send_all(cell, fd, (const char *)&query, sizeof(query)))
+		return -1;
+	while ((n = receive(cell, fd, MSG_DONTWAIT)) > 0)
+		for (next = at = 0; message_next(reply, (size_t)n, &next, &header); at = next) {
+			found = message_family(reply + at, &header);
+			if (found >= 0)
+				return found;
+		}
+	return n < 0 ? -1 : cell_fail(cell, "this kernel has no generic netlink family '%s'", name);
+}
+
+static int generic_request(struct cell *cell, const struct step *step, const char *name)
+{
+	const struct value *data = step_value(step, "data");
+	int fd = open_socket(cell, (int)step_int(step, "ns", 0), NETLINK_GENERIC), family, result = -1;
+
+	if (fd < 0)
+		return -1;
+	family = family_id(cell, fd, name);
+	if (family >= 0) {
+		message_type(data->data, data->len, (uint16_t)family);
+		result = exchange(cell, fd, data);
+	}
+	close(fd);
+	return result;
+}
+
+int netlink_request(struct cell *cell, const struct step *step)
+{
+	const char *family = step_text(step, "family");
+	int fd;
+
+	if (family)
+		return generic_request(cell, step, family);
+	fd = request_socket(cell, (int)step_int(step, "ns", 0));
+	return fd < 0 ? -1 : exchange(cell, fd, step_value(step, "data"));
 }
 
 /* Reads one dump into the open record. 0 done, 1 interrupted by a change (ask again), -1 failed. */
@@ -233,7 +293,8 @@ static int wait_operstate(struct cell *cell, const struct step *step, int fd, in
 
 int netlink_operstate(struct cell *cell, const struct step *step)
 {
-	int fd = open_socket(cell, (int)step_int(step, "ns", 0)), result = -1, group = RTNLGRP_LINK;
+	int fd = open_socket(cell, (int)step_int(step, "ns", 0), NETLINK_ROUTE), result = -1,
+	    group = RTNLGRP_LINK;
 
 	if (fd < 0)
 		return -1;

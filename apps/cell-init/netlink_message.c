@@ -2,6 +2,7 @@
 #include "netlink_message.h"
 
 #include <errno.h>
+#include <linux/genetlink.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -64,6 +65,18 @@ void message_number(char *data, size_t len, uint32_t first)
 	}
 }
 
+void message_type(char *data, size_t len, uint16_t type)
+{
+	struct nlmsghdr header;
+	size_t at = 0, next = 0;
+
+	while (message_next(data, len, &next, &header)) {
+		header.nlmsg_type = type;
+		memcpy(data + at, &header, sizeof(header));
+		at = next;
+	}
+}
+
 /* The attribute at *at of data[0..len); moves *at behind it. */
 static bool attribute_next(const char *data, size_t len, size_t *at, struct nlattr *attribute)
 {
@@ -117,5 +130,23 @@ int message_operstate(const char *data, const struct nlmsghdr *header, int ifind
 		if ((attribute.nla_type & NLA_TYPE_MASK) == IFLA_OPERSTATE &&
 		    attribute.nla_len > sizeof(attribute))
 			return (unsigned char)data[begin + sizeof(attribute)];
+	return -1;
+}
+
+int message_family(const char *data, const struct nlmsghdr *header)
+{
+	size_t len = header->nlmsg_len, at = NLMSG_HDRLEN + GENL_HDRLEN, begin;
+	struct nlattr attribute;
+	uint16_t id;
+
+	if (header->nlmsg_type != GENL_ID_CTRL)
+		return -1;
+	for (begin = at; attribute_next(data, len, &at, &attribute); begin = at) {
+		if ((attribute.nla_type & NLA_TYPE_MASK) != CTRL_ATTR_FAMILY_ID ||
+		    attribute.nla_len < sizeof(attribute) + sizeof(id))
+			continue;
+		memcpy(&id, data + begin + sizeof(attribute), sizeof(id));
+		return id;
+	}
 	return -1;
 }

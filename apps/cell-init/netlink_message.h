@@ -24,6 +24,9 @@ int message_check(const char *data, size_t len, uint16_t flags, const char **why
 /* Number the requests from `first` on, and clear the sender's port. */
 void message_number(char *data, size_t len, uint32_t first);
 
+/* Give every message this type: of a generic netlink family, which only the running kernel knows. */
+void message_type(char *data, size_t len, uint16_t type);
+
 struct message_error {
 	int error;	     /* errno, 0 for an acknowledgement */
 	const char *message; /* the kernel's extended message inside the data, or NULL */
@@ -35,5 +38,8 @@ struct message_error message_error(const char *data, const struct nlmsghdr *head
 
 /* IFLA_OPERSTATE of an RTM_NEWLINK message about `ifindex`; -1 when it is about something else. */
 int message_operstate(const char *data, const struct nlmsghdr *header, int ifindex);
+
+/* CTRL_ATTR_FAMILY_ID of generic netlink's answer to CTRL_CMD_GETFAMILY; -1: it is none. */
+int message_family(const char *data, const struct nlmsghdr *header);
 
 #endif

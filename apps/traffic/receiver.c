@@ -66,8 +66,10 @@ static bool accept_flow(struct receiver *receiver)
 	if (io == FLOW_FAILED)
 		return false;
 	/* one flow a run: nobody else gets in */
-	close(flow->listen_fd);
-	flow->listen_fd = -1;
+	if (!flow->ops->listens_on) {
+		close(flow->listen_fd);
+		flow->listen_fd = -1;
+	}
 	if (waiter_watch(&flow->waiter, flow->fd, false))
 		return failed(receiver, "epoll", errno, NULL);
 	receiver->connected = true;

@@ -373,6 +373,7 @@ const struct transport_ops tcp_ops = {
 const struct transport_ops mptcp_ops = {
     .name = "mptcp",
     SHARED_OPS,
+    .listens_on = true,
     .progress = mptcp_progress,
     .sample = mptcp_sample,
     .counters = mptcp_sample,

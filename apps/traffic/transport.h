@@ -55,6 +55,7 @@ struct flow {
 
 struct transport_ops {
 	const char *name;
+	bool listens_on; /* MPTCP: more subflows find the connection by its listener */
 	/* Make the socket, set every option, bind it. Receiver: flow->listen_fd, sender: flow->fd. */
 	int (*open)(struct flow *flow);
 	int (*listen)(struct flow *flow);

@@ -10,6 +10,7 @@ from ..model import Cell, Event, Flow, OptionValue, Path
 from . import messages
 from .layout import Interface, Layout, hop_name, make_layout
 from .messages import Request
+from .path_manager import FAMILY, path_manager
 from .shaping import Expected, Shaping
 from .steps import Step, step
 
@@ -141,6 +142,9 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, via.namespace, messages.route(route.subnet, 26, route.gateway, via.name, via.ifindex))
     for namespace, request in shaping.install():
         _request(out, layout, namespace, request)
+    for namespace, request in path_manager(cell.flows, layout):
+        command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
+        out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
     for interface in layout.interfaces():
         out.add(step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns))
 
@@ -214,8 +218,11 @@ def _options(options: dict[str, OptionValue]) -> Iterator[str]:
 
 def _receiver_arguments(flow: Flow, layout: Layout) -> list[str]:
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port)]
-    for path in flow.paths:
-        arguments += ["--bind", _receiver_ip(path, flow, layout)]
+    addresses = [_receiver_ip(path, flow, layout) for path in flow.paths]
+    # a subflow to another address finds a listener only if that is bound to any
+    if flow.protocol != "mptcp" or len(set(addresses)) == 1:
+        for address in addresses:
+            arguments += ["--bind", address]
     return [*arguments, *_options(flow.receiver_options)]
 
 
