@@ -46,6 +46,10 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+def _time(value_s: float) -> str:
+    return f"{value_s * 1e3:.3g} ms" if value_s < 1 else f"{value_s:.3g} s"
+
+
 def _end(one: Connection) -> Iterator[str]:
     whats = [str(event.get("what")) for event in one.events]
     for what, text in (("rst", "was reset"), ("ABORT", "was aborted")):
@@ -68,7 +72,7 @@ def _silence(one: Connection) -> Iterator[str]:
     words = _count(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
     for direction, begin_s, length_s, ended_again in sorted(one.silences, key=lambda pause: -pause[2]):
         if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
-            pause = f"for {length_s:.3g} s from {begin_s:.6g} s on"
+            pause = f"for {_time(length_s)} from {begin_s:.6g} s on"
             yield f"no data from {one.ends[direction]} {pause}, until a retransmission" + (
                 f" ({words} in all)" if timeouts else ""
             )
@@ -116,7 +120,7 @@ def _window(one: Connection) -> Iterator[str]:
     if totals.get("zero_windows"):
         share = totals["zero_window_s"] / one.facts["duration_s"] if one.facts["duration_s"] else 0
         yield (f"the receiver closed its window {_count(int(totals['zero_windows']), 'time')}, for "
-               f"{totals['zero_window_s']:.3g} s together ({share:.1%} of the connection)")  # fmt: skip
+               f"{_time(totals['zero_window_s'])} together ({share:.1%} of the connection)")  # fmt: skip
 
 
 def _other(one: Connection) -> Iterator[str]:
@@ -125,8 +129,8 @@ def _other(one: Connection) -> Iterator[str]:
         yield f"{_count(int(marked), 'packet')} were marked CE by a router (ECN)"
     waits, alone = one.totals.get("hol_blocking_mean_s"), one.totals.get("hol_blocking_one_stream_mean_s")
     if waits is not None and waits >= HEAD_OF_LINE_S:
-        yield f"messages wait {waits:.3g} s on average for earlier ones of their stream" + (
-            f" ({alone:.3g} s if they were one stream)" if alone is not None else ""
+        yield f"messages wait {_time(waits)} on average for earlier ones of their stream" + (
+            f" ({_time(alone)} if they were one stream)" if alone is not None and alone > 1.01 * waits else ""
         )
     gone = one.totals.get("abandoned_chunks")
     if gone:
@@ -151,6 +155,6 @@ def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
     ]
     for hop in sorted(waits, key=lambda hop: -((hop.delay_p95_s or 0) - (hop.delay_min_s or 0)))[:2]:
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
-        slow, fast = f"{hop.delay_p95_s:.3g}", f"{hop.delay_min_s:.3g}"
-        found.append(f"{where}: 5% of the packets took over {slow} s, the fastest {fast} s: they waited somewhere")
+        slow, fast = _time(hop.delay_p95_s or 0), _time(hop.delay_min_s or 0)
+        found.append(f"{where}: 5% of the packets took over {slow}, the fastest {fast}: they waited somewhere")
     return tuple(found[:MOST])

@@ -13,15 +13,20 @@ PACKETS_IN_MEMORY = 1_000_000
 segment or chunks takes about 250 bytes as rows, and as much again while it is worked on."""
 
 
+PART_PACKETS = 65536
+"""As many rows at a time as stay in the processor's caches."""
+
+
 def read_point(files: Sequence[str | os.PathLike[str]], *, full: bool) -> tuple[Capture, bool]:
     """The tables of one capture point, and whether the row tables are there (else: empty). Raises CaptureError."""
     handle = Handle(files, ROW_TABLES)
     whole = not handle.read(0 if full else PACKETS_IN_MEMORY)
-    while not whole:
+    more = not whole
+    while more:
         handle.clear()
-        if not handle.read(PACKETS_IN_MEMORY):
-            handle.clear()
-            break
+        more = handle.read(PART_PACKETS)
+    if not whole:
+        handle.clear()
     return _capture(handle, (*TOTAL_TABLES, *ROW_TABLES) if whole else TOTAL_TABLES), whole
 
 
@@ -41,6 +46,6 @@ def packets_in_parts(capture: Capture, whole: bool) -> Iterator[Rows]:
     handle = Handle(capture.files, ("packets",))
     more = True
     while more:
-        more = handle.read(PACKETS_IN_MEMORY)
+        more = handle.read(PART_PACKETS)
         yield handle.rows("packets")
         handle.clear()

@@ -18,7 +18,18 @@ from ..report.numbers import fixed, with_unit
 from ..store import write_atomic
 from .analyze_hops import HEADS, hop_row, join_notes
 from .analyze_lines import detail_lines
-from .analyze_words import direction_rows, event_text, lead, plural, protocol, seconds, unit_of, value_text, words_of
+from .analyze_words import (
+    direction_rows,
+    event_text,
+    lead,
+    path_of,
+    plural,
+    protocol,
+    seconds,
+    unit_of,
+    value_text,
+    words_of,
+)
 
 CHARTED = 20
 """Connections a file that are drawn and shown whole; the others are in the list of connections."""
@@ -141,7 +152,7 @@ def _panels(series: Mapping[str, Any]) -> list[Panel]:
 
 def _line(key: str, pair: tuple[Any, Any]) -> Line:
     style = next((style for begin, style in STYLES.items() if key.startswith(begin)), "line")
-    return Line(words_of(key), pair[0], pair[1], style)
+    return Line(words_of(key), pair[0], pair[1], style, path_of(key))
 
 
 def _hops(join: Join) -> Section:
@@ -183,4 +194,4 @@ def _lost(hop: Hop) -> Line:
     times = hop.packet_s[np.isnan(hop.packet_delay_s)]
     edges = np.linspace(hop.packet_s[0], hop.packet_s[-1] + 1e-9, BINS + 1)
     counts, _ = np.histogram(times, edges)
-    return Line(f"{hop.before} → {hop.after}, lost", edges[:-1], counts, "bar")
+    return Line(f"{hop.before} → {hop.after}, lost", edges[:-1], counts, "bar", f"{hop.before} → {hop.after}")

@@ -19,7 +19,7 @@ def detail_lines(one: Connection) -> Lines:
     """For the terminal's block and the page's facts. Empty without the protocol's analyser."""
     if not one.totals:
         return []
-    return _sctp(one) if one.protocol == "sctp" else _tcp(one.totals)
+    return _sctp(one) if one.protocol == "sctp" else _tcp(one)
 
 
 def _parts(*parts: str | None) -> str:
@@ -44,7 +44,8 @@ def _rtt(totals: Totals, begin: str, *names: str) -> str:
     return f"{'/'.join(names)} {delays(*values)}" + (f" of {plural(samples, 'sample')}" if samples else "")
 
 
-def _tcp(totals: Totals) -> Lines:
+def _tcp(one: Connection) -> Lines:
+    totals = one.totals
     agreed = [word for name, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
               if totals.get(name)]  # fmt: skip
     shifts = [totals.get("window_shift_initiator"), totals.get("window_shift_responder")]
@@ -56,7 +57,9 @@ def _tcp(totals: Totals) -> Lines:
         _some(totals, "zero_window_probes", "probe"),
     )
     flight, window = totals.get("max_flight_bytes"), totals.get("max_window_bytes")
-    initial = totals.get("initial_window_packets")
+    initial = totals.get("initial_window_packets") if one.facts["handshake_seen"] else None
+    if not one.directions[1 - totals.get("data_direction", 0)]["packets"]:
+        flight = initial = None  # without a single acknowledgement in the capture all of it would be in flight
     return _kept([
         ("handshake", _parts(f"round trip {seconds(handshake)}" if handshake is not None else None, *agreed,
                              f"window scale {shifts[0]}/{shifts[1]}" if None not in shifts else None)),
@@ -99,6 +102,8 @@ def _place(ratio: float | None) -> str:
         if ratio > AT_RECEIVER
         else "in the middle"
     )
+    if not 0.01 <= ratio <= 0.99:
+        return where
     return f"{where} ({readable(100 * ratio, 2)} % of the round trip from the sender)"
 
 

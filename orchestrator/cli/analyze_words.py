@@ -10,7 +10,8 @@ from ..report.numbers import DASH, fixed, readable, with_unit
 
 UNITS = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
 ENDS = (("_bit_s", "bit/s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_s", "s"))
-WAYS = {"forward": 0, "back": 1}
+WHOLE_NAMES = {"flight_bytes": "in flight", "round_packets": "packets a round trip", "outstanding_bytes": "outstanding"}
+"""Series whose names need more than their words in another spelling."""
 
 
 def seconds(value: float | None) -> str:
@@ -51,13 +52,20 @@ def unit_of(name: str) -> str:
 def words_of(name: str) -> str:
     """A series' or total's name as words: rtt_min_s -> RTT min."""
     bare, _, path = name.partition("[")
+    if bare in WHOLE_NAMES:
+        return WHOLE_NAMES[bare] + (f", {path_of(name)}" if path else "")
     for end, _ in ENDS:
         if bare.endswith(end):
             bare = bare.removesuffix(end)
             break
     text = " ".join({"rtt": "RTT", "hol": "head-of-line", "tsn": "TSN", "t3": "T3", "ecn": "ECN"}.get(word, word)
                     for word in bare.split("_"))  # fmt: skip
-    return f"{text}, {path.rstrip(']').replace('>', ' → ')}" if path else text
+    return f"{text}, {path_of(name)}" if path else text
+
+
+def path_of(name: str) -> str:
+    """The path a series is of, as words; "" if of none."""
+    return name.partition("[")[2].rstrip("]").replace(">", " → ")
 
 
 def value_text(name: str, value: Any) -> str:

@@ -35,6 +35,8 @@ class Line:
     times: Any
     values: Any
     style: str = "line"
+    key: str = ""
+    """Lines of one key look alike, in all panels, and are one entry of the legend. Default: the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _inline(text: str) -> str:
 
 
 def _chart(chart: Chart, budget: _Budget) -> dict[str, Any]:
-    names = looks(line.name for panel in chart.panels for line in panel.lines)
+    names = looks(line.key or line.name for panel in chart.panels for line in panel.lines)
     return {
         "panels": [
             {
@@ -159,6 +161,7 @@ def _line(line: Line, unit: str, budget: _Budget, chart: str) -> dict[str, Any]:
         budget.thinned.add(chart)
     return {
         "name": line.name,
+        "key": line.key or line.name,
         "style": line.style,
         "t": rounded("t_s", times[keep].tolist()),
         "v": rounded({"s": "_s", "bit/s": "_bit_s", "bytes": "_bytes"}.get(unit, ""), values[keep].tolist()),

@@ -147,6 +147,7 @@ def test_a_large_capture_is_read_in_parts(
     whole = json.loads(capsys.readouterr().out)["files"][0]
     monkeypatch.setattr("orchestrator.analysis.parts.PACKETS_IN_MEMORY", 128)
     monkeypatch.setattr("orchestrator.analysis.summary.PACKETS_IN_MEMORY", 128)
+    monkeypatch.setattr("orchestrator.analysis.parts.PART_PACKETS", 100)
     assert main(["analyze", str(path), "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["files"][0]
     assert parts["notes"] == ["more than 128 packets: totals and binned series only (--full: everything)"]
