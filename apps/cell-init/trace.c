@@ -80,7 +80,8 @@ int trace_begin(struct cell *cell, const struct step *step)
 	size_t i;
 
 	if (!cell->guest)
-		return cell_fail(cell, "tracepoints need a kernel of their own: not in kind=namespaces");
+		return cell_fail(cell,
+				 "tracepoints need a kernel of their own: use --backend virtual or guest");
 	if (mount("tracefs", TRACEFS, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) && errno != EBUSY)
 		return cell_fail_errno(cell, errno, "cannot mount tracefs");
 	for (i = 0; i < EVENTS; i++) {

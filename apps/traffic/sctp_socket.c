@@ -36,7 +36,9 @@ static int expose_states(struct flow *flow, int fd)
 {
 	struct sctp_assoc_value expose = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = PF_EXPOSE_ENABLE};
 
-	if (setsockopt(fd, SOL_SCTP, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &expose, sizeof(expose)))
+	/* kernels before 5.5 do not know it, and never hid that state from SCTP_GET_PEER_ADDR_INFO */
+	if (setsockopt(fd, SOL_SCTP, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &expose, sizeof(expose)) &&
+	    errno != ENOPROTOOPT)
 		return flow_error(flow, "SCTP_EXPOSE_POTENTIALLY_FAILED_STATE", errno, NULL);
 	return 0;
 }

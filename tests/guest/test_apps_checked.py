@@ -7,12 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from apps_lab import FLOW, MS, S, make_cell, run
+from apps_lab import FLOW, MS, Options, S, make_cell, run
 
 from orchestrator.model import Event, Shape
 from orchestrator.testbed.steps import Step
 
 LOSSY = Shape(one_way_delay_ns=10 * MS, rate_bit_s=5_000_000, queue_packets=100, loss_ratio=0.01)
+
+KNOBS: Options = {
+    "rto_min_ns": 200 * MS, "rto_initial_ns": 500 * MS, "path_max_retrans": 3, "pf_retrans": 1, "ps_retrans": 2,
+    "heartbeat_interval_ns": S, "sack_frequency": 1, "max_burst": 2, "path_mtu_bytes": 1000, "streams": 3,
+    "scheduler": "wfq", "stream_values": "1,2,3", "unordered": True, "ppid": 60, "max_retransmissions": 9,
+    "interval_ns": 40 * MS, "burst_bytes": "700,1,2000",
+}  # fmt: skip
 
 VALGRIND = (
     "/usr/bin/valgrind",
@@ -50,6 +57,17 @@ def test_no_undefined_behaviour(kernel: Path, tmp_path: Path, protocol: str, end
         assert done.got["unique_bytes"] > 400_000
 
 
+def test_no_undefined_behaviour_with_every_knob(kernel: Path, tmp_path: Path) -> None:
+    cell = make_cell(
+        "sctp", shape=LOSSY, paths=2, duration_ns=20 * S, stop_ns=15 * S, message_bytes=2000, sender=KNOBS,
+        receiver={"sack_delay_ns": 30 * MS, "sack_frequency": 4, "no_heartbeats": True},
+        timeline=[Event(5 * S, "hole", "cut", "p1"), Event(8 * S, "hole", "repair", "p1")],
+    )  # fmt: skip
+    done = run(kernel, tmp_path, cell, kind="ubsan").well()
+    assert done.got["corrupt_bytes"] == 0
+    assert done.got["unique_bytes"] > 500_000
+
+
 def under_valgrind(item: Step) -> Step:
     """The same program, below valgrind."""
     if item.verb != "spawn":
@@ -73,7 +91,7 @@ def test_no_wrong_access_and_no_leak(kernel: Path, tmp_path: Path, protocol: str
         start_ns=1 * S,
         total_bytes=100_000,
         message_bytes=700,
-        sender={"sample_interval_ns": 100 * MS},
+        sender={"sample_interval_ns": 100 * MS, **(KNOBS if protocol == "sctp" else {})},
     )
     done = run(kernel, tmp_path, cell, kind="dynamic", change=under_valgrind).well()
     assert done.got["unique_bytes"] == 100_000
