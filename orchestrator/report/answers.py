@@ -8,13 +8,19 @@ from ..tables.answers import file_name
 from ..tables.words import sentences
 from .data import RunData, read_rows
 
+OPEN = 4
+"""Sentences shown at once; the rest opens."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerWords:
-    """A question, a sentence for each condition and budget, and the table (below tables/) with every choice."""
+    """A question; (condition and budget, what does it and what not) shown at once and on demand; and the table (below
+    tables/) with every choice.
+    """
 
     title: str
-    sentences: tuple[str, ...]
+    first: tuple[tuple[str, str], ...]
+    more: tuple[tuple[str, str], ...]
     table: str
 
 
@@ -23,7 +29,12 @@ def answer_words(data: RunData) -> tuple[AnswerWords, ...]:
     found = []
     for answer in data.plan.answers:
         table = f"{file_name(answer)}.csv"
-        words = sentences(data.plan, answer, read_rows(data.run.tables / table))
+        words = [
+            (condition, sentence)
+            for condition, _, sentence in (
+                one.partition(": ") for one in sentences(data.plan, answer, read_rows(data.run.tables / table))
+            )
+        ]
         if words:
-            found.append(AnswerWords(answer.title, words, table))
+            found.append(AnswerWords(answer.title, tuple(words[:OPEN]), tuple(words[OPEN:]), table))
     return tuple(found)
