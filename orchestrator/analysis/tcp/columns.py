@@ -16,8 +16,8 @@ from ..rows import rows_of_flow
 FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
 """Bits of segments[options]."""
-CHUNK = 2048
-"""Rows whose columns are taken out at a time: as many as stay in the processor's cache, so memory is read once."""
+CHUNK = 8192
+"""Rows whose columns are taken out at a time: small enough that what is made on the way stays in the cache."""
 _COLUMNS = {
     "time_ns": np.int64,
     "seq": np.int64,
@@ -113,19 +113,28 @@ def sides_of(capture: Capture, flow: int) -> tuple[Side, Side]:
 def _split(rows: Rows) -> tuple[Side, Side]:
     sent_back = rows["direction"].astype(np.bool_)
     places = (np.flatnonzero(~sent_back), np.flatnonzero(sent_back))
-    columns: list[dict[str, npt.NDArray[Any]]] = [
-        {name: np.empty(len(place), kind) for name, kind in _COLUMNS.items()} for place in places
-    ]
+    columns = (_columns(len(places[0])), _columns(len(places[1])))
     done = [0, 0]
     for begin in range(0, len(rows), CHUNK):
         part = rows[begin : begin + CHUNK]
-        cut = [int(np.searchsorted(place, begin + CHUNK)) for place in places]
+        ends = [int(np.searchsorted(place, begin + CHUNK)) for place in places]
+        picks = [place[since:end] - begin for place, since, end in zip(places, done, ends, strict=True)]
         for name in _COLUMNS:
             column = np.ascontiguousarray(part[name])
             for d in (0, 1):
-                columns[d][name][done[d] : cut[d]] = column[places[d][done[d] : cut[d]] - begin]
-        done = cut
+                columns[d][name][done[d] : ends[d]] = column[picks[d]]
+        done = ends
     return _side(places[0], columns[0]), _side(places[1], columns[1])
+
+
+def _columns(count: int) -> dict[str, npt.NDArray[Any]]:
+    """Empty columns in one block: a large one is in huge pages, many small ones cost a page fault every 4 KiB."""
+    starts = np.cumsum([0] + [count * np.dtype(kind).itemsize + 63 & ~63 for kind in _COLUMNS.values()])
+    block = np.empty(starts[-1], dtype=np.uint8)
+    return {
+        name: block[start : start + count * np.dtype(kind).itemsize].view(kind)
+        for start, (name, kind) in zip(starts, _COLUMNS.items(), strict=False)
+    }
 
 
 def _side(row: Ints, columns: dict[str, npt.NDArray[Any]]) -> Side:

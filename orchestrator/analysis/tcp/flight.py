@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..native import Ints
+from ..native import UNKNOWN, Ints
 from .columns import RST, SYN, Side
 
 ROUNDS = 64
@@ -29,11 +29,23 @@ def in_flight(data: Side, acks: Side) -> tuple[Ints, Ints]:
 
 def idle_gaps(data: Side, acks: Side) -> tuple[Ints, Ints]:
     """(begin, length) in ns of every time of at least IDLE_NS in which neither end sent anything, between segments."""
-    time_ns = np.empty(len(data) + len(acks), dtype=np.int64)
-    time_ns[data.row], time_ns[acks.row] = data.time_ns, acks.time_ns
-    gaps = np.diff(time_ns)
-    found = np.flatnonzero(gaps >= IDLE_NS)
-    return time_ns[found], gaps[found]
+    begin, length = [], []
+    for one, other in ((data, acks), (acks, data)):
+        if not len(one):
+            continue
+        # the end of such a time is a segment whose own end was silent for as long: few are
+        late = np.flatnonzero(np.diff(one.time_ns) >= IDLE_NS) + 1
+        late = np.concatenate([[0], late]) if one.row[0] > 0 else late
+        own = np.where(late > 0, one.time_ns[late - 1], UNKNOWN)
+        heard = one.before[late]
+        theirs = np.where(heard > 0, other.time_ns[heard - 1], UNKNOWN) if len(other) else own
+        since = np.maximum(own, theirs)
+        idle = one.time_ns[late] - since >= IDLE_NS
+        begin.append(since[idle])
+        length.append((one.time_ns[late] - since)[idle])
+    begins, lengths = (np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for parts in (begin, length))
+    order = np.argsort(begins, kind="stable")
+    return begins[order], lengths[order]
 
 
 def first_flight(data: Side, acks: Side) -> tuple[int, int] | None:

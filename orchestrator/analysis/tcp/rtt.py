@@ -138,7 +138,7 @@ def handshake_ns(initiator: Side, responder: Side) -> tuple[int, int] | None:
     answered = np.flatnonzero(responder.flags & SYN)
     if len(asked) != 1 or len(answered) != 1:
         return None
-    taken = np.flatnonzero((initiator.highest_ack > 0) & (initiator.row > responder.row[answered[0]]))
+    taken = np.flatnonzero((initiator.ack > 0) & (initiator.row > responder.row[answered[0]]))
     if not len(taken) or initiator.row[asked[0]] > responder.row[answered[0]]:
         return None
     moments = initiator.time_ns[asked[0]], responder.time_ns[answered[0]], initiator.time_ns[taken[0]]
