@@ -26,6 +26,7 @@ from orchestrator.testbed.compile import Clock, compile_cell
 from orchestrator.testbed.steps import Step, step
 
 LOSSY = Shape(one_way_delay_ns=20 * MS, rate_bit_s=4_000_000, queue_packets=40, loss_ratio=0.02)
+HEAVY = Shape(one_way_delay_ns=20 * MS, rate_bit_s=4_000_000, queue_packets=40, loss_ratio=0.1)
 CLEAN = Shape(one_way_delay_ns=30 * MS, rate_bit_s=4_000_000, queue_packets=40)
 AT_ONCE_NS = 50_000
 """A SACK that answers a packet leaves within this on the virtual clock; the SACK timer's is 200 ms late."""
@@ -91,6 +92,7 @@ def tshark_counts(played: Played, capture: str) -> Counter[int]:
 CELLS = {
     "loss on one path": {"shape": LOSSY, "paths": 2, "message_bytes": 1400, "total_bytes": 4_000_000},
     "loss, one path, small messages": {"shape": LOSSY, "paths": 1, "message_bytes": 100, "total_bytes": 2_000_000},
+    "heavy loss": {"shape": HEAVY, "paths": 2, "message_bytes": 300, "total_bytes": 800_000},
     "streams": {"shape": LOSSY, "paths": 2, "message_bytes": 700, "total_bytes": 4_000_000, "sender": {"streams": 8}},
     "fragments": {"shape": LOSSY, "paths": 1, "message_bytes": 9000, "total_bytes": 4_000_000},
     "cut": {
@@ -108,7 +110,7 @@ CELLS = {
 
 @pytest.fixture(scope="module", params=CELLS, ids=lambda name: name.replace(" ", "-").replace(",", ""))
 def played(request: pytest.FixtureRequest, kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    cell = make_cell("sctp", duration_ns=40 * S, **CELLS[request.param])  # type: ignore[arg-type]
+    cell = make_cell("sctp", duration_ns=120 * S if request.param == "heavy loss" else 40 * S, **CELLS[request.param])  # type: ignore[arg-type]
     if request.param == "loss on one path":
         clean = msgspec.structs.replace(cell.links[1], forward=CLEAN, backward=CLEAN)
         cell = msgspec.structs.replace(cell, links=(cell.links[0], clean))
