@@ -1,9 +1,7 @@
-"""`netwarp doctor`: can this machine run netwarp? Each thing that is missing, with its remedy."""
+"""Can this machine run netwarp? Each thing that is missing, with its remedy."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
 import shutil
@@ -12,16 +10,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from orchestrator.errors import KernelError
 from orchestrator.kernel import KernelBuild, find_kernel
 from orchestrator.kernel.cache import kernels_dir
 from orchestrator.kernel.recipe import CHECKOUT
 from orchestrator.model import Frozen, Problem
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 State = Literal["ok", "missing", "warning", "note"]
 
@@ -67,30 +62,6 @@ def memory_dir() -> Path | None:
         if roomy and not state.f_flag & os.ST_NOEXEC and os.access(place, os.W_OK | os.X_OK):
             return place
     return None
-
-
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `doctor` to the command line."""
-    parser = subparsers.add_parser("doctor", help="can this machine run netwarp? what is missing, and its remedy")
-    parser.add_argument("--json", action="store_true", help="one JSON value on stdout")
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the findings; 0 if the virtual back end can run, else 1."""
-    findings = examine()
-    able = not any(finding.state == "missing" for finding in findings)
-    if args.json:
-        rows = [{name: getattr(f, name) for name in Finding.__struct_fields__} for f in findings]
-        print(json.dumps({"virtual": able, "findings": rows}, indent=1))
-        return 0 if able else 1
-    width = max(len(finding.what) for finding in findings)
-    for finding in findings:
-        print(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
-        if finding.remedy:
-            print(f"{'':{width}}  {'':7}  -> {finding.remedy}")
-    print("The virtual back end can run here." if able else "The virtual back end cannot run here yet.")
-    return 0 if able else 1
 
 
 def _findings(checks: tuple[Callable[[], Finding], ...]) -> Iterator[Finding]:
@@ -223,7 +194,23 @@ def _host_kernel() -> Finding:
         "netem": Path("/sys/module/sch_netem").is_dir() or "/sch_netem.ko" in listed,
     }
     words = ", ".join(f"{name} {'yes' if there else 'no'}" for name, there in has.items())
-    return Finding(what="host kernel", state="note", found=f"{release}: {words} (guests bring their own)")
+    if has["SCTP"] or not has["netem"]:
+        return Finding(what="host kernel", state="note", found=f"{release}: {words} (guests bring their own)")
+    remedy = "for SCTP with --backend netns: modprobe sctp as root (RHEL: it is in kernel-modules-extra)"
+    return Finding(what="host kernel", state="note", found=f"{release}: {words}", remedy=remedy)
+
+
+def _clock() -> Finding:
+    """What wall-clock cells are timed by."""
+    try:
+        source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
+    except OSError as error:
+        return Finding(what="clock source", state="note", found=f"unknown: {error.strerror}")
+    found = f"{source} (wall-clock back ends only)"
+    if source in ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"):
+        return Finding(what="clock source", state="ok", found=found)
+    remedy = "wall-clock cells pay a system call for every look at it; boot with clocksource=tsc where the CPU allows"
+    return Finding(what="clock source", state="note", found=found, remedy=remedy)
 
 
 def _boot() -> Finding:
@@ -263,4 +250,4 @@ def _gigabytes(count: int) -> str:
 
 
 _NEEDED = (_machine, _python, _kernel, _apps, _memory, _ptrace)
-_OTHERS = (_personality, _disk, _cores, _packages, _user_namespaces, _host_kernel)
+_OTHERS = (_personality, _disk, _cores, _packages, _user_namespaces, _host_kernel, _clock)

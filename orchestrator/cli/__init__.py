@@ -34,9 +34,8 @@ def _run(argv: list[str] | None) -> int:
     parser.add_argument("--version", action="version", version=f"netwarp {__version__}")
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    from .. import doctor
     from ..kernel import command as kernel
-    from . import analyze, calibrate, compare, run
+    from . import analyze, calibrate, compare, doctor, run
     from . import commands as others
 
     run.add_parser(commands)

@@ -12,14 +12,17 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator import doctor
+from orchestrator.backends.netns import NetnsBackend
+from orchestrator.cli import doctor as command
 from orchestrator.doctor import check_virtual, examine, memory_dir, packages
 from orchestrator.kernel import find_kernel
 from orchestrator.kernel.recipe import CHECKOUT
+from orchestrator.model import Problem
 
 
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    doctor.add_parser(parser.add_subparsers())
+    command.add_parser(parser.add_subparsers())
     return parser.parse_args(["doctor", *words])
 
 
@@ -73,11 +76,14 @@ def test_guest_memory_is_not_put_where_nothing_may_be_executed(monkeypatch: pyte
 
 
 def test_the_status_says_whether_it_can_run(capsys: pytest.CaptureFixture[str]) -> None:
-    status = doctor.run(arguments("--json"))
+    status = command.run(arguments("--json"))
     report = json.loads(capsys.readouterr().out)
-    assert report["virtual"] == (status == 0)
+    able = [name for name in ("virtual", "guest", "netns") if report[name]]
+    assert bool(able) == (status == 0)
     assert report["virtual"] == all(finding["state"] != "missing" for finding in report["findings"])
-    assert {finding["what"] for finding in report["findings"]} == {finding.what for finding in examine()}
+    assert {finding["what"] for finding in report["findings"]} == {"netns", *(finding.what for finding in examine())}
+    netns = next(finding for finding in report["findings"] if finding["what"] == "netns")
+    assert (netns["state"] == "ok") == report["netns"] == (not netns["remedy"])
 
 
 def test_without_a_kernel_the_status_is_1_and_no_guest_is_tried(
@@ -85,11 +91,13 @@ def test_without_a_kernel_the_status_is_1_and_no_guest_is_tried(
 ) -> None:
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
     monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    assert doctor.run(arguments()) == 1
+    unable = NetnsBackend(tmp_path), [Problem("no netem", "modprobe sch_netem")]
+    monkeypatch.setattr(command, "netns_backend", lambda apps: unable)
+    assert command.run(arguments()) == 1
     out = capsys.readouterr().out
     assert re.search(r"guest kernel +missing", out)
     assert re.search(r"guest boots +note +not tried", out)
-    assert out.endswith("cannot run here yet.\n")
+    assert out.endswith("Can run here: nothing yet. Cannot: virtual, guest, netns.\n")
 
 
 def test_a_program_that_is_no_kernel_is_told_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
