@@ -126,7 +126,7 @@ def wire_metrics(flow: Flow, sender: View | None, moments: Moments) -> dict[str,
         return found
     first = rounds(flight, None)
     full = flight.full_ns() if flight.nearly_full_bytes > 0 else None
-    again = sender.data.t_ns[sender.data.retransmission]
+    again = sender.data.t_ns[sender.data.retransmission & (sender.data.payload_bytes > 0)]
     limits = [full, int(again[0]) if len(again) else None, moments.fault.from_ns if moments.fault else None]
     growing = rounds(flight, min((limit for limit in limits if limit is not None), default=None))
     if first:

@@ -36,6 +36,8 @@ class Tested:
     unit: str
     why: str
     exact: str
+    others: tuple[tuple[str, str], ...] = ()
+    """(source, number): what the claim comes to from each source's own numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row
         unit=shown_unit,
         why=detail.get("reason") or (claim.reason if claim else ""),
         exact=f"{measured} {unit}".strip() if measured else "",
+        others=tuple(
+            (source.title, _percent(told, claim) if relative else _scaled(told, divisor))
+            for source in data.plan.sources
+            if (told := detail.get(source.name) or "")
+        ),
     )
 
 

@@ -44,15 +44,17 @@ def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
     factors = wanted.axes
     sources = tuple(source.name for source in data.plan.sources)
     places: dict[tuple[str, ...], list[str]] = {}
-    for result in data.cells:
-        if matches(result.cell.factors, wanted.where):
-            places.setdefault(levels_of(result.cell.factors, factors), []).append(result.id)
+    shown = [result for result in data.cells if matches(result.cell.factors, wanted.where)]
+    for result in shown:
+        places.setdefault(levels_of(result.cell.factors, factors), []).append(result.id)
     entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(wanted.name, ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))
     printed = {
         expected.source: expected.printed
         for expected in reversed(data.plan.expected)
-        if expected.metric == wanted.metric and expected.printed and _about(expected.at, wanted.where)
+        if expected.metric == wanted.metric
+        and expected.printed
+        and any(matches(result.cell.factors, expected.at) for result in shown)
     }
     return Entries(factors, entries, used, printed)
 
@@ -60,10 +62,6 @@ def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
 def levels_of(factors: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
     """A cell's levels of some factors, "-" where one does not apply."""
     return tuple(factors.get(factor, "-") for factor in wanted)
-
-
-def _about(at: Mapping[str, Sequence[str]], where: Mapping[str, Sequence[str]]) -> bool:
-    return all(set(levels) & set(where[factor]) for factor, levels in at.items() if factor in where)
 
 
 def _entry(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import Cell
@@ -59,13 +59,24 @@ def claim_rows(judged: Sequence[Judged]) -> Rows:
     return Rows("claims", CLAIM_COLUMNS, rows)
 
 
-def detail_rows(judged: Sequence[Judged]) -> Rows:
-    """claim_details.csv: what is claimed, how it is tested, and why the verdict is what it is."""
+def detail_rows(judged: Sequence[Judged], others: Mapping[str, Mapping[str, float]]) -> Rows:
+    """claim_details.csv: what is claimed, how it is tested, and why the verdict is what it is.
+
+    others: source -> claim -> what it comes to from the source's own numbers.
+    """
     rows = tuple(
-        (one.claim.id, one.claim.text, one.claim.kind, one.claim.metric, one.claim.tolerance, one.reason)
+        (
+            one.claim.id,
+            one.claim.text,
+            one.claim.kind,
+            one.claim.metric,
+            one.claim.tolerance,
+            one.reason,
+            *(numbers.get(one.claim.id) for numbers in others.values()),
+        )
         for one in judged
     )
-    return Rows("claim_details", DETAIL_COLUMNS, rows)
+    return Rows("claim_details", (*DETAIL_COLUMNS, *others), rows)
 
 
 def place_rows(results: Results, wanted: Table | Figure) -> Rows:

@@ -12,6 +12,7 @@ from ..store import RunDir, write_atomic
 from ..study import Plan
 from .answers import answer_rows
 from .claims import Judged, judge
+from .published import published
 from .results import Results
 from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
 from .timeline import event_rows, series_rows
@@ -26,7 +27,7 @@ def write_tables(
     """
     results = Results(plan, outcomes, measurements)
     judged = judge(results)
-    tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged)]
+    tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged, published(plan))]
     tables += [place_rows(results, table) for table in plan.tables]
     tables += [draw_rows(results, one) if one.distribution else place_rows(results, one) for one in plan.figures]
     tables += [answer_rows(results, one) for one in plan.answers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from test_claims import FACTORS, LOSS, OVER, claim, judged, plan_of, rows
 
 from orchestrator.errors import SpecError
 from orchestrator.plan import make_plan
+from orchestrator.tables import write_tables
+from orchestrator.tables.published import published
 
 A_B = 'a = { who = "a" }\nb = { who = "b" }\n'
 BOUND = "expected = 0.5\ntolerance = 0.005\n"
@@ -136,3 +139,21 @@ def test_what_is_not_random_stands_for_every_seed(tmp_path: Path) -> None:
     assert (found.verdict, found.measured) == ("holds", pytest.approx(1.1))
     assert "n = 3" in found.reason
     assert len(make_plan(spec_of(text, tmp_path), repetitions=2).cells) == 9 * 2, "--repetitions is for every cell"
+
+
+def test_claims_stand_beside_what_others_numbers_make_of_them(tmp_path: Path) -> None:
+    body = 'a = { who = "a" }\nb = { who = "b" }\n' + OVER + BOUND
+    source = '[source.paper]\ntitle = "P"\n[source.other]\ntitle = "O"\n'
+    block = '[[numbers]]\nsource = "{}"\nmetric = "packets"\nat = {{ who = "{}" }}\nby = "x"\nvalues = {{ {} }}\n'
+    three = '"1 s" = {}, "2 s" = {}, "3 s" = {}'
+    printed = block.format("paper", "a", three.format(2, 3, 4)) + block.format("paper", "b", three.format(1, 2, 3))
+    partly = block.format("other", "a", three.format(1, 1, 1))
+    (tmp_path / "expected.toml").write_text(source + printed + partly + claim("gain", body))
+    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS, tmp_path), repetitions=2)
+    assert published(plan) == {"paper": {"C1": pytest.approx(9 / 6 - 1)}, "other": {}}, (
+        "as printed, without an interval"
+    )
+    write_tables(plan, {}, [], tmp_path / "tables")
+    with open(tmp_path / "tables" / "claim_details.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["paper"], row["other"]) == ("0.5", "")
