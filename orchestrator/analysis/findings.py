@@ -10,6 +10,7 @@ from typing import Any
 
 from .connection import Connection
 from .hops import Hop
+from .multipath import Multipath
 
 MOST = 12
 """Findings a file; those of larger connections come first."""
@@ -25,9 +26,9 @@ QUEUED = 1.5
 """A hop's p95 delay is told from this many times the shortest one on."""
 
 
-def file_findings(connections: Sequence[Connection]) -> tuple[str, ...]:
+def file_findings(connections: Sequence[Connection], multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
     """Sentences, at most MOST."""
-    found: list[str] = []
+    found: list[str] = [text for one in multipath for text in _multipath(one)]
     for one in connections:
         where = f"flow {one.number}: " if len(connections) > 1 else ""
         found += [where + text for text in connection_findings(one)]
@@ -44,6 +45,20 @@ def connection_findings(one: Connection) -> list[str]:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _multipath(one: Multipath) -> Iterator[str]:
+    where = f"MPTCP of flows {', '.join(map(str, one.flows))}"
+    totals = one.totals
+    if totals["fails"]:
+        yield f"{where}: {_count(int(totals['fails']), 'MP_FAIL')}: a checksum was wrong, or data could not be mapped"
+    if totals["unmapped_bytes"]:
+        yield f"{where}: {totals['unmapped_bytes']} of {totals['payload_bytes']} bytes have no mapping: fallback to TCP?"
+    if totals["reinjected_bytes"]:
+        segments = _count(int(totals["reinjected_segments"]), "segment")
+        yield f"{where}: {segments} ({totals['reinjected_bytes']} bytes) sent again on another subflow"
+    if len(one.flows) > 1 and totals["subflows_with_data"] == 1:
+        yield f"{where}: only one of {len(one.flows)} subflows carried data"
 
 
 def _time(value_s: float) -> str:

@@ -14,6 +14,7 @@ from .capture import Capture
 from .connection import Connection, make_connection
 from .files import point_names
 from .findings import file_findings
+from .multipath import Multipath, multipath_of
 from .native import Ints
 from .notes import capture_notes
 from .parts import PACKETS_IN_MEMORY, read_point
@@ -32,9 +33,9 @@ SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", 
 
 @dataclasses.dataclass(frozen=True)
 class FileSummary:
-    """One capture point. name: short, unique among those given together; facts: of its files;
-    notes: what could not be known, and why; findings: what stands out;
-    connections: largest first; whole: every packet's row was in memory (`capture`'s row tables are there).
+    """One capture point. name: short, unique among those given together; facts: of its files; notes: what could not be
+    known, and why; findings: what stands out; connections: largest first; multipath: MPTCP's, whose subflows are
+    connections; whole: every packet's row was in memory (`capture`'s row tables are there).
     """
 
     name: str
@@ -43,6 +44,7 @@ class FileSummary:
     notes: tuple[str, ...]
     findings: tuple[str, ...]
     connections: tuple[Connection, ...]
+    multipath: tuple[Multipath, ...]
     whole: bool
     capture: Capture
 
@@ -60,6 +62,7 @@ class FileSummary:
             "notes": list(self.notes),
             "findings": list(self.findings),
             "flows": [one.as_json() for one in self.connections],
+            "mptcp": [one.as_json() for one in self.multipath],
         }
 
 
@@ -101,13 +104,15 @@ def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -
         for number, row in enumerate(largest.tolist())
     )  # fmt: skip
     facts = _facts(capture)
+    multipath = multipath_of(capture, connections, start_of(capture)) if whole else ()
     return FileSummary(
         name=name,
         files=capture.files,
         facts=facts,
         notes=_notes(capture, whole, detailed),
-        findings=file_findings(connections),
+        findings=file_findings(connections, multipath),
         connections=connections,
+        multipath=multipath,
         whole=whole,
         capture=capture,
     )

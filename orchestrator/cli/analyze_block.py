@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.connection import Connection
-from .analyze_lines import detail_lines
+from ..analysis.multipath import Multipath
+from .analyze_lines import Lines, detail_lines, multipath_lines, multipath_title
 from .analyze_words import direction_rows, lead, protocol
 
 HEAD = "bold cyan"
@@ -17,7 +18,7 @@ HEAD = "bold cyan"
 def connection_block(one: Connection) -> RenderableType:
     """Who with whom; both directions side by side; what the protocol's analyser found."""
     head = Text.assemble((f"{one.number}  ", "dim"), (protocol(one), HEAD), f"  {one.ends[0]} \u2194 {one.ends[1]}")
-    return Group(head, Text(f"   {lead(one)}"), _directions(one), *_details(one))
+    return Group(head, Text(f"   {lead(one)}"), _directions(one), *_details(detail_lines(one)))
 
 
 def _directions(one: Connection) -> Table:
@@ -30,8 +31,12 @@ def _directions(one: Connection) -> Table:
     return table
 
 
-def _details(one: Connection) -> list[RenderableType]:
-    lines = detail_lines(one)
+def multipath_block(one: Multipath) -> RenderableType:
+    """The data level above some of the connections."""
+    return Group(Text(multipath_title(one), style=HEAD), *_details(multipath_lines(one)))
+
+
+def _details(lines: Lines) -> list[RenderableType]:
     if not lines:
         return []
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -116,9 +116,15 @@ def _own_tables(found: Sequence[FileSummary]) -> list[Rows]:
         for name, table in flow.tables.items():
             if table:
                 rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
+    for one in found:
+        for multi in one.multipath:
+            for name, table in multi.tables.items():
+                rows.setdefault(f"mptcp_{name}", []).extend(([one.name, row.get("flow")], row) for row in table)
+            totals = {"connection": multi.number, "flows": list(multi.flows), **multi.totals}
+            rows.setdefault("mptcp_connections", []).append(([one.name, None], totals))
     result = []
     for name, mine in rows.items():
-        columns = dict.fromkeys(column for _, row in mine for column in row)
+        columns = dict.fromkeys(column for _, row in mine for column in row if column != "flow")
         lines = [[*key, *(_plain(row.get(column)) for column in columns)] for key, row in mine]
         result.append(_table(name, ("file", "flow", *columns), lines))
     return result

@@ -13,11 +13,12 @@ from ..analysis import FileSummary, Join
 from ..analysis.connection import Connection
 from ..analysis.findings import hop_findings
 from ..analysis.hops import Hop
+from ..analysis.multipath import Multipath
 from ..report.capture_page import Chart, Line, Panel, Part, Section, Table, capture_page
 from ..report.numbers import fixed, with_unit
 from ..store import write_atomic
 from .analyze_hops import HEADS, hop_row, join_notes
-from .analyze_lines import detail_lines
+from .analyze_lines import detail_lines, multipath_lines, multipath_title
 from .analyze_words import (
     direction_rows,
     event_text,
@@ -84,7 +85,10 @@ def _file(one: FileSummary, number: int) -> Section:
                for name, value in facts.items())],
         table=table if len(one.connections) > 1 else None,
         links=[f"file{number}-flow{flow.number}" for flow in charted],
-        parts=[_flow(flow, number) for flow in charted],
+        parts=[
+            *(_multipath(multi, number) for multi in one.multipath[:CHARTED]),
+            *(_flow(flow, number) for flow in charted),
+        ],
     )  # fmt: skip
 
 
@@ -129,6 +133,21 @@ def _flow(one: Connection, file: int) -> Part:
         chart=Chart(name, panels, [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]])
         if panels
         else None,
+    )
+
+
+def _multipath(one: Multipath, file: int) -> Part:
+    name = f"file{file}-mptcp{one.number}"
+    lines = [_line(key, pair) for key, pair in one.series.items() if key.startswith("sent_bytes")]
+    events = [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]]
+    rows = [(f"{time:.6f}", text) for time, text in events]
+    return Part(
+        anchor=name,
+        title=multipath_title(one),
+        lead="",
+        facts=multipath_lines(one),
+        details=[Table(f"Events ({len(one.events)})", ("Time (s)", "What"), rows, (0,))],
+        chart=Chart(name, [Panel("sent by each subflow", "bytes", lines)], events) if lines else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..analysis.connection import Connection
+from ..analysis.multipath import Multipath
 from ..report.numbers import fixed, readable, with_unit
 from .analyze_words import delays, plural, seconds
 
@@ -162,3 +163,31 @@ def _paths(one: Connection) -> Lines:
                       with_unit(sum(path["ip_bytes"]), "bytes"))  # fmt: skip
         found.append((f"{path['addresses'][0]} \u2194 {path['addresses'][1]}", text))
     return found
+
+
+def multipath_lines(one: Multipath) -> Lines:
+    """An MPTCP connection's data level, and what each subflow carried of it."""
+    totals = one.totals
+    subflows = [
+        (f"flow {row['flow']}",
+         _parts(f"{readable(100 * row['new_ratio'], 3)} % of the data" if row["new_ratio"] is not None else None,
+                with_unit(row["new_bytes"], "bytes"),
+                _some(row, "retransmitted_segments", "retransmitted", "retransmitted"),
+                _some(row, "reinjected_segments", "reinjected", "reinjected"), "backup" if row["backup"] else None))
+        for row in one.tables["subflows"]
+    ]  # fmt: skip
+    return _kept([
+        ("data level", _parts(f"{with_unit(totals['new_bytes'], 'bytes')} new",
+                              f"goodput {with_unit(totals['goodput_bit_s'], 'bit/s')}")),
+        ("sent again", _parts(_some(totals, "retransmitted_segments", "segment", "segments"),
+                              _some(totals, "reinjected_segments", "on another subflow", "on another subflow"))),
+        ("addresses", _parts(_some(totals, "addresses_told", "ADD_ADDR"))),
+        *subflows,
+    ])  # fmt: skip
+
+
+def multipath_title(one: Multipath) -> str:
+    """MPTCP version 1 of flows 1 and 2."""
+    flows = " and ".join(map(str, one.flows))
+    rest = "" if one.complete else ", its handshake not in the capture"
+    return f"MPTCP connection (version {one.version}) of {'flow' if len(one.flows) == 1 else 'flows'} {flows}{rest}"

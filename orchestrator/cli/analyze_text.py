@@ -16,7 +16,7 @@ from ..analysis import FileSummary, Join
 from ..analysis.connection import Connection
 from ..analysis.findings import hop_findings
 from ..report.numbers import fixed, with_unit
-from .analyze_block import connection_block
+from .analyze_block import connection_block, multipath_block
 from .analyze_hops import HEADS, hop_row, join_notes
 from .analyze_words import plural, seconds
 
@@ -66,6 +66,9 @@ def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
             _bullet(console, Text(text))
     if brief:
         return
+    for multipath in one.multipath[:SHOWN]:
+        console.print()
+        console.print(Padding(multipath_block(multipath), (0, 0, 0, 2)))
     for connection in one.connections[:SHOWN]:
         console.print()
         console.print(Padding(connection_block(connection), (0, 0, 0, 2)))

@@ -109,8 +109,8 @@ def direction_rows(one: Connection) -> list[tuple[str, str, str]]:
 
 def event_text(event: Mapping[str, Any]) -> str:
     """What happened, and all that is known of it."""
-    more = [str(event["path"]).replace(">", " → ")] if "path" in event else []
+    more = [str(event[name]).replace(">", " → ") for name in ("path", "subflow") if name in event]
     for name, value in event.items():
-        if name not in ("t_s", "what", "path", "direction") and value is not None and value is not False:
+        if name not in ("t_s", "what", "path", "direction", "subflow") and value is not None and value is not False:
             more.append(words_of(name) if value is True else f"{words_of(name)} {value_text(name, value)}")
     return str(event.get("what", "")).replace("_", " ") + (f" ({'; '.join(more)})" if more else "")

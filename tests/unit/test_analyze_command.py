@@ -156,3 +156,17 @@ def test_a_large_capture_is_read_in_parts(
     assert whole["flows"][0]["directions"][0]["retransmitted_packets"] == 19
     assert main(["analyze", str(path), "--json", "--full"]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0]["notes"] == []
+
+
+def test_mptcp_is_one_connection_of_subflows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(path) for path in recorded("mptcp", "a", ["p1", "p2"])]
+    assert main(["analyze", "--merge", "--json", *files, "--csv", str(tmp_path / "out")]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    (connection,) = file["mptcp"]
+    assert sorted(connection["flows"]) == [1, 2]
+    assert connection["totals"]["new_bytes"] == 507_904
+    assert sum(flow["directions"][0]["new_bytes"] for flow in file["flows"]) == 507_904
+    assert {int(row["flow"]) for row in rows(tmp_path / "out" / "mptcp_subflows.csv")} == {1, 2}
+    assert main(["analyze", "--merge", *files]) == 0
+    out = capsys.readouterr().out
+    assert "MPTCP connection (version 1) of flows 1 and 2" in out
