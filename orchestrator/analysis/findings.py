@@ -53,7 +53,7 @@ def _multipath(one: Multipath) -> Iterator[str]:
     if totals["fails"]:
         yield f"{where}: {_count(int(totals['fails']), 'MP_FAIL')}: a checksum was wrong, or data could not be mapped"
     if totals["unmapped_bytes"]:
-        yield f"{where}: {totals['unmapped_bytes']} of {totals['payload_bytes']} bytes have no mapping: fallback to TCP?"
+        yield f"{where}: {totals['unmapped_bytes']} of {totals['payload_bytes']} bytes without a mapping (fallback?)"
     if totals["reinjected_bytes"]:
         segments = _count(int(totals["reinjected_segments"]), "segment")
         yield f"{where}: {segments} ({totals['reinjected_bytes']} bytes) sent again on another subflow"
