@@ -5,6 +5,8 @@
   const { h, number } = netwarp;
   const LANE = 40, PANEL = 150, GAP = 34, FOOT = 50;
 
+  netwarp.state = { cell: () => null }; // what report.js asks for: this page has no cells to show
+
   // Plotly is in this file, compressed; unpacked when the first chart is drawn.
   let loading = null;
   netwarp.script = function () {
