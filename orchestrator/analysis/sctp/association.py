@@ -39,7 +39,8 @@ class Association:
     ) -> None:
         self.capture, self.flow = capture, flow
         self.row = capture.flows[flow]
-        self.chunks: Rows = capture.chunks[capture.chunks["flow"] == flow]
+        mine = capture.chunks["flow"] == flow
+        self.chunks: Rows = capture.chunks if mine.all() else capture.chunks[mine]
         self.direction = _data_direction(self.chunks) if direction is None else direction
         self.receiver = receiver
 
@@ -67,8 +68,8 @@ class Association:
     @functools.cached_property
     def messages(self) -> Messages:
         """The data as messages."""
-        mine = self.chunks[self.chunks["direction"] == self.direction]
-        return messages(mine, whole=bool(self.row["base_known"][self.direction]))
+        whole = bool(self.row["base_known"][self.direction])
+        return messages(self.chunks, self.direction, whole=whole)
 
     @functools.cached_property
     def rtt(self) -> RttSamples:
@@ -131,9 +132,9 @@ class Association:
         there, direction = other
         chunks = self.receiver.chunks[self.receiver.chunks["flow"] == there]
         rows = transmissions(chunks, self.direction ^ direction, Order(chunks, None))
-        twice = rows.rows[rows.repeated]
+        twice = rows.repeated
         shift = _shift(self.row, self.receiver.flows[there], self.direction, self.direction ^ direction)
-        return twice["tsn"] + shift, twice["time_ns"].astype(np.int64)
+        return rows.rows["tsn"][twice] + shift, rows.rows["time_ns"][twice]
 
 
 def _shift(mine: Rows, theirs: Rows, my_direction: int, their_direction: int) -> int:

@@ -58,7 +58,7 @@ def _one_stream_s(receiver: View, window: Window) -> float | None:
     waits = []
     for row, sends in receiver.data_direction.items():
         chunks = receiver.point.capture.chunks
-        told = messages(chunks[(chunks["flow"] == row) & (chunks["direction"] == sends)])
+        told = messages(chunks[chunks["flow"] == row], sends)
         at = told.one_stream_ns[told.delivered_as_one]
         waits.append(told.waits_as_one_ns[_until(receiver, at, window)])
     every = np.concatenate([np.zeros(0, dtype=np.int64), *waits])

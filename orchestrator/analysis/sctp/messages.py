@@ -53,16 +53,20 @@ class Messages:
         return (self.one_stream_ns - self.arrival_ns)[self.delivered_as_one]
 
 
-def messages(chunks: Rows, *, whole: bool = True) -> Messages:
-    """chunks: those of one direction of one association, at the receiver. whole: the capture holds its beginning, so
-    that each stream's first message is number 0 and the first TSN 0; else the first ones seen stand in.
+def messages(chunks: Rows, direction: int | None = None, *, whole: bool = True) -> Messages:
+    """chunks: of one association, at the receiver. direction: of the data; None: there is only that. whole: the capture
+    holds its beginning, so that each stream's first message is number 0 and the first TSN 0; else the first ones seen
+    stand in.
     """
+    known = chunks["tsn"] >= (0 if whole else UNKNOWN + 1)
+    if direction is not None:
+        known &= chunks["direction"] == direction
     is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    places = np.flatnonzero(is_data & ~chunks["is_retransmission"] & (chunks["tsn"] >= (0 if whole else UNKNOWN + 1)))
+    places = np.flatnonzero(is_data & known & ~chunks["is_retransmission"])
     places = places[ascending(chunks["tsn"][places])]
     fresh = {name: chunks[name][places] for name in COLUMNS}
     tsn = fresh["tsn"]
-    forward = chunks[((chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)) & (chunks["tsn"] != UNKNOWN)]
+    forward = chunks[((chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)) & known]
     count = len(tsn)
     flags, time = fresh["flags"], fresh["time_ns"]
     first, last = flags & FIRST != 0, flags & LAST != 0

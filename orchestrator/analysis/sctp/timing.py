@@ -102,7 +102,7 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
     mine = end > begin
     if path is not None:
         mine &= sent.rows["path"] == path
-    size = sent.rows["user_bytes"].astype(np.int64)[mine]
+    size = sent.rows["user_bytes"][mine]
     ended = end[mine] < NEVER
     moment = np.concatenate([begin[mine], end[mine][ended]])
     change = np.concatenate([size, -size[ended]])

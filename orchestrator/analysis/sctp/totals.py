@@ -56,13 +56,13 @@ def _all(found: Association) -> Totals:
     per_packet = np.unique(sent.moment, return_counts=True)[1]
     abandoned = _abandoned(found)
     return {
-        "data_chunks": len(sent.rows),
+        "data_chunks": len(sent),
         "new_data_chunks": int(new.sum()),
         "user_bytes": int(user.sum()),
         "new_user_bytes": int(user[new].sum()),
         "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.moment)).sum()),
         "data_chunks_other_direction": int((is_data & back).sum()),
-        "unknown_tsn_chunks": int((is_data & ~back).sum()) - len(sent.rows),
+        "unknown_tsn_chunks": int((is_data & ~back).sum()) - len(sent),
         "retransmitted_chunks": len(again.row),
         "retransmitted_other_path_chunks": int(sent.rows["on_other_path"][again.row].sum()),
         "fast_retransmitted_chunks": int(again.fast.sum()),

@@ -6,6 +6,7 @@ All order is that of `Order`: of the capture, so that what happens at one instan
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .names import DATA, I_DATA, SHUTDOWN
 
 NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1
+COLUMNS = ("tsn", "time_ns", "path", "user_bytes", "on_other_path")
 
 
 class Order:
@@ -42,19 +44,22 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Transmissions:
-    """rows: DATA and I-DATA chunks of known TSN, in order. tsns: the distinct TSNs, ascending.
+    """rows: columns of the DATA and I-DATA chunks of known TSN, in order. tsns: the distinct TSNs, ascending.
 
     By row: moment, of its packet; unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the
     row of the transmission before and after of the same TSN, or -1.
     """
 
-    rows: Rows
+    rows: Mapping[str, Ints]
     moment: Ints
     tsns: Ints
     unit: Ints
     nth: Ints
     before: Ints
     after: Ints
+
+    def __len__(self) -> int:
+        return len(self.moment)
 
     @property
     def repeated(self) -> Ints:
@@ -68,7 +73,9 @@ def transmissions(chunks: Rows, direction: int, order: Order) -> Transmissions:
     places = np.flatnonzero(is_data & (chunks["direction"] == direction) & (chunks["tsn"] != UNKNOWN))
     moment = order(chunks["packet"][places])
     in_order = ascending(moment)
-    rows, moment = chunks[places[in_order]], moment[in_order]
+    rows = {name: chunks[name][places[in_order]] for name in COLUMNS}
+    rows |= {name: rows[name].astype(np.int64) for name in ("path", "user_bytes")}
+    moment = moment[in_order]
     tsns, unit = distinct(rows["tsn"])
     by_tsn = ascending(unit)
     begins = np.concatenate([[True], np.diff(unit[by_tsn]) != 0])[: len(by_tsn)]
