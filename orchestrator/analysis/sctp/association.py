@@ -16,9 +16,11 @@ from .outages import Outages, outages
 from .retransmissions import Retransmissions, retransmissions
 from .timing import (
     Heartbeats,
+    Outstanding,
     RttSamples,
     Sacks,
     heartbeats,
+    outstanding,
     rtt_samples,
     sack_timing,
 )
@@ -77,6 +79,15 @@ class Association:
         return rtt_samples(self.sent, self.reports)
 
     @functools.cached_property
+    def outstanding(self) -> Outstanding:
+        """On all paths."""
+        return outstanding(self.sent, self.reports)
+
+    def outstanding_on(self, path: int) -> Outstanding:
+        """On one path."""
+        return self.outstanding if len(self.paths) == 1 else outstanding(self.sent, self.reports, path)
+
+    @functools.cached_property
     def heartbeats(self) -> Heartbeats:
         """Of both directions."""
         return heartbeats(self.chunks)
@@ -89,7 +100,7 @@ class Association:
     @functools.cached_property
     def outages(self) -> Outages:
         """Where T3 expired."""
-        return outages(self.sent, self.reports, self.again)
+        return outages(self.sent, self.reports, self.again, self.outstanding)
 
     @functools.cached_property
     def point(self) -> str:

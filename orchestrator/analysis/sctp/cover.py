@@ -30,6 +30,12 @@ def ascending(values: Ints) -> Ints:
     return np.argsort(values, kind="stable")
 
 
+def run_lengths(values: Ints) -> Ints:
+    """How many neighbours in a row are equal: of what is in order, how often each number is there."""
+    begins = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
+    return np.diff(begins) if len(values) else np.zeros(0, dtype=np.int64)
+
+
 def first_covering(low: Ints, high: Ints, size: int) -> Ints:
     """By place 0..size-1: the number of the first of the intervals [low, high) that covers it, or len(low).
 

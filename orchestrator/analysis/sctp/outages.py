@@ -8,7 +8,7 @@ import numpy as np
 
 from ..native import Ints
 from .retransmissions import Retransmissions
-from .timing import outstanding
+from .timing import Outstanding
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 
@@ -34,9 +34,8 @@ class Outages:
     longest_gap_ns: int
 
 
-def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissions) -> Outages:
-    """Find them, from the sender's capture."""
-    level = outstanding(sent, reports)
+def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissions, level: Outstanding) -> Outages:
+    """Find them, from the sender's capture. level: what is outstanding on all paths."""
     times, order = sent.rows["time_ns"], sent.moment
     none = np.zeros(0, dtype=np.int64)
     if not len(order):

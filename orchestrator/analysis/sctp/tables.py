@@ -8,6 +8,7 @@ import numpy as np
 
 from ..native import Bools, Ints
 from .association import Association
+from .cover import run_lengths
 from .messages import Messages
 from .names import DATA, HEARTBEAT_ACK, I_DATA, PAYLOADS, SACK, cause_name, chunk_name
 from .transmissions import NEVER
@@ -128,7 +129,7 @@ def _bundling(found: Association) -> list[Row]:
     for name, direction in (("data", found.direction), ("back", 1 - found.direction)):
         here = found.chunks["direction"] == direction
         for what, mine in (("chunks", here), ("data chunks", here & is_data)):
-            per_packet = np.unique(found.chunks["packet"][mine], return_counts=True)[1]
+            per_packet = run_lengths(found.chunks["packet"][mine])
             rows += [{"direction": name, "what": what} | row for row in _counts("per_packet", per_packet, "packets")]
     return rows
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..native import Floats, Ints
 from .association import Association, Series
+from .cover import run_lengths
 from .names import ABORT, ASCONF, ASCONF_ACK, DATA, ERROR, FORWARD_TSN, I_DATA, I_FORWARD_TSN, RE_CONFIG
 from .outages import Outages
-from .timing import outstanding
 from .transmissions import NEVER
 
 Totals = dict[str, float | int | None]
@@ -52,8 +52,8 @@ def _all(found: Association) -> Totals:
     new = sent.nth == 0
     beats = found.heartbeats
     mine = beats.direction == found.direction
-    level = outstanding(sent, found.reports)
-    per_packet = np.unique(sent.moment, return_counts=True)[1]
+    level = found.outstanding
+    per_packet = run_lengths(sent.moment)
     abandoned = _abandoned(found)
     return {
         "data_chunks": len(sent),
@@ -158,13 +158,13 @@ def series(found: Association, t0_ns: int) -> Series:
 
     result: Series = {}
     beats = found.heartbeats
-    level = outstanding(found.sent, found.reports)
+    level = found.outstanding
     result["outstanding_bytes"] = seconds(level.time_ns), level.value_bytes.astype(np.float64)
     for path in found.paths:
         name = found.path_name(path)
         mine = found.rtt.path == path
         result[f"rtt_s[{name}]"] = seconds(found.rtt.time_ns[mine]), found.rtt.rtt_ns[mine] / 1e9
-        level = outstanding(found.sent, found.reports, path)
+        level = found.outstanding_on(path)
         result[f"outstanding_bytes[{name}]"] = seconds(level.time_ns), level.value_bytes.astype(np.float64)
         mine = (beats.path == path) & beats.answered
         rtt = (beats.answered_ns - beats.time_ns)[mine] / 1e9
