@@ -1,0 +1,39 @@
+"""The metrics that SCTP flows of a cell have beside the others, from the recorded captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from captures import recorded
+from recorded_cell import STOP, T0, derive, make_cell, make_directory
+
+from orchestrator.analysis import read_captures
+from orchestrator.analysis.sctp import analyze_sctp
+from orchestrator.spec.sctp import SCTP_METRICS
+
+LINKS = {"sctp": ["p1", "p2"], "bundle": ["p1"]}
+
+
+@pytest.mark.parametrize("name", ["sctp", "bundle"])
+def test_they_are_the_associations_within_the_window(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    metrics = derive(cell, make_directory(cell, name, tmp_path / "cell")).metrics
+    capture = read_captures(recorded(name, "a", LINKS[name]))
+    end_ns = T0 + int(STOP * 1e9)
+    chunks = capture.chunks[capture.chunks["time_ns"] <= end_ns]
+    again = (chunks["type"] == 0) & chunks["is_retransmission"]
+    assert metrics["fast_retransmissions"] + metrics["timeout_retransmissions"] == again.sum() > 0
+    found = analyze_sctp(capture, 0).parts.again
+    assert metrics["t3_expiries"] == len(found.expiries) == int(name == "sctp")
+    sacks = chunks[(chunks["type"] == 3) & (chunks["direction"] == 1)]
+    second = capture.packets["source"][sacks["packet"]] == 1
+    assert metrics["sacks_other_path_ratio"] == pytest.approx(second.mean())
+    # one stream in the recording: as if it were one changes nothing
+    assert metrics["hol_blocking_one_stream_s"] == metrics["hol_blocking_s"] > 0
+
+
+def test_other_protocols_have_none(tmp_path: Path) -> None:
+    cell = make_cell("tcp")
+    metrics = derive(cell, make_directory(cell, "tcp", tmp_path / "cell")).metrics
+    assert not set(metrics) & set(SCTP_METRICS)
