@@ -173,6 +173,27 @@ def test_flight_and_rounds(tmp_path: Path) -> None:
     assert times[-1] == pytest.approx(0.16)
 
 
+def test_in_the_middle_of_a_connection(tmp_path: Path) -> None:
+    """The first acknowledgement is of what was sent before the capture: no sample; no first flight either."""
+    story = Story().data(0, 5001).ack(1, 5001, echo=0).ack(40, 6001, echo=0)
+    connection = told(story, tmp_path)
+    assert connection.directions[0].rtt.rtt_ns.tolist() == [40_000_000]
+    assert connection.totals["initial_window_packets"] is None
+    assert len(connection.series["round_packets"][0]) == 0
+
+
+def test_options_cut_off_by_the_snaplen(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 4).ack(80, 1, (1001, 2001)).data(80, 1)
+    short = [(at, packet[:60], len(packet)) for at, packet in story.packets]
+    totals = analyze_tcp(read(tmp_path, pcap(short)), 0).totals
+    for name in ("sack_permitted", "timestamps", "window_shift_initiator", "max_window_bytes", "dsacks", "timeouts"):
+        assert totals[name] is None
+    assert totals["retransmitted_packets"] == 1
+    headers = [(at, packet[:100], len(packet)) for at, packet in story.packets]
+    whole = analyze_tcp(read(tmp_path, pcap(headers)), 0).totals
+    assert whole == told(story, tmp_path).totals
+
+
 def test_a_fin_is_no_byte_in_flight(tmp_path: Path) -> None:
     story = Story().handshake().data(40, 1, flags="FPA").ack(80, 1002, echo=40)
     connection = told(story, tmp_path)

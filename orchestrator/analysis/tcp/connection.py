@@ -11,6 +11,7 @@ import numpy as np
 
 from ..capture import Capture
 from ..native import Floats, Ints, Rows
+from ..rows import rows_of_flow
 from ..series import bin_s, binned_bit_s
 from .columns import CWR, ECE, SACK_PERMITTED, SYN, TIMESTAMP, Side, sides_of
 from .direction import Direction, Total
@@ -21,12 +22,15 @@ from .rtt import handshake_ns
 
 TCP = 6
 NO_SHIFT = 255
+TRUNCATED = 1
+"""Bit of packets[marks]."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TcpConnection:
     """One connection at one capture point. Times count from t0_ns (ns, as captured).
 
+    options_cut: TCP options were cut off by the snaplen.
     directions[0] is what the initiator sent (or whoever was seen first); data_direction: the one with more new payload.
     Everything is computed when it is first asked for.
     """
@@ -35,6 +39,7 @@ class TcpConnection:
     t0_ns: int
     directions: tuple[Direction, Direction]
     row: Rows
+    options_cut: bool
 
     @functools.cached_property
     def data_direction(self) -> int:
@@ -61,7 +66,7 @@ class TcpConnection:
         if times[0] is not None and times[1] is not None:
             answered = (times[1] - times[0]) / 1e9
         syns = [_syn(side) for side in (first, second)]
-        shifts = [int(shift) for shift in self.row["window_shift"]]
+        shifts = [NO_SHIFT if self.options_cut else int(shift) for shift in self.row["window_shift"]]
         _, silent = idle_gaps(first, second)
         return {
             "data_direction": self.data_direction,
@@ -72,8 +77,8 @@ class TcpConnection:
             "mss_responder_bytes": int(self.row["mss"][1]) or None,
             "window_shift_initiator": None if shifts[0] == NO_SHIFT else shifts[0],
             "window_shift_responder": None if shifts[1] == NO_SHIFT else shifts[1],
-            "sack_permitted": _both(syns, SACK_PERMITTED),
-            "timestamps": _both(syns, TIMESTAMP),
+            "sack_permitted": None if self.options_cut else _both(syns, SACK_PERMITTED),
+            "timestamps": None if self.options_cut else _both(syns, TIMESTAMP),
             "ecn": _ecn(syns),
             "idle_gaps": len(silent),
             "idle_s": int(silent.sum()) / 1e9,
@@ -145,6 +150,19 @@ def _ecn(syns: Sequence[tuple[int, int] | None]) -> int | None:
     return int(first[1] & (ECE | CWR) == ECE | CWR and second[1] & (ECE | CWR) == ECE)
 
 
+def _options_cut(capture: Capture, flow: int) -> bool:
+    """Whether any segment without payload was captured shorter than it was, so that options are missing; without the
+    table of packets: whether any packet was.
+    """
+    if not capture.sources["truncated"].any():
+        return False
+    if not len(capture.packets):
+        return True
+    rows = rows_of_flow(capture, "segments", flow)
+    bare = rows["packet"][rows["payload_bytes"] == 0]
+    return bool((capture.packets["marks"][bare] & TRUNCATED).any())
+
+
 def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: int | None = None) -> TcpConnection:
     """One TCP connection of a capture. flow: its row in capture.flows.
 
@@ -157,10 +175,11 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
         raise ValueError(f"flow {flow} is no TCP connection")
     sides = sides_of(capture, flow)
     places = places_of(handshake_ns(*sides), at)
-    sack = _both([_syn(side) for side in sides], SACK_PERMITTED)
+    cut = _options_cut(capture, flow)
+    sack = None if cut else _both([_syn(side) for side in sides], SACK_PERMITTED)
     blocks = capture.blocks
     wanted = int(sides[0].sack_blocks.sum() + sides[1].sack_blocks.sum())
-    shifts = [int(shift) for shift in row["window_shift"]]
+    shifts = [NO_SHIFT if cut else int(shift) for shift in row["window_shift"]]
     directions = [
         Direction(
             data=sides[d],
@@ -168,9 +187,9 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
             place=places[d],
             sack=None if sack is None else bool(sack),
             shift=None if shifts[1 - d] == NO_SHIFT else shifts[1 - d],
-            blocks=blocks if len(blocks) or not wanted else None,
+            blocks=blocks if (len(blocks) or not wanted) and not cut else None,
         )
         for d in (0, 1)
     ]
     begin = int(capture.sources["first_ns"][capture.sources["packets"] > 0].min()) if t0_ns is None else t0_ns
-    return TcpConnection(flow, begin, (directions[0], directions[1]), row)
+    return TcpConnection(flow, begin, (directions[0], directions[1]), row, cut)

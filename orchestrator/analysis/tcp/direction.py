@@ -152,7 +152,7 @@ class Direction:
                     "spurious_by_timestamps_packets",
                 )
             )
-        has_stamps = bool((data.options & TIMESTAMP).any())
+        has_stamps = self.blocks is not None and bool((data.options & TIMESTAMP).any())
         dsack_known = bool(self.sack) or bool(self.acks.sack_blocks.any())
         return names | {
             "fast_retransmitted_packets": found.count(Why.FAST),
@@ -181,7 +181,7 @@ class Direction:
     def _sender(self) -> dict[str, Total]:
         if self.place.is_far:
             return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
-        first = first_flight(self.data, self.acks)
+        first = first_flight(self.data, self.acks) if (self.data.flags & SYN).any() else None
         una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))
         sent = np.minimum(self.data.highest_end, self.data.data_end)
         return {

@@ -66,9 +66,12 @@ def first_flight(data: Side, acks: Side) -> tuple[int, int] | None:
 
 def rounds(data: Side, acks: Side) -> tuple[Ints, Ints, Ints]:
     """(time ns, segments, bytes) of each flight from the first on: what is sent until something of it is acknowledged,
-    then until something of that is, and so on (a round trip each). Up to the first retransmission, at most 64.
+    then until something of that is, and so on (a round trip each). Up to the first retransmission, at most 64; none
+    without the SYN, as what was seen first then was not sent first.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
+    if not (data.flags & SYN).any():
+        carries = carries[:0]
     again = np.flatnonzero(data.is_retransmission[carries])
     if len(again):
         carries = carries[: again[0]]

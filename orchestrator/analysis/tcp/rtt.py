@@ -56,7 +56,7 @@ def by_sequence(data: Side, acks: Side) -> Samples:
         return Samples(advancing[:0], advancing[:0])
     # bytes [before, ack) were carried first by segments first..last; anything odd among those: no sample
     first = np.searchsorted(data.highest_end, before, side="right")
-    known &= acks.row[advancing] > data.row[last]
+    known &= (acks.row[advancing] > data.row[last]) & (data.seq[last] < ack)  # else it was sent before the capture
     marks = _odd_until(data)
     known &= marks[last + 1] == marks[np.minimum(first, last)]
     known &= ~_touches_again(data, before, ack)
