@@ -16,7 +16,7 @@ from ..model import Cell, Outcome
 from ..store import CellDir, RunDir, locked, read_json
 from ..study import Plan
 from . import summary
-from .analyze_csv import write_tables
+from .analyze_csv import claim, write_tables
 from .analyze_html import write_page
 from .analyze_text import print_captures
 from .stages import analyze_all, tabulate
@@ -53,6 +53,10 @@ def run_analyze(args: argparse.Namespace) -> int:
     """`netwarp analyze`."""
     if len(args.paths) == 1 and RunDir(args.paths[0]).plan.is_file():
         return _run_directory(args.paths[0], args.jobs)
+    if args.one_clock and not args.join:
+        raise SpecError("--one-clock says something about joined captures: give --join too")
+    if args.csv:
+        claim(args.csv)  # refused at once, not after minutes of reading
     points = _points(args.paths, args.merge)
     files = [file for _, group in points for file in group]
     join = None
@@ -113,7 +117,7 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
             found += [(False, [one]) for one in captures]
     if merge:
         if any(cell for cell, _ in found):
-            raise SpecError("--merge: the captures of a cell are merged by node already")
+            raise SpecError("--merge: the captures of a cell are merged by host already")
         return [(False, [file for _, group in found for file in group])]
     return found
 

@@ -22,7 +22,7 @@ def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) 
     """Write every table; those of an earlier call that are not of this one go. Raises StoreError: not writable, or it
     holds files that netwarp did not write there.
     """
-    before = _claim(folder)
+    before = claim(folder)
     tables = [_flows(found), _totals(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
     tables += _own_tables(found)
     if join is not None:
@@ -36,7 +36,7 @@ def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) 
     write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted(names)]).encode())
 
 
-def _claim(folder: Path) -> set[str]:
+def claim(folder: Path) -> set[str]:
     """Names of the tables of an earlier call. Raises StoreError where the directory is somebody else's."""
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{folder}: is a file; --csv takes a directory")

@@ -86,7 +86,9 @@ def lead(one: Connection) -> str:
     ended = [one.ends[side] for side in (0, 1) if facts["ended"][side]]
     end = "not ended" if not ended else "ended by both" if len(ended) == 2 else f"ended by {ended[0]}"
     begin = "handshake seen" if facts["handshake_seen"] else "handshake not in the capture"
-    return f"{readable(facts['duration_s'], 4)} s from {readable(facts['start_s'], 6)} s on, {begin}, {end}"
+    start = facts["start_s"]
+    since = f"{readable(start, 6)} s" if start >= 1 else seconds(start)
+    return f"{seconds(facts['duration_s'])} from {since} on, {begin}, {end}"
 
 
 def protocol(one: Connection) -> str:

@@ -170,3 +170,11 @@ def test_mptcp_is_one_connection_of_subflows(tmp_path: Path, capsys: pytest.Capt
     assert main(["analyze", "--merge", *files]) == 0
     out = capsys.readouterr().out
     assert "MPTCP connection (version 1) of flows 1 and 2" in out
+
+
+def test_arguments_that_contradict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(recorded("tcp", "a", ["p1"])[0])
+    assert main(["analyze", "--one-clock", path]) == 2
+    assert "--join" in capsys.readouterr().err
+    assert main(["analyze", "--join", path]) == 1
+    assert "two captures" in capsys.readouterr().err
