@@ -23,7 +23,7 @@ from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
 from .sctp.cell import sctp_metrics
 from .tcp.metrics import tcp_metrics
-from .trace import path_traces, read_trace, trace_check
+from .trace import path_traces, read_trace, trace_check, with_thresholds
 from .view import check_ports, make_views
 
 
@@ -123,6 +123,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
         metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
         metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(told), records.t0_monotonic_ns)
+    samples = with_thresholds(samples, traces)
     metrics |= failover_metrics(cell, flow, sender, receiver, window, moments, told, records.t0_monotonic_ns, metrics)
     metrics |= sctp_metrics(flow, sender, receiver, window)
     happened = events.moment_events(flow, moments, names)

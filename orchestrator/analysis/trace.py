@@ -15,6 +15,7 @@ from ..model import Cell, Flow
 from .checks import Check
 from .native import Bools, Floats, Rows
 from .records import TraceRecord
+from .samples import Samples
 
 SCTP_PATH, TCP = 1, 2
 RECORD = np.dtype(
@@ -76,6 +77,19 @@ def path_traces(
         rows = events[mine & _to(events, address)]
         if len(rows):
             found[name] = _trace(rows, flow.protocol == "sctp", mss_bytes, t0_monotonic_ns)
+    return found
+
+
+def with_thresholds(samples: Mapping[str, Samples], traces: Mapping[str, PathTrace]) -> dict[str, Samples]:
+    """Samples whose ssthresh_bytes the kernel does not tell (SCTP) have the trace's: of the first event at or after the
+    sample, which shows the state before its packet; NaN behind the last event.
+    """
+    found = dict(samples)
+    for name, trace in traces.items():
+        if name in samples and np.isnan(samples[name].ssthresh_bytes).all():
+            place = np.searchsorted(trace.t_s, samples[name].t_s)
+            there = np.append(trace.ssthresh_bytes, np.nan)[place]
+            found[name] = dataclasses.replace(samples[name], ssthresh_bytes=there)
     return found
 
 

@@ -17,10 +17,11 @@ from .shown import Axis, NumberTable, Row, csv_bytes
 SERIES_TITLES = {
     "cwnd_bytes": "congestion window (the kernel's word)",
     "srtt_s": "smoothed RTT (the kernel's word)",
+    "ssthresh_bytes": "slow-start threshold (the kernel's word)",
     "goodput_bit_s": "goodput",
     "throughput_bit_s": "throughput",
 }
-SAMPLED = ("cwnd_bytes", "srtt_s")
+SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 FAULTS = ("cut", "blackhole", "link")
 SHOWN_ROWS = 2000
 

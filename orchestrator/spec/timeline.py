@@ -15,10 +15,11 @@ from .wanted import named, read_flow, read_title, read_where
 SERIES: dict[str, str] = {
     "cwnd_bytes": "bytes",
     "srtt_s": "s",
+    "ssthresh_bytes": "bytes",
     "goodput_bit_s": "bit/s",
     "throughput_bit_s": "bit/s",
 }
-"""Series of a cell (derived/series.json) -> unit. The first two are the kernel's own word."""
+"""Series of a cell (derived/series.json) -> unit. The first three: the kernel's own word (SCTP's threshold: traced)."""
 PACKETS = 4
 
 

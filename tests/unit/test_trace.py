@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from orchestrator.analysis.counters import kernel_counters
 from orchestrator.analysis.native import Rows
 from orchestrator.analysis.records import TraceRecord
+from orchestrator.analysis.samples import Samples
 from orchestrator.analysis.series import TRACE_POINTS, trace_series
-from orchestrator.analysis.trace import RECORD, path_traces, read_trace, trace_check
+from orchestrator.analysis.trace import RECORD, path_traces, read_trace, trace_check, with_thresholds
 from orchestrator.model import Cell
 from orchestrator.testbed.compile import Clock, compile_cell
 
@@ -180,6 +181,20 @@ def test_the_series_is_thinned_to_its_last_event() -> None:
     assert len(drawn["t_s"]) == len(drawn["cwnd_bytes"]) == TRACE_POINTS
     assert (drawn["t_s"][0], drawn["t_s"][-1]) == (0.0, 9.999)
     assert trace_series({}) == {}
+
+
+def test_samples_get_the_threshold_of_the_trace() -> None:
+    """A sample at 1.5 ms lies before the event of 2 ms, which shows what was in force until then."""
+    rows = rows_of(4, cwnd=1)
+    rows["ssthresh"] = [10, 20, 30, 40]
+    trace = path_traces(rows, two_path_cell().flows[0], {"10.0.0.129": "p1"}, None, 0)
+    t_s = np.array([0.0015, 0.002, 0.9])
+    none = np.full(3, np.nan)
+    samples = {name: Samples(t_s, t_s, none, none, none, none, none) for name in ("p1", "p2")}
+    found = with_thresholds(samples, trace)
+    assert found["p1"].ssthresh_bytes[:2].tolist() == [30.0, 30.0]
+    assert np.isnan(found["p1"].ssthresh_bytes[2])
+    assert np.isnan(found["p2"].ssthresh_bytes).all()
 
 
 def with_options(cell: Cell, options: dict[str, bool]) -> Cell:
