@@ -546,3 +546,11 @@ def test_messages_of_nothing(tmp_path: Path) -> None:
     capture: Capture = read(tmp_path, pcap(timed(association())))
     assert len(messages(capture.chunks).tsn) == 0
     assert messages(capture.chunks).waits_ns.dtype == np.int64
+
+
+def test_what_was_acknowledged_and_never_seen(tmp_path: Path) -> None:
+    """One interface of two: the other one's data is known by its acknowledgements alone."""
+    whole = [*handshake(), data(200, 0, 1), data(201, 2, 3, path=2), data(202, 4), sack(300, 4)]
+    assert analyze(tmp_path, whole).totals["acknowledged_unseen_chunks"] == 0
+    assert analyze(tmp_path, whole[:5] + whole[6:]).totals["acknowledged_unseen_chunks"] == 2
+    assert analyze(tmp_path, whole[4:5] + whole[6:]).totals["acknowledged_unseen_chunks"] == 2

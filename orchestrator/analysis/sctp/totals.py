@@ -61,6 +61,7 @@ def _all(found: Association) -> Totals:
         "user_bytes": int(user.sum()),
         "new_user_bytes": int(user[new].sum()),
         "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.moment)).sum()),
+        "acknowledged_unseen_chunks": _unseen(found),
         "data_chunks_other_direction": int((is_data & back).sum()),
         "unknown_tsn_chunks": int((is_data & ~back).sum()) - len(sent),
         "retransmitted_chunks": len(again.row),
@@ -98,6 +99,16 @@ def _all(found: Association) -> Totals:
         "asconf_chunks": int(np.isin(found.chunks["type"], (ASCONF, ASCONF_ACK)).sum()),
         "re_config_chunks": int((found.chunks["type"] == RE_CONFIG).sum()),
     }
+
+
+def _unseen(found: Association) -> int:
+    """TSNs that were acknowledged cumulatively and never seen here: the capture lacks a path, or lost packets."""
+    tsns, told = found.sent.tsns, found.reports.cumulative
+    if not len(tsns) or not len(told):
+        return 0
+    first = 0 if found.row["base_known"][found.direction] else int(tsns[0])
+    there = np.searchsorted(tsns, told[-1], side="right") - np.searchsorted(tsns, first)
+    return max(0, int(told[-1]) - first + 1 - int(there))
 
 
 def _abandoned(found: Association) -> int:
