@@ -1,0 +1,69 @@
+"""Failovers of a real kernel lie in the range that their settings allow, and the thresholds do what the guide says."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from chain_kit import Checkout
+
+from orchestrator.spec.failover import THEORY
+
+Measured = dict[tuple[str, str], dict[str, float]]
+
+
+@pytest.fixture(scope="module")
+def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six settings of the thresholds, one draw each."""
+    place = tmp_path_factory.mktemp("failover")
+    where = [
+        word
+        for pair in ("path_max_retrans=1", "path_max_retrans=3", "pf=0", "pf=1", "pf=pf off")
+        for word in ("--where", pair)
+    ]
+    arguments = ["--only", "thresholds", "--repetitions", "1", "--no-report", "--out", place / "x"]
+    checkout.run("run", "sctp-failover", *where, *arguments, cwd=place).ok()
+    return place / "x"
+
+
+@pytest.fixture(scope="module")
+def measured(run: Path) -> Measured:
+    with open(run / "tables" / "cells.csv", encoding="utf-8") as file:
+        levels = {row["cell_id"]: (row["path_max_retrans"], row["pf"]) for row in csv.DictReader(file)}
+    found: Measured = {}
+    with open(run / "tables" / "measurements.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["value"]:
+                found.setdefault(levels[row["cell_id"]], {})[row["metric"]] = float(row["value"])
+    assert len(found) == 6
+    return found
+
+
+def test_every_moment_is_within_theory(measured: Measured) -> None:
+    judged = 0
+    for setting, metrics in measured.items():
+        for metric, name in THEORY.items():
+            if f"{name}_as_theory" in metrics:
+                low, high = (metrics[f"theory_{name}_{end}_s"] for end in ("low", "high"))
+                assert low <= metrics[metric] <= high, (setting, metric)
+                judged += 1
+    assert judged >= 6 * 4
+
+
+def test_new_data_moves_with_the_state_and_retransmissions_with_the_first_timeout(measured: Measured) -> None:
+    first = [metrics["first_retransmission_other_path_s"] for metrics in measured.values()]
+    assert max(first) - min(first) < 0.13
+    moved = {setting: metrics["first_new_data_other_path_s"] for setting, metrics in measured.items()}
+    assert moved["1", "0"] > 2.5 * moved["3", "0"]  # no room for the potentially failed state
+    assert moved["1", "0"] == pytest.approx(moved["1", "pf off"], rel=0.13)
+    assert moved["3", "0"] < moved["3", "1"] < moved["3", "pf off"]
+    assert {metrics["theory_timeouts"] for metrics in measured.values()} == {1, 2, 4}
+
+
+def test_the_answer_names_what_does_it_and_why_the_rest_does_not(run: Path) -> None:
+    with open(run / "tables" / "answer-thresholds.csv", encoding="utf-8") as file:
+        rows = {(row["budget"], row["path_max_retrans"], row["pf"]): row for row in csv.DictReader(file)}
+    assert rows["1.5 s", "3", "0"]["verdict"] == "does it"
+    assert rows["1.5 s", "1", "0"]["verdict"] == "looks tempting, does not"
+    assert "2 timeouts in a row" in rows["1.5 s", "1", "0"]["because"]
