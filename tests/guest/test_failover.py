@@ -10,6 +10,7 @@ from chain_kit import Checkout
 
 from orchestrator.spec.failover import THEORY
 
+SPEC = Path(__file__).parents[2] / "experiments" / "sctp-failover" / "spec.toml"
 Measured = dict[tuple[str, str], dict[str, float]]
 
 
@@ -23,7 +24,7 @@ def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for word in ("--where", pair)
     ]
     arguments = ["--only", "thresholds", "--repetitions", "1", "--no-report", "--out", place / "x"]
-    checkout.run("run", "sctp-failover", *where, *arguments, cwd=place).ok()
+    checkout.run("run", SPEC, *where, *arguments, cwd=place).ok()
     return place / "x"
 
 
