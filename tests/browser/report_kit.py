@@ -96,6 +96,13 @@ metric = "goodput_bit_s"
 lines = ["variant", "failover"]
 over = ["rtt"]
 where = { outage = "10 s" }
+[answer.budget]
+title = "Which setting moves new data to the other path in time?"
+metric = "failover_time_s"
+settings = ["failover"]
+given = ["rtt"]
+budgets = ["5 s", "15 s"]
+where = { variant = "multi", outage = "20 s" }
 [figure.boxes]
 title = "Figure 4: goodput at each outage"
 kind = "box"
@@ -215,11 +222,7 @@ def hostile_run(root: Path) -> RunDir:
         text = text.replace(f'"{plain}', f'"{quoted}{plain}')
     lines, others = 'lines = ["odd", "variant"]', 'where = { failover = ["-", "default"], outage = ["5 s", "10 s"] }'
     text = text.replace('lines = ["variant", "failover"]\nwhere = { odd = "_b" }', f"{lines}\n{others}")
-    kinds = (
-        KINDS.partition("[figure.boxes]")[0]
-        .replace('y = "rtt"', 'y = "odd"')
-        .replace('over = ["rtt"]', 'over = ["odd"]')
-    )
+    kinds = KINDS.partition("[figure.boxes]")[0].replace('y = "rtt"', 'y = "odd"').replace('["rtt"]', '["odd"]')
     text += kinds.replace('title = "', f'title = "{quoted}')
     expected = EXPECTED.replace("A Paper 2009", quoted).replace("Two paths beat", quoted)
     for variant in ("multi", "tcp"):
@@ -379,6 +382,8 @@ def series(cell: Cell) -> dict[str, Any]:
                 "goodput_bit_s": total,
                 "paths": {path: {"throughput_bit_s": values} for path, values in shares.items()},
                 "samples": samples,
+                "states": {path: [[1.0, "ACTIVE"]] for path in paths}
+                | ({"p1": [[1.0, "ACTIVE"], [51.1, "PF"], [50.0 + outage_s, "ACTIVE"]]} if outage_s > 2 else {}),
             }
         },
         "faults": faults,

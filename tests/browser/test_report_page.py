@@ -130,12 +130,15 @@ def test_an_opened_cell_loads_its_series(page: Page, small: str) -> None:
     assert page.evaluate("document.getElementById('report').checkVisibility()") is False
     assert page.evaluate("document.activeElement.id") == "cell-title"
     titles = page.evaluate(f"{CELL_CHART}._fullLayout.annotations.map((one) => one.text)")
-    panels = ["goodput", "throughput by path", "cwnd by path", "smoothed RTT by path"]
+    panels = ["goodput", "throughput by path", "cwnd by path", "smoothed RTT by path", "path state"]
     assert [title.partition("</b>")[0] for title in titles if title.startswith("<b>")] == [f"<b>{p}" for p in panels]
     shaded = page.evaluate(f"{CELL_CHART}._fullLayout.shapes.filter((s) => s.type === 'rect').map((s) => [s.x0, s.x1])")
     assert shaded == [[50, 60]]
     # goodput, and of each of two paths throughput, cwnd and RTT, and the lane of events
-    assert page.evaluate(f"{CELL_CHART}.data.length") == 8
+    series = f"{CELL_CHART}.data.filter((one) => one.hoverinfo !== 'skip' && one.marker?.opacity !== 0)"
+    assert page.evaluate(f"{series}.length") == 8
+    bars = page.evaluate(f"{CELL_CHART}.data.filter((one) => one.hoverinfo === 'skip').map((one) => one.name)")
+    assert bars == ["p1 is active", "p1 is potentially failed", "p2 is active"]
     assert page.evaluate(f"{CELL_CHART}.data.every((one) => one.xaxis === undefined || one.xaxis === 'x')"), (
         "one time axis"
     )

@@ -23,6 +23,7 @@ from report_kit import FAILED_AT, HOSTILE, hostile_run, large_run, small_run, wr
 
 from orchestrator.errors import StoreError
 from orchestrator.report import make_report
+from orchestrator.report.answers import answer_words
 from orchestrator.report.data import read_run
 from orchestrator.report.distributions import make_distribution
 from orchestrator.report.figures import figure_csv, make_figure
@@ -352,3 +353,25 @@ def test_every_kind_of_figure_says_the_numbers_of_its_table(tmp_path: Path) -> N
     for name in by_name:
         for suffix in ("pdf", "svg", "csv"):
             assert (run.report / "figures" / f"{name}.{suffix}").stat().st_size > 300
+
+
+def test_an_answer_is_a_grid_of_the_verdicts_of_its_table(tmp_path: Path) -> None:
+    run = large_run(tmp_path / "run", 120)
+    make_report(run)
+    (answer,) = answer_words(read_run(run))
+    with open(run.tables / "answer-budget.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    grid = {
+        (condition.title.split()[1] + " ms", choice.setting, budget): (choice.exact, verdict)
+        for condition in answer.conditions
+        for choice in condition.choices
+        for budget, (verdict, _, _) in zip(answer.budgets, choice.verdicts, strict=True)
+    }
+    assert grid == {(row["rtt"], row["failover"], row["budget"]): (row["worst"], row["verdict"]) for row in rows}
+    assert len(grid) == 5 * 2 * 2
+    for condition in answer.conditions:
+        worst = [float(choice.exact) for choice in condition.choices]
+        assert worst == sorted(worst), "the best choice first"
+    text = "".join(page_of(run).text)
+    for sentence in answer.sentences:
+        assert sentence in text

@@ -56,7 +56,7 @@
       const id = number ? number + 1 : "";
       const [column, row] = [number % across, Math.floor(number / across)];
       const top = row * (HEAD + inner + GAP) + HEAD;
-      const space = across > 1 ? 0.06 : 0;
+      const space = across > 1 ? 0.025 : 0;
       const each = (1 - space * (across - 1)) / across;
       const domain = { x: [column * (each + space), column * (each + space) + each], y: [Math.max(0, 1 - (top + inner) / plot), 1 - top / plot] };
       const bottom = row === down - 1 || number + across >= panels.length;
@@ -64,6 +64,7 @@
       layout["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, tickvals: figure.x.at, ticktext: figure.x.text.map(plain),
         range: [-0.5, figure.x.at.length - 0.5], title: bottom ? { text: plain(figure.x.label), standoff: 6 } : undefined };
       layout["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, tickvals: figure.y.at, ticktext: figure.y.text.map(plain),
+        showticklabels: !column, // panels side by side share their rows
         range: [figure.y.at.length - 0.5, -0.5], title: column ? undefined : { text: plain(figure.y.label), standoff: 6 } };
       const cell = (pick) => panel.spots.map((spots, y) => spots.map((spot, x) => (spot ? pick(spot, x, y) : null)));
       const empty = !panel.spots.flat().some((spot) => spot && spot.value !== null);

@@ -7,6 +7,7 @@ netwarp.timeline = (function () {
     { keys: ["goodput_bit_s"], title: "goodput", unit: "bit/s" },
     { keys: ["throughput_bit_s"], title: "throughput by path", unit: "bit/s" },
     { keys: ["cwnd_bytes"], thin: "ssthresh_bytes", title: "cwnd by path", note: "dotted: ssthresh", unit: "bytes" },
+    { keys: ["flight_bytes"], title: "in flight by path", unit: "bytes" },
     { keys: ["outstanding_packets", "outstanding_chunks"], title: "outstanding", unit: "" },
     { keys: ["srtt_s"], title: "smoothed RTT by path", unit: "s" },
     { keys: ["rto_s"], title: "RTO by path", unit: "s" },
@@ -57,6 +58,10 @@ netwarp.timeline = (function () {
       }
       for (const [path, kinds] of Object.entries(one.samples)) {
         for (const [key, values] of Object.entries(kinds)) add(key, flow, path, values.t_s, values.v, false);
+      }
+      // what the kernel's tracepoints add to the samples of the same path
+      for (const [path, { t_s: t, ...kinds }] of Object.entries(one.trace || {})) {
+        for (const [key, values] of Object.entries(kinds)) if (!(key in (one.samples[path] || {}))) add(key, flow, path, t, values, false);
       }
     }
     return found;
