@@ -373,5 +373,6 @@ def test_an_answer_is_a_grid_of_the_verdicts_of_its_table(tmp_path: Path) -> Non
         worst = [float(choice.exact) for choice in condition.choices]
         assert worst == sorted(worst), "the best choice first"
     text = "".join(page_of(run).text)
-    for sentence in answer.sentences:
+    for condition, sentence in answer.sentences:
+        assert condition in text
         assert sentence in text
