@@ -151,6 +151,10 @@ def _bound(text: str, divisor: float) -> str:
 
 def _tolerance(claim: Claim | None, divisor: float) -> str:
     """How far off is still meant: only for claims of a number."""
-    if claim is None or not claim.tolerance or claim.kind not in ("equal", "gain", "value"):
+    if (
+        claim is None
+        or not claim.tolerance
+        or claim.kind not in ("equal", "value", "gain", "mean_gain", "pooled_gain", "mean")
+    ):
         return ""
     return f" \u00b1 {given(claim.tolerance / divisor)}"

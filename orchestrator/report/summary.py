@@ -143,7 +143,9 @@ def _randomness(data: RunData) -> str:
     if repetitions == 1:
         unknown = "no interval can be given" if drawn else "whether another seed changes a number was not observed"
         return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."
-    seeds = f"{repetitions} repetitions (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
+    first = sum(not result.cell.repetition for result in data.cells)
+    most = "" if len(data.cells) == first * repetitions else "up to "
+    seeds = f"{most}{repetitions} repetitions (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
     differing, compared = _differing(data)
     if not compared:
         return f"{planned}: {seeds}, of which no two completed with a number to compare."

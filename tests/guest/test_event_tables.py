@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, all_completed, captures, cells, unpacked
+from chain_kit import Checkout, all_completed, cells, unpacked
 
 S = 1_000_000_000
 T0_S = 1_700_000_000
@@ -123,4 +123,7 @@ def test_a_figure_over_time_holds_the_samples(run: Path) -> None:
     p1 = [float(row["value"]) for row in found if row["path"] == "p1"]
     assert all(one != other for one, other in itertools.pairwise(p1[:-1])), "only changes, and the last"
     assert min(p1) == 1500, "a timeout shrinks the window of the path that was cut to one packet"
-    assert captures(run)
+    page = (run / "report" / "index.html").read_text()
+    assert 'data-figure="window"' in page
+    assert page.count("HEARTBEAT ACK") >= 1, "the table of events is in the report"
+    assert b"<svg" in (run / "report" / "figures" / "window.svg").read_bytes()
