@@ -48,9 +48,10 @@ def chains(seen: Seen, points: int) -> Iterator[Chain]:
                 order = other[::-1]
             elif not other_shared:
                 other = order[::-1]
-            yield Chain(*key, tuple(order), {point: seen[key][point] for point in order})
-            if back != key:
-                yield Chain(*back, tuple(other), {point: seen[back][point] for point in other})
+            for way, points_in_order in ((key, order), (back, other)) if back != key else ((key, order),):
+                rows = {point: seen[way][point] for point in points_in_order}
+                if any(len(one) for one in rows.values()):  # else nothing ever went that way
+                    yield Chain(*way, tuple(points_in_order), rows)
 
 
 def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:

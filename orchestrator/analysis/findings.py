@@ -65,13 +65,17 @@ def _time(value_s: float) -> str:
     return f"{value_s * 1e3:.3g} ms" if value_s < 1 else f"{value_s:.3g} s"
 
 
+def _at(when_s: float) -> str:
+    return f"{when_s:.6g} s" if when_s >= 1e-3 else f"{when_s:.6f} s"
+
+
 def _end(one: Connection) -> Iterator[str]:
     whats = [str(event.get("what")) for event in one.events]
     for what, text in (("rst", "was reset"), ("ABORT", "was aborted")):
         if what in whats:
             event = one.events[whats.index(what)]
             causes = event.get("causes")
-            yield f"the connection {text} at {event['t_s']:.6g} s" + (f" ({', '.join(causes)})" if causes else "")
+            yield f"the connection {text} at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
     again = one.totals.get("syn_retransmitted_packets")
     if again:
         yield f"the handshake took {_count(int(again), 'retransmission')}"
@@ -87,7 +91,7 @@ def _silence(one: Connection) -> Iterator[str]:
     words = _count(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
     for direction, begin_s, length_s, ended_again in sorted(one.silences, key=lambda pause: -pause[2]):
         if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
-            pause = f"for {_time(length_s)} from {begin_s:.6g} s on"
+            pause = f"for {_time(length_s)} from {_at(begin_s)} on"
             yield f"no data from {one.ends[direction]} {pause}, until a retransmission" + (
                 f" ({words} in all)" if timeouts else ""
             )
@@ -101,9 +105,7 @@ def _paths(one: Connection) -> Iterator[str]:
     for event in one.events:
         if event.get("what") == "new data on another path":
             way = f"from {_path(event.get('before'))} to {_path(event.get('path'))}"
-            yield f"new data moved {way} at {event['t_s']:.6g} s" + (
-                f" ({changes} moves in all)" if changes > 1 else ""
-            )
+            yield f"new data moved {way} at {_at(event['t_s'])}" + (f" ({changes} moves in all)" if changes > 1 else "")
             break
     unanswered = int(one.totals.get("heartbeats_unanswered") or 0)
     if unanswered:

@@ -159,6 +159,12 @@ def test_other_protocols_and_truncated_packets_join_too(tmp_path: Path) -> None:
     assert joined(tmp_path, here, there, whole=True).hops[0].lost_packets == 3  # type: ignore[arg-type]
 
 
+def test_a_direction_without_packets_is_no_hop(tmp_path: Path) -> None:
+    here = [(T + i * MS, packet(i)) for i in range(20)]
+    (hop,) = joined(tmp_path, here, [(time + MS, one) for time, one in here]).hops
+    assert hop.source == "10.0.0.1"
+
+
 def test_what_cannot_be_joined_says_why(tmp_path: Path) -> None:
     here = [(T + i * MS, packet(i)) for i in range(20)]
     with pytest.raises(CaptureError, match=r"p1 begins 59\.981 s after p0 ends"):
