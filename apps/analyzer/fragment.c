@@ -91,6 +91,8 @@ const struct datagram *fragments_add(struct fragments *s, struct packet *p, bool
 			return NULL; /* the same again */
 		if (p->fragment_offset < piece->offset + piece->length && piece->offset < end)
 			goto give_up;
+		if (!p->fragment_more && piece->offset > p->fragment_offset)
+			goto give_up; /* one lies beyond the end */
 	}
 	if (d->count == FRAGMENT_PIECES || (d->total && end > d->total) ||
 	    (!p->fragment_more && d->total && end != d->total))
@@ -107,11 +109,9 @@ const struct datagram *fragments_add(struct fragments *s, struct packet *p, bool
 	d->there += p->length;
 	d->ip_bytes += p->ip_bytes;
 	d->frame_bytes += p->frame_bytes;
-	if (!d->total || d->there < d->total)
+	if (!d->total || d->there < d->total) /* they are disjoint, and none is beyond the end */
 		return NULL;
 	d->age = 0;
-	if (d->there > d->total) /* one lies beyond the end that another one told */
-		return NULL;
 	qsort(d->pieces, d->count, sizeof(d->pieces[0]), by_offset);
 	for (uint32_t i = 0; i < d->count; i++) {
 		captured += d->pieces[i].captured;

@@ -264,6 +264,7 @@ def test_link_layers_and_ip_headers(tmp_path: Path, frame: str, header: str) -> 
     assert capture.address(0, 0) == ("10.0.0.1" if header.startswith("ipv4") else "fd00::1")
     assert capture.sources["ipv6" if header.startswith("ipv6") else "ipv4"].tolist() == [1]
     assert capture.sources["malformed"].tolist() == [0]
+    assert capture.sources["fragments"].tolist() == [0]  # an atomic one is none (RFC 6946)
 
 
 def test_sctp_in_udp(tmp_path: Path) -> None:

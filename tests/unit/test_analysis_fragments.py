@@ -142,6 +142,17 @@ def test_two_ends_of_one_datagram(tmp_path: Path) -> None:
     assert counts(read(tmp_path, pcap(timed([*association(), short, three])))) == [2, 0, 0, 1]
 
 
+def test_a_hole_is_no_whole(tmp_path: Path) -> None:
+    """What lies beyond the end that is told later does not stand in for what is missing before it."""
+
+    def part(offset: int, size: int, more: int) -> bytes:
+        return ether(IP(src="10.1.0.1", dst="10.1.0.2", proto=132, id=7, frag=offset, flags=more) / (b"\0" * size))
+
+    # 8 + 8 + 4 bytes are there, the end is at 20, and 8 to 16 are missing
+    assert counts(read(tmp_path, pcap(timed([part(0, 8, 1), part(3, 8, 1), part(2, 4, 0)])))) == [3, 0, 0, 1]
+    assert counts(read(tmp_path, pcap(timed([part(2, 4, 0), part(0, 8, 1), part(3, 8, 1)])))) == [3, 0, 0, 1]
+
+
 def test_numbers_are_used_again_after_30_s(tmp_path: Path) -> None:
     one, two = cut(BUNDLE, [60])
     start = timed(association())
@@ -206,6 +217,11 @@ def test_reading_in_parts_gives_the_same(tmp_path: Path) -> None:
     parts = cut(BUNDLE, [20] * 9)
     path = tmp_path / "0.pcap"
     path.write_bytes(pcap(timed([*association(), *parts, *parts])))
+    handle = Handle([path], ["packets", "chunks"])
+    handle.read(4)
+    handle.clear()
+    handle.read(len(parts))
+    assert handle.rows("packets")["flow"].tolist() == [0] * len(parts)
     handle = Handle([path], ["packets", "chunks"])
     chunks = 0
     while handle.read(3):
