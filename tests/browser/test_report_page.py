@@ -337,6 +337,10 @@ def test_a_phone_never_scrolls_sideways(page: Page, small: str) -> None:
     open_cell(page, 8)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate(f"{CELL_CHART}.getBoundingClientRect().width") <= 390
+    beside = page.evaluate("document.querySelector('#compare optgroup option').value")
+    page.evaluate(f"location.hash += '&with=' + encodeURIComponent({json.dumps(beside)})")
+    page.wait(f"document.querySelector('.compared') && ({WHOLE_CELL})")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nor do two cells"
 
 
 def test_paper_gets_the_printed_figures(page: Page, small: str) -> None:
