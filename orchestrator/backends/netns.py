@@ -41,6 +41,16 @@ class NetnsBackend(SandboxBackend):
         """netns-exec, which holds the namespaces."""
         return self._launch(directory.root)
 
+    def refuses(self, cell: Cell) -> str:
+        """The kernel's tracepoints belong to the whole machine, not to a network namespace."""
+        traced = [flow.name for flow in cell.flows if flow.sender_options.get("tracepoints")]
+        return super().refuses(cell) or (
+            f"flow {traced[0]}: tracepoints are the whole machine's, and its root's, to switch on; "
+            "use --backend virtual or guest, or leave tracepoints out"
+            if traced
+            else ""
+        )
+
     def _launch(self, directory: Path) -> list[str]:
         arguments = [str(self.apps / LAUNCHER), "--dir", str(directory), "--parent", str(os.getpid())]
         return [*arguments, "--root"] if self.root else arguments

@@ -78,6 +78,10 @@ class SandboxBackend(abc.ABC):
         """What keeps its sandboxes from running here."""
         return self._problems()
 
+    def refuses(self, cell: Cell) -> str:
+        """Why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
+        return ""
+
     def close(self) -> None:
         """Kill every sandbox at once; their cells are dropped."""
         self._closed.set()
@@ -94,6 +98,8 @@ class SandboxBackend(abc.ABC):
             shutil.rmtree(directory.root, ignore_errors=True)
             compiled = compile_cell(cell, self.clock)
             self._prepare(directory, cell, compiled)
+            if refused := self.refuses(cell):
+                return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
             before = host_state()
             try:
                 exit_text = self._boot(cell, directory)
