@@ -157,7 +157,7 @@ found = read_stream([sys.argv[1]])
 spent = time.process_time() - before
 totals = found.capture.flow_paths
 print(int(found.capture.sources["packets"].sum()), int(totals["new_bytes"].sum()), len(found.capture.flows),
-      sum(int(one.sum()) for one in found.new_bytes.values()), spent,
+      sum(int(one.new_bytes.sum()) for one in found.flows.values()), spent,
       *(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 

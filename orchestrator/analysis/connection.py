@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .basics import Basics, bin_times, start_of
 from .capture import Capture
 from .native import Rows
+from .stream import FlowSeries, Stream
 
 PROTOCOLS = {6: "tcp", 132: "sctp"}
 COUNTS = (
@@ -71,14 +71,12 @@ class Connection:
         }
 
 
-def make_connection(
-    capture: Capture, row: int, number: int, used: Rows, basics: Basics | None, found: Mapping[str, Any]
-) -> Connection:
-    """used: the flow's rows of flow_paths. basics: of its packets, if they were looked at. found: `totals`, `series`
-    and `events` of its protocol's analyser, empty without one.
+def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Mapping[str, Any]) -> Connection:
+    """used: the flow's rows of flow_paths. found: `totals`, `series` and `events` of its protocol's analyser, empty
+    without one.
     """
+    capture, packets = stream.capture, stream.flows.get(row)
     flow = capture.flows[row]
-    start_ns = start_of(capture)
     protocol = PROTOCOLS[int(flow["protocol"])]
     end = int(flow["path_direction"])
     ends = [_with_port(capture.address(int(flow["path"]), side), int(flow["port"][at])) for at, side in
@@ -88,10 +86,10 @@ def make_connection(
     directions = []
     for direction in (0, 1):
         one: dict[str, Any] = {name: int(used[name][:, direction].sum()) for name in counts}
-        one["goodput_bit_s"] = basics.goodput_bit_s(direction) if basics else None
+        one["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
         directions.append(one)
     facts = {
-        "start_s": int(flow["first_ns"] - start_ns) / 1e9,
+        "start_s": int(flow["first_ns"] - stream.t0_ns) / 1e9,
         "duration_s": span_s,
         "handshake_seen": bool(flow["initiator_known"]),
         "ended": [bool(one) for one in flow["ended"]],
@@ -108,10 +106,10 @@ def make_connection(
         directions=(directions[0], directions[1]),
         paths=tuple(_path(capture, one, counts) for one in used),
         totals=found.get("totals", {}),
-        series={**(_series(basics) if basics else {}), **found.get("series", {})},
+        series={**(_series(stream, packets) if packets else {}), **found.get("series", {})},
         events=tuple(found.get("events", ())),
         tables=found.get("tables", {}),
-        silences=tuple((d, *one) for d in (0, 1) for one in basics.silences[d]) if basics else (),
+        silences=tuple((d, *one) for d in (0, 1) for one in packets.silences[d]) if packets else (),
     )
 
 
@@ -127,14 +125,13 @@ def _path(capture: Capture, used: Rows, counts: list[str]) -> dict[str, Any]:
     }
 
 
-def _series(basics: Basics) -> dict[str, Series]:
-    times = bin_times(basics)
+def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:
+    times, width_s = stream.times_s(), stream.bin_ns / 1e9
     found: dict[str, Series] = {}
     for direction, way in enumerate(("forward", "back")):
-        if basics.new_bytes[direction].any():
-            found[f"goodput_{way}_bit_s"] = (times, basics.new_bytes[direction] * 8 / basics.bin_s)
-            progress = np.cumsum(basics.new_bytes[direction])
-            found[f"progress_{way}_bytes"] = (times + basics.bin_s, progress)
-        if basics.retransmitted[direction].any():
-            found[f"retransmitted_{way}_packets"] = (times, basics.retransmitted[direction])
+        if flow.new_bytes[direction].any():
+            found[f"goodput_{way}_bit_s"] = (times, stream.rate_bit_s(flow.new_bytes[direction]))
+            found[f"progress_{way}_bytes"] = (times + width_s, np.cumsum(flow.new_bytes[direction])[: len(times)])
+        if flow.retransmitted[direction].any():
+            found[f"retransmitted_{way}_packets"] = (times, flow.retransmitted[direction][: len(times)])
     return found

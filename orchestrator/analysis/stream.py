@@ -1,4 +1,6 @@
-"""Totals and series of captures of any size, in memory that does not grow with the number of packets."""
+"""A capture point of any size: totals and binned series always, in memory that does not grow with its packets; every
+row only where there are few enough.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,69 @@ import numpy as np
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture
 from .native import CHECKSUMS, NONE, Floats, Handle, Ints, Rows, layouts
 
+PACKETS_IN_MEMORY = 1_000_000
+"""A packet with its segment or chunks takes about 250 bytes as rows, and as much again while it is worked on."""
 PART_PACKETS = 65536
+"""As many rows at a time as stay in the processor's caches."""
 BINS = 1024
+LEAST_BINS = 50
+PACKETS_A_BIN = 8
+"""On average, so that a rate by bin is one, and no drawing of single packets."""
 FIRST_BIN_NS = 1_000_000
 SERIES_FLOWS = 1000
+LONGEST = 5
+"""Silences kept of each direction."""
+BINNED = (("ip_bytes", "ip_bytes"), ("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
+"""What FlowSeries calls it, the column of `packets` it is the sum of."""
+Silence = tuple[float, float, bool]
+
+
+def _bins() -> Ints:
+    return np.zeros((2, BINS), dtype=np.int64)
+
+
+def _pair() -> Ints:
+    return np.zeros(2, dtype=np.int64)
+
+
+@dataclasses.dataclass
+class FlowSeries:
+    """One flow by direction [2] and time [1024 bins]: IP bytes, payload never seen before, retransmitted packets.
+
+    first_new_ns, last_new_ns: first and last packet with new payload (0: none); later_bytes: new payload after the
+    first of them. silences: the longest pauses in data packets, longest first: (begin in s from the capture's first
+    packet, length in s, whether the packet that ended it was a retransmission).
+    """
+
+    ip_bytes: Ints = dataclasses.field(default_factory=_bins)
+    new_bytes: Ints = dataclasses.field(default_factory=_bins)
+    retransmitted: Ints = dataclasses.field(default_factory=_bins)
+    first_new_ns: Ints = dataclasses.field(default_factory=_pair)
+    last_new_ns: Ints = dataclasses.field(default_factory=_pair)
+    later_bytes: Ints = dataclasses.field(default_factory=_pair)
+    last_data_ns: Ints = dataclasses.field(default_factory=_pair)
+    silences: tuple[list[Silence], list[Silence]] = dataclasses.field(default_factory=lambda: ([], []))
+
+    def goodput_bit_s(self, direction: int) -> float | None:
+        """New payload in (first arrival, last arrival] over that time (docs/metrics.md); None with less than two."""
+        span = int(self.last_new_ns[direction] - self.first_new_ns[direction])
+        return float(self.later_bytes[direction]) * 8e9 / span if span > 0 else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """A capture point read in parts.
+    """A capture point read in one pass.
 
-    capture: its totals; every row table (`packets`, `segments`, ...) is empty. t0_ns: the first packet's time.
-    bin_ns: 1 ms, doubled until 1024 bins hold the capture. ip_bytes, new_bytes: flow -> int64 array (2 directions,
-    1024 bins) of bytes by time, new_bytes being payload never seen before; of the first 1000 flows only.
+    capture: its tables; the row tables (`packets`, `segments`, ...) are empty unless `whole`. t0_ns: the first
+    packet's time, 0 without one. bin_ns: width of a bin, 1 or 2 x 10^k ms. flows: flow -> its series, of the first
+    1000 flows only.
     """
 
     capture: Capture
+    whole: bool
     t0_ns: int
     bin_ns: int
-    ip_bytes: dict[int, Ints]
-    new_bytes: dict[int, Ints]
+    flows: dict[int, FlowSeries]
 
     def times_s(self) -> Floats:
         """Where each bin begins, seconds from t0_ns, up to the one that holds the last packet."""
@@ -38,50 +83,53 @@ class Stream:
         bins = max(last_ns - self.t0_ns, 0) // self.bin_ns + 1
         return np.arange(bins, dtype=np.float64) * (self.bin_ns / 1e9)
 
-    def throughput_bit_s(self, flow: int, direction: int) -> Floats:
-        """IP bytes of the flow on the wire at this point by time; KeyError: a flow without a series."""
-        return self._rate(self.ip_bytes[flow][direction])
-
-    def goodput_bit_s(self, flow: int, direction: int) -> Floats:
-        """New payload of the flow at this point by time; KeyError: a flow without a series."""
-        return self._rate(self.new_bytes[flow][direction])
-
-    def _rate(self, amount_bytes: Ints) -> Floats:
+    def rate_bit_s(self, amount_bytes: Ints) -> Floats:
+        """A row of a flow's bins (bytes) as a rate, as many values as `times_s`."""
         return amount_bytes[: len(self.times_s())].astype(np.float64) * (8e9 / self.bin_ns)
 
 
 def read_stream(
-    files: Sequence[str | os.PathLike[str]], *, checksums: bool = False, part_packets: int = PART_PACKETS
+    files: Sequence[str | os.PathLike[str]],
+    *,
+    checksums: bool = False,
+    keep: int | None = 0,
+    part_packets: int = PART_PACKETS,
 ) -> Stream:
-    """Read the captures of ONE capture point as `read_captures` does, keeping totals and series only.
+    """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept of a capture of at
+    most so many packets (None: of any).
 
-    Memory grows with the number of flows and paths, and with holes in what they sent, not with packets.
+    Memory grows with `keep`, with the number of flows and paths, and with holes in what they sent, not with packets.
     Raises CaptureError naming the file.
     """
-    handle = Handle(files, ["packets"], CHECKSUMS if checksums else 0)
+    handle = Handle(files, ("packets",) if keep == 0 else ROW_TABLES, CHECKSUMS if checksums else 0)
     series = _Series()
-    more = True
+    more = keep == 0 or handle.read(keep or 0)
+    whole = not more
+    packets = handle.rows("packets")
+    for low in range(0, len(packets), part_packets):
+        series.add(packets[low : low + part_packets])
     while more:
+        handle.clear()
         more = handle.read(part_packets)
         series.add(handle.rows("packets"))
-        handle.clear()
+    kept = (*TOTAL_TABLES, *ROW_TABLES) if whole else TOTAL_TABLES
     capture = Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
-        **{name: handle.rows(name) for name in TOTAL_TABLES},
-        **{name: np.empty(0, dtype=layouts()[name]) for name in (*ROW_TABLES, "identities")},
+        **{name: handle.rows(name) if name in kept else np.empty(0, layouts()[name]) for name in layouts()},
     )
-    return Stream(capture, series.t0_ns or 0, series.bin_ns, series.ip_bytes, series.new_bytes)
+    series.coarsen(int(capture.sources["packets"].sum()))
+    return Stream(capture, whole, series.t0_ns or 0, series.bin_ns, series.flows)
 
 
 class _Series:
-    """Bytes by flow, direction and time. The bins get twice as wide whenever the capture outgrows them."""
+    """Bytes by flow, direction and time. The bins get wider whenever the capture outgrows them."""
 
     def __init__(self) -> None:
         self.t0_ns: int | None = None
+        self.last_ns = 0
         self.bin_ns = FIRST_BIN_NS
-        self.ip_bytes: dict[int, Ints] = {}
-        self.new_bytes: dict[int, Ints] = {}
+        self.flows: dict[int, FlowSeries] = {}
 
     def add(self, packets: Rows) -> None:
         if not len(packets):
@@ -89,7 +137,8 @@ class _Series:
         time_ns = packets["time_ns"]
         if self.t0_ns is None:
             self.t0_ns = int(time_ns[0])
-        while int(time_ns.max()) - self.t0_ns >= BINS * self.bin_ns:
+        self.last_ns = max(self.last_ns, int(time_ns.max()))
+        while self.last_ns - self.t0_ns >= BINS * self.bin_ns:
             self._widen()
         flow = packets["flow"]
         keep = flow < NONE
@@ -103,24 +152,76 @@ class _Series:
             found = np.minimum(np.searchsorted(present, flow), len(present) - 1)
             keep = present[found] == flow
             rows, place = packets[keep], found[keep]
+        side = place * 2 + rows["direction"]
+        self._bin(rows, side, present)
+        self._moments(rows, side, present)
+
+    def _bin(self, rows: Rows, side: Ints, present: Ints) -> None:
         # what is timed before the first packet counts in the first bin: `backwards` of the sources says that it is so
-        at = np.maximum(rows["time_ns"] - self.t0_ns, 0) // self.bin_ns
+        at = np.maximum(rows["time_ns"] - (self.t0_ns or 0), 0) // self.bin_ns
         low, high = int(at.min()), int(at.max()) + 1
-        key = (place * 2 + rows["direction"]) * (high - low) + (at - low)
-        for column, into in (("ip_bytes", self.ip_bytes), ("new_bytes", self.new_bytes)):
+        key = side * (high - low) + (at - low)
+        for name, column in BINNED:
             amount = np.bincount(key, weights=rows[column], minlength=len(present) * 2 * (high - low))
             shaped = amount.astype(np.int64).reshape(len(present), 2, high - low)
             for number, one in enumerate(present.tolist()):
-                into[one][:, low:high] += shaped[number]
+                getattr(self.flows[one], name)[:, low:high] += shaped[number]
+
+    def _moments(self, rows: Rows, side: Ints, present: Ints) -> None:
+        """First and last new payload, and silences."""
+        data = np.flatnonzero(rows["payload_bytes"])
+        side = side[data].astype(np.uint16)  # at most 2000: NumPy sorts 16 bits by radix
+        data = data[np.argsort(side, kind="stable")]
+        edges = np.concatenate([[0], np.cumsum(np.bincount(side, minlength=len(present) * 2))])
+        time_ns, new_bytes, again = (rows[name][data] for name in ("time_ns", "new_bytes", "is_retransmission"))
+        for number in np.flatnonzero(np.diff(edges)).tolist():
+            part = slice(int(edges[number]), int(edges[number + 1]))
+            flow, direction = self.flows[int(present[number // 2])], number % 2
+            fresh = np.flatnonzero(new_bytes[part])
+            if len(fresh):
+                if not flow.first_new_ns[direction]:
+                    flow.first_new_ns[direction] = time_ns[part][fresh[0]]
+                    flow.later_bytes[direction] -= int(new_bytes[part][fresh[0]])
+                flow.last_new_ns[direction] = time_ns[part][fresh[-1]]
+                flow.later_bytes[direction] += int(new_bytes[part].sum())
+            self._silences(flow, direction, time_ns[part], again[part])
+
+    def _silences(self, flow: FlowSeries, direction: int, time_ns: Ints, again: Rows) -> None:
+        before = int(flow.last_data_ns[direction]) or int(time_ns[0])
+        pause = np.diff(time_ns, prepend=before)
+        longest = np.argpartition(-pause, LONGEST - 1)[:LONGEST] if len(pause) > LONGEST else np.arange(len(pause))
+        kept = flow.silences[direction]
+        for at in np.sort(longest).tolist():
+            if pause[at] > 0:
+                begun = int(time_ns[at] - pause[at]) - (self.t0_ns or 0)
+                kept.append((begun / 1e9, int(pause[at]) / 1e9, bool(again[at])))
+        kept.sort(key=lambda one: -one[1])
+        del kept[LONGEST:]
+        flow.last_data_ns[direction] = time_ns[-1]
 
     def _room(self, flow: int) -> bool:
-        if flow not in self.ip_bytes and len(self.ip_bytes) < SERIES_FLOWS:
-            self.ip_bytes[flow], self.new_bytes[flow] = (np.zeros((2, BINS), dtype=np.int64) for _ in range(2))
-        return flow in self.ip_bytes
+        if flow not in self.flows and len(self.flows) < SERIES_FLOWS:
+            self.flows[flow] = FlowSeries()
+        return flow in self.flows
+
+    def coarsen(self, packets: int) -> None:
+        """Bins wide enough for 8 packets each, but at least 50 of them."""
+        span = self.last_ns - (self.t0_ns or 0)
+        while span // self.bin_ns >= max(LEAST_BINS * self._factor(), packets // PACKETS_A_BIN):
+            self._widen()
+
+    def _factor(self) -> int:
+        """1, 2, 10, 20, 100 ... ms"""
+        return 2 if str(self.bin_ns)[0] == "1" else 5
 
     def _widen(self) -> None:
-        self.bin_ns *= 2
-        for of_flow in (self.ip_bytes, self.new_bytes):
-            for bins in of_flow.values():
-                bins[:, : BINS // 2] = bins[:, 0::2] + bins[:, 1::2]
-                bins[:, BINS // 2 :] = 0
+        factor = self._factor()
+        self.bin_ns *= factor
+        whole = BINS // factor * factor
+        for flow in self.flows.values():
+            for name, _ in BINNED:
+                bins = getattr(flow, name)
+                rest = bins[:, whole:].sum(axis=1)
+                bins[:, : whole // factor] = bins[:, :whole].reshape(2, -1, factor).sum(axis=2)
+                bins[:, whole // factor] = rest
+                bins[:, whole // factor + 1 :] = 0

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .basics import basics_of, bin_width_s, start_of
 from .capture import Capture
 from .connection import Connection, make_connection
 from .files import point_names
 from .findings import file_findings
 from .multipath import Multipath, multipath_of
-from .native import Ints
 from .notes import capture_notes
-from .parts import PACKETS_IN_MEMORY, read_point
 from .protocols import analyze_flow
+from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
 
 DETAILED_FLOWS = 50
 """Connections a file that are looked at one by one, the largest first; the others have their counts only."""
@@ -35,7 +33,7 @@ SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", 
 class FileSummary:
     """One capture point. name: short, unique among those given together; facts: of its files; notes: what could not be
     known, and why; findings: what stands out; connections: largest first; multipath: MPTCP's, whose subflows are
-    connections; whole: every packet's row was in memory (`capture`'s row tables are there).
+    connections; stream: what it was made from.
     """
 
     name: str
@@ -45,13 +43,22 @@ class FileSummary:
     findings: tuple[str, ...]
     connections: tuple[Connection, ...]
     multipath: tuple[Multipath, ...]
-    whole: bool
-    capture: Capture
+    stream: Stream
+
+    @property
+    def capture(self) -> Capture:
+        """Its tables; the row tables are empty unless `whole`."""
+        return self.stream.capture
+
+    @property
+    def whole(self) -> bool:
+        """Whether every packet's row was in memory."""
+        return self.stream.whole
 
     @property
     def first_ns(self) -> int:
         """What times of connections count from, ns since 1970."""
-        return start_of(self.capture)
+        return self.stream.t0_ns
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md."""
@@ -88,46 +95,43 @@ def summarise_points(
 
 
 def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:
-    capture, whole = read_point(files, full=full)
+    stream = read_stream(files, keep=None if full else PACKETS_IN_MEMORY)
+    capture, whole = stream.capture, stream.whole
     order = np.argsort(capture.flow_paths["flow"], kind="stable")
     edges = np.searchsorted(capture.flow_paths["flow"][order], np.arange(len(capture.flows) + 1))
     size = np.zeros(len(capture.flows), dtype=np.int64)
     np.add.at(size, capture.flow_paths["flow"], capture.flow_paths["ip_bytes"].sum(axis=1).astype(np.int64))
-    largest = np.argsort(-size, kind="stable")
+    largest = np.argsort(-size, kind="stable").tolist()
     detailed = largest if full else largest[:DETAILED_FLOWS]
-    basics = basics_of(capture, whole, detailed) if len(detailed) else {}
     connections = tuple(
         make_connection(
-            capture, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]], basics.get(row),
-            analyze_flow(capture, row, start_of(capture)) if whole and row in basics else {},
+            stream, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]],
+            analyze_flow(capture, row, stream.t0_ns) if whole and number < len(detailed) else {},
         )
-        for number, row in enumerate(largest.tolist())
+        for number, row in enumerate(largest)
     )  # fmt: skip
-    facts = _facts(capture)
-    multipath = multipath_of(capture, connections, start_of(capture)) if whole else ()
+    multipath = multipath_of(capture, connections, stream.t0_ns) if whole else ()
     return FileSummary(
         name=name,
         files=capture.files,
-        facts=facts,
-        notes=_notes(capture, whole, detailed),
+        facts=_facts(stream),
+        notes=_notes(stream, len(detailed)),
         findings=file_findings(connections, multipath),
         connections=connections,
         multipath=multipath,
-        whole=whole,
-        capture=capture,
+        stream=stream,
     )
 
 
-def _facts(capture: Capture) -> dict[str, Any]:
-    sources = capture.sources
-    first_ns = start_of(capture)
+def _facts(stream: Stream) -> dict[str, Any]:
+    capture, sources, first_ns = stream.capture, stream.capture.sources, stream.t0_ns
     link_types = np.unique(capture.interfaces["link_type"]).tolist()
     last_ns = int(sources["last_ns"].max())
     return {
         **{name: int(sources[name].sum()) for name in SUMS},
         "max_frame_bytes": int(sources["max_frame_bytes"].max()),
         "first_s": first_ns / 1e9,
-        "bin_s": bin_width_s(last_ns - first_ns, int(sources["packets"].sum())),
+        "bin_s": stream.bin_ns / 1e9,
         "duration_s": (last_ns - first_ns) / 1e9 if first_ns else 0.0,
         "link_types": [LINK_TYPES.get(one, f"link type {one}") for one in link_types],
         "time_resolution": "ns" if sources["nanosecond"].all() else "us",
@@ -136,17 +140,20 @@ def _facts(capture: Capture) -> dict[str, Any]:
     }
 
 
-def _notes(capture: Capture, whole: bool, detailed: Ints) -> tuple[str, ...]:
+def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
+    capture = stream.capture
     notes: list[str] = []
     for source, file in enumerate(capture.files):
         of = f"{os.path.basename(file)}: " if len(capture.files) > 1 else ""
         notes += [of + note for note in capture_notes(capture, source)]
-    if not whole:
+    if not stream.whole:
         notes.append(f"more than {PACKETS_IN_MEMORY:,} packets: totals and binned series only (--full: everything)")
-    if len(detailed) < len(capture.flows):
+    if detailed < len(capture.flows):
         notes.append(
-            f"the {len(detailed)} largest of {len(capture.flows)} connections are looked at one by one (--full: all)"
+            f"the {detailed} largest of {len(capture.flows)} connections are looked at one by one (--full: all)"
         )
+    if len(stream.flows) < len(capture.flows):
+        notes.append(f"goodput and series by time are of the first {SERIES_FLOWS:,} connections only")
     if not capture.sources["packets"].any():
         notes.append("no packet in it")
     elif not len(capture.flows):

@@ -14,34 +14,59 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP
 
 from orchestrator.analysis import read_captures
-from orchestrator.analysis.capture import TOTAL_TABLES
-from orchestrator.analysis.stream import BINS, SERIES_FLOWS, read_stream
+from orchestrator.analysis.capture import ROW_TABLES, TOTAL_TABLES
+from orchestrator.analysis.native import Rows
+from orchestrator.analysis.stream import BINS, LEAST_BINS, SERIES_FLOWS, FlowSeries, read_stream
 from orchestrator.errors import CaptureError
 
 
 @pytest.mark.parametrize(("name", "node", "links"), POINTS, ids=str)
-@pytest.mark.parametrize("part", [1, 97, 65536])
+@pytest.mark.parametrize(("keep", "part"), [(0, 1), (0, 97), (0, 65536), (50, 97), (None, 97)])
 def test_totals_are_those_of_reading_at_once_and_series_add_up(
-    name: str, node: str, links: tuple[str, ...], part: int
+    name: str, node: str, links: tuple[str, ...], keep: int | None, part: int
 ) -> None:
     files = recorded(name, node, links)
-    whole, stream = read_captures(files), read_stream(files, part_packets=part)
-    for table in TOTAL_TABLES:
-        assert getattr(stream.capture, table).tobytes() == getattr(whole, table).tobytes(), table
-    assert len(stream.capture.packets) == len(stream.capture.chunks) == 0
+    whole, stream = read_captures(files), read_stream(files, keep=keep, part_packets=part)
+    assert stream.whole == (keep is None)
+    for table in (*TOTAL_TABLES, *(ROW_TABLES if keep is None else ())):
+        assert np.array_equal(getattr(stream.capture, table), getattr(whole, table)), table
+    if not stream.whole:
+        assert all(len(getattr(stream.capture, table)) == 0 for table in ROW_TABLES)
     assert stream.t0_ns == whole.packets["time_ns"][0]
     times = stream.times_s()
     for flow in range(len(whole.flows)):
         for direction in (0, 1):
             mine = whole.packets[(whole.packets["flow"] == flow) & (whole.packets["direction"] == direction)]
             edges = stream.t0_ns + np.append(np.round(times * 1e9), 2.0**62).astype(np.int64)
-            for column, rates in (
-                ("ip_bytes", stream.throughput_bit_s(flow, direction)),
-                ("new_bytes", stream.goodput_bit_s(flow, direction)),
+            series = stream.flows[flow]
+            for column, bins in (
+                ("ip_bytes", series.ip_bytes),
+                ("new_bytes", series.new_bytes),
+                ("is_retransmission", series.retransmitted),
             ):
-                by_hand = np.histogram(mine["time_ns"], edges, weights=mine[column])[0] * 8e9 / stream.bin_ns
-                np.testing.assert_allclose(rates, by_hand, rtol=1e-12)
-                assert mine[column].sum() > 0 or column == "new_bytes"
+                by_hand = np.histogram(mine["time_ns"], edges, weights=mine[column].astype(np.int64))[0]
+                assert bins[direction][: len(times)].tolist() == by_hand.tolist()
+                assert not bins[direction][len(times) :].any()
+                rates = stream.rate_bit_s(bins[direction])
+                np.testing.assert_allclose(rates, by_hand * 8e9 / stream.bin_ns, rtol=1e-12)
+            said(series, direction, mine, stream.t0_ns)
+
+
+def said(series: FlowSeries, direction: int, mine: Rows, t0_ns: int) -> None:
+    """Goodput and silences, from all rows at once."""
+    fresh = mine[mine["new_bytes"] > 0]
+    if len(fresh) > 1 and fresh["time_ns"][-1] > fresh["time_ns"][0]:
+        span_s = int(fresh["time_ns"][-1] - fresh["time_ns"][0]) / 1e9
+        assert series.goodput_bit_s(direction) == pytest.approx(int(fresh["new_bytes"][1:].sum()) * 8 / span_s)
+    else:
+        assert series.goodput_bit_s(direction) is None
+    data = mine[mine["payload_bytes"] > 0]
+    pauses = np.diff(data["time_ns"])
+    longest = sorted((int(pause) / 1e9 for pause in pauses if pause > 0), reverse=True)[:5]
+    assert [length for _, length, _ in series.silences[direction]] == longest
+    for begin, length, again in series.silences[direction]:
+        ends = np.flatnonzero(data["time_ns"] == t0_ns + round((begin + length) * 1e9))
+        assert again in data["is_retransmission"][ends]
 
 
 @settings(max_examples=40, deadline=None)
@@ -53,9 +78,10 @@ def test_bins_get_wider_and_lose_nothing(tmp_path_factory: pytest.TempPathFactor
     stream = read_stream([path], part_packets=part)
     span = int(times[-1] - times[0])
     assert stream.bin_ns * BINS > span
-    assert stream.bin_ns == 1_000_000 or stream.bin_ns * BINS // 2 <= span
+    assert stream.bin_ns == 1_000_000 or span // stream.bin_ns >= LEAST_BINS, "no wider than eight packets a bin need"
+    assert str(stream.bin_ns).rstrip("0") in ("1", "2")
     expected = np.bincount((times - times[0]) // stream.bin_ns, minlength=BINS) * 10
-    assert stream.new_bytes[0][0].tolist() == expected.tolist()
+    assert stream.flows[0].new_bytes[0].tolist() == expected.tolist()
     assert len(stream.times_s()) == span // stream.bin_ns + 1
 
 
@@ -68,21 +94,19 @@ def test_only_so_many_flows_have_series(tmp_path: Path) -> None:
     path.write_bytes(pcap([(T + n, frame) for n, frame in enumerate(frames)]))
     stream = read_stream([path], part_packets=300)
     assert len(stream.capture.flows) == 1100
-    assert sorted(stream.new_bytes) == list(range(SERIES_FLOWS))
-    assert all(bins.sum() == 2 for bins in stream.new_bytes.values())
-    with pytest.raises(KeyError):
-        stream.goodput_bit_s(SERIES_FLOWS, 0)
+    assert sorted(stream.flows) == list(range(SERIES_FLOWS))
+    assert all(flow.new_bytes.sum() == 2 for flow in stream.flows.values())
 
 
 def test_times_before_the_first_packet_and_no_packet(tmp_path: Path) -> None:
     path = tmp_path / "0.pcap"
     path.write_bytes(pcap([(T, segment(1, 10)), (T - 10**9, segment(11, 10))]))
     stream = read_stream([path])
-    assert stream.new_bytes[0][0][0] == 20
+    assert stream.flows[0].new_bytes[0][0] == 20
     assert stream.capture.sources["backwards"].tolist() == [1]
     path.write_bytes(pcap([]))
     empty = read_stream([path])
-    assert (empty.t0_ns, empty.new_bytes, empty.times_s().tolist()) == (0, {}, [0.0])
+    assert (empty.t0_ns, empty.flows, empty.times_s().tolist()) == (0, {}, [0.0])
     with pytest.raises(CaptureError, match="gone"):
         read_stream([tmp_path / "gone.pcap"])
 

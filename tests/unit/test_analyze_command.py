@@ -145,9 +145,7 @@ def test_a_large_capture_is_read_in_parts(
     path.write_bytes(pcap([(start + i * 1_000_000, segment(1000 + 100 * (i - i // 50), 100)) for i in range(1000)]))
     assert main(["analyze", str(path), "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)["files"][0]
-    monkeypatch.setattr("orchestrator.analysis.parts.PACKETS_IN_MEMORY", 128)
     monkeypatch.setattr("orchestrator.analysis.summary.PACKETS_IN_MEMORY", 128)
-    monkeypatch.setattr("orchestrator.analysis.parts.PART_PACKETS", 100)
     assert main(["analyze", str(path), "--json"]) == 0
     parts = json.loads(capsys.readouterr().out)["files"][0]
     assert parts["notes"] == ["more than 128 packets: totals and binned series only (--full: everything)"]
