@@ -15,7 +15,8 @@ from typing import Literal
 import msgspec
 
 NodeKind = Literal["host", "router"]
-Protocol = Literal["tcp", "sctp", "mptcp"]
+Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
+"""netwarp's own apps speak the first three; programs of the user's also the others."""
 DirectionName = Literal["forward", "backward"]
 Layer = Literal["ip", "ethernet"]
 Action = Literal["cut", "blackhole", "link", "repair", "change"]
@@ -108,8 +109,21 @@ class PrimarySwitch(Frozen, frozen=True):
     path: str
 
 
+class Program(Frozen, frozen=True):
+    """A program of the user's own in place of netwarp's sender and receiver: argument lists, `{to}` etc. still in them.
+
+    receiver: empty = nothing runs there. ready: what the receiver writes to its stdout once it listens ("" = nothing
+    to wait for). interrupt: the sender gets SIGINT at the flow's stop.
+    """
+
+    sender: tuple[str, ...]
+    receiver: tuple[str, ...] = ()
+    ready: str = ""
+    interrupt: bool = False
+
+
 class Flow(Frozen, frozen=True):
-    """One TCP connection, MPTCP connection or SCTP association. Paths: the first is the primary.
+    """One TCP connection, MPTCP connection or SCTP association; of a program, all it sends. Paths: first the primary.
 
     `stop_ns` or `total_bytes` ends it (at least one is set). `sender_options`/`receiver_options`: option of the app
     (its long name with `_`, e.g. `rcvbuf_bytes`) -> value.
@@ -128,6 +142,18 @@ class Flow(Frozen, frozen=True):
     switches: tuple[PrimarySwitch, ...] = ()
     sender_options: dict[str, OptionValue] = {}
     receiver_options: dict[str, OptionValue] = {}
+    own_program: Program | msgspec.UnsetType = msgspec.UNSET
+    """Unset is left out of the JSON: cells without one keep the id they have always had."""
+
+    @property
+    def program(self) -> Program | None:
+        """The user's own program, if the flow is one."""
+        return None if self.own_program is msgspec.UNSET else self.own_program
+
+    @property
+    def is_datagrams(self) -> bool:
+        """Whether its packets have no numbers by which the analyser could know new payload from old."""
+        return self.protocol in ("udp", "icmp")
 
 
 class Event(Frozen, frozen=True):

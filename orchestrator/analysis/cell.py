@@ -12,7 +12,17 @@ from ..records import Record, last, read_ndjson
 from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
 from ..store import CellDir, write_json
 from . import events, growth, recovery, series
-from .checks import Check, capture_checks, missing_check, payload_check, relative, sent_check, utilization_check
+from .checks import (
+    Check,
+    capture_checks,
+    missing_check,
+    payload_check,
+    program_check,
+    relative,
+    sent_check,
+    utilization_check,
+)
+from .datagrams import datagram_metrics
 from .delivery import delivered
 from .exchange import exchange
 from .expression import evaluate
@@ -24,7 +34,7 @@ from .samples import read_samples, time_weighted_mean
 from .sctp.cell import sctp_metrics
 from .tcp.metrics import tcp_metrics
 from .trace import path_traces, read_trace, trace_check, with_thresholds
-from .view import check_ports, make_views
+from .view import PathNames, check_ports, make_views
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,12 +114,15 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     sender, receiver, names = make_views(
         flow, points.get(flow.sender), points.get(flow.receiver), records.t0_realtime_ns
     )
+    if flow.is_datagrams:
+        return _datagrams(cell, flow, points, records)
     told, checks = _app_records(directory, flow, "sender")
     heard, more = _app_records(directory, flow, "receiver")
     checks += more
     window = window_of(flow, receiver)
     moments = moments_of(cell, flow, sender, receiver, window)
-    delivery = None if receiver is None else delivered(receiver, flow.protocol)
+    # which bytes of a connection belong together is known of netwarp's own messages only
+    delivery = None if receiver is None or flow.program else delivered(receiver, flow.protocol)
     metrics = flow_metrics(cell, flow, sender, receiver, delivery, window, moments)
     seen = sender or receiver
     peers = {address: names.names[index] for address, index in (seen.peers if seen else {}).items()}
@@ -133,8 +146,11 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
         happened += events.heartbeat_events(flow, sender, moments, names)
     happened += events.socket_events(flow, told, records.t0_monotonic_ns)
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
-    checks += payload_check(flow, delivery, new_bytes, heard)
-    checks += sent_check(flow, sender, told)
+    if flow.program is None:
+        checks += payload_check(flow, delivery, new_bytes, heard)
+        checks += sent_check(flow, sender, told)
+    else:
+        checks += program_check(flow)
     checks += utilization_check(flow, metrics["utilization_ratio"])
     own, wrong = _own_metrics(cell, flow, metrics)
     return _FlowResult(
@@ -144,6 +160,16 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
         exchange=exchange(cell, flow, sender, receiver, names.names, moments),
         checks=checks + wrong,
     )
+
+
+def _datagrams(cell: Cell, flow: Flow, points: dict[str, Point], records: CellRecords) -> _FlowResult:
+    """A flow of UDP or ICMP: packets and bytes by its addresses; all that needs numbers in the packets has no value."""
+    metrics: dict[str, float | None] = dict.fromkeys(METRICS.keys() - CELL_METRICS)
+    metrics |= datagram_metrics(cell, flow, points.get(flow.receiver), records.t0_realtime_ns)
+    own, wrong = _own_metrics(cell, flow, metrics)
+    checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"]) + wrong
+    nothing = series.flow_series(None, PathNames(flow), {}, cell)
+    return _FlowResult(metrics | own, nothing, [], [], checks)
 
 
 def _mss(told: list[Record]) -> int | None:

@@ -14,7 +14,7 @@ from .mptcp import data_level
 from .native import Bools, Ints, Rows
 from .point import Point
 
-PROTOCOL = {"tcp": 6, "mptcp": 6, "sctp": 132}
+PROTOCOL = {"tcp": 6, "mptcp": 6, "sctp": 132, "udp": 17, "icmp": 1}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import StoreError
-from ..model import Cell, Outcome
+from ..model import Cell, Flow, Outcome
 from ..records import Record, last, read_ndjson
 from ..store import CellDir
+from ..testbed.compile import LINGER_NS
 from ..testbed.readback import Check
 
 EXIT_UNSUPPORTED = 77
@@ -56,7 +57,8 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     if end is None or not records or records[-1] is not end:
         panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
         return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({panic or exit_text})")
-    for exited in (record for record in records if record.get("record") == "exit"):
+    ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
+    for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
         if exited.get("status") == EXIT_UNSUPPORTED:
             return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
     if end["reason"] == "timed_out":
@@ -72,11 +74,15 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verd
     for flow in cell.flows:
         for role in ("sender", "receiver"):
             name = f"{flow.name}.{role}"
+            if role == "receiver" and flow.program is not None and not flow.program.receiver:
+                continue
             exited = exits.get(name)
             if exited is None:
                 return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
             if exited.get("killed"):
                 return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
+            if asked_to_end(cell, flow, role, exited):
+                continue
             if exited.get("signal"):
                 return Verdict(
                     Outcome.FAILED, f"{name} died of signal {exited['signal']}: {app_error(directory, name)}"
@@ -86,6 +92,15 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verd
                     Outcome.FAILED, f"{name} ended with status {exited.get('status')}: {app_error(directory, name)}"
                 )
     return None
+
+
+def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
+    """A program of the user's own that ended when it was told to ended well, whatever its status says."""
+    if flow.program is None:
+        return False
+    interrupted = role == "sender" and flow.program.interrupt and flow.stop_ns is not None
+    asked_ns = flow.stop_ns if interrupted and flow.stop_ns is not None else cell.duration_ns + LINGER_NS
+    return int(exited.get("t_ns") or 0) >= asked_ns
 
 
 def app_error(directory: CellDir, name: str) -> str:
@@ -138,6 +153,12 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance
     )
     checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
     for flow in cell.flows:
+        if flow.program is not None:  # says nothing of when it began: what counts is when it was started
+            spawned = [r for r in records if r.get("record") == "timeline" and r.get("verb") == "spawn"]
+            begun = [r["t_ns"] - r["at_ns"] for r in spawned if r["at_ns"] == flow.start_ns]
+            late = max(begun, key=abs, default=0)
+            checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
+            continue
         start = last(records_left(directory.apps / f"{flow.name}.sender.ndjson"), "start")
         if start is not None:
             late = start["late_ns"]

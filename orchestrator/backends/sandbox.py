@@ -30,6 +30,7 @@ from ..testbed.readback import Check, verify
 from ..testbed.steps import to_text
 from .base import Interrupted
 from .host import HostState, host_state
+from .programs import missing_program, programs_used
 from .records import Verdict, check_captures, check_times, console_tail, judge, records_left
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class SandboxBackend(abc.ABC):
 
     def refuses(self, cell: Cell) -> str:
         """Why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
-        return ""
+        return missing_program(cell)
 
     def close(self) -> None:
         """Kill every sandbox at once; their cells are dropped."""
@@ -207,6 +208,8 @@ class SandboxBackend(abc.ABC):
             "kernel": {key: start.get(key) for key in ("kernel", "kernel_version", "machine")},
             "network": found,
         }
+        if used := programs_used(cell):
+            environment["programs"] = used
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
             environment["host"], late = host_state().since(before)
             checks += late

@@ -15,6 +15,7 @@ from ..errors import CellError
 from ..model import Cell, Problem
 from ..store import CellDir
 from ..testbed.compile import Clock
+from .programs import spinning_program
 from .sandbox import PROGRAMS, Progress, SandboxBackend
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
@@ -70,3 +71,7 @@ class VirtualBackend(GuestBackend):
     clock = Clock(t0_realtime_ns=T0_REALTIME_NS)
     lateness_ns = VIRTUAL_LATENESS_NS
     wall_clock = False
+
+    def refuses(self, cell: Cell) -> str:
+        """A program that spins on the clock would creep: reading it costs 256 virtual ns, and nothing else passes."""
+        return spinning_program(cell) or super().refuses(cell)

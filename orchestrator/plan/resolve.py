@@ -11,6 +11,7 @@ from ..spec.grammar import CONDITIONS, EVENT, RESOLVED, SECTIONS
 from ..spec.located import Item
 from ..spec.merge import holds, merge, resolve_parameters, substitute
 from ..spec.problems import Problems, nearest
+from ..spec.programs import PLACEHOLDERS
 from ..spec.shapes import expand_shape
 from .combine import Combination
 from .reader import Reader
@@ -79,8 +80,19 @@ def _section(
         if switches is not None and isinstance(switches.value, list):
             kept = switches.with_value([child for child in switches.items() if _applies(child, levels)])
             layered = layered.with_value({**layered.table(), "switch_primary": kept})
-        found[name] = substitute(layered, values, problems, context).with_place(item)
+        found[name] = _filled(layered, values, problems, context).with_place(item)
     return found
+
+
+def _filled(item: Item, values: Mapping[str, str], problems: Problems, context: str) -> Item:
+    """`{name}` filled in; in a program's arguments, what is known only later stays as it is."""
+    program = item.get("program")
+    rest = item.with_value({key: child for key, child in item.table().items() if key != "program"})
+    filled = substitute(rest, values, problems, context)
+    if program is None:
+        return filled
+    later = {name: f"{{{name}}}" for name in PLACEHOLDERS}
+    return filled.with_value({**filled.table(), "program": substitute(program, {**values, **later}, problems, context)})
 
 
 def _layers(

@@ -62,7 +62,8 @@ SWITCH: dict[str, Field] = {"at": quantity("time", example='"50 s"'), "path": Fi
 FLOW: dict[str, Field] = {
     "from": Field("name", '"a"'),
     "to": Field("name", '"b"'),
-    "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp")),
+    "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
+    "program": Field("open", '"iperf3"'),
     "paths": Field("names", '["p1", "p2"]'),
     "port": Field("integer", "5001", low=1, high=65535),
     "start": quantity("time", example='"0.5 s"'),

@@ -11,6 +11,7 @@ from . import messages
 from .layout import Interface, Layout, hop_name, make_layout
 from .messages import Request
 from .path_manager import FAMILY, path_manager
+from .programs import receiver_steps, sender_steps
 from .shaping import Expected, Shaping
 from .steps import Step, step
 
@@ -86,9 +87,13 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
     _trace(cell, out)
     out.add(step("capture-start"))
     for flow in cell.flows:
+        if flow.program is not None:
+            out.steps += receiver_steps(flow, flow.program, layout, clock.setup_ns)
+            continue
         out.add(_spawn(flow, "receiver", layout, _receiver_arguments(flow, layout)))
         out.add(step("output", id=f"{flow.name}.receiver", text='"listening"', timeout_ns=clock.setup_ns))
-    early = [flow for flow in cell.flows if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
+    ours = [flow for flow in cell.flows if flow.program is None]
+    early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
         out.add(_spawn(flow, "sender", layout, _sender_arguments(flow, layout)))
     out.add(step("ready"))
@@ -247,12 +252,18 @@ def _sender_arguments(flow: Flow, layout: Layout) -> list[str]:
 
 def _timeline(cell: Cell, flows: list[Flow], earliest_ns: int, layout: Layout, shaping: Shaping, out: Compiled) -> None:
     """Events and spawns of the senders of `flows` in time order; at equal times events first, in the order listed."""
-    moments: list[tuple[int, int, Event | Flow]] = [(event.at_ns, 0, event) for event in cell.timeline]
-    moments += [(max(earliest_ns, flow.start_ns - LEAD_NS), 1, flow) for flow in flows]
+    moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
+    for flow in flows:
+        if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
+            steps = list(sender_steps(flow, flow.program, layout))
+        else:
+            at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
+            steps = [_spawn(flow, "sender", layout, _sender_arguments(flow, layout), at_ns)]
+        moments += [(item.at_ns or 0, 1, item) for item in steps]
     downed: dict[str, Interface] = {}
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
-        if isinstance(moment, Flow):
-            out.add(_spawn(moment, "sender", layout, _sender_arguments(moment, layout), at_ns))
+        if isinstance(moment, Step):
+            out.add(moment)
             continue
         touched: set[int] = set()
         whole_again: list[int] = []

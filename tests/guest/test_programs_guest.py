@@ -1,0 +1,103 @@
+"""Programs of the user's own: ping in virtual time, iperf3 on the wall clock; the wire is measured all the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from chain_kit import Checkout, written
+
+from orchestrator.cli.summary import read_csv
+from orchestrator.model import CellOutcome, Outcome
+from orchestrator.store import CellDir
+
+SPEC = """\
+format = 1
+name = "own"
+duration = "4 s"
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+rate = "8 Mbit/s"
+queue = "50 packets"
+one_way_delay = "30 ms"
+backward = {{ one_way_delay = "70 ms" }}
+[flow.own]
+from = "a"
+to = "b"
+protocol = "{protocol}"
+paths = ["p1"]
+{program}
+"""
+PING_BYTES = 20 + 8 + 56
+"""IP and ICMP header (RFC 791, RFC 792) and what ping sends by default."""
+LATE = ("timeline", "start of", "steal time")
+"""What a busy machine may do to a cell on the wall clock; anything else is a fault."""
+
+
+def ran(
+    checkout: Checkout, place: Path, backend: str, program: str, protocol: str = "tcp"
+) -> tuple[CellOutcome, CellDir, dict[str, str]]:
+    """(outcome, cell, values that were measured) of the one cell of a run."""
+    spec = written(place / "spec.toml", SPEC.format(protocol=protocol, program=program))
+    done = checkout.run("run", spec, "--backend", backend, "--no-report", "--out", place / "run", cwd=place)
+    assert done.status in (0, 1), done
+    cell = CellDir(next((place / "run" / "cells").glob("main*")))
+    rows = read_csv(place / "run" / "tables" / "measurements.csv")
+    return cell.read_outcome(), cell, {row["metric"]: row["value"] for row in rows if row["value"]}
+
+
+def test_ping_in_virtual_time_tells_the_configured_delays(checkout: Checkout, tmp_path: Path) -> None:
+    outcome, cell, measured = ran(checkout, tmp_path, "virtual", 'program = "ping"\nstart = "0.5 s"', "icmp")
+    assert outcome.outcome is Outcome.COMPLETED, outcome.reason
+    text = (cell.apps / "own.sender.stdout").read_text()
+    # replies to those sent at 0.5, 1.5, 2.5 and 3.5 s
+    assert "4 packets transmitted, 4 received, 0% packet loss" in text
+    found = re.search(r"rtt min/avg/max/mdev = ([\d.]+)/[\d.]+/([\d.]+)/", text)
+    assert found is not None, text
+    configured_ms = 30 + 70 + 2 * PING_BYTES * 8 / 8e6 * 1000
+    for value in found.groups():
+        assert float(value) == pytest.approx(configured_ms, abs=0.003), "to some microseconds"
+    assert float(measured["packets"]) == 4
+    assert float(measured["wire_bytes"]) == 4 * PING_BYTES
+    assert set(measured) == {"packets", "wire_bytes", "throughput_bit_s", "utilization_ratio"}
+    environment = json.loads(cell.environment.read_text())
+    assert environment["programs"]["ping"]["version"].startswith("ping from iputils")
+
+
+def test_iperf3_is_refused_in_virtual_time(checkout: Checkout, tmp_path: Path) -> None:
+    outcome, cell, _ = ran(checkout, tmp_path, "virtual", 'program = "iperf3"')
+    assert outcome.outcome is Outcome.UNSUPPORTED
+    assert "iperf3 spins on the clock" in outcome.reason
+    assert not cell.init_log.exists(), "nothing was started"
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "sctp", "udp"])
+def test_iperf3_in_a_guest_on_the_wall_clock(checkout: Checkout, tmp_path: Path, protocol: str) -> None:
+    outcome, cell, measured = ran(checkout, tmp_path, "guest", 'program = "iperf3"\nstop = "3 s"', protocol)
+    said = json.loads((cell.apps / "own.sender.stdout").read_text())
+    assert "error" not in said, said
+    assert json.loads((cell.apps / "own.receiver.stdout").read_text())["start"]["accepted_connection"]
+    end = said["end"]["sum"] if protocol == "udp" else said["end"]["sum_received"]
+    assert end["seconds"] == pytest.approx(3, abs=0.5)
+    if outcome.outcome is Outcome.INVALID:  # only for being late, and it says so
+        wrong = [check for check in json.loads(cell.environment.read_text())["checks"] if not check["ok"]]
+        assert wrong and all(check["check"].startswith(LATE) for check in wrong), wrong
+        return
+    assert outcome.outcome is Outcome.COMPLETED, outcome.reason
+    if protocol == "udp":  # 1 Mbit/s of payload is iperf3's own default
+        assert float(measured["throughput_bit_s"]) == pytest.approx(1e6, rel=0.1)
+        return
+    # iperf3 counts to its own end, which is some round trips after the flow's stop
+    assert float(measured["payload_bytes"]) < end["bytes"] * 1.01
+    assert float(measured["payload_bytes"]) > end["bytes"] * 0.6
+    assert 0.3 < float(measured["utilization_ratio"]) <= 1.0005
+
+
+def test_a_program_that_fails_says_why(checkout: Checkout, tmp_path: Path) -> None:
+    outcome, _, _ = ran(checkout, tmp_path, "virtual", 'program = { sender = ["ping", "-I", "{to}", "{to}"] }', "icmp")
+    assert outcome.outcome is Outcome.FAILED
+    assert outcome.reason.startswith("own.sender ended with status 2: ping: ")
