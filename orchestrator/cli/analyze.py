@@ -17,7 +17,7 @@ from ..store import CellDir, RunDir, locked, read_json
 from ..study import Plan
 from . import summary
 from .analyze_csv import claim, write_tables
-from .analyze_html import write_page
+from .analyze_html import claim_page, write_page
 from .analyze_text import print_captures
 from .stages import analyze_all, tabulate
 
@@ -32,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "analyze",
         help="analyse a run directory again, or captures of any origin",
         description="RUN_DIR: derive its measurements, tables and report's data again. CAPTURE: what is in pcap files "
-        "of any origin (also gzip, zstd; a directory stands for the captures in it). docs/analyze.md explains what is "
+        "of any origin (also gzip, zstd; - is standard input, a directory stands for the captures in it). docs/analyze.md explains what is "
         "printed.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
@@ -57,10 +57,15 @@ def run_analyze(args: argparse.Namespace) -> int:
         raise SpecError("--one-clock says something about joined captures: give --join too")
     if args.csv:
         claim(args.csv)  # refused at once, not after minutes of reading
+    if args.html:
+        claim_page(args.html)
     points = _points(args.paths, args.merge)
     files = [file for _, group in points for file in group]
     join = None
     if args.join:
+        for file in files:
+            if not file.is_file():
+                raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
         cell = all(cell for cell, _ in points)
         join = join_captures(files, one_clock=args.one_clock or cell, whole=cell)
     found = summarise_points([group for _, group in points], full=args.full)
@@ -100,7 +105,7 @@ def _run_directory(root: Path, jobs: int) -> int:
 def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:
     """Capture points: (whether of a netwarp cell, whose clock is one, and its files). A cell's files go by node."""
     found: list[tuple[bool, list[Path]]] = []
-    for path in paths:
+    for path in (Path("/dev/stdin") if str(one) == "-" else one for one in paths):
         if not path.is_dir():
             if not path.exists():
                 raise CaptureError(f"{path}: no such capture")
@@ -118,7 +123,10 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
     if merge:
         if any(cell for cell, _ in found):
             raise SpecError("--merge: the captures of a cell are merged by host already")
-        return [(False, [file for _, group in found for file in group])]
+        merged = [file for _, group in found for file in group]
+        if len({os.path.realpath(file) for file in merged}) < len(merged):
+            raise CaptureError("one file is given twice: merged, every packet of it would be a retransmission")
+        return [(False, merged)]
     return found
 
 

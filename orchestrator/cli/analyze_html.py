@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ..analysis.connection import Connection
 from ..analysis.findings import hop_findings
 from ..analysis.hops import Hop
 from ..analysis.multipath import Multipath
+from ..errors import StoreError
 from ..report.capture_page import Chart, Line, Panel, Part, Section, Table, capture_page
 from ..report.numbers import fixed, with_unit
 from ..store import write_atomic
@@ -37,6 +39,7 @@ CHARTED = 20
 LISTED = 500
 EVENTS = 300
 BINS = 500
+PAGE_BEGINS = b"<!doctype html>"
 PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("goodput", "bit/s", ("goodput_forward_bit_s", "goodput_back_bit_s")),
     ("progress", "bytes", ("sequence_bytes", "acknowledged_sequence_bytes", "retransmitted_sequence_bytes")),
@@ -61,6 +64,18 @@ def write_page(path: Path, found: Sequence[FileSummary], join: Join | None) -> N
         sections.insert(0, _hops(join))
     title = " and ".join(one.name for one in found) if len(found) < 3 else f"{len(found)} captures"
     write_atomic(path, capture_page(title, sections, __version__))
+
+
+def claim_page(path: Path) -> None:
+    """Raises StoreError where something else than a page is there: a capture given by mistake is not written over."""
+    if path.is_dir():
+        raise StoreError(f"{path}: is a directory; --html takes a file")
+    if not path.exists():
+        return
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if not path.is_file() or file.read(len(PAGE_BEGINS)).lower() in (PAGE_BEGINS, b""):
+            return
+    raise StoreError(f"{path}: is there and is no HTML page; --html would write over it: name another file")
 
 
 def _file(one: FileSummary, number: int) -> Section:

@@ -176,3 +176,40 @@ def test_arguments_that_contradict(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "--join" in capsys.readouterr().err
     assert main(["analyze", "--join", path]) == 1
     assert "two captures" in capsys.readouterr().err
+
+
+def test_a_page_is_not_written_over_what_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The capture itself, say, where a file name was forgotten."""
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap(tcp_transfer()))
+    assert main(["analyze", str(path), "--html", str(path)]) == 1
+    assert "no HTML page" in capsys.readouterr().err
+    assert path.read_bytes() == pcap(tcp_transfer())
+    assert main(["analyze", str(path), "--html", str(tmp_path)]) == 1
+    assert "is a directory" in capsys.readouterr().err
+    for _ in range(2):  # a page may be written anew
+        assert main(["analyze", str(path), "--html", str(tmp_path / "x.html")]) == 0
+
+
+def test_one_file_merged_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(recorded("tcp", "a", ["p1"])[0])
+    assert main(["analyze", "--merge", path, path]) == 1
+    assert "given twice" in capsys.readouterr().err
+
+
+def piped(data: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "orchestrator", "analyze", *arguments], input=data, cwd=ROOT,
+                          capture_output=True)  # fmt: skip
+
+
+def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What takes more than one reading says so instead of calling the pipe empty."""
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap(tcp_transfer()))
+    data = path.read_bytes()
+    found = json.loads(piped(data, "-", "--json").stdout)
+    assert main(["analyze", str(path), "--json"]) == 0
+    assert found["files"][0]["flows"] == json.loads(capsys.readouterr().out)["files"][0]["flows"]
+    refused = piped(data, "--join", "-", str(path))
+    assert refused.returncode == 1
+    assert b"twice" in refused.stderr
