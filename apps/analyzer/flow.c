@@ -139,11 +139,15 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 
 	if (!row)
 		return;
-	flow->last_ns = p->time_ns;
-	if (!row->packets[d])
+	if (p->time_ns < flow->first_ns)
+		flow->first_ns = p->time_ns;
+	if (p->time_ns > flow->last_ns)
+		flow->last_ns = p->time_ns;
+	if (!row->packets[d] || p->time_ns < row->first_ns[d])
 		row->first_ns[d] = p->time_ns;
+	if (!row->packets[d] || p->time_ns > row->last_ns[d])
+		row->last_ns[d] = p->time_ns;
 	row->packets[d] += 1 + f->more_packets;
-	row->last_ns[d] = p->time_ns;
 	row->ip_bytes[d] += p->ip_bytes + f->more_ip_bytes;
 	row->frame_bytes[d] += p->frame_bytes + f->more_frame_bytes;
 	row->data_packets[d] += f->data_chunks > 0;

@@ -42,6 +42,7 @@ struct file {
 	struct pcap pcap;
 	struct record record;
 	bool there;	      /* record holds the next packet */
+	int64_t before_ns;    /* the record before it */
 	uint32_t *interfaces; /* rows in interfaces */
 	uint32_t interface_count;
 };

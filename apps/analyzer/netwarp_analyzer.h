@@ -35,7 +35,7 @@ typedef uint8_t nwa_b1;
 
 /* one row a capture file */
 #define NWA_SOURCE(F, P, B)                                                                                  \
-	F(i8, first_ns)                                                                                      \
+	F(i8, first_ns) /* the earliest and the latest time, wherever in the file */                         \
 	F(i8, last_ns)                                                                                       \
 	F(u8, packets)	    /* whole records */                                                              \
 	F(u8, file_bytes)   /* of the uncompressed capture, up to the end of the last whole record */        \

@@ -79,11 +79,14 @@ void source_advance(struct nwa *a, uint32_t source)
 	}
 	row->untimed += file->record.untimed;
 	row->file_bytes = file->pcap.stream.taken;
-	if (row->packets && file->record.time_ns < row->last_ns)
+	if (row->packets && file->record.time_ns < file->before_ns)
 		row->backwards++;
-	if (!row->packets++)
+	file->before_ns = file->record.time_ns;
+	if (!row->packets || file->record.time_ns < row->first_ns)
 		row->first_ns = file->record.time_ns;
-	row->last_ns = file->record.time_ns;
+	if (!row->packets || file->record.time_ns > row->last_ns)
+		row->last_ns = file->record.time_ns;
+	row->packets++;
 	row->frame_bytes += file->record.length;
 	row->truncated += file->record.captured < file->record.length;
 	if (file->record.length > row->max_frame_bytes)

@@ -19,7 +19,10 @@ def capture_notes(capture: Capture, source: int) -> list[str]:
         (row["malformed"], "packets hold a length that cannot be right"),
         (row["reassembled"], "datagrams came in IP fragments and were put together"),
         (stranded, "IP fragments belong to datagrams that were never whole here; they are in no flow"),
-        (row["backwards"], "records go back in time"),
+        (
+            row["backwards"],
+            "records go back in time: what depends on order is wrong by as much (Wireshark's reordercap sorts)",
+        ),
         (row["untimed"], "records have no time; that of the record before stands in"),
         (row["bad_checksum"], "packets have a wrong checksum and were not interpreted"),
         (row["other"], "frames are neither IP nor ARP"),

@@ -126,13 +126,14 @@ def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -
 def _facts(stream: Stream) -> dict[str, Any]:
     capture, sources, first_ns = stream.capture, stream.capture.sources, stream.t0_ns
     link_types = np.unique(capture.interfaces["link_type"]).tolist()
-    last_ns = int(sources["last_ns"].max())
+    there = sources[sources["packets"] > 0]
+    span_ns = int(there["last_ns"].max() - there["first_ns"].min()) if len(there) else 0
     return {
         **{name: int(sources[name].sum()) for name in SUMS},
         "max_frame_bytes": int(sources["max_frame_bytes"].max()),
         "first_s": first_ns / 1e9,
         "bin_s": stream.bin_ns / 1e9,
-        "duration_s": (last_ns - first_ns) / 1e9 if first_ns else 0.0,
+        "duration_s": span_ns / 1e9,
         "link_types": [LINK_TYPES.get(one, f"link type {one}") for one in link_types],
         "time_resolution": "ns" if sources["nanosecond"].all() else "us",
         "compression": "+".join(COMPRESSIONS[one] for one in np.unique(sources["compression"]).tolist()),

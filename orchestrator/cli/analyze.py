@@ -32,8 +32,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "analyze",
         help="analyse a run directory again, or captures of any origin",
         description="RUN_DIR: derive its measurements, tables and report's data again. CAPTURE: what is in pcap files "
-        "of any origin (also gzip, zstd; - is standard input, a directory stands for the captures in it). docs/analyze.md explains what is "
-        "printed.",
+        "of any origin (also gzip, zstd; - is standard input, a directory stands for the captures in it). "
+        "docs/analyze.md explains what is printed.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

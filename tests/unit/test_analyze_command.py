@@ -191,6 +191,20 @@ def test_a_page_is_not_written_over_what_is_no_page(tmp_path: Path, capsys: pyte
         assert main(["analyze", str(path), "--html", str(tmp_path / "x.html")]) == 0
 
 
+def test_a_capture_out_of_order_lasts_as_long_as_capinfos_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.pcap"
+    first, *rest = tcp_transfer()
+    for packets in ([*rest, first], [*reversed(rest), first], [rest[-1], first, *rest[:-1]]):
+        path.write_bytes(pcap(packets))
+        assert main(["analyze", str(path), "--json"]) == 0
+        (file,) = json.loads(capsys.readouterr().out)["files"]
+        assert file["duration_s"] == pytest.approx(capinfos(path)["duration_s"], abs=1e-9) == 0.009
+        assert file["backwards"] > 0
+        assert all(flow["duration_s"] >= 0 for flow in file["flows"])
+
+
 def test_one_file_merged_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
     path = str(recorded("tcp", "a", ["p1"])[0])
     assert main(["analyze", "--merge", path, path]) == 1
