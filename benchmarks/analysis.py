@@ -132,7 +132,7 @@ def sctp(capture: Path, repetitions: int) -> None:
     if importlib.util.find_spec("orchestrator.analysis.sctp"):
         from orchestrator.analysis.sctp import analyze_sctp
 
-        cost = ours(lambda: analyze_sctp(read_captures([capture]), flow), repetitions)
+        cost = ours(lambda: analyze_sctp(read_captures([capture]), flow).totals, repetitions)
         line("all tables, flow metrics", chunks, cost, {})
     fields = ["frame.time_epoch", "ip.src", "ip.dst", "ip.len", "sctp.chunk_type", "sctp.data_tsn", "sctp.data_sid"]
     fields += ["sctp.data_ssn", "sctp.sack_cumulative_tsn_ack", "sctp.retransmission"]

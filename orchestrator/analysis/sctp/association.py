@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import Any
 
 import numpy as np
 
 from ..capture import Capture
-from ..native import NONE, Floats, Ints, Rows
+from ..native import NONE, Ints, Rows
+from .columns import Columns
 from .messages import Messages, messages
-from .names import ABORT, COOKIE_ECHO, DATA, I_DATA, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
+from .names import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
 from .outages import Outages, outages
 from .retransmissions import Retransmissions, retransmissions
 from .timing import (
@@ -25,8 +24,6 @@ from .timing import (
     sack_timing,
 )
 from .transmissions import Acknowledgements, Order, Transmissions, acknowledgements, transmissions
-
-Series = dict[str, tuple[Floats, Floats]]
 
 
 class Association:
@@ -42,25 +39,30 @@ class Association:
         self.capture, self.flow = capture, flow
         self.row = capture.flows[flow]
         mine = capture.chunks["flow"] == flow
-        self.chunks: Rows = capture.chunks if mine.all() else capture.chunks[mine]
-        self.direction = _data_direction(self.chunks) if direction is None else direction
+        self.columns = Columns(capture.chunks if mine.all() else capture.chunks[mine])
+        self.direction = _data_direction(self.columns) if direction is None else direction
         self.receiver = receiver
+
+    @property
+    def chunks(self) -> Rows:
+        """The association's rows of the chunk table."""
+        return self.columns.rows
 
     @functools.cached_property
     def order(self) -> Order:
         """Of its packets."""
         arrivals = {"sender": 1 - self.direction, "receiver": self.direction, "unknown": None}[self.point]
-        return Order(self.chunks, arrivals if len(self.capture.files) > 1 else None)
+        return Order(self.columns, arrivals if len(self.capture.files) > 1 else None)
 
     @functools.cached_property
     def sent(self) -> Transmissions:
         """The data's transmissions."""
-        return transmissions(self.chunks, self.direction, self.order)
+        return transmissions(self.columns, self.direction, self.order)
 
     @functools.cached_property
     def reports(self) -> Acknowledgements:
         """What came back about them."""
-        return acknowledgements(self.capture, self.chunks, self.flow, self.direction, self.sent.tsns, self.order)
+        return acknowledgements(self.capture, self.columns, self.flow, self.direction, self.sent.tsns, self.order)
 
     @functools.cached_property
     def again(self) -> Retransmissions:
@@ -71,7 +73,7 @@ class Association:
     def messages(self) -> Messages:
         """The data as messages."""
         whole = bool(self.row["base_known"][self.direction])
-        return messages(self.chunks, self.direction, whole=whole)
+        return messages(self.columns, self.direction, whole=whole)
 
     @functools.cached_property
     def rtt(self) -> RttSamples:
@@ -90,7 +92,7 @@ class Association:
     @functools.cached_property
     def heartbeats(self) -> Heartbeats:
         """Of both directions."""
-        return heartbeats(self.chunks)
+        return heartbeats(self.columns)
 
     @functools.cached_property
     def sacks(self) -> Sacks:
@@ -107,7 +109,7 @@ class Association:
         """Whose side the capture is on: "sender" (of the data) or "receiver", whichever answers the handshake sooner
         (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without one.
         """
-        times = [self.chunks["time_ns"][self.chunks["type"] == kind] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
+        times = [self.chunks["time_ns"][self.columns.of_type(kind)] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
         if not all(len(one) for one in times):
             return "unknown"
         # the last INIT ACK before the COOKIE ECHO, and the last INIT before that: earlier ones were lost
@@ -141,7 +143,7 @@ class Association:
         if other is None:
             return None
         there, direction = other
-        chunks = self.receiver.chunks[self.receiver.chunks["flow"] == there]
+        chunks = Columns(self.receiver.chunks[self.receiver.chunks["flow"] == there])
         rows = transmissions(chunks, self.direction ^ direction, Order(chunks, None))
         twice = rows.repeated
         shift = _shift(self.row, self.receiver.flows[there], self.direction, self.direction ^ direction)
@@ -173,43 +175,17 @@ def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, 
     return None
 
 
-def _data_direction(chunks: Rows) -> int:
-    is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    user = [int(chunks["user_bytes"][is_data & (chunks["direction"] == d)].sum()) for d in (0, 1)]
+def _data_direction(chunks: Columns) -> int:
+    places = np.flatnonzero(chunks.is_data)
+    user = np.bincount(chunks["direction"][places], chunks["user_bytes"][places], minlength=2)
     return int(user[1] > user[0])
-
-
-@dataclasses.dataclass(frozen=True)
-class SctpAssociation:
-    """What a capture tells of one association; every name: docs/metrics.md, "SCTP".
-
-    flow: row of the capture's flow table. from_, to: ends of the data direction, "address:port". point: see
-    Association.point. ended: "shutdown", "abort" or "open" (its end is not in the capture). totals: numbers, None where
-    there is nothing to measure or this capture point cannot tell. series: name -> (seconds, values). events: {t_s,
-    what, path, ...}, in the order of time. tables: rows as dictionaries: paths, chunks, streams, payloads, bundling,
-    fragmentation, outages, causes. parts: the arrays they are made from.
-    """
-
-    flow: int
-    direction: int
-    from_: str
-    to: str
-    point: str
-    ended: str
-    restart_of: int | None
-    totals: dict[str, float | int | None]
-    series: Series = dataclasses.field(compare=False)
-    events: list[dict[str, Any]]
-    tables: dict[str, list[dict[str, Any]]]
-    parts: Association = dataclasses.field(repr=False, compare=False)
 
 
 def ending(found: Association) -> str:
     """How the association ended."""
-    kinds = found.chunks["type"]
-    if (kinds == ABORT).any():
+    if len(found.columns.of_type(ABORT)):
         return "abort"
-    return "shutdown" if (kinds == SHUTDOWN).any() and (kinds == SHUTDOWN_COMPLETE).any() else "open"
+    return "shutdown" if all(len(found.columns.of_type(one)) for one in (SHUTDOWN, SHUTDOWN_COMPLETE)) else "open"
 
 
 def restarted(found: Association) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from ..native import Ints
@@ -20,36 +22,60 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     offset = values - low
     there[offset] = True
     found = np.flatnonzero(there)
+    if len(found) == len(there):
+        return found + low, offset
     return found + low, (np.cumsum(there) - 1)[offset]
 
 
-def ascending(values: Ints) -> Ints:
-    """As a stable argsort; at once where they are in order already, as most captures are."""
+def ascending(values: Ints) -> Ints | slice:
+    """As a stable argsort; where they are in order already, as in most captures, the slice of all: no copy is made."""
     if (values[1:] >= values[:-1]).all():
-        return np.arange(len(values))
+        return slice(None)
     return np.argsort(values, kind="stable")
+
+
+def counted(thresholds: Ints, values: Ints, side: Literal["left", "right"] = "left") -> Ints:
+    """As np.searchsorted(thresholds, values, side), of values that ascend: by asking where the thresholds are among
+    them, which is quicker where those are fewer.
+    """
+    cuts = np.searchsorted(values, thresholds, side="right" if side == "left" else "left")
+    return np.repeat(np.arange(len(thresholds) + 1), np.diff(cuts, prepend=0, append=len(values)))
+
+
+def run_starts(values: Ints) -> Ints:
+    """Where, of what is in order, another number begins."""
+    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])[: len(values)])
 
 
 def run_lengths(values: Ints) -> Ints:
     """How many neighbours in a row are equal: of what is in order, how often each number is there."""
-    begins = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
-    return np.diff(begins) if len(values) else np.zeros(0, dtype=np.int64)
+    return np.diff(run_starts(values), append=len(values))
 
 
 def first_covering(low: Ints, high: Ints, size: int) -> Ints:
-    """By place 0..size-1: the number of the first of the intervals [low, high) that covers it, or len(low).
+    """By place 0..size-1: the number of the first of the intervals [low, high) that covers it, or len(low)."""
+    none = len(low)
+    keep = np.flatnonzero(high > low)
+    if not len(keep):
+        return np.full(size, none, dtype=np.int64)
+    # between two neighbouring ends of intervals all places have the same answer: one is asked for all of them
+    ends, place = distinct(np.concatenate([low[keep], high[keep], [0, size]]))
+    first = _painted(place[: len(keep)], place[len(keep) : -2], len(ends) - 1)
+    return np.repeat(np.append(keep, none)[first], np.diff(ends))
+
+
+def _painted(low: Ints, high: Ints, size: int) -> Ints:
+    """first_covering of intervals of which none is empty.
 
     Every interval is two (overlapping) powers of two wide; those are painted from the widest down, each half of a
     painted one handed to the next level: O((size + intervals) log widest), whatever the intervals' total width.
     """
     none = len(low)
     found = np.full(size, none, dtype=np.int64)
-    keep = np.flatnonzero(high > low)
-    if not len(keep):
-        return found
-    level = np.frexp((high - low)[keep])[1] - 1
+    level = np.frexp(high - low)[1] - 1
     for power in range(int(level.max()), -1, -1):
-        mine = keep[level == power][::-1]  # of equal places the last assignment holds: that of the first interval
+        # backwards: of equal places the last assignment holds, that of the first interval
+        mine = np.flatnonzero(level == power)[::-1]
         for places in (low[mine], high[mine] - (1 << power)):
             painted = np.full(size, none, dtype=np.int64)
             painted[places] = mine

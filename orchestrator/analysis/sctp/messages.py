@@ -12,10 +12,10 @@ import dataclasses
 import numpy as np
 
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .cover import ascending
-from .names import DATA, FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
+from .columns import Columns, columns
+from .cover import ascending, counted
+from .names import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 
-COLUMNS = ("tsn", "time_ns", "type", "flags", "stream", "message", "ppid", "user_bytes")
 NEVER = np.iinfo(np.int64).max
 START = np.iinfo(np.int64).min
 
@@ -53,48 +53,33 @@ class Messages:
         return (self.one_stream_ns - self.arrival_ns)[self.delivered_as_one]
 
 
-def messages(chunks: Rows, direction: int | None = None, *, whole: bool = True) -> Messages:
+def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: bool = True) -> Messages:
     """chunks: of one association, at the receiver. direction: of the data; None: there is only that. whole: the capture
     holds its beginning, so that each stream's first message is number 0 and the first TSN 0; else the first ones seen
     stand in.
     """
-    known = chunks["tsn"] >= (0 if whole else UNKNOWN + 1)
+    table = columns(chunks)
+    known = table["tsn"] >= (0 if whole else UNKNOWN + 1)
     if direction is not None:
-        known &= chunks["direction"] == direction
-    is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    places = np.flatnonzero(is_data & known & ~chunks["is_retransmission"])
-    places = places[ascending(chunks["tsn"][places])]
-    fresh = {name: chunks[name][places] for name in COLUMNS}
-    tsn = fresh["tsn"]
-    forward = chunks[((chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)) & known]
+        known &= table["direction"] == direction
+    places = np.flatnonzero(table.is_data & known & ~table["is_retransmission"])
+    places = places[ascending(table["tsn"][places])]
+    tsn, time, flags = (table[name][places] for name in ("tsn", "time_ns", "flags"))
+    forward = table.of_type(FORWARD_TSN, I_FORWARD_TSN)
     count = len(tsn)
-    flags, time = fresh["flags"], fresh["time_ns"]
     first, last = flags & FIRST != 0, flags & LAST != 0
-    interleaved = fresh["type"] == I_DATA
+    interleaved = table["type"][places] == I_DATA
     unordered = flags & UNORDERED != 0
     # bring each message's chunks together: I-DATA's are named by stream, order and MID; DATA's are neighbours
-    place = np.arange(count)
-    if interleaved.any():
-        stream, mid = fresh["stream"], fresh["message"]
-        fsn = np.where(first, 0, fresh["ppid"].astype(np.int64))
-        # of equal keys, and DATA has none, the order stays that of the TSNs
-        place = np.lexsort([np.where(interleaved, key, 0) for key in (fsn, mid, unordered, stream)])
-        fsn = fsn[place]
-        named = np.zeros(count, dtype=np.bool_)
-        named[1:] = interleaved[place][1:] & (
-            (stream[place][1:] == stream[place][:-1])
-            & (mid[place][1:] == mid[place][:-1])
-            & (unordered[place][1:] == unordered[place][:-1])
-            & (fsn[1:] == fsn[:-1] + 1)
-        )
-    else:
-        named = np.zeros(count, dtype=np.bool_)
-    ordered_tsn, opens, closes = tsn[place], first[place], last[place]
-    previous_closes = np.concatenate([[True], closes[:-1]]) if count else closes
     follows = np.zeros(count, dtype=np.bool_)
-    follows[1:] = np.where(interleaved[place][1:], named[1:], np.diff(ordered_tsn) == 1)
-    begins = ~follows | opens | previous_closes
-    starts = np.flatnonzero(begins)
+    if interleaved.any():
+        place = _together(table, places, interleaved, first, unordered, follows)
+        opens, closes = first[place], last[place]
+    else:
+        follows[1:] = np.diff(tsn) == 1
+        place, opens, closes = np.arange(count), first, last
+    previous_closes = np.concatenate([[True], closes[:-1]]) if count else closes
+    starts = np.flatnonzero(~follows | opens | previous_closes)
     if not len(starts):
         none = np.zeros(0, dtype=np.int64)
         no = np.zeros(0, dtype=np.bool_)
@@ -103,26 +88,30 @@ def messages(chunks: Rows, direction: int | None = None, *, whole: bool = True) 
     head = place[starts]
     order = ascending(tsn[head])
     complete = (opens[starts] & closes[ends])[order]
-    arrival = np.maximum.reduceat(time[place], starts)[order]
-    payload = np.add.reduceat(fresh["user_bytes"].astype(np.int64)[place], starts)[order]
+    arrival = _of_each(np.maximum, time[place], starts)[order]
+    payload = _of_each(np.add, table["user_bytes"][places[place]].astype(np.int64), starts)[order]
     head, fragments = head[order], (ends - starts + 1)[order]
-    released = _Forward(forward)
+    heads = places[head]
+    released = _Forward(table.rows[forward[known[forward]]])
     # a message that was abandoned in part no longer holds up others once FORWARD TSN told so (RFC 3758 3.6)
-    final = tsn[place[ends]][order] + ~closes[ends][order]
-    ready = np.where(complete, arrival, released.at(final))
+    broken = np.flatnonzero(~complete)
+    end = ends[order][broken]
+    ready = arrival.copy()
+    ready[broken] = released.at(tsn[place[end]] + ~closes[end])
     hole = released.before(tsn, tsn[head], whole=whole)
     ordered = np.flatnonzero(~unordered[head])
-    number = fresh["message"][head].astype(np.int64)[ordered]
-    wraps = np.where(interleaved[head], 1 << 32, 1 << 16)[ordered]
+    number = table["message"][heads[ordered]].astype(np.int64)
+    wraps = np.where(interleaved[head[ordered]], 1 << 32, 1 << 16)
     delivery = arrival.copy()
-    delivery[ordered] = _in_streams(fresh["stream"][head][ordered], number, wraps, ready[ordered], hole[ordered], whole)
+    stream = table["stream"][heads[ordered]]
+    delivery[ordered] = _in_streams(stream, number, wraps, ready[ordered], hole[ordered], whole)
     delivered = complete & (delivery < NEVER)
     one_ns = np.maximum.accumulate(np.maximum(ready, hole))
     as_one = complete & (one_ns < NEVER)
     return Messages(
         tsn=tsn[head],
-        stream=fresh["stream"][head].astype(np.int64),
-        ppid=fresh["ppid"][head].astype(np.int64),
+        stream=table["stream"][heads].astype(np.int64),
+        ppid=table["ppid"][heads].astype(np.int64),
         payload_bytes=payload,
         fragments=fragments,
         unordered=unordered[head],
@@ -133,6 +122,26 @@ def messages(chunks: Rows, direction: int | None = None, *, whole: bool = True) 
         one_stream_ns=one_ns,
         delivered_as_one=as_one,
     )
+
+
+def _together(table: Columns, places: Ints, interleaved: Bools, first: Bools, unordered: Bools, follows: Bools) -> Ints:
+    """The order that makes each message's chunks neighbours; writes to `follows` which of them go on from the one
+    before. places: of the chunks in the table, by TSN, as the rest is.
+    """
+    tsn, stream, mid = (table[name][places] for name in ("tsn", "stream", "message"))
+    fsn = np.where(first, 0, table["ppid"][places].astype(np.int64))
+    # of equal keys, and DATA has none, the order stays that of the TSNs
+    place: Ints = np.lexsort([np.where(interleaved, key, 0) for key in (fsn, mid, unordered, stream)])
+    tsn, stream, mid, fsn, turn = tsn[place], stream[place], mid[place], fsn[place], unordered[place]
+    same = (stream[1:] == stream[:-1]) & (mid[1:] == mid[:-1]) & (turn[1:] == turn[:-1])
+    follows[1:] = np.where(interleaved[place][1:], same & (np.diff(fsn) == 1), np.diff(tsn) == 1)
+    return place
+
+
+def _of_each(combine: np.ufunc, values: Ints, starts: Ints) -> Ints:
+    """By message; where each is one chunk the values themselves."""
+    found: Ints = values if len(starts) == len(values) else combine.reduceat(values, starts)
+    return found
 
 
 class _Forward:
@@ -150,7 +159,7 @@ class _Forward:
         """When the last hole below each head was closed: START if there is none, NEVER if it stays. tsn: ascending."""
         after_hole = tsn[np.concatenate([[whole and tsn[0] > 0], np.diff(tsn) > 1])]
         closed = np.concatenate([[START], self.at(after_hole - 1)])
-        return closed[np.searchsorted(after_hole, head, side="right")]
+        return closed[counted(after_hole, head, side="right")]
 
 
 def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints, whole: bool) -> Ints:
@@ -158,12 +167,13 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
 
     wraps: how many numbers there are. hole: when the last hole below each was closed; asked where numbers are missing.
     """
-    order = np.argsort(stream, kind="stable")  # 16 bit: a radix sort
+    order = ascending(stream)  # 16 bit: a radix sort
     stream, number, wraps, ready, hole = stream[order], number[order], wraps[order], ready[order], hole[order]
-    begins = np.concatenate([[True], np.diff(stream.astype(np.int64)) != 0])[: len(stream)]
-    expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] % wraps
+    begins = np.concatenate([[True], stream[1:] != stream[:-1]])[: len(stream)]
+    expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] & (wraps - 1)  # powers of two
     expected[begins] = 0 if whole else number[begins]
-    ready = np.where(number == expected, ready, np.maximum(ready, np.where(hole == START, NEVER, hole)))
+    late = np.flatnonzero(number != expected)
+    ready[late] = np.maximum(ready[late], np.where(hole[late] == START, NEVER, hole[late]))
     delivery = np.empty_like(ready)
     delivery[order] = running_maximum(ready, begins)
     return delivery
@@ -171,7 +181,7 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
 
 def running_maximum(values: Ints, begins: Bools) -> Ints:
     """The highest value so far in each run of neighbours; begins: where one starts."""
-    if not len(values):
+    if (begins[1:] | (values[1:] >= values[:-1])).all():
         return values
     run: Ints = np.cumsum(begins)
     low = int(values.min())

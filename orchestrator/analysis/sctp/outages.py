@@ -41,8 +41,7 @@ def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissio
     if not len(order):
         return Outages(none, none, none, none, none, none, none, none, 0)
     end_ns = int(max(times[-1], reports.time_ns[-1] if len(reports.time_ns) else times[-1]))
-    acked = np.unique(reports.acked_by)
-    acked = acked[acked < len(reports.moment)]
+    acked = np.flatnonzero(np.bincount(reports.acked_by, minlength=len(reports.moment))[: len(reports.moment)])
     # from each new acknowledgement, or the first transmission after it if nothing was left, to the next one
     at, at_ns = np.concatenate([[-1], reports.moment[acked]]), reports.time_of(acked)
     held = np.concatenate([[0], level.value_bytes])[np.searchsorted(level.moment, at, side="right")]

@@ -6,7 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from ..native import Bools, Ints, Rows
+from ..native import Bools, Ints
+from .columns import Columns
 from .names import HEARTBEAT, HEARTBEAT_ACK
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
@@ -26,15 +27,16 @@ def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
     Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give none. The receiver may have waited for a
     second packet, or for its SACK timer, before it answered (6.2); that is in the sample, as it is in the sender's.
     """
-    once = np.flatnonzero((sent.nth == 0) & (sent.after < 0))
+    once = np.flatnonzero(sent.new & (sent.after < 0))
     report = reports.acked_by[sent.unit[once]]
     known = reports.moment_of(report) > sent.moment[once]
     known &= report < len(reports.moment)
     once, report = once[known], report[known]
     path = sent.rows["path"][once].astype(np.int64)
     key = report * (int(path.max(initial=0)) + 1) + path
-    _, place = np.unique(key[::-1], return_index=True)  # the last in the order of the capture
-    place = np.sort(len(key) - 1 - place)
+    ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)[: len(key)])  # few: only those can be the last ones
+    _, place = np.unique(key[ends][::-1], return_index=True)  # the last in the order of the capture
+    place = np.sort(ends[len(ends) - 1 - place])
     once, report = once[place], report[place]
     order = np.argsort(report, kind="stable")
     time = reports.time_of(report[order])
@@ -56,11 +58,11 @@ class Heartbeats:
         return self.answered_ns < NEVER
 
 
-def heartbeats(chunks: Rows) -> Heartbeats:
+def heartbeats(chunks: Columns) -> Heartbeats:
     """Pairs by what the HEARTBEAT ACK repeats (RFC 9260 8.3), an answer to one HEARTBEAT each. chunks: of an
     association.
     """
-    asked, answers = (chunks[chunks["type"] == kind] for kind in (HEARTBEAT, HEARTBEAT_ACK))
+    asked, answers = (chunks.rows[chunks.of_type(kind)] for kind in (HEARTBEAT, HEARTBEAT_ACK))
     found = np.full(len(asked), NEVER, dtype=np.int64)
     waiting: dict[tuple[int, int], list[int]] = {}
     # a handful in any capture: one an interval and path
@@ -95,28 +97,24 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
     transmission to the next or to its acknowledgement (RFC 9260 1.3: bytes in flight; a sender takes off what it holds
     for lost as soon as it does, which no capture shows).
     """
-    acked = reports.moment_of(reports.acked_by[sent.unit])
-    begin = sent.moment
-    again = np.append(begin, NEVER)[sent.after]  # -1 is the appended one
-    end = np.minimum(acked, again)
+    of_packets = sent.moment[sent.packets]
+    axis = np.unique(np.concatenate([of_packets, reports.moment]))
+    sent_at, reported_at = np.searchsorted(axis, of_packets), np.searchsorted(axis, reports.moment)
+    time = np.empty(len(axis), dtype=np.int64)
+    time[reported_at], time[sent_at] = reports.time_ns, sent.rows["time_ns"][sent.packets]
+    # places on the axis: of each transmission, of its end (that of the axis: never)
+    begin = np.repeat(sent_at, sent.per_packet)
+    end = np.append(reported_at, len(axis))[reports.acked_by][sent.unit]
+    twice = np.flatnonzero(sent.after >= 0)
+    end[twice] = np.minimum(end[twice], begin[sent.after[twice]])
     mine = end > begin
     if path is not None:
         mine &= sent.rows["path"] == path
-    size = sent.rows["user_bytes"][mine]
-    ended = end[mine] < NEVER
-    moment = np.concatenate([begin[mine], end[mine][ended]])
-    change = np.concatenate([size, -size[ended]])
-    order = np.argsort(moment, kind="stable")
-    moment, value = moment[order], np.cumsum(change[order])
-    last = np.append(np.diff(moment) != 0, True)[: len(moment)]
-    moment, value = moment[last], value[last]
-    changed = np.diff(value, prepend=0) != 0
-    moment, value = moment[changed], value[changed]
-    numbers = np.concatenate([begin, reports.moment])
-    times = np.concatenate([sent.rows["time_ns"], reports.time_ns])
-    axis = np.argsort(numbers, kind="stable")
-    time = times[axis][np.searchsorted(numbers[axis], moment)] if len(moment) else moment
-    return Outstanding(moment, time, value)
+    # sums of integers, exact in a double up to 2^53
+    size = np.where(mine, sent.rows["user_bytes"], 0.0)
+    change = np.bincount(begin, size, len(axis) + 1) - np.bincount(end, size, len(axis) + 1)
+    changed = np.flatnonzero(change[:-1])
+    return Outstanding(axis[changed], time[changed], np.cumsum(change[changed]).astype(np.int64))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +131,8 @@ class Sacks:
 
 def sack_timing(sent: Transmissions, reports: Acknowledgements) -> Sacks:
     """How the receiver acknowledged."""
-    packet, first = np.unique(sent.moment, return_index=True)
-    time = np.append(sent.rows["time_ns"][first], 0)
+    packet = sent.moment[sent.packets]
+    time = np.append(sent.rows["time_ns"][sent.packets], 0)
     at = reports.moment[reports.is_sack]
     upto = np.searchsorted(packet, at)
     since = np.concatenate([[0], upto[:-1]])[: len(upto)]

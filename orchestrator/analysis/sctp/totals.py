@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..native import Floats, Ints
-from .association import Association, Series
-from .cover import run_lengths
-from .names import ABORT, ASCONF, ASCONF_ACK, DATA, ERROR, FORWARD_TSN, I_DATA, I_FORWARD_TSN, RE_CONFIG
+from .association import Association
+from .names import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
 from .outages import Outages
 from .transmissions import NEVER
 
 Totals = dict[str, float | int | None]
+Series = dict[str, tuple[Floats, Floats]]
 AT_SENDER = (
     "fast_retransmitted_chunks",
     "timeout_retransmitted_chunks",
@@ -46,14 +46,12 @@ def totals(found: Association) -> Totals:
 
 def _all(found: Association) -> Totals:
     sent, again, told = found.sent, found.again, found.messages
-    back = found.chunks["direction"] != found.direction
-    is_data = np.isin(found.chunks["type"], (DATA, I_DATA))
-    user = sent.rows["user_bytes"].astype(np.int64)
-    new = sent.nth == 0
+    chunks = found.columns
+    back = chunks["direction"][chunks.is_data] != found.direction
+    user, new = sent.rows["user_bytes"], sent.new
     beats = found.heartbeats
     mine = beats.direction == found.direction
     level = found.outstanding
-    per_packet = run_lengths(sent.moment)
     abandoned = _abandoned(found)
     return {
         "data_chunks": len(sent),
@@ -62,8 +60,8 @@ def _all(found: Association) -> Totals:
         "new_user_bytes": int(user[new].sum()),
         "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.moment)).sum()),
         "acknowledged_unseen_chunks": _unseen(found),
-        "data_chunks_other_direction": int((is_data & back).sum()),
-        "unknown_tsn_chunks": int((is_data & ~back).sum()) - len(sent),
+        "data_chunks_other_direction": int(back.sum()),
+        "unknown_tsn_chunks": int((~back).sum()) - len(sent),
         "retransmitted_chunks": len(again.row),
         "retransmitted_other_path_chunks": int(sent.rows["on_other_path"][again.row].sum()),
         "fast_retransmitted_chunks": int(again.fast.sum()),
@@ -75,8 +73,8 @@ def _all(found: Association) -> Totals:
         "complete_messages": int(told.complete.sum()),
         "fragments_per_message_mean": _mean(told.fragments),
         "fragments_per_message_max": _max(told.fragments),
-        "data_chunks_per_packet_mean": _mean(per_packet),
-        "data_chunks_per_packet_max": _max(per_packet),
+        "data_chunks_per_packet_mean": _mean(sent.per_packet),
+        "data_chunks_per_packet_max": _max(sent.per_packet),
         "hol_blocking_mean_s": _mean(told.waits_ns, 1e9),
         "hol_blocking_max_s": _max(told.waits_ns, 1e9),
         "hol_blocking_one_stream_mean_s": _mean(told.waits_as_one_ns, 1e9),
@@ -94,10 +92,10 @@ def _all(found: Association) -> Totals:
         "paths": len(found.paths),
         "path_changes": int((np.diff(sent.rows["path"][new].astype(np.int64)) != 0).sum()),
         **_outage_totals(found.outages),
-        "aborts": int((found.chunks["type"] == ABORT).sum()),
-        "errors": int((found.chunks["type"] == ERROR).sum()),
-        "asconf_chunks": int(np.isin(found.chunks["type"], (ASCONF, ASCONF_ACK)).sum()),
-        "re_config_chunks": int((found.chunks["type"] == RE_CONFIG).sum()),
+        "aborts": len(chunks.of_type(ABORT)),
+        "errors": len(chunks.of_type(ERROR)),
+        "asconf_chunks": len(chunks.of_type(ASCONF, ASCONF_ACK)),
+        "re_config_chunks": len(chunks.of_type(RE_CONFIG)),
     }
 
 
@@ -113,8 +111,8 @@ def _unseen(found: Association) -> int:
 
 def _abandoned(found: Association) -> int:
     """TSNs that FORWARD TSN passed and that were not acknowledged before: given up (RFC 3758 3.2)."""
-    kinds = (found.chunks["type"] == FORWARD_TSN) | (found.chunks["type"] == I_FORWARD_TSN)
-    rows = found.chunks[kinds & (found.chunks["direction"] == found.direction)]
+    rows = found.chunks[found.columns.of_type(FORWARD_TSN, I_FORWARD_TSN)]
+    rows = rows[rows["direction"] == found.direction]
     if not len(rows):
         return 0
     cumulative = np.maximum.accumulate(rows["tsn"])

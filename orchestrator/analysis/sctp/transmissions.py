@@ -6,14 +6,16 @@ All order is that of `Order`: of the capture, so that what happens at one instan
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 import numpy as np
 
 from ..capture import Capture
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .cover import ascending, distinct, first_covering
-from .names import DATA, I_DATA, SHUTDOWN
+from .columns import Columns, columns
+from .cover import ascending, counted, distinct, first_covering, run_starts
+from .names import SHUTDOWN
 
 NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1
@@ -26,11 +28,12 @@ class Order:
     it sent. arrivals_first: the direction that is received at this capture point; None: not known, or one file.
     """
 
-    def __init__(self, chunks: Rows, arrivals_first: int | None) -> None:
-        self._packets, first = np.unique(chunks["packet"], return_index=True)
+    def __init__(self, chunks: Rows | Columns, arrivals_first: int | None) -> None:
         self._rank: Ints | None = None
         if arrivals_first is not None:
-            rows = chunks[first]
+            table = columns(chunks)
+            self._packets, first = np.unique(table["packet"], return_index=True)
+            rows = table.rows[first]
             order = np.lexsort((self._packets, rows["direction"] != arrivals_first, rows["time_ns"]))
             self._rank = np.empty(len(order), dtype=np.int64)
             self._rank[order] = np.arange(len(order))
@@ -61,31 +64,59 @@ class Transmissions:
     def __len__(self) -> int:
         return len(self.moment)
 
-    @property
+    @functools.cached_property
     def repeated(self) -> Ints:
         """Rows that are retransmissions."""
         return np.flatnonzero(self.nth > 0)
 
+    @functools.cached_property
+    def new(self) -> Bools:
+        """Of each row, whether it is the first transmission."""
+        found: Bools = self.nth == 0
+        return found
 
-def transmissions(chunks: Rows, direction: int, order: Order) -> Transmissions:
+    @functools.cached_property
+    def packets(self) -> Ints:
+        """The first row of each packet."""
+        return run_starts(self.moment)
+
+    @functools.cached_property
+    def per_packet(self) -> Ints:
+        """How many rows each packet has."""
+        return np.diff(self.packets, append=len(self))
+
+
+def transmissions(chunks: Rows | Columns, direction: int, order: Order) -> Transmissions:
     """chunks: of one association."""
-    is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    places = np.flatnonzero(is_data & (chunks["direction"] == direction) & (chunks["tsn"] != UNKNOWN))
-    moment = order(chunks["packet"][places])
+    table = columns(chunks)
+    places = np.flatnonzero(table.is_data & (table["direction"] == direction) & (table["tsn"] != UNKNOWN))
+    moment = order(table["packet"][places])
     in_order = ascending(moment)
-    rows = {name: chunks[name][places[in_order]] for name in COLUMNS}
+    rows = {name: table[name][places][in_order] for name in COLUMNS}
     rows |= {name: rows[name].astype(np.int64) for name in ("path", "user_bytes")}
-    moment = moment[in_order]
     tsns, unit = distinct(rows["tsn"])
-    by_tsn = ascending(unit)
-    begins = np.concatenate([[True], np.diff(unit[by_tsn]) != 0])[: len(by_tsn)]
-    place = np.arange(len(by_tsn))
-    nth, before, after = (np.full(len(by_tsn), -1, dtype=np.int64) for _ in range(3))
-    nth[by_tsn] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return Transmissions(rows, moment[in_order], tsns, unit, *_again(unit, len(tsns)))
+
+
+def _again(unit: Ints, count: int) -> tuple[Ints, Ints, Ints]:
+    """nth, before and after of Transmissions; only what was sent again is sorted. count: of units."""
+    nth = np.zeros(len(unit), dtype=np.int64)
+    before, after = (np.full(len(unit), -1, dtype=np.int64) for _ in range(2))
+    if count == len(unit):
+        return nth, before, after
+    place = np.arange(len(unit))
+    first = np.empty(count, dtype=np.int64)
+    first[unit[::-1]] = place[::-1]  # of equal places the last assignment holds
+    repeats = np.flatnonzero(first[unit] != place)
+    rows = np.sort(np.concatenate([np.unique(first[unit[repeats]]), repeats]))
+    rows = rows[np.argsort(unit[rows], kind="stable")]
+    begins = np.concatenate([[True], np.diff(unit[rows]) != 0])
+    place = np.arange(len(rows))
+    nth[rows] = place - np.maximum.accumulate(np.where(begins, place, 0))
     again = np.flatnonzero(~begins)
-    before[by_tsn[again]] = by_tsn[again - 1]
-    after[by_tsn[again - 1]] = by_tsn[again]
-    return Transmissions(rows, moment, tsns, unit, nth, before, after)
+    before[rows[again]] = rows[again - 1]
+    after[rows[again - 1]] = rows[again]
+    return nth, before, after
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,11 +153,12 @@ class Acknowledgements:
 
 
 def acknowledgements(
-    capture: Capture, chunks: Rows, flow: int, direction: int, tsns: Ints, in_order: Order
+    capture: Capture, chunks: Columns, flow: int, direction: int, tsns: Ints, in_order: Order
 ) -> Acknowledgements:
     """Reports about the data of `direction`; they travel against it. chunks: of the association; tsns: ascending."""
     sacks = capture.sacks[(capture.sacks["flow"] == flow) & (capture.sacks["direction"] != direction)]
-    last = chunks[(chunks["type"] == SHUTDOWN) & (chunks["direction"] != direction) & (chunks["tsn"] != UNKNOWN)]
+    last = chunks.rows[chunks.of_type(SHUTDOWN)]
+    last = last[(last["direction"] != direction) & (last["tsn"] != UNKNOWN)]
     moment = in_order(np.concatenate([sacks["packet"], last["packet"]]))
     order = np.argsort(moment, kind="stable")
     told = np.concatenate([sacks["cumulative_tsn"], last["tsn"]])[order]
@@ -149,7 +181,7 @@ def acknowledgements(
     np.maximum.at(highest, report[gap], blocks["end"][gap] - 1)
     low, high = (np.searchsorted(tsns, blocks[edge][gap]) for edge in ("start", "end"))
     by_gap = np.append(report[gap], count)[first_covering(low, high, len(tsns))]
-    acked_by = np.minimum(np.searchsorted(cumulative, tsns), by_gap)
+    acked_by = np.minimum(counted(cumulative, tsns), by_gap)
     newest = np.full(count + 1, UNKNOWN, dtype=np.int64)
     newest[acked_by] = tsns  # ascending: the highest is written last
     return Acknowledgements(

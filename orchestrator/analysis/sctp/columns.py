@@ -1,0 +1,46 @@
+"""An association's chunks by column."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..native import Bools, Ints, Rows
+from .names import DATA, I_DATA
+
+
+class Columns:
+    """Rows of the chunk table, each column taken from them when it is first asked for: side by side in memory, which
+    every question after the first is answered from several times faster than from rows of 56 bytes.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self._taken: dict[str, Rows] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Rows:
+        if name not in self._taken:
+            self._taken[name] = np.ascontiguousarray(self.rows[name])
+        return self._taken[name]
+
+    @functools.cached_property
+    def is_data(self) -> Bools:
+        """Of each chunk, whether it is DATA or I-DATA."""
+        found: Bools = (self["type"] == DATA) | (self["type"] == I_DATA)
+        return found
+
+    def of_type(self, *kinds: int) -> Ints:
+        """Places of the chunks of these types."""
+        chosen = self["type"] == kinds[0]
+        for kind in kinds[1:]:
+            chosen |= self["type"] == kind
+        return np.flatnonzero(chosen)
+
+
+def columns(chunks: Rows | Columns) -> Columns:
+    """Either, as columns."""
+    return chunks if isinstance(chunks, Columns) else Columns(chunks)

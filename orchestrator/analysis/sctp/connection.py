@@ -1,0 +1,98 @@
+"""`analyze_sctp`: everything a capture tells of one association. Definitions: docs/metrics.md, "SCTP"."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from ..capture import Capture
+from .association import Association, ending, restarted
+from .events import events
+from .tables import tables
+from .totals import Series, series, totals
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SctpAssociation:
+    """What a capture tells of one association; every name: docs/metrics.md, "SCTP".
+
+    flow: row of the capture's flow table. from_, to: ends of the data direction, "address:port". point: see
+    Association.point. ended: "shutdown", "abort" or "open" (its end is not in the capture). t0_ns: what times count
+    from. parts: the arrays the rest is made from. Totals, series, events and tables are made when first asked for.
+    """
+
+    flow: int
+    direction: int
+    from_: str
+    to: str
+    point: str
+    ended: str
+    restart_of: int | None
+    t0_ns: int
+    parts: Association = dataclasses.field(repr=False)
+
+    @functools.cached_property
+    def totals(self) -> dict[str, float | int | None]:
+        """Numbers, None where there is nothing to measure or this capture point cannot tell."""
+        return totals(self.parts)
+
+    @functools.cached_property
+    def series(self) -> Series:
+        """Name -> (seconds, values)."""
+        return series(self.parts, self.t0_ns)
+
+    @functools.cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """{t_s, what, path, ...}, in the order of time."""
+        return events(self.parts, self.t0_ns)
+
+    @functools.cached_property
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows as dictionaries: paths, chunks, streams, payloads, bundling, fragmentation, outages, causes."""
+        return tables(self.parts, self.t0_ns)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both tell the same, wherever their times begin."""
+        return isinstance(other, SctpAssociation) and self._told() == other._told()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _told(self) -> tuple[object, ...]:
+        about = (self.flow, self.direction, self.from_, self.to, self.point, self.ended, self.restart_of)
+        return (*about, self.totals, self.events, self.tables)
+
+
+def analyze_sctp(
+    capture: Capture,
+    flow: int,
+    *,
+    direction: int | None = None,
+    receiver: Capture | None = None,
+    t0_ns: int | None = None,
+) -> SctpAssociation:
+    """Everything about one association of a capture point.
+
+    capture: read with all row tables. flow: row of its flow table. direction: of the data to look at (0: from the
+    initiator); by default the one with more user data. receiver: capture of the same run at the data's receiver: then
+    what arrived twice is known, not only what was reported. t0_ns: what times count from (default: the first packet).
+    Raises ValueError: that row is no SCTP association.
+    """
+    if not 0 <= flow < len(capture.flows) or capture.flows["protocol"][flow] != 132:
+        raise ValueError(f"flow {flow} is no SCTP association of {capture.files}")
+    found = Association(capture, flow, direction=direction, receiver=receiver)
+    start = int(capture.sources["first_ns"][capture.sources["packets"] > 0].min()) if t0_ns is None else t0_ns
+    first = int(found.row["path"])
+    ends = [capture.address(first, int(found.row["path_direction"]) ^ end) for end in (0, 1)]
+    names = [f"{address}:{port}" for address, port in zip(ends, found.row["port"].tolist(), strict=True)]
+    return SctpAssociation(
+        flow=flow,
+        direction=found.direction,
+        from_=names[found.direction],
+        to=names[1 - found.direction],
+        point=found.point,
+        ended=ending(found),
+        restart_of=restarted(found),
+        t0_ns=start,
+        parts=found,
+    )
