@@ -25,6 +25,8 @@ DATA, I_DATA = 0, 64
 REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
 LATE = "late"
+PRIMARY = 0
+"""Index of the flow's first path."""
 
 
 def failover_metrics(
@@ -53,7 +55,24 @@ def failover_metrics(
     situation = situation_of(cell, flow, connected)
     if situation is not None:
         theory = expected(settings_of(cell, flow), situation)
-        found |= {} if theory is None else _theory(theory, dict(measured) | found)
+        if theory is not None:
+            found |= theory_metrics(theory, dict(measured) | found, watched_s(moments, window))
+    return found
+
+
+def watched_s(moments: Moments, window: Window) -> dict[str, float]:
+    """Metric -> for how long the window would still have shown it, s: after the fault, after the repair.
+
+    Nothing where the path in use was not the primary that theory is about, or the flow has no end yet.
+    """
+    fault, end_ns = moments.fault, window.end_ns
+    if fault is None or end_ns is None or moments.path_in_use != PRIMARY:
+        return {}
+    found = dict.fromkeys(THEORY, (end_ns - fault.from_ns) / 1e9)
+    if fault.to_ns is None:
+        del found["return_time_s"]
+    else:
+        found["return_time_s"] = (end_ns - fault.to_ns) / 1e9
     return found
 
 
@@ -152,8 +171,13 @@ def _lateness(
     return found | {"late_messages": float(messages.late(int(limit.value), window.end_ns))}
 
 
-def _theory(theory: Expected, measured: Mapping[str, float | None]) -> dict[str, float | None]:
-    """The expected ranges, and for each what is measured of it: 1 where that lies in it, else 0."""
+def theory_metrics(
+    theory: Expected, measured: Mapping[str, float | None], watched: Mapping[str, float]
+) -> dict[str, float | None]:
+    """The expected ranges, and for each: 1 where what is measured lies in it, else 0.
+
+    What never happened is 0 too where its range had ended while it was watched for (s).
+    """
     ranges: dict[str, Range | None] = {name: getattr(theory, f"{name}_s") for name in THEORY.values()}
     found: dict[str, float | None] = {
         "theory_timeouts": float(theory.timeouts),
@@ -164,5 +188,10 @@ def _theory(theory: Expected, measured: Mapping[str, float | None]) -> dict[str,
         wanted, value = ranges[name], measured.get(metric)
         found[f"theory_{name}_low_s"] = None if wanted is None else wanted.low
         found[f"theory_{name}_high_s"] = None if wanted is None else wanted.high
-        found[f"{name}_as_theory"] = None if wanted is None or value is None else float(wanted.holds(value))
+        as_theory = None
+        if wanted is not None and value is not None:
+            as_theory = float(wanted.holds(value))
+        elif wanted is not None and wanted.high < watched.get(metric, 0.0):
+            as_theory = 0.0
+        found[f"{name}_as_theory"] = as_theory
     return found

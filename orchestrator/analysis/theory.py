@@ -361,17 +361,18 @@ def _return(
         return None
     if situation.length_s < failed.high:
         return None
-    # the fastest heartbeats back off the furthest by the repair; the next one may just have been missed
-    low, number = failed.low, timeouts
-    if state == "POTENTIALLY_FAILED":
-        while number <= settings.path_max_retrans:
-            low += _heartbeats(settings, backed_off(settings, first, number), idle=False).low
-            if low >= situation.length_s:
-                break
-            number += 1
-    wait = _heartbeats(settings, backed_off(settings, first, number), idle=False).high
-    if number > settings.path_max_retrans:
-        furthest = max(settings.rto_max_s, first.high)
-        wait = _heartbeats(settings, Range(first.low, furthest), idle=True).high
+    # the fastest heartbeats back off the furthest by the repair; the next one may just have been missed. A path that
+    # T3 declared inactive has one due by its interval, maybe at once, and its RTO is doubled further if an earlier one
+    # is unanswered; one that heartbeats declared inactive goes on with their count.
+    idle = state == "INACTIVE"
+    low, number = failed.low, timeouts + (2 if idle else 0)
+    while True:
+        idle = idle or number > settings.path_max_retrans + 1
+        beat = _heartbeats(settings, backed_off(settings, first, number), idle=idle)
+        low += beat.low
+        if low >= situation.length_s or beat.low <= 0:
+            break
+        number += 1
+    wait = beat.high
     longest = situation.rtt_s + situation.queue_s + (situation.interval_s or 0)
     return Range(situation.rtt_s, wait + longest + situation.rtt_other_s + situation.queue_s)

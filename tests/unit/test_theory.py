@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.analysis.failover import theory_metrics
 from orchestrator.analysis.theory import (
     Expected,
     Range,
@@ -20,6 +21,7 @@ from orchestrator.analysis.theory import (
     times_out_without_fault,
 )
 from orchestrator.analysis.theory import expected as expected_or_none
+from orchestrator.spec.failover import THEORY
 
 
 def expected(settings: Settings, situation: Situation) -> Expected:
@@ -135,6 +137,31 @@ def test_unreachable_and_return_are_ranges_that_heartbeats_decide() -> None:
     assert found.return_s.low == pytest.approx(0.05) and found.return_s.high == pytest.approx(12.2, abs=0.6)
     assert expected(Settings(ps_retrans=0), dataclasses.replace(BUSY, length_s=5.0)).return_s is None
     assert expected(Settings(), BUSY).return_s is None
+
+
+def test_an_inactive_path_waits_for_what_its_heartbeats_backed_off_to() -> None:
+    """Two timeouts (1, 2 s) leave an RTO of 4 s, which each heartbeat that follows an unanswered one doubles."""
+    inactive = Settings(path_max_retrans=1)
+    soon = expected(inactive, dataclasses.replace(BUSY, length_s=5.0)).return_s
+    assert soon is not None
+    # one heartbeat at most before the repair: then 30 s and half to one and a half of 8 s, and a slot of 4.096 s
+    assert soon.high == pytest.approx(30 + 12 + 4.096 + 0.16, abs=0.6)
+    often = expected(dataclasses.replace(inactive, heartbeat_interval_s=1.0), dataclasses.replace(BUSY, length_s=20.0))
+    # from 3 s on (less a SACK's spacing): RTO 8 s, 5 s later 16 s, 9 s later 32 s, which lasts beyond 20 s
+    assert often.return_s is not None and often.return_s.high == pytest.approx(1 + 48 + 4.096, abs=1.5)
+    capped = expected(dataclasses.replace(inactive, rto_max_s=5.0), dataclasses.replace(BUSY, length_s=400.0)).return_s
+    assert capped is not None and capped.high == pytest.approx(30 + 7.5 + 4.096, abs=1)
+
+
+def test_what_never_happened_is_not_as_theory_once_its_range_is_over() -> None:
+    theory = expected(Settings(), BUSY)
+    seen = {"first_retransmission_other_path_s": 1.0, "notification_time_s": 3.0, "first_new_data_other_path_s": None}
+    whole = theory_metrics(theory, seen, dict.fromkeys(THEORY, 20.0))
+    assert whole["first_retransmission_as_theory"] == 1 and whole["notification_as_theory"] == 0
+    assert whole["new_data_as_theory"] == 0  # not there after 20 s, expected within 3
+    assert whole["unreachable_as_theory"] is None  # expected between 32 and 103 s: not over yet
+    short = theory_metrics(theory, seen, dict.fromkeys(THEORY, 1.1))
+    assert short["new_data_as_theory"] is None and theory_metrics(theory, seen, {})["new_data_as_theory"] is None
 
 
 def test_an_unconfirmed_second_path_is_waited_for() -> None:
