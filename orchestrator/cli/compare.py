@@ -173,7 +173,11 @@ def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], capture
         console.print(_changes(changed[:SHOWN]))
     if len(changed) > SHOWN:
         console.print(f"... and {len(changed) - SHOWN} more: --csv FILE has all of them")
-    if not found.differs:
+    if found.differs:
+        return
+    if set(counts) <= {"only in A", "only in B"}:
+        console.print("The runs have no number in common: nothing was compared.")
+    else:
         console.print("Nothing changed beyond noise.")
 
 

@@ -134,10 +134,13 @@ def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, Fac
     if key not in AXES_OF[kind]:
         return ""
     child = item.get(key)
-    if child is None or child.value not in factors:
-        text = str(child.value) if child is not None else ""
-        problems.add(child or item, f'{key} must be a factor, not "{text}"{nearest(text, factors)}')
-    return str(child.value) if child is not None else ""
+    if child is None:
+        there = ", ".join(factors) or "none"
+        problems.add(item, f'kind "{kind}" needs {key} = a factor; there is: {there}')
+        return ""
+    if child.value not in factors:
+        problems.add(child, f'{key} must be a factor, not "{child.value}"{nearest(str(child.value), factors)}')
+    return str(child.value)
 
 
 def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, key: str = "metric") -> str:

@@ -216,7 +216,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "z"\n', 'x = "z"', "x must be a factor"),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "x"\nlines = ["x"]\n', "[figure.t]", "stands on two axes"),
         (FACTOR + '[figure.t]\nkind = "pie"\nmetric = "packets"\nx = "x"\n', "kind", "line, heatmap, cdf, box"),
-        (FACTOR + '[figure.t]\nkind = "heatmap"\nmetric = "packets"\nx = "x"\n', "[figure.t]", "y must be a factor"),
+        (FACTOR + '[figure.t]\nkind = "heatmap"\nmetric = "packets"\nx = "x"\n', "[figure.t]", 'kind "heatmap" needs y = a factor; there is: x'),
         (FACTOR + '[figure.t]\nkind = "cdf"\nmetric = "packets"\nx = "x"\n', 'x = "x"', "has no x, only lines, over"),
         (FACTOR + '[figure.t]\nkind = "cdf"\nmetric = "packets"\n', "[figure.t]", "would mix 2 cells"),
     ],
