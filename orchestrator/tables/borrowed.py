@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ..model import Cell, OptionValue
 from .comparisons import Comparison
@@ -17,8 +18,37 @@ from .results import Results
 
 Kind = tuple[object, ...]
 """What makes the draws of two cells alike: the same hosts and flows, and faults or none; rates and times may differ."""
-Spread = tuple[float, float]
-"""Largest distance of a draw from another: over their mean, and absolute (for what is 0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Largest distance of a draw from another among the repeated combinations of a kind.
+
+    relative: over their mean; absolute: for what is 0. combinations: how many were looked at. widest: the cell (its
+    repetition 0) of the combination with the largest relative distance.
+    """
+
+    relative: float
+    absolute: float
+    combinations: int
+    widest: str
+
+    def __or__(self, other: Spread) -> Spread:
+        """The wider of both, over all combinations of both."""
+        wider = max(self, other, key=lambda one: one.relative)
+        both = self.combinations + other.combinations
+        return Spread(wider.relative, max(self.absolute, other.absolute), both, wider.widest)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a statistic may be with another draw. widest: the largest spread used; None: nothing was moved."""
+
+    low: float
+    high: float
+    widest: Spread | None
+
+
 WATCHING = "sample_interval_ns"
 
 
@@ -54,13 +84,13 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
             continue
         mean, distance = math.fsum(values) / len(values), max(values) - min(values)
         kind = kind_of(cells[0])
-        relative, absolute = found.get(kind, (0.0, 0.0))
-        found[kind] = max(relative, distance / abs(mean) if mean else 0.0), max(absolute, distance)
+        one = Spread(distance / abs(mean) if mean else 0.0, distance, 1, results.name(cells[0]))
+        found[kind] = found[kind] | one if kind in found else one
     return found
 
 
-def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> tuple[float, float, float] | None:
-    """(lowest, highest) the statistic may be with another draw, and the largest relative spread used; None: not known.
+def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | None:
+    """The lowest and the highest the statistic may be with another draw; None: not known.
 
     Of one repetition. Each random number is moved alone, and what the moves do is added up: as bad as they could fall
     together. Raises ZeroDivisionError.
@@ -70,19 +100,19 @@ def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> tuple[float,
     (row,) = comparison.rows()
     middle = comparison.statistic(row)
     low = high = middle
-    largest = 0.0
+    widest: Spread | None = None
     for number, place in enumerate(comparison.places):
         if not place.random:
             continue
         spread = known.get(kind_of(place.cells[0]))
         if spread is None:
             return None
-        distance = abs(row[number]) * spread[0] or (0.0 if row[number] else spread[1])
-        largest = max(largest, spread[0])
+        distance = abs(row[number]) * spread.relative or (0.0 if row[number] else spread.absolute)
+        widest = spread if widest is None or spread.relative > widest.relative else widest
         moved = [comparison.statistic(_with(row, number, row[number] + sign * distance)) for sign in (-1, 1)]
         low -= max(0.0, *(middle - value for value in moved))
         high += max(0.0, *(value - middle for value in moved))
-    return low, high, largest
+    return Bounds(low, high, widest)
 
 
 def _with(row: Sequence[float], number: int, value: float) -> list[float]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..study import Claim, Levels
-from .borrowed import Kind, Spread, bounds, spreads
+from .borrowed import Bounds, Kind, Spread, bounds, spreads
 from .comparisons import Comparison, comparisons, mean_of
 from .results import Place, Results
 from .statistics import estimate
@@ -117,26 +117,33 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
         if moved is None:
             why = "one repetition of cells that are random; --repetitions 5 or more decides"
             return Judged(claim, "inconclusive", found.mean, expected, unit, why)
-        low, high, spread = moved
-        why = (
-            f"one draw; with every drawn number {spread:.2%} off (the most between repeated cells of its kind):"
-            f" {low:.6g} to {high:.6g}"
-        )
+        low, high = moved.low, moved.high
+        why = f"one draw, no interval of its own: {low:.6g} to {high:.6g} {_borrowed(moved)}"
     inside, outside = _compare(wanted, low, high)
     return Judged(
         claim, "holds" if inside else "does not hold" if outside else "inconclusive", found.mean, expected, unit, why
     )
 
 
-def _moved(claim: Claim, comparison: Comparison, results: Results) -> tuple[float, float, float] | None:
-    """Bounds of one draw, and the spread they are made with; None: no cell of its kind was repeated."""
+def _borrowed(moved: Bounds) -> str:
+    """Where the bounds of one draw come from: another's spread, and whose."""
+    if moved.widest is None:
+        return "with nothing moved"
+    spread = moved.widest
+    return (
+        f"if every drawn number were {spread.relative:.2%} off, a spread borrowed from {spread.widest}"
+        f" (the widest of {spread.combinations} repeated of its kind; rates, delays and times may differ)"
+    )
+
+
+def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | None:
+    """Bounds of one draw; None: no cell of its kind was repeated."""
     parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
     known: dict[Kind, Spread] = {}
     for part in parts:
         for metric in {part.metric, part.metric_b or part.metric}:
             for kind, spread in spreads(results, part.flow, metric).items():
-                before = known.get(kind, (0.0, 0.0))
-                known[kind] = max(before[0], spread[0]), max(before[1], spread[1])
+                known[kind] = known[kind] | spread if kind in known else spread
     return bounds(comparison, known)
 
 

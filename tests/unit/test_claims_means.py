@@ -93,7 +93,9 @@ def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, 
     steady, spread = [[1.0]] * 3, [[0.95, 1.05]] * 3
     (found,) = judged(plan, {"a": [[drawn]] * 3, "b": steady, "c": spread})
     assert (found.verdict, found.measured) == (verdict, pytest.approx(drawn - 1))
-    assert found.reason.startswith("one draw; with every drawn number 10.00% off")
+    assert found.reason.startswith("one draw, no interval of its own: ")
+    assert "if every drawn number were 10.00% off, a spread borrowed from c_1s_r0_" in found.reason
+    assert "(the widest of 3 repeated of its kind;" in found.reason
 
 
 def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
     )
     (found,) = judged(make_plan(spec_of(text + TWICE + REPEAT, tmp_path)), numbers)
     assert found.verdict == "inconclusive"
-    assert found.reason.endswith("-1 to 1")
+    assert "no interval of its own: -1 to 1 if" in found.reason
     (found,) = judged(make_plan(spec_of(text + TWICE + REPEAT, tmp_path)), numbers | {"c": [[0.0, 0.0]] * 3})
     assert found.verdict == "holds"
 
