@@ -50,15 +50,15 @@ def make_plan(
     chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
     planner = CellPlanner(spec, problems)
     cells: list[Cell] = []
-    for experiment, levels in chosen:
+    for asking, levels in chosen:
         if matches(levels, wanted) and problems.distinct < ENOUGH_PROBLEMS:
-            own = experiment.repetitions or spec.repetitions
+            wishes = [(one.repetitions or spec.repetitions, one.only_random) for one in asking]
             cells += planner.cells(
-                experiment.name,
+                asking[0].name,
                 levels,
                 seed,
-                repetitions or own,
-                only_random=experiment.only_random and repetitions is None,
+                repetitions or max(often for often, _ in wishes),
+                only_random=repetitions is None and all(drawn for often, drawn in wishes if often > 1),
             )
     problems.check()
     if not cells:
@@ -106,15 +106,15 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
     )
 
 
-def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[ExperimentSpec, Combination]]:
-    """(experiment, levels), each combination of levels once, under the first experiment that has it."""
-    found: dict[tuple[str, ...], tuple[ExperimentSpec, Combination]] = {}
+def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[list[ExperimentSpec], Combination]]:
+    """(every experiment that has it, levels), each combination of levels once, where the first experiment has it."""
+    found: dict[tuple[str, ...], tuple[list[ExperimentSpec], Combination]] = {}
     most = MOST_CELLS // repetitions
     for experiment in spec.experiments:
         if experiment.name not in names:
             continue
         for levels in combinations(spec.factors, experiment):
-            found.setdefault(tuple(levels.values()), (experiment, levels))
+            found.setdefault(tuple(levels.values()), ([], levels))[0].append(experiment)
             if len(found) > most:
                 raise SpecError(
                     f'{experiment.item.file}:{experiment.item.line}: experiment "{experiment.name}": more than'

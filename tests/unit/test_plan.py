@@ -173,6 +173,16 @@ def test_only_names_experiments() -> None:
         make_plan(spec, only="three")
 
 
+def test_a_shared_cell_is_repeated_as_often_as_any_experiment_asks() -> None:
+    text = BASE + X + '[experiment.one]\nfactors = ["x"]\n[experiment.two]\nfactors = []\nfixed = { x = "2 s" }\n'
+    more = make_plan(spec_of(text + "repetitions = 3\n")).cells
+    assert [(cell.experiment, cell.factors["x"]) for cell in more] == [("one", x) for x in ("1 s", *["2 s"] * 3, "3 s")]
+    assert [cell.repetition for cell in more] == [0, 0, 1, 2, 0]
+    drawn = make_plan(spec_of(text + 'repetitions = 3\nrepeat = "random"\n')).cells
+    assert len(drawn) == 3, "nothing in it is random"
+    assert len(make_plan(spec_of(text + "repetitions = 3\n"), repetitions=2).cells) == 6
+
+
 def test_only_of_a_factor_and_zip() -> None:
     text = BASE + X + (
         '[factor.y]\nlevels = ["a", "b"]\nonly = { x = ["2 s", "3 s"] }\n[factor.z]\nlevels = ["p", "q", "r"]\n'
