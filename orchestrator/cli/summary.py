@@ -20,6 +20,7 @@ from .stages import Results
 
 SHOWN_FAILURES = 10
 SHOWN_SENTENCES = 4
+SHOWN_CLAIMS = 12
 PLAIN_WIDTH = 120
 
 
@@ -47,17 +48,20 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     for table in plan.tables:
         rows = read_csv(directory.tables / f"{table.name}.csv")
         if rows:
-            console.print(_pivot(table, rows, [source.name for source in plan.sources]))
+            title, shown = _pivot(table, rows, [source.name for source in plan.sources])
+            console.print(title, style="bold")
+            console.print(shown)
     for answer in plan.answers:
         _print_answer(console, plan, answer, read_csv(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_csv(directory.tables / "claims.csv")
     if claims:
         own = [row for row in claims if " " not in row["claim"]]
-        console.print(f"claims: {_verdicts(own)}")
+        console.print(f"claims: {_verdicts(own, names=True)}")
         if len(own) < len(claims):
             console.print(
                 f"the same under other conditions: {_verdicts([row for row in claims if ' ' in row['claim']])}"
             )
+        console.print("each with its number and reason: tables/claims.csv")
     outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
     speed = "" if wall_s is None else f" ({virtual_s:.0f} virtual s in {wall_s:.1f} s)"
     console.print(f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}{speed}")
@@ -84,8 +88,19 @@ def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[
         console.print(f"  ... and {more} more in the report; every choice: tables/{file_name(answer)}.csv")
 
 
-def _verdicts(claims: list[dict[str, str]]) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["verdict"] for row in claims).most_common())
+def _verdicts(claims: list[dict[str, str]], names: bool = False) -> str:
+    """2 holds (C1, C2), 1 not tested."""
+    found: dict[str, list[str]] = {}
+    for row in claims:
+        found.setdefault(row["verdict"], []).append(row["claim"])
+    return ", ".join(
+        f"{len(ids)} {verdict}" + (_named(ids) if names and verdict != "not tested" else "")
+        for verdict, ids in sorted(found.items(), key=lambda one: -len(one[1]))
+    )
+
+
+def _named(ids: list[str]) -> str:
+    return f" ({', '.join(ids[:SHOWN_CLAIMS])}{', ...' if len(ids) > SHOWN_CLAIMS else ''})"
 
 
 def shown_number(value: float) -> str:
@@ -93,11 +108,13 @@ def shown_number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) -> Table:
-    """Row factors down, column factors across; ours, and the first published number beside it in parentheses."""
+def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) -> tuple[str, Table]:
+    """Its title (a line of its own: rich would wrap it at the table's width) and row factors down, column factors
+    across; ours, and the first published number beside it in parentheses.
+    """
     published = next((source for source in sources if any(row.get(source) for row in rows)), "")
     title = f"{table.title}: measured" + (f" ({published})" if published else "")
-    shown = Table(title=Text(title), title_justify="left", title_style="bold")
+    shown = Table()
     for factor in table.rows:
         shown.add_column(Text(factor), no_wrap=True)
     lines: dict[tuple[str, ...], dict[str, str]] = {}
@@ -112,4 +129,4 @@ def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) ->
         shown.add_column(Text(column or table.metric), justify="right")
     for levels, values in lines.items():
         shown.add_row(*map(Text, levels), *(Text(values.get(column, "")) for column in columns))
-    return shown
+    return title, shown
