@@ -56,19 +56,22 @@ def failover_metrics(
     if situation is not None:
         theory = expected(settings_of(cell, flow), situation)
         if theory is not None:
-            found |= theory_metrics(theory, dict(measured) | found, watched_s(moments, window))
+            found |= theory_metrics(theory, dict(measured) | found, watched_s(moments, window, situation.inside))
     return found
 
 
-def watched_s(moments: Moments, window: Window) -> dict[str, float]:
+def watched_s(moments: Moments, window: Window, inside: bool) -> dict[str, float]:
     """Metric -> for how long the window would still have shown it, s: after the fault, after the repair.
 
-    Nothing where the path in use was not the primary that theory is about, or the flow has no end yet.
+    Nothing where the path in use was not the primary that theory is about, or the flow has no end yet. inside: the
+    sender's own interface went down, so that what it sends again may look new: its first copy died before the capture.
     """
     fault, end_ns = moments.fault, window.end_ns
     if fault is None or end_ns is None or moments.path_in_use != PRIMARY:
         return {}
     found = dict.fromkeys(THEORY, (end_ns - fault.from_ns) / 1e9)
+    if inside:
+        del found["first_retransmission_other_path_s"]
     if fault.to_ns is None:
         del found["return_time_s"]
     else:
