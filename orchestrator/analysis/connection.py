@@ -18,6 +18,8 @@ COUNTS = (
     "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
 )  # fmt: skip
 SCTP_ONLY = COUNTS[6:]
+BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "retransmitted_chunks"}
+"""Counts that take a DATA chunk's TSN."""
 Series = tuple[Any, Any]
 """Times (s from the file's first packet) and values: arrays of one length."""
 
@@ -86,8 +88,12 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Ma
     directions = []
     for direction in (0, 1):
         one: dict[str, Any] = {name: int(used[name][:, direction].sum()) for name in counts}
+        one["retransmitted_data_packets"] = int(packets.repeats[direction]) if packets else None
         one["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
+        if _no_tsn(one):
+            one |= dict.fromkeys(BY_TSN)
         directions.append(one)
+    unknown = [direction for direction in (0, 1) if directions[direction]["new_bytes"] is None]
     facts = {
         "start_s": int(flow["first_ns"] - stream.t0_ns) / 1e9,
         "duration_s": span_s,
@@ -104,7 +110,7 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Ma
         ends=(ends[0], ends[1]),
         facts=facts,
         directions=(directions[0], directions[1]),
-        paths=tuple(_path(capture, one, counts) for one in used),
+        paths=tuple(_path(capture, one, counts, unknown) for one in used),
         totals=found.get("totals", {}),
         series={**(_series(stream, packets) if packets else {}), **found.get("series", {})},
         events=tuple(found.get("events", ())),
@@ -113,16 +119,24 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Ma
     )
 
 
+def _no_tsn(counts: Mapping[str, Any]) -> bool:
+    """Whether the snaplen cut off the TSN of every DATA chunk: the first one known is new, by definition."""
+    return bool(counts.get("data_chunks") and counts["payload_bytes"] and not counts["new_bytes"])
+
+
 def _with_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _path(capture: Capture, used: Rows, counts: list[str]) -> dict[str, Any]:
+def _path(capture: Capture, used: Rows, counts: list[str], unknown: list[int]) -> dict[str, Any]:
+    """unknown: directions none of whose TSNs was captured."""
     side = int(used["path_direction"])
-    return {
-        "addresses": [capture.address(int(used["path"]), one) for one in (side, 1 - side)],
-        **{name: used[name].tolist() for name in counts},
-    }
+    found: dict[str, Any] = {name: used[name].tolist() for name in counts}
+    for direction in (0, 1):
+        if direction in unknown:
+            for name in BY_TSN & found.keys():
+                found[name][direction] = None
+    return {"addresses": [capture.address(int(used["path"]), one) for one in (side, 1 - side)], **found}
 
 
 def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:

@@ -39,7 +39,7 @@ def file_findings(connections: Sequence[Connection], multipath: Sequence[Multipa
 
 def connection_findings(one: Connection) -> list[str]:
     """What stands out in one connection, the gravest first."""
-    sentences = [*_end(one), *_silence(one), *_paths(one), *_repeated(one), *_window(one), *_other(one)]
+    sentences = [*_unseen(one), *_end(one), *_silence(one), *_paths(one), *_repeated(one), *_window(one), *_other(one)]
     return sentences[:MOST_OF_ONE]
 
 
@@ -69,18 +69,35 @@ def _at(when_s: float) -> str:
     return f"{when_s:.6g} s" if when_s >= 1e-3 else f"{when_s:.6f} s"
 
 
+def _unseen(one: Connection) -> Iterator[str]:
+    """First of all: it qualifies every sentence after it."""
+    for unit in ("bytes", "chunks"):
+        unseen = one.totals.get(f"acknowledged_unseen_{unit}")
+        if unseen:
+            yield (
+                f"{_count(int(unseen), unit[:-1])} were acknowledged that this capture does not hold: it lacks an "
+                "interface (--merge adds it) or lost packets, and why something was sent again is guesswork"
+            )
+
+
 def _end(one: Connection) -> Iterator[str]:
     whats = [str(event.get("what")) for event in one.events]
     for what, text in (("rst", "was reset"), ("ABORT", "was aborted")):
         if what in whats:
             event = one.events[whats.index(what)]
+            if what == "rst" and one.totals.get("syn_s") is not None and one.totals.get("syn_ack_after_s") is None:
+                text = "was refused"
             causes = event.get("causes")
             yield f"the connection {text} at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
     again = one.totals.get("syn_retransmitted_packets")
-    if again:
-        yield f"the handshake took {_count(int(again), 'retransmission')}"
     inits = whats.count("INIT")
-    if inits > 1:
+    answered = all(counts["packets"] for counts in one.directions)
+    if not answered and (inits or one.totals.get("syn_s") is not None):
+        syns = one.totals.get("syn_retransmitted_packets", 0) + 1
+        yield f"nothing answered {_count(inits, 'INIT') if inits else _count(syns, 'SYN')}"
+    elif again:
+        yield f"the handshake took {_count(int(again), 'retransmission')}"
+    elif inits > 1:
         yield f"the handshake took {inits} INITs"
 
 
@@ -118,7 +135,7 @@ def _path(name: object) -> str:
 
 def _repeated(one: Connection) -> Iterator[str]:
     for direction, counts in enumerate(one.directions):
-        again, data = counts["retransmitted_packets"], counts["data_packets"]
+        again, data = counts["retransmitted_data_packets"] or 0, counts["data_packets"]
         if data and again > RETRANSMITTED * data:
             share = f"{again} of {data} data packets ({again / data:.1%})"
             yield f"{share} of {one.ends[direction]} repeat what it had sent before"
@@ -126,7 +143,8 @@ def _repeated(one: Connection) -> Iterator[str]:
         spurious = one.totals.get(f"spurious_retransmitted_{unit}")
         again = one.totals.get(f"retransmitted_{unit}")
         if spurious and again and spurious >= SPURIOUS * again:
-            yield f"{spurious} of {again} retransmitted {unit} were needless: what they repeat had arrived"
+            they = "was needless: what it repeats" if spurious == 1 else "were needless: what they repeat"
+            yield f"{spurious} of {again} retransmitted {unit} {they} had arrived"
     reordered = one.totals.get("reordered_packets")
     if reordered:
         yield f"{_count(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
@@ -143,7 +161,7 @@ def _window(one: Connection) -> Iterator[str]:
 def _other(one: Connection) -> Iterator[str]:
     marked = one.totals.get("ce_packets")
     if marked:
-        yield f"{_count(int(marked), 'packet')} were marked CE by a router (ECN)"
+        yield f"{_count(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
     waits, alone = one.totals.get("hol_blocking_mean_s"), one.totals.get("hol_blocking_one_stream_mean_s")
     if waits is not None and waits >= HEAD_OF_LINE_S:
         yield f"messages wait {_time(waits)} on average for earlier ones of their stream" + (
@@ -151,7 +169,7 @@ def _other(one: Connection) -> Iterator[str]:
         )
     gone = one.totals.get("abandoned_chunks")
     if gone:
-        yield f"{_count(int(gone), 'chunk')} were given up by their sender (FORWARD TSN)"
+        yield f"{_count(int(gone), 'chunk was', 'chunks were')} given up by their sender (FORWARD TSN)"
 
 
 def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:

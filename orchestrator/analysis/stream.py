@@ -43,8 +43,9 @@ class FlowSeries:
     """One flow by direction [2] and time [1024 bins]: IP bytes, payload never seen before, retransmitted packets.
 
     first_new_ns, last_new_ns: first and last packet with new payload (0: none); later_bytes: new payload after the
-    first of them. silences: the longest pauses in data packets, longest first: (begin in s from the capture's first
-    packet, length in s, whether the packet that ended it was a retransmission).
+    first of them. repeats: data packets that carry anything sent before. silences: the longest pauses in data packets,
+    longest first: (begin in s from the capture's first packet, length in s, whether the packet that ended it was a
+    retransmission).
     """
 
     ip_bytes: Ints = dataclasses.field(default_factory=_bins)
@@ -53,6 +54,7 @@ class FlowSeries:
     first_new_ns: Ints = dataclasses.field(default_factory=_pair)
     last_new_ns: Ints = dataclasses.field(default_factory=_pair)
     later_bytes: Ints = dataclasses.field(default_factory=_pair)
+    repeats: Ints = dataclasses.field(default_factory=_pair)
     last_data_ns: Ints = dataclasses.field(default_factory=_pair)
     silences: tuple[list[Silence], list[Silence]] = dataclasses.field(default_factory=lambda: ([], []))
 
@@ -184,6 +186,7 @@ class _Series:
                     flow.later_bytes[direction] -= int(new_bytes[part][fresh[0]])
                 flow.last_new_ns[direction] = time_ns[part][fresh[-1]]
                 flow.later_bytes[direction] += int(new_bytes[part].sum())
+            flow.repeats[direction] += int(np.count_nonzero(again[part]))
             self._silences(flow, direction, time_ns[part], again[part])
 
     def _silences(self, flow: FlowSeries, direction: int, time_ns: Ints, again: Rows) -> None:

@@ -158,5 +158,8 @@ def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
     if not capture.sources["packets"].any():
         notes.append("no packet in it")
     elif not len(capture.flows):
-        notes.append("no TCP connection and no SCTP association in it")
+        cut = int(capture.sources["truncated"].sum())
+        notes.append("no TCP connection and no SCTP association in it" + (
+            f", as far as its bytes go: of {cut} packets the snaplen may have cut off the transport header"
+            if cut else ""))  # fmt: skip
     return tuple(notes)

@@ -108,7 +108,7 @@ def _file(one: FileSummary, number: int) -> Section:
 
 
 def _connection_row(flow: Connection) -> tuple[str, ...]:
-    sums = {name: sum(d[name] for d in flow.directions) for name in ("packets", "retransmitted_packets")}
+    sums = {name: sum(d[name] or 0 for d in flow.directions) for name in ("packets", "retransmitted_packets")}
     return (
         str(flow.number),
         protocol(flow),

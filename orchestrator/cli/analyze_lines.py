@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..analysis.connection import Connection
@@ -50,6 +50,7 @@ def _tcp(one: Connection) -> Lines:
     agreed = [word for name, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
               if totals.get(name)]  # fmt: skip
     shifts = [totals.get("window_shift_initiator"), totals.get("window_shift_responder")]
+    sizes = [totals.get("mss_initiator_bytes"), totals.get("mss_responder_bytes")]
     handshake = totals.get("handshake_rtt_s")
     rest = "" if (totals.get("capture_point_ratio") or 0) < AT_SENDER else ", from here"  # not the whole round trip
     windows = _parts(
@@ -63,7 +64,8 @@ def _tcp(one: Connection) -> Lines:
         flight = initial = None  # without a single acknowledgement in the capture all of it would be in flight
     return _kept([
         ("handshake", _parts(f"round trip {seconds(handshake)}" if handshake is not None else None, *agreed,
-                             f"window scale {shifts[0]}/{shifts[1]}" if None not in shifts else None)),
+                             f"window scale {shifts[0]}/{shifts[1]}" if None not in shifts else None,
+                             f"MSS {sizes[0]}/{sizes[1]}" if None not in sizes else None)),
         ("seen from", _place(totals.get("capture_point_ratio"))),
         (f"RTT{rest}", _rtt(totals, "rtt", "min", "median", "p95")),
         (f"RTT by timestamps{rest}", _rtt(totals, "rtt_timestamps", "min", "median", "p95")),
@@ -82,7 +84,7 @@ def _tcp(one: Connection) -> Lines:
         ("acknowledged by", _parts(_some(totals, "pure_ack_packets", "pure ACK"),
                                    _some(totals, "duplicate_acks", "duplicate ACK"),
                                    _some(totals, "sack_blocks", "SACK block"), _some(totals, "dsacks", "DSACK"))),
-        ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight is not None else None,
+        ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight else None,
                              f"window at most {with_unit(window, 'bytes')}" if window is not None else None,
                              f"initial window {plural(initial, 'packet')}" if initial else None)),
         ("zero windows", windows),
@@ -115,6 +117,7 @@ def _sctp(one: Connection) -> Lines:
     place = {"sender": "at the data's sender", "receiver": "at the data's receiver"}.get(str(totals.get("point")), "")
     most = totals.get("outstanding_max_bytes")
     longest = totals.get("outage_longest_s")
+    cut = totals.get("unknown_tsn_chunks")
     return _kept([
         ("seen from", place),
         ("chunks", _parts(_some(totals, "new_data_chunks", "new DATA", "new DATA"),
@@ -132,6 +135,8 @@ def _sctp(one: Connection) -> Lines:
         ("outages", _parts(_some(totals, "outages", "outage"),
                            f"longest {seconds(longest)}" if longest else None)),
         ("head of line", _hol(totals)),
+        ("streams", _streams(tables.get("streams", ()))),
+        ("not known", f"{plural(cut, 'DATA chunk')} whose TSN lies beyond the snaplen" if cut else ""),
         ("heartbeats", _parts(_some(totals, "heartbeats", "sent", "sent"),
                               f"{fixed(unanswered, 0)} without an answer" if unanswered else None,
                               _some(totals, "path_changes", "change of path", "changes of path"))),
@@ -142,12 +147,21 @@ def _sctp(one: Connection) -> Lines:
 
 def _hol(totals: Totals) -> str:
     mean, most = totals.get("hol_blocking_mean_s"), totals.get("hol_blocking_max_s")
-    if mean is None or not most:
-        return ""
     alone = totals.get("hol_blocking_one_stream_mean_s")
+    if mean is None or not (most or alone):
+        return ""
     return f"mean/max {delays(mean, most)}" + (
         f", as one stream {seconds(alone)} on average" if alone is not None else ""
     )
+
+
+def _streams(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many, and which one waits longest for its own holes; only where there are several."""
+    waits = [(row["hol_blocking_mean_s"], row["stream"]) for row in rows if row.get("hol_blocking_mean_s")]
+    if len(rows) < 2:
+        return ""
+    return _parts(f"{len(rows)} with data", f"number {max(waits)[1]} waits longest, {seconds(max(waits)[0])} on average"
+                  if waits else None)  # fmt: skip
 
 
 def _paths(one: Connection) -> Lines:
@@ -156,7 +170,8 @@ def _paths(one: Connection) -> Lines:
         return []
     found: Lines = []
     for path in one.paths:
-        data, sacks, again = (max(path[name]) for name in ("data_chunks", "sacks", "retransmitted_chunks"))
+        names = ("data_chunks", "sacks", "retransmitted_chunks")
+        data, sacks, again = (max(count or 0 for count in path[name]) for name in names)
         text = _parts(plural(data, "DATA", "DATA"), plural(sacks, "SACK"),
                       f"{fixed(sum(path['heartbeats']), 0)} HB" if sum(path["heartbeats"]) else None,
                       f"{fixed(again, 0)} again" if again else None,

@@ -33,8 +33,10 @@ def delays(*values: float | None) -> str:
     return "/".join(DASH if value is None else readable(value * factor, 3) for value in values) + f" {unit}"
 
 
-def share(count: int, of: int) -> str:
-    """10 (2.77 %); a dash for nothing of nothing."""
+def share(count: int | None, of: int) -> str:
+    """10 (2.77 %); a dash for nothing of nothing, and where it is not known."""
+    if count is None:
+        return DASH
     return f"{fixed(count, 0)} ({readable(100 * count / of, 3)} %)" if of else fixed(count, 0) if count else DASH
 
 
@@ -104,9 +106,19 @@ def direction_rows(one: Connection) -> list[tuple[str, str, str]]:
         "with data": [fixed(d["data_packets"], 0) for d in two],
         "new payload": [with_unit(d["new_bytes"], "bytes") for d in two],
         "goodput": [with_unit(d["goodput_bit_s"], "bit/s") for d in two],
-        "retransmitted": [share(d["retransmitted_packets"], d["data_packets"]) for d in two],
+        "retransmitted": [_again(d) for d in two],
     }
     return [(name, cells[0], cells[1]) for name, cells in rows.items()]
+
+
+def _again(counts: Mapping[str, Any]) -> str:
+    """Data packets sent again, of all; SYN and FIN beside them: they are no data."""
+    data, all_of_them = counts["retransmitted_data_packets"], counts["retransmitted_packets"]
+    bare = (all_of_them or 0) - (data or 0)
+    if data is None and all_of_them is not None:  # a connection without series: what it carried is not known
+        return fixed(all_of_them, 0)
+    text = share(data, counts["data_packets"])
+    return text if not bare else f"{bare} SYN/FIN" if text == DASH else f"{text}, {bare} SYN/FIN"
 
 
 def event_text(event: Mapping[str, Any]) -> str:

@@ -93,6 +93,48 @@ def test_repeated_handshakes(tmp_path: Path) -> None:
     assert "the handshake took 2 INITs" in look(tmp_path, inits).findings
 
 
+def test_a_handshake_without_an_answer(tmp_path: Path) -> None:
+    """What was never answered took no retransmission: it failed."""
+    syn = segment(1000, flags="S", window=1000)
+    assert look(tmp_path, [(T, syn), (T + 1000 * MS, syn)]).findings == ("nothing answered 2 SYNs",)
+    refused = [(T, syn), (T + MS, segment(0, back=True, flags="RA", ack=1001))]
+    assert look(tmp_path, refused).findings == ("the connection was refused at 0.001 s",)
+    assert look(tmp_path, timed(association()[:1])).findings == ("nothing answered 1 INIT",)
+
+
+def test_syn_and_fin_are_no_data_packets(tmp_path: Path) -> None:
+    fin = segment(3001, flags="FA", **ACK)
+    packets = transfer(20)
+    last = packets[-1][0]
+    found = look(tmp_path, [*packets, (last + MS, fin), (last + 400 * MS, fin)])
+    forward = found.connections[0].directions[0]
+    assert (forward["retransmitted_packets"], forward["retransmitted_data_packets"]) == (1, 0)
+    assert not any("data packets" in text for text in found.findings)
+
+
+def test_what_was_acknowledged_and_is_not_there_comes_first(tmp_path: Path) -> None:
+    """All that is said of retransmissions hangs on it."""
+    whole = transfer(20, gap_at=10)
+    assert look(tmp_path, whole).connections[0].totals["acknowledged_unseen_bytes"] == 0
+    some = look(tmp_path, whole[:7] + whole[8:9] + whole[10:])  # two segments are missing, their ACKs are not
+    assert some.connections[0].totals["acknowledged_unseen_bytes"] == 200
+    assert some.findings[0].startswith("200 bytes were acknowledged that this capture does not hold")
+    (alone,) = analyze_captures(recorded("sctp", "a", ["p2"]))
+    assert alone.findings[0].startswith("416 chunks were acknowledged that this capture does not hold")
+
+
+def test_a_snaplen_that_cut_every_tsn_leaves_new_data_unknown(tmp_path: Path) -> None:
+    packets = [*association(), *(sctp(22, data_chunk(2**32 - 500 + i)) for i in range(5))]
+    whole = [(time, packet, len(packet)) for time, packet in timed(packets)]
+    path = tmp_path / "short.pcap"
+    path.write_bytes(pcap([(time, packet[:50], size) for time, packet, size in whole]))
+    (found,) = analyze_captures([path])
+    forward = found.connections[0].directions[0]
+    assert (forward["data_chunks"], forward["payload_bytes"]) == (5, 500)
+    assert forward["new_bytes"] is forward["retransmitted_packets"] is forward["goodput_bit_s"] is None
+    assert found.connections[0].paths[0]["retransmitted_chunks"] == [None, 0]
+
+
 def test_an_abort_tells_its_cause(tmp_path: Path) -> None:
     packets = [*association(), sctp(22, data_chunk(2**32 - 500)), sctp(11, sack_chunk(2**32 - 500), back=True)]
     abort = sctp(22, chunk(6, b"\0\x0c\0\x08bye!"))

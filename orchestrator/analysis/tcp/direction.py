@@ -9,7 +9,7 @@ import numpy as np
 
 from ..native import Bools, Rows
 from .arrival import Arrivals, arrivals_of
-from .columns import CWR, ECE, SYN, TIMESTAMP, Side, before_each
+from .columns import CWR, ECE, FIN, RST, SYN, TIMESTAMP, Side, before_each
 from .evidence import Reports, Windows, probes_of, reports_of, windows_of
 from .flight import first_flight
 from .place import Place, smallest
@@ -94,6 +94,7 @@ class Direction:
             "ip_bytes": int(data.ip_bytes.sum()),
             "payload_bytes": int(data.payload_bytes.sum()),
             "new_bytes": int(data.new_bytes.sum()),
+            "acknowledged_unseen_bytes": self._unseen(),
             "data_packets": int(carries.sum()),
             "pure_ack_packets": self._pure_acks(),
             "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,
@@ -125,6 +126,18 @@ class Direction:
     def _last_ns(self) -> int:
         """The last segment of both ends."""
         return max((int(side.time_ns[-1]) for side in (self.data, self.acks) if len(side)), default=0)
+
+    def _unseen(self) -> int | None:
+        """Payload that the other end acknowledged and this capture does not hold."""
+        data = self.data
+        known = data.flags & RST == 0
+        if not known.any() or not len(self.acks) or self.acks.highest_ack[-1] < 0:
+            return None
+        begin = 1 if (data.flags & SYN).any() else int(data.seq[known].min())
+        end = min(int(self.acks.highest_ack[-1]), data.data_end)
+        beyond = np.clip(data.end - (data.flags & FIN != 0) - end, 0, data.new_bytes)
+        seen = int((data.new_bytes - beyond)[known].sum())
+        return max(0, end - begin - seen)
 
     def _pure_acks(self) -> int:
         only_ack = (self.data.payload_bytes == 0) & (self.data.flags & 0b10111 == 0b10000)
