@@ -176,8 +176,7 @@ def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, 
 
 
 def _data_direction(chunks: Columns) -> int:
-    places = np.flatnonzero(chunks.is_data)
-    user = np.bincount(chunks["direction"][places], chunks["user_bytes"][places], minlength=2)
+    user = [int(chunks["user_bytes"][chunks.is_data & (chunks["direction"] == d)].sum()) for d in (0, 1)]
     return int(user[1] > user[0])
 
 

@@ -8,6 +8,7 @@ before it, as TCP would.
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -22,32 +23,72 @@ START = np.iinfo(np.int64).min
 
 @dataclasses.dataclass(frozen=True)
 class Messages:
-    """One row a message of which anything arrived, by its first TSN. Times: ns as captured.
+    """One row a message of which anything arrived, by its first TSN. Times: ns as captured. What columns need the order
+    of delivery, or are asked for by few, are made when they are first asked for.
 
-    arrival_ns: of its last chunk. delivery_ns: in its stream; one_stream_ns: if everything were one ordered stream.
-    delivered, delivered_as_one: whether it could be by the end of the capture (only then is the time meaningful).
-    fragments: chunks of it, each TSN once. ppid: of its first fragment.
+    chunks, row: its first chunk. whole: see `messages`. arrival_ns: of its last chunk. fragments: chunks of it, each
+    TSN once. ready_ns: when it no longer held up others: arrived or abandoned, or NEVER. hole_ns: when the last TSN
+    that was missing before it was there or abandoned; START: none was missing.
     """
 
+    chunks: Columns = dataclasses.field(repr=False)
+    row: Ints
+    whole: bool
     tsn: Ints
-    stream: Ints
-    ppid: Ints
     payload_bytes: Ints
     fragments: Ints
     unordered: Bools
     complete: Bools
     arrival_ns: Ints
-    delivery_ns: Ints
-    delivered: Bools
-    one_stream_ns: Ints
-    delivered_as_one: Bools
+    ready_ns: Ints
+    hole_ns: Ints
 
-    @property
+    @functools.cached_property
+    def stream(self) -> Ints:
+        """Stream Identifier."""
+        return self.chunks["stream"][self.row].astype(np.int64)
+
+    @functools.cached_property
+    def ppid(self) -> Ints:
+        """Payload Protocol Identifier of the first fragment."""
+        return self.chunks["ppid"][self.row].astype(np.int64)
+
+    @functools.cached_property
+    def delivery_ns(self) -> Ints:
+        """When it could be delivered in its stream; meaningful where `delivered`."""
+        ordered = np.flatnonzero(~self.unordered)
+        row = self.row[ordered]
+        number = self.chunks["message"][row].astype(np.int64)
+        wraps = np.where(self.chunks["type"][row] == I_DATA, 1 << 32, 1 << 16)
+        ready, hole = self.ready_ns[ordered], self.hole_ns[ordered]
+        found = self.arrival_ns.copy()
+        found[ordered] = _in_streams(self.chunks["stream"][row], number, wraps, ready, hole, self.whole)
+        return found
+
+    @functools.cached_property
+    def delivered(self) -> Bools:
+        """Whether it could be by the end of the capture."""
+        found: Bools = self.complete & (self.delivery_ns < NEVER)
+        return found
+
+    @functools.cached_property
+    def one_stream_ns(self) -> Ints:
+        """When it could be delivered if everything were one ordered stream; meaningful where `delivered_as_one`."""
+        found: Ints = np.maximum.accumulate(np.maximum(self.ready_ns, self.hole_ns))
+        return found
+
+    @functools.cached_property
+    def delivered_as_one(self) -> Bools:
+        """Whether it could be then by the end of the capture."""
+        found: Bools = self.complete & (self.one_stream_ns < NEVER)
+        return found
+
+    @functools.cached_property
     def waits_ns(self) -> Ints:
         """Head-of-line delay of what was delivered: delivery less arrival."""
         return (self.delivery_ns - self.arrival_ns)[self.delivered]
 
-    @property
+    @functools.cached_property
     def waits_as_one_ns(self) -> Ints:
         """The same if everything were one ordered stream, of what would have been delivered."""
         return (self.one_stream_ns - self.arrival_ns)[self.delivered_as_one]
@@ -83,7 +124,7 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     if not len(starts):
         none = np.zeros(0, dtype=np.int64)
         no = np.zeros(0, dtype=np.bool_)
-        return Messages(none, none, none, none, none, no, no, none, none, no, none, no)
+        return Messages(table, none, whole, none, none, none, no, no, none, none, none)
     ends = np.concatenate([starts[1:], [count]]) - 1
     head = place[starts]
     order = ascending(tsn[head])
@@ -91,36 +132,24 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     arrival = _of_each(np.maximum, time[place], starts)[order]
     payload = _of_each(np.add, table["user_bytes"][places[place]].astype(np.int64), starts)[order]
     head, fragments = head[order], (ends - starts + 1)[order]
-    heads = places[head]
     released = _Forward(table.rows[forward[known[forward]]])
     # a message that was abandoned in part no longer holds up others once FORWARD TSN told so (RFC 3758 3.6)
     broken = np.flatnonzero(~complete)
     end = ends[order][broken]
     ready = arrival.copy()
     ready[broken] = released.at(tsn[place[end]] + ~closes[end])
-    hole = released.before(tsn, tsn[head], whole=whole)
-    ordered = np.flatnonzero(~unordered[head])
-    number = table["message"][heads[ordered]].astype(np.int64)
-    wraps = np.where(interleaved[head[ordered]], 1 << 32, 1 << 16)
-    delivery = arrival.copy()
-    stream = table["stream"][heads[ordered]]
-    delivery[ordered] = _in_streams(stream, number, wraps, ready[ordered], hole[ordered], whole)
-    delivered = complete & (delivery < NEVER)
-    one_ns = np.maximum.accumulate(np.maximum(ready, hole))
-    as_one = complete & (one_ns < NEVER)
     return Messages(
+        chunks=table,
+        row=places[head],
+        whole=whole,
         tsn=tsn[head],
-        stream=table["stream"][heads].astype(np.int64),
-        ppid=table["ppid"][heads].astype(np.int64),
         payload_bytes=payload,
         fragments=fragments,
         unordered=unordered[head],
         complete=complete,
         arrival_ns=arrival,
-        delivery_ns=delivery,
-        delivered=delivered,
-        one_stream_ns=one_ns,
-        delivered_as_one=as_one,
+        ready_ns=ready,
+        hole_ns=released.before(tsn, tsn[head], whole=whole),
     )
 
 

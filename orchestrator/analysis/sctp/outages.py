@@ -54,8 +54,8 @@ def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissio
     first_expiry = np.append(expiry, NEVER)[np.searchsorted(expiry, begin, side="right")]
     chosen = np.flatnonzero((begin < finish) & (first_expiry < finish) & (first_expiry < NEVER))
     begin, finish = begin[chosen], finish[chosen]
-    path = sent.rows["path"].astype(np.int64)
-    new = np.flatnonzero(sent.nth == 0)
+    path = sent.rows["path"]
+    new = np.flatnonzero(sent.new) if len(chosen) else none
     # what was in use when the timer expired: the path of the last new data sent before
     in_use = path[new[np.maximum(np.searchsorted(order[new], first_expiry[chosen]) - 1, 0)]]
     moments = np.full((3, len(chosen)), NEVER, dtype=np.int64)

@@ -45,13 +45,14 @@ def retransmissions(
     """
     row = sent.repeated
     before = sent.before[row]
-    path = sent.rows["path"].astype(np.int64)
     third = _third_miss(sent, reports, row)
     count = len(reports.moment)
-    expiry, marked = _expiries(sent, reports, row, np.where(_later(sent, row, third < count), count, third))
+    at_first = _later(sent, row, third < count)
+    expiry, marked = _expiries(sent, reports, row, np.where(at_first, count, third))
     # once fast, a TSN waits for the timer from then on; only now is it known which were marked by it before
     later = _later(sent, row, (third < count) & ~marked)
-    expiry, marked = _expiries(sent, reports, row, np.where(later, count, third))
+    if (later != at_first).any():
+        expiry, marked = _expiries(sent, reports, row, np.where(later, count, third))
     if duplicates is None:
         tsn, after = reports.duplicate_tsn, reports.moment[reports.duplicate_by]
         key = sent.moment
@@ -61,7 +62,7 @@ def retransmissions(
     spurious, left = _spurious(sent, row, key, tsn, after)
     return Retransmissions(
         row=row,
-        from_path=path[before],
+        from_path=sent.rows["path"][before],
         third=third,
         fast=(third < count) & ~later & ~marked,
         spurious=spurious,
@@ -129,7 +130,7 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
     """
     moment, before = sent.moment[row], sent.before[row]
     sent_at = sent.moment[before]
-    path = sent.rows["path"].astype(np.int64)[before]
+    path = sent.rows["path"][before]
     count = len(reports.moment)
     marked = np.zeros(len(row), dtype=np.bool_)
     progress = reports.moment[reports.moved]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..native import Bools, Ints
 from .columns import Columns
+from .cover import distinct
 from .names import HEARTBEAT, HEARTBEAT_ACK
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
@@ -32,7 +33,7 @@ def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
     known = reports.moment_of(report) > sent.moment[once]
     known &= report < len(reports.moment)
     once, report = once[known], report[known]
-    path = sent.rows["path"][once].astype(np.int64)
+    path = sent.rows["path"][once]
     key = report * (int(path.max(initial=0)) + 1) + path
     ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)[: len(key)])  # few: only those can be the last ones
     _, place = np.unique(key[ends][::-1], return_index=True)  # the last in the order of the capture
@@ -98,8 +99,8 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
     for lost as soon as it does, which no capture shows).
     """
     of_packets = sent.moment[sent.packets]
-    axis = np.unique(np.concatenate([of_packets, reports.moment]))
-    sent_at, reported_at = np.searchsorted(axis, of_packets), np.searchsorted(axis, reports.moment)
+    axis, place = distinct(np.concatenate([of_packets, reports.moment]))
+    sent_at, reported_at = place[: len(of_packets)], place[len(of_packets) :]
     time = np.empty(len(axis), dtype=np.int64)
     time[reported_at], time[sent_at] = reports.time_ns, sent.rows["time_ns"][sent.packets]
     # places on the axis: of each transmission, of its end (that of the axis: never)

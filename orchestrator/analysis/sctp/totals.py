@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from ..native import Floats, Ints
+from ..native import Floats, Ints, Rows
 from .association import Association
 from .names import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
 from .outages import Outages
@@ -39,63 +41,73 @@ AT_RECEIVER = (
 
 
 def totals(found: Association) -> Totals:
-    """docs/metrics.md, "SCTP". What this capture point cannot tell is None."""
+    """docs/metrics.md, "SCTP". What this capture point cannot tell is None, and is not computed."""
     blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "unknown": ()}[found.point]
-    return {name: None if name in blind else value for name, value in _all(found).items()}
+    return {name: None if name in blind else value() for name, value in _all(found).items()}
 
 
-def _all(found: Association) -> Totals:
-    sent, again, told = found.sent, found.again, found.messages
-    chunks = found.columns
+def _all(found: Association) -> dict[str, Callable[[], float | int | None]]:
+    sent, again, told, sacks = found.sent, found.again, found.messages, _sacks(found)
+    chunks, user = found.columns, found.sent.rows["user_bytes"]
     back = chunks["direction"][chunks.is_data] != found.direction
-    user, new = sent.rows["user_bytes"], sent.new
     beats = found.heartbeats
     mine = beats.direction == found.direction
-    level = found.outstanding
-    abandoned = _abandoned(found)
+
+    def delays() -> Ints:
+        return found.sacks.delay_ns[found.sacks.delay_ns >= 0]
+
     return {
-        "data_chunks": len(sent),
-        "new_data_chunks": int(new.sum()),
-        "user_bytes": int(user.sum()),
-        "new_user_bytes": int(user[new].sum()),
-        "acknowledged_chunks": int((found.reports.acked_by < len(found.reports.moment)).sum()),
-        "acknowledged_unseen_chunks": _unseen(found),
-        "data_chunks_other_direction": int(back.sum()),
-        "unknown_tsn_chunks": int((~back).sum()) - len(sent),
-        "retransmitted_chunks": len(again.row),
-        "retransmitted_other_path_chunks": int(sent.rows["on_other_path"][again.row].sum()),
-        "fast_retransmitted_chunks": int(again.fast.sum()),
-        "timeout_retransmitted_chunks": int((~again.fast).sum()),
-        "spurious_retransmitted_chunks": int(again.spurious.sum()),
-        "network_duplicate_chunks": again.not_matched,
-        "t3_expiries": len(again.expiries),
-        "messages": len(told.tsn),
-        "complete_messages": int(told.complete.sum()),
-        "fragments_per_message_mean": _mean(told.fragments),
-        "fragments_per_message_max": _max(told.fragments),
-        "data_chunks_per_packet_mean": _mean(sent.per_packet),
-        "data_chunks_per_packet_max": _max(sent.per_packet),
-        "hol_blocking_mean_s": _mean(told.waits_ns, 1e9),
-        "hol_blocking_max_s": _max(told.waits_ns, 1e9),
-        "hol_blocking_one_stream_mean_s": _mean(told.waits_as_one_ns, 1e9),
-        "hol_blocking_one_stream_max_s": _max(told.waits_as_one_ns, 1e9),
-        "abandoned_chunks": abandoned,
-        **_sack_totals(found),
-        "rtt_samples": len(found.rtt.rtt_ns),
-        "rtt_min_s": None if not len(found.rtt.rtt_ns) else float(found.rtt.rtt_ns.min()) / 1e9,
-        "rtt_mean_s": _mean(found.rtt.rtt_ns, 1e9),
-        "rtt_max_s": _max(found.rtt.rtt_ns, 1e9),
-        "heartbeats": int(mine.sum()),
-        "heartbeats_unanswered": int((mine & ~beats.answered).sum()),
-        "heartbeat_rtt_mean_s": _mean((beats.answered_ns - beats.time_ns)[mine & beats.answered], 1e9),
-        "outstanding_max_bytes": _max(level.value_bytes),
-        "paths": len(found.paths),
-        "path_changes": int((np.diff(sent.rows["path"][new].astype(np.int64)) != 0).sum()),
-        **_outage_totals(found.outages),
-        "aborts": len(chunks.of_type(ABORT)),
-        "errors": len(chunks.of_type(ERROR)),
-        "asconf_chunks": len(chunks.of_type(ASCONF, ASCONF_ACK)),
-        "re_config_chunks": len(chunks.of_type(RE_CONFIG)),
+        "data_chunks": lambda: len(sent),
+        "new_data_chunks": lambda: int(sent.new.sum()),
+        "user_bytes": lambda: int(user.sum()),
+        "new_user_bytes": lambda: int(user.sum()) - int(user[sent.repeated].sum()),
+        "acknowledged_chunks": lambda: int((found.reports.acked_by < len(found.reports.moment)).sum()),
+        "acknowledged_unseen_chunks": lambda: _unseen(found),
+        "data_chunks_other_direction": lambda: int(back.sum()),
+        "unknown_tsn_chunks": lambda: int((~back).sum()) - len(sent),
+        "retransmitted_chunks": lambda: len(again.row),
+        "retransmitted_other_path_chunks": lambda: int(sent.rows["on_other_path"][again.row].sum()),
+        "fast_retransmitted_chunks": lambda: int(again.fast.sum()),
+        "timeout_retransmitted_chunks": lambda: int((~again.fast).sum()),
+        "spurious_retransmitted_chunks": lambda: int(again.spurious.sum()),
+        "network_duplicate_chunks": lambda: again.not_matched,
+        "t3_expiries": lambda: len(again.expiries),
+        "messages": lambda: len(told.tsn),
+        "complete_messages": lambda: int(told.complete.sum()),
+        "fragments_per_message_mean": lambda: _mean(told.fragments),
+        "fragments_per_message_max": lambda: _max(told.fragments),
+        "data_chunks_per_packet_mean": lambda: _mean(sent.per_packet),
+        "data_chunks_per_packet_max": lambda: _max(sent.per_packet),
+        "hol_blocking_mean_s": lambda: _mean(told.waits_ns, 1e9),
+        "hol_blocking_max_s": lambda: _max(told.waits_ns, 1e9),
+        "hol_blocking_one_stream_mean_s": lambda: _mean(told.waits_as_one_ns, 1e9),
+        "hol_blocking_one_stream_max_s": lambda: _max(told.waits_as_one_ns, 1e9),
+        "abandoned_chunks": lambda: _abandoned(found),
+        "sacks": lambda: len(sacks),
+        "gap_blocks": lambda: int(sacks["gap_blocks"].sum()),
+        "sacks_with_gaps": lambda: int((sacks["gap_blocks"] > 0).sum()),
+        "duplicate_tsns_reported": lambda: int(sacks["duplicate_tsns"].sum()),
+        "incomplete_sacks": lambda: int(sacks["incomplete"].sum()),
+        "data_packets_per_sack_mean": lambda: _mean(found.sacks.data_packets),
+        "sack_delay_mean_s": lambda: _mean(delays(), 1e9),
+        "sack_delay_max_s": lambda: _max(delays(), 1e9),
+        "rtt_samples": lambda: len(found.rtt.rtt_ns),
+        "rtt_min_s": lambda: None if not len(found.rtt.rtt_ns) else float(found.rtt.rtt_ns.min()) / 1e9,
+        "rtt_mean_s": lambda: _mean(found.rtt.rtt_ns, 1e9),
+        "rtt_max_s": lambda: _max(found.rtt.rtt_ns, 1e9),
+        "heartbeats": lambda: int(mine.sum()),
+        "heartbeats_unanswered": lambda: int((mine & ~beats.answered).sum()),
+        "heartbeat_rtt_mean_s": lambda: _mean((beats.answered_ns - beats.time_ns)[mine & beats.answered], 1e9),
+        "outstanding_max_bytes": lambda: _max(found.outstanding.value_bytes),
+        "paths": lambda: len(found.paths),
+        "path_changes": lambda: int(np.count_nonzero(np.diff(sent.rows["path"][sent.new]))),
+        "outages": lambda: len(found.outages.from_ns),
+        "outage_longest_s": lambda: _longest_s(found.outages),
+        "progress_gap_longest_s": lambda: found.outages.longest_gap_ns / 1e9,
+        "aborts": lambda: len(chunks.of_type(ABORT)),
+        "errors": lambda: len(chunks.of_type(ERROR)),
+        "asconf_chunks": lambda: len(chunks.of_type(ASCONF, ASCONF_ACK)),
+        "re_config_chunks": lambda: len(chunks.of_type(RE_CONFIG)),
     }
 
 
@@ -122,29 +134,16 @@ def _abandoned(found: Association) -> int:
     return int((found.reports.moment_of(found.reports.acked_by[passed]) > at).sum())
 
 
-def _sack_totals(found: Association) -> Totals:
+def _sacks(found: Association) -> Rows:
+    """SACKs of the data."""
     sacks = found.capture.sacks
-    mine = sacks[(sacks["flow"] == found.flow) & (sacks["direction"] != found.direction)]
-    timing = found.sacks
-    return {
-        "sacks": len(mine),
-        "gap_blocks": int(mine["gap_blocks"].sum()),
-        "sacks_with_gaps": int((mine["gap_blocks"] > 0).sum()),
-        "duplicate_tsns_reported": int(mine["duplicate_tsns"].sum()),
-        "incomplete_sacks": int(mine["incomplete"].sum()),
-        "data_packets_per_sack_mean": _mean(timing.data_packets),
-        "sack_delay_mean_s": _mean(timing.delay_ns[timing.delay_ns >= 0], 1e9),
-        "sack_delay_max_s": _max(timing.delay_ns[timing.delay_ns >= 0], 1e9),
-    }
+    mine: Rows = sacks[(sacks["flow"] == found.flow) & (sacks["direction"] != found.direction)]
+    return mine
 
 
-def _outage_totals(found: Outages) -> Totals:
-    whole = found.to_ns < NEVER
-    return {
-        "outages": len(found.from_ns),
-        "outage_longest_s": _max((found.to_ns - found.from_ns)[whole], 1e9),
-        "progress_gap_longest_s": found.longest_gap_ns / 1e9,
-    }
+def _longest_s(found: Outages) -> float | int | None:
+    """Of the outages that ended within the capture."""
+    return _max((found.to_ns - found.from_ns)[found.to_ns < NEVER], 1e9)
 
 
 def _mean(values: Ints, scale: float = 1.0) -> float | None:
