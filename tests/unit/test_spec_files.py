@@ -88,7 +88,7 @@ def test_hostile_text_is_an_error_not_a_crash(text: bytes) -> None:
 
 def test_all_errors_of_a_file_at_once() -> None:
     text = replaced('rate = "1 Mbit/s"', "rate = 5")
-    text = replaced('protocol = "tcp"', 'protocol = "udp"', text)
+    text = replaced('protocol = "tcp"', 'protocol = "dccp"', text)
     text = replaced('duration = "10 s"', 'duration = "10"', text) + "[nod.c]\n"
     found = problems_of(text)
     assert [line.split(": ")[1] for line in found] == ["duration", "nod", "link.p1.rate", "flow.f.protocol"] or {
