@@ -29,8 +29,8 @@ MOST_PACKETS = 10
 """Packets on either side of a moment that a cell keeps."""
 
 ClaimKind = Literal[
-    "greater", "less", "equal", "gain", "mean_gain", "pooled_gain", "mean", "value", "constant", "increasing",
-    "decreasing", "later",
+    "greater", "less", "equal", "gain", "mean_gain", "pooled_gain", "mean", "value", "every", "constant",
+    "increasing", "decreasing", "later",
 ]  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def _tolerance(claim: Claim | None, divisor: float) -> str:
     if (
         claim is None
         or not claim.tolerance
-        or claim.kind not in ("equal", "value", "gain", "mean_gain", "pooled_gain", "mean")
+        or claim.kind not in ("equal", "value", "every", "gain", "mean_gain", "pooled_gain", "mean")
     ):
         return ""
     return f" \u00b1 {given(claim.tolerance / divisor)}"

@@ -18,7 +18,8 @@ KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
 TWO_SIDED = frozenset({"greater", "less", "equal", *GAINS})
 NEEDS_OVER = frozenset({"constant", "increasing", "decreasing"})
-NEEDS_EXPECTED = frozenset({"value", "mean", *GAINS})
+ALONE = frozenset({"value", "every"})
+NEEDS_EXPECTED = frozenset({"mean", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
 SOURCE = {"title": Field("text", '"Choi, Lee 2009"')}
@@ -162,8 +163,8 @@ class ExpectedReader:
             problems.add(item, f'kind "{kind}" compares a with b, and b is missing; for example b = {_OPEN.example}')
         if (child := item.get("metric_b")) is not None and not b:
             problems.add(child, f"is the metric of b, and there is no b; for example b = {_OPEN.example}")
-        if kind == "value" and b:
-            problems.add(item, 'kind "value" has no b')
+        if kind in ALONE and b:
+            problems.add(item, f'kind "{kind}" has no b')
         return Claim(
             id=name,
             text=statement,

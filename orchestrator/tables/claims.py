@@ -8,6 +8,7 @@ equal       a/b - 1 within +- tolerance              constant    (max - min) / m
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
 mean        mean of other claims' numbers = expected +- tolerance
+every       a = expected +- tolerance in each repetition: one that is not decides, however many are
 
 Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst of them is the claim's: a
 mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
@@ -64,7 +65,7 @@ def judge(results: Results) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
-    unit = units.get(claim.metric, "") if claim.kind == "value" else "ratio"
+    unit = units.get(claim.metric, "") if claim.kind in ("value", "every") else "ratio"
     expected = expectation(claim)
     if claim.kind == "later":
         return Judged(claim, "not tested", None, "", "", claim.reason)
@@ -73,11 +74,32 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     absent = [place.missing or "a cell of it is not in this run (--where, --only)" for place in places if place.failed]
     if absent:
         return Judged(claim, "not tested", None, expected, unit, _first(absent))
+    if claim.kind == "every":
+        return _every(claim, places, expected, unit)
     empty = [place.missing for place in places if place.missing]
     if empty:
         return Judged(claim, "inconclusive", None, expected, unit, _first(empty))
     decided = [_decide(claim, one, results, expected, unit) for one in compared]
     return min(decided, key=lambda one: (_WORST.index(one.verdict), _margin(claim, one.measured)))
+
+
+def _every(claim: Claim, places: Sequence[Place], expected: str, unit: str) -> Judged:
+    """Each draw for itself: a mean over draws would call one miss in ten inconclusive."""
+    wanted = _interval(claim)
+    draws = [(value, place, number) for place in places for number, value in sorted(place.values.items())]
+    missed = [one for one in draws if not wanted.holds(one[0])]
+    if missed:
+        worst, place, number = min(missed, key=lambda one: _margin(claim, one[0]))
+        cell = next((cell.id for cell in place.cells if cell.repetition == number), "")
+        why = f"{len(missed)} of {len(draws)} values are outside, farthest in {cell}"
+        return Judged(claim, "does not hold", worst, expected, unit, why)
+    nearest = min((value for value, _, _ in draws), key=lambda value: _margin(claim, value), default=None)
+    if empty := [place.missing for place in places if place.missing]:
+        return Judged(claim, "inconclusive", nearest, expected, unit, _first(empty))
+    if any(place.random and len(place.values) == 1 for place in places):
+        why = "one repetition of cells that are random; --repetitions 5 or more decides"
+        return Judged(claim, "inconclusive", nearest, expected, unit, why)
+    return Judged(claim, "holds", nearest, expected, unit, f"all {len(draws)} values are inside")
 
 
 def _compared(claim: Claim, results: Results) -> list[Comparison]:

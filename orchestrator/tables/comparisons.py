@@ -70,7 +70,7 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
         case "pooled_gain":
             first, second = [place for series in a for place in series], [place for series in b for place in series]
             return [Comparison((*first, *second), _gain_of_means(len(first)))]
-        case "value":
+        case "value" | "every":
             return [Comparison((place,), _itself) for series in a for place in series]
         case "constant" if b:
             return [Comparison((*one, *other), _spread_of_ratios) for one, other in pairs]

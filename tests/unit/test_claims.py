@@ -167,6 +167,25 @@ def test_opposite_failures_of_two_comparisons_do_not_cancel(tmp_path: Path, kind
     assert found.measured == pytest.approx(12.05 if kind == "value" else 0.205)
 
 
+@pytest.mark.parametrize(
+    ("draws", "verdict", "measured"),
+    [
+        ([1.0] * 9 + [0.0], "does not hold", 0.0),  # the mean's interval, 0.67 to 1.13, would not decide
+        ([1.0, 1.0], "holds", 1.0),
+        ([1.0], "inconclusive", 1.0),  # random, and drawn once
+    ],
+)
+def test_one_draw_outside_decides_against_every(
+    tmp_path: Path, draws: list[float], verdict: str, measured: float
+) -> None:
+    text = claim("every", 'a = { who = "a", x = "1 s" }\nexpected = 1\ntolerance = 0\n')
+    plan = plan_of(tmp_path, text, repetitions=len(draws), more=LOSS)
+    (found,) = judged(plan, {"a": [draws] * 3, "b": [draws] * 3})
+    assert (found.verdict, found.measured) == (verdict, measured)
+    if verdict == "does not hold":
+        assert found.reason.startswith("1 of 10 values are outside, farthest in ") and "_r9_" in found.reason
+
+
 def test_the_worst_verdict_wins_not_the_farthest_number(tmp_path: Path) -> None:
     """Level 1 holds, level 2 swings too much to say, level 3 does not hold though it swings less far."""
     body = 'a = { who = "a" }\nb = { who = "b" }\ntolerance = 0.1\n'
