@@ -98,7 +98,7 @@ class SandboxBackend(abc.ABC):
         try:
             shutil.rmtree(directory.root, ignore_errors=True)
             compiled = compile_cell(cell, self.clock)
-            self._prepare(directory, cell, compiled)
+            self.prepare(directory, cell, compiled)
             if refused := self.refuses(cell):
                 return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
             before = host_state()
@@ -135,7 +135,8 @@ class SandboxBackend(abc.ABC):
             shutil.rmtree(final)
         os.replace(directory.root, final)
 
-    def _prepare(self, directory: CellDir, cell: Cell, compiled: Compiled) -> None:
+    def prepare(self, directory: CellDir, cell: Cell, compiled: Compiled) -> None:
+        """Fill a cell's new directory: programs, cell.json, steps.txt."""
         for path in (directory.capture, directory.apps, directory.root / "bin"):
             path.mkdir(parents=True)
         for source, target in self.programs:
@@ -227,16 +228,20 @@ class SandboxBackend(abc.ABC):
             verdict = Verdict(Outcome.INVALID, f"{failed[0].check}: {failed[0].detail}{more}")
         return verdict
 
-    def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
-        """Compress, clean, write the outcome, move into place."""
-        for capture in sorted(directory.capture.glob("*.pcap")):
-            compress(capture)
+    def remove_programs(self, directory: CellDir) -> None:
+        """Remove what is only needed while the sandbox runs."""
         for name in PROGRAM_FILES:
             path = directory.root / name
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+    def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
+        """Compress, clean, write the outcome, move into place."""
+        for capture in sorted(directory.capture.glob("*.pcap")):
+            compress(capture)
+        self.remove_programs(directory)
         end = last(records_left(directory.init_log), "end")
         outcome = CellOutcome(
             outcome=verdict.outcome,

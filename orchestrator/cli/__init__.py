@@ -35,7 +35,7 @@ def _run(argv: list[str] | None) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from ..kernel import command as kernel
-    from . import analyze, calibrate, compare, doctor, run
+    from . import analyze, calibrate, compare, doctor, run, shell
     from . import commands as others
 
     run.add_parser(commands)
@@ -43,6 +43,7 @@ def _run(argv: list[str] | None) -> int:
     others.add_parsers(commands)
     compare.add_parser(commands)
     calibrate.add_parser(commands)
+    shell.add_parser(commands)
     doctor.add_parser(commands)
     kernel.add_parser(commands)
     args = parser.parse_args(argv)

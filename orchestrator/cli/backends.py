@@ -41,22 +41,23 @@ def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> C
     if name == "netns":
         backend, problems = netns_backend(build_directory(), progress)
         if problems:
-            raise BackendUnavailable(_cannot("netns", problems))
+            raise BackendUnavailable(cannot("netns", problems))
         return Chosen(backend, None)
     problems = check_virtual()
     kernel = None if problems else find_kernel()
     if kernel is not None:
         kind = GuestBackend if name == "guest" else VirtualBackend
         return Chosen(kind(kernel.binary, build_directory(), problems=check_virtual, progress=progress), kernel)
-    said = _cannot("guest" if name == "guest" else "virtual", problems)
+    said = cannot("guest" if name == "guest" else "virtual", problems)
     if name == "auto":
         other, more = netns_backend(build_directory(), progress)
         if not more:
             return Chosen(other, None, f"{said}\nso cells run on this machine's own kernel, on the wall clock (netns)")
-        said += "\n" + _cannot("netns", more)
+        said += "\n" + cannot("netns", more)
     raise BackendUnavailable(said)
 
 
-def _cannot(name: str, problems: Sequence[Problem]) -> str:
+def cannot(name: str, problems: Sequence[Problem]) -> str:
+    """Why a back end cannot run here, and every remedy."""
     text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
     return f"the {name} back end cannot run here:\n{text}"

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import zstandard
-from cell_init_kit import ROOT
+from cell_init_kit import MS, ROOT, Result, S, namespaces, prepare, run_guest
 
 from orchestrator.model import Cell, CellOutcome, Outcome
 from orchestrator.store import RunDir
+from orchestrator.testbed.steps import step
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -87,6 +88,20 @@ def ended(process: subprocess.Popen[str], timeout_s: float = LIMIT_S) -> Done:
         process.communicate()
         raise
     return Done(process.returncode, out, err)
+
+
+def in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments: str) -> Result:
+    """netwarp in a guest on the wall clock, which has netem and SCTP: leaves netwarp.out and netwarp.err."""
+    steps = [
+        step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * MS),
+        step("deadline", setup_ns=9 * S, after_t0_ns=200 * S), *namespaces("machine"), step("ready"),
+        step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, at_ns=0,
+             arg=[sys.executable, "-m", "orchestrator", *arguments],
+             env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
+        step("end", at_ns=180 * S, early=1, grace_ns=5 * S),
+    ]  # fmt: skip
+    prepare(place, steps)
+    return run_guest(kernel, place, steps, "--mode", "wall", "--memory", "1G")
 
 
 def copy_checkout(target: Path, kernel: Path, source: Path = ROOT) -> Checkout:

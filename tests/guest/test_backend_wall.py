@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from cell_init_kit import MS, Result, S, namespaces, prepare, run_guest
-from chain_kit import Checkout, written
+from chain_kit import Checkout, in_a_guest, written
 
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import Outcome
 from orchestrator.store import RunDir
-from orchestrator.testbed.steps import step
 
 SPEC = """\
 format = 1
@@ -82,25 +79,13 @@ def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
         assert all(0.5e6 < value < 4e6 for value in goodputs(tmp_path / "run"))
 
 
-@pytest.fixture
-def in_a_guest(kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path) -> Result:
-    """`netwarp run --backend netns` in a guest on the wall clock, which has netem and SCTP whatever this host has."""
-    place = tmp_path / "guest"
-    netwarp = [sys.executable, "-m", "orchestrator", "run", str(spec), "--backend", "netns", "--no-report",
-               "--out", "/run/cell/run", "--json"]  # fmt: skip
-    steps = [
-        step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * MS),
-        step("deadline", setup_ns=9 * S, after_t0_ns=200 * S), *namespaces("machine"), step("ready"),
-        step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, arg=netwarp, at_ns=0,
-             env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
-        step("end", at_ns=180 * S, early=1, grace_ns=5 * S),
-    ]  # fmt: skip
-    prepare(place, steps)
-    return run_guest(kernel, place, steps, "--mode", "wall", "--memory", "1G")
-
-
-def test_netns_in_a_guest(in_a_guest: Result) -> None:
-    place = in_a_guest.directory
+def test_netns_in_a_guest(kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+    """`netwarp run --backend netns` in a guest on the wall clock."""
+    done = in_a_guest(
+        kernel, checkout, tmp_path / "guest", "run", str(spec), "--backend", "netns", "--no-report",
+        "--out", "/run/cell/run", "--json",
+    )  # fmt: skip
+    place = done.directory
     said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
     run = place / "run"
     assert sum(json.loads((place / "netwarp.out").read_text())["cells"].values()) == 2, said

@@ -1,0 +1,64 @@
+"""`netwarp shell`: a command on a node of a standing network, in namespaces of a guest, which has netem."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cell_init_kit import MS, read_pcap
+from chain_kit import Checkout, in_a_guest, written
+
+SPEC = """\
+format = 1
+name = "stands"
+duration = "3 s"
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+one_way_delay = "20 ms"
+[flow.bulk]
+from = "a"
+to = "b"
+protocol = "tcp"
+paths = ["p1"]
+bytes = "1 MB"
+"""
+
+
+def test_a_command_on_a_node_with_captures(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
+    spec = written(tmp_path / "spec.toml", SPEC)
+    # from b, over the other node's name, to itself and back: both names lead to the right place
+    command = ["ip", "netns", "exec", "a", "ping", "-n", "-c", "3", "-i", "0.2", "10.0.0.129"]
+    done = in_a_guest(
+        kernel, checkout, tmp_path / "guest", "shell", str(spec), "--node", "b", "--out", "/run/cell/kept", "--exec",
+        *command,
+    )  # fmt: skip
+    said, errors = ((done.directory / f"netwarp.{name}").read_text() for name in ("out", "err"))
+    exits = [json.loads(line) for line in (done.directory / "init.ndjson").read_text().splitlines()]
+    status = next(record["status"] for record in exits if record["record"] == "exit")
+    assert status == 0, said + errors
+    assert "3 packets transmitted, 3 received" in said
+    assert "captures are kept in /run/cell/kept/capture" in errors
+    kept = done.directory / "kept"
+    records = [json.loads(line) for line in (kept / "init.ndjson").read_text().splitlines()]
+    ends = {record["file"]: record for record in records if record["record"] == "capture"}
+    for node in ("a", "b"):
+        capture = kept / "capture" / f"{node}-p1.pcap"
+        assert len(read_pcap(capture)) == 6, "three requests and three replies"
+        assert ends[f"capture/{node}-p1.pcap"]["bytes"] == capture.stat().st_size
+        assert ends[f"capture/{node}-p1.pcap"]["dropped"] == 0
+    times = [packet.t_ns for packet in read_pcap(kept / "capture" / "a-p1.pcap")]
+    assert times[1] - times[0] >= 40 * MS, "there and back over the configured delay"
+    assert not (kept / "bin").exists() and not (kept / "init").exists()
+
+
+def test_the_status_is_the_commands(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
+    spec = written(tmp_path / "spec.toml", SPEC)
+    done = in_a_guest(
+        kernel, checkout, tmp_path / "guest", "shell", str(spec), "--out", "/run/cell/kept", "--exec",
+        "ping", "-c", "1", "-W", "1", "10.9.9.9",
+    )  # fmt: skip
+    records = [json.loads(line) for line in (done.directory / "init.ndjson").read_text().splitlines()]
+    status = next(record["status"] for record in records if record["record"] == "exit")
+    assert status == 2, (done.directory / "netwarp.err").read_text()
