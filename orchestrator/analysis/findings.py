@@ -122,6 +122,10 @@ def _paths(one: Connection) -> Iterator[str]:
     for event in one.events:
         if event.get("what") == "new data on another path":
             way = f"from {_path(event.get('before'))} to {_path(event.get('path'))}"
+            if one.totals.get("point") == "receiver":  # what was lost before is new here when it comes again
+                yield (f"data not seen before came on another path at {_at(event['t_s'])}, {way} "
+                       f"({_count(changes, 'change')} in all): sent again, or moved")  # fmt: skip
+                break
             yield f"new data moved {way} at {_at(event['t_s'])}" + (f" ({changes} moves in all)" if changes > 1 else "")
             break
     unanswered = int(one.totals.get("heartbeats_unanswered") or 0)

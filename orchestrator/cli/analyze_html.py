@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,8 @@ def _connection_row(flow: Connection) -> tuple[str, ...]:
 def _fact(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if name == "first_s":
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
     return ", ".join(value) if isinstance(value, list) else value_text(name, value)
 
 
@@ -133,9 +136,9 @@ def _flow(one: Connection, file: int) -> Part:
         rows = [(f"{event['t_s']:.6f}", event_text(event)) for event in one.events[:EVENTS]]
         caption = f"Events ({len(one.events)}" + (f", the first {EVENTS})" if len(one.events) > EVENTS else ")")
         details.append(Table(caption, ("Time (s)", "What"), rows, (0,)))
+    details += _own_tables(one.tables)
     if one.totals:
-        rows = [(name, value_text(name, value)) for name, value in one.totals.items()]
-        details.append(Table("Every number of this connection", ("Name", "Value"), rows, (1,)))
+        details.append(_totals(one.totals))
     name = f"file{file}-flow{one.number}"
     panels = _panels(one.series)
     return Part(
@@ -151,6 +154,27 @@ def _flow(one: Connection, file: int) -> Part:
     )
 
 
+def _totals(totals: Mapping[str, Any]) -> Table:
+    rows = [(name, value_text(name, value)) for name, value in totals.items()]
+    return Table("Every number of this connection", ("Name", "Value"), rows, (1,))
+
+
+def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
+    """The analyser's own tables, without the columns that none of their rows has a value in."""
+    found = []
+    for name, mine in tables.items():
+        columns = [key for key in dict.fromkeys(key for row in mine for key in row)
+                   if any(row.get(key) is not None for row in mine)]  # fmt: skip
+        rows = [tuple(value_text(key, row.get(key)) for key in columns) for row in mine[:EVENTS]]
+        caption = f"{words_of(name).capitalize()} ({len(mine)}"
+        caption += f", the first {EVENTS})" if len(mine) > EVENTS else ")"
+        numeric = [at for at, key in enumerate(columns) if not any(isinstance(row.get(key), str) for row in mine)]
+        if rows:
+            heads = tuple(words_of(key)[:1].upper() + words_of(key)[1:] for key in columns)
+            found.append(Table(caption, heads, rows, tuple(numeric)))
+    return found
+
+
 def _multipath(one: Multipath, file: int) -> Part:
     name = f"file{file}-mptcp{one.number}"
     lines = [_line(key, pair) for key, pair in one.series.items() if key.startswith("sent_bytes")]
@@ -161,7 +185,11 @@ def _multipath(one: Multipath, file: int) -> Part:
         title=multipath_title(one),
         lead="",
         facts=multipath_lines(one),
-        details=[Table(f"Events ({len(one.events)})", ("Time (s)", "What"), rows, (0,))],
+        details=[
+            Table(f"Events ({len(one.events)})", ("Time (s)", "What"), rows, (0,)),
+            *_own_tables(one.tables),
+            _totals(one.totals),
+        ],
         chart=Chart(name, [Panel("sent by each subflow", "bytes", lines)], events) if lines else None,
     )
 

@@ -151,7 +151,7 @@ def _hol(totals: Totals) -> str:
     if mean is None or not (most or alone):
         return ""
     return f"mean/max {delays(mean, most)}" + (
-        f", as one stream {seconds(alone)} on average" if alone is not None else ""
+        f", as one stream {seconds(alone)} on average" if alone is not None and abs(alone - mean) > 0.01 * alone else ""
     )
 
 

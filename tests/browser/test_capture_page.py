@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from pathlib import Path
@@ -98,3 +99,15 @@ def test_a_large_capture_makes_no_large_page(page: Page, tmp_path: Path) -> None
     assert sent["of"] == 60_000
     assert len(sent["t"]) <= 3002
     assert (sent["v"][0], sent["v"][-1]) == (100, 6_000_000)
+
+
+def test_the_analysers_own_tables_are_there(page: Page, tmp_path: Path) -> None:
+    """Paths with their shares of SACKs and data, head-of-line delay by stream, chunks of every type."""
+    page.open(page_of(tmp_path, "--merge", *recorded("sctp", "b", ["p1", "p2"])))
+    captions = page.evaluate("[...document.querySelectorAll('summary')].map((one) => one.innerText)")
+    assert {"Paths (4)", "Chunks (11)", "Streams (1)"} <= set(captions)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    text = page.evaluate("document.body.innerText")
+    assert "HEARTBEAT ACK" in text
+    assert re.search(r"First\s+20\d\d-\d\d-\d\d \d\d:", text)

@@ -152,6 +152,13 @@ def test_the_recorded_failover() -> None:
     assert "1 HEARTBEAT of 2 got no answer" in found.findings
 
 
+def test_at_the_receiver_a_retransmission_is_no_move_of_new_data() -> None:
+    """The sender moved at 7.2 s; what the other path brought before had been sent before."""
+    (found,) = analyze_captures(recorded("sctp", "b", ["p1", "p2"]), merge=True)
+    assert not any(text.startswith("new data moved") for text in found.findings)
+    assert "data not seen before came on another path at 1.30125 s" in " ".join(found.findings)
+
+
 def test_the_largest_connection_comes_first(tmp_path: Path) -> None:
     other = [(time + 1, packet.replace(b"\x0a\0\0\x01", b"\x0a\0\0\x07")) for time, packet in transfer(5, gap_at=2)]
     found = look(tmp_path, sorted([*other, *transfer(20, gap_at=10)]))
