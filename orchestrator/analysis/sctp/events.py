@@ -37,8 +37,8 @@ def _event(found: Association, time_ns: int, t0_ns: int, what: str, path: int, *
 
 def _control(found: Association, t0_ns: int) -> list[Event]:
     """Every chunk that is neither data nor its acknowledgement; causes with those that tell them."""
-    chunks = found.chunks
-    rows = chunks[~np.isin(chunks["type"], OF_THE_STREAM)]
+    of_the_stream = np.isin(np.arange(256), OF_THE_STREAM)
+    rows = found.chunks[~of_the_stream[found.columns["type"]]]
     if len(rows):  # the first MOST of each kind
         order = np.argsort(rows["type"], kind="stable")
         begins = np.concatenate([[True], np.diff(rows["type"][order].astype(np.int64)) != 0])
@@ -64,10 +64,10 @@ def _control(found: Association, t0_ns: int) -> list[Event]:
 
 def _path_changes(found: Association, t0_ns: int) -> list[Event]:
     """Where the path of new data changes."""
-    new = np.flatnonzero(found.sent.nth == 0)
+    new = found.sent.new
     path, time = found.sent.rows["path"][new], found.sent.rows["time_ns"][new]
     result = []
-    for place in (np.flatnonzero(np.diff(path.astype(np.int64)) != 0) + 1)[:MOST].tolist():
+    for place in (np.flatnonzero(np.diff(path) != 0) + 1)[:MOST].tolist():
         back = path[place] == path[0]
         before = found.path_name(int(path[place - 1]))
         what = "new data returns to its first path" if back else "new data on another path"

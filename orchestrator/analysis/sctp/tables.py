@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..native import Bools, Ints
+from ..native import Ints
 from .association import Association
-from .cover import run_lengths
+from .cover import distinct, run_lengths
 from .messages import Messages
-from .names import DATA, HEARTBEAT_ACK, I_DATA, PAYLOADS, SACK, cause_name, chunk_name
+from .names import HEARTBEAT_ACK, PAYLOADS, SACK, cause_name, chunk_name
 from .transmissions import NEVER
 
 Row = dict[str, Any]
@@ -34,18 +34,22 @@ def _paths(found: Association) -> list[Row]:
     """By path and direction: packets, data new and again, SACKs, heartbeats; and its share of new data and of SACKs."""
     rows = []
     totals = found.capture.flow_paths[found.capture.flow_paths["flow"] == found.flow]
-    chunks = found.chunks
-    is_data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
+    chunks = found.columns
+    is_data = chunks.is_data
+    all_new = is_data & ~chunks["is_retransmission"]
+    is_sack, is_answer = (chunks["type"] == kind for kind in (SACK, HEARTBEAT_ACK))
     sent, again = found.sent, found.again
     beats, rtt = found.heartbeats, found.rtt
     for path in found.paths:
         (used,) = totals[totals["path"] == path]
+        on_path = chunks["path"] == path
         for name, direction in (("data", found.direction), ("back", 1 - found.direction)):
-            here = (chunks["path"] == path) & (chunks["direction"] == direction)
-            all_sacks = int(((chunks["type"] == SACK) & (chunks["direction"] == direction)).sum())
+            from_there = chunks["direction"] == direction
+            here = on_path & from_there
+            all_sacks = int((is_sack & from_there).sum())
             mine = (beats.path == path) & (beats.direction == direction)
-            new = is_data & ~chunks["is_retransmission"] & (chunks["direction"] == direction)
-            sacks = int((here & (chunks["type"] == SACK)).sum())
+            new = all_new & from_there
+            sacks = int((here & is_sack).sum())
             row: Row = {
                 "path": found.path_name(path),
                 "direction": name,
@@ -60,7 +64,7 @@ def _paths(found: Association) -> list[Row]:
                 "sack_ratio": _ratio(sacks, all_sacks),
                 "heartbeats": int(mine.sum()),
                 "heartbeats_unanswered": int((mine & ~beats.answered).sum()),
-                "heartbeat_acks": int((here & (chunks["type"] == HEARTBEAT_ACK)).sum()),
+                "heartbeat_acks": int((here & is_answer).sum()),
             }
             if name == "data":
                 from_here = again.from_path == path
@@ -84,21 +88,21 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def _chunks(found: Association) -> list[Row]:
-    kinds, place = np.unique(found.chunks["type"], return_inverse=True)
-    counts = np.bincount(place * 2 + (found.chunks["direction"] != found.direction), minlength=2 * len(kinds))
+    kinds, directions = found.columns["type"], found.columns["direction"]
+    counts = [np.bincount(kinds[directions == d], minlength=256) for d in (found.direction, 1 - found.direction)]
     return [
-        {"type": kind, "name": chunk_name(kind), "data": int(counts[2 * i]), "back": int(counts[2 * i + 1])}
-        for i, kind in enumerate(kinds.tolist())
+        {"type": kind, "name": chunk_name(kind), "data": int(counts[0][kind]), "back": int(counts[1][kind])}
+        for kind in np.flatnonzero(counts[0] + counts[1]).tolist()
     ]
 
 
 def _by(found: Association, column: str) -> list[Row]:
     """By stream, or by payload protocol: messages, their bytes, and how long they waited for others."""
     told = found.messages
-    values, place = np.unique(getattr(told, column), return_inverse=True)
+    values, place = distinct(getattr(told, column))
     count = len(values)
 
-    def total(weights: Ints | Bools) -> list[int]:
+    def total(weights: Ints) -> list[int]:
         return [int(value) for value in np.bincount(place, weights=weights, minlength=count)]
 
     blind = [None] * count
@@ -106,7 +110,7 @@ def _by(found: Association, column: str) -> list[Row]:
     columns = {
         column: values.tolist(),
         "messages": np.bincount(place, minlength=count).tolist(),
-        "unordered_messages": total(told.unordered),
+        "unordered_messages": np.bincount(place[told.unordered], minlength=count).tolist(),
         "chunks": total(told.fragments),
         "new_user_bytes": total(told.payload_bytes),
         "hol_blocking_mean_s": means[0],
@@ -125,17 +129,18 @@ def _means(place: Ints, told: Messages, count: int, *, as_one: bool) -> list[flo
 def _bundling(found: Association) -> list[Row]:
     """How many packets carried how many chunks (all kinds), and how many DATA chunks, in each direction."""
     rows: list[Row] = []
-    is_data = (found.chunks["type"] == DATA) | (found.chunks["type"] == I_DATA)
+    chunks = found.columns
     for name, direction in (("data", found.direction), ("back", 1 - found.direction)):
-        here = found.chunks["direction"] == direction
-        for what, mine in (("chunks", here), ("data chunks", here & is_data)):
-            per_packet = run_lengths(found.chunks["packet"][mine])
+        here = chunks["direction"] == direction
+        for what, mine in (("chunks", here), ("data chunks", here & chunks.is_data)):
+            per_packet = run_lengths(chunks["packet"][mine])
             rows += [{"direction": name, "what": what} | row for row in _counts("per_packet", per_packet, "packets")]
     return rows
 
 
 def _counts(name: str, values: Ints, of: str) -> list[Row]:
-    levels, counts = np.unique(values, return_counts=True)
+    levels, place = distinct(values)
+    counts = np.bincount(place, minlength=len(levels))
     return [{name: level, of: count} for level, count in zip(levels.tolist(), counts.tolist(), strict=True)]
 
 

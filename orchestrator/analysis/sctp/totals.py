@@ -8,6 +8,7 @@ import numpy as np
 
 from ..native import Floats, Ints, Rows
 from .association import Association
+from .cover import ascending
 from .names import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
 from .outages import Outages
 from .transmissions import NEVER
@@ -164,6 +165,7 @@ def series(found: Association, t0_ns: int) -> Series:
     def seconds(time_ns: Ints) -> Floats:
         return (time_ns - t0_ns) / 1e9
 
+    blind = {"sender": ("hol_",), "receiver": ("rtt_", "heartbeat_", "outstanding_"), "unknown": ()}[found.point]
     result: Series = {}
     beats = found.heartbeats
     level = found.outstanding
@@ -180,11 +182,13 @@ def series(found: Association, t0_ns: int) -> Series:
     time = found.sent.rows["time_ns"][found.again.row]
     result["retransmitted_chunks"] = seconds(time), np.arange(1, len(time) + 1, dtype=np.float64)
     told = found.messages
-    for name, waits, at, kept in (
-        ("hol_blocking_s", told.waits_ns, told.delivery_ns, told.delivered),
-        ("hol_blocking_one_stream_s", told.waits_as_one_ns, told.one_stream_ns, told.delivered_as_one),
+    for name, columns in (
+        ("hol_blocking_s", ("waits_ns", "delivery_ns", "delivered")),
+        ("hol_blocking_one_stream_s", ("waits_as_one_ns", "one_stream_ns", "delivered_as_one")),
     ):
-        order = np.argsort(at[kept], kind="stable")
+        if name.startswith(blind):
+            continue
+        waits, at, kept = (getattr(told, column) for column in columns)
+        order = ascending(at[kept])
         result[name] = seconds(at[kept][order]), waits[order] / 1e9
-    blind = {"sender": ("hol_",), "receiver": ("rtt_", "heartbeat_", "outstanding_"), "unknown": ()}[found.point]
     return {name: pair for name, pair in result.items() if len(pair[0]) and not name.startswith(blind)}
