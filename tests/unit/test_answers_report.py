@@ -1,30 +1,55 @@
-"""The report has the answers, the first open, the rest on demand."""
+"""The report has every answer: a grid of verdicts, the reasons, and the words, from a run's own files."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
+import pytest
 from test_answers import answered, study, usual
 
-from orchestrator.report.answers import answer_words
+from orchestrator.model import CellOutcome, Outcome
+from orchestrator.report.answers import SIGNS, AnswerWords, answer_words
+from orchestrator.report.data import read_run
 from orchestrator.report.page import environment
+from orchestrator.store import RunDir, write_json
+from orchestrator.tables import write_tables
+
+Told = tuple[AnswerWords, list[dict[str, str]], list[str]]
 
 
-def test_the_page_has_every_sentence(tmp_path: Path) -> None:
-    plan = study()
-    rows, words = answered(plan, usual(plan))
-    header = list(rows[0])
-    lines = [",".join(header), *(",".join(f'"{row[key]}"' for key in header) for row in rows)]
-    (tmp_path / "answer-budget.csv").write_text("\n".join(lines) + "\n")
-    data = cast(Any, SimpleNamespace(plan=plan, run=SimpleNamespace(tables=tmp_path)))
-    (answer,) = answer_words(data)
-    assert [f"{condition}: {text}" for condition, text in (*answer.first, *answer.more)] == words
-    longer = dataclasses.replace(answer, more=(("RTT 1 s", "<none>"),))
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    """The answer as the report reads it, the rows of its table, and the sentences of the terminal."""
+    plan, run = study(), RunDir(tmp_path)
+    measurements = usual(plan)
+    rows, words = answered(plan, measurements)
+    write_json(run.plan, plan)
+    write_json(run.manifest, {})
+    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
+    write_tables(plan, outcomes, measurements, run.tables)
+    (answer,) = answer_words(read_run(run))
+    return answer, rows, words
+
+
+def test_every_choice_has_its_verdict_and_every_sentence_is_there(told: Told) -> None:
+    answer, rows, words = told
+    assert [f"{condition}: {text}" for condition, text in answer.sentences] == words
+    found = {
+        (condition.title, choice.setting, budget): verdict[0]
+        for condition in answer.conditions
+        for choice in condition.choices
+        for budget, verdict in zip(answer.budgets, choice.verdicts, strict=True)
+    }
+    assert len(found) == len(rows)
+    assert sorted(found.values()) == sorted(row["verdict"] for row in rows)
+    assert {sign for sign, _, _ in answer.signs} == {SIGNS[row["verdict"]][0] for row in rows}
+
+
+def test_the_page_has_them_and_escapes(told: Told) -> None:
+    answer, rows, words = told
+    longer = dataclasses.replace(answer, sentences=(*answer.sentences, ("RTT 1 s", "<none>")))
     page = environment().get_template("answers.html.j2").render(answers=[longer])
-    assert page.count("<dt>") == len(words) + 1 and "&lt;none&gt;" in page
-    assert re.search(r"<details>\s*<summary>1 more</summary>", page)
+    assert "&lt;none&gt;" in page and "<none>" not in page
+    assert page.count('class="badge') >= len(rows)
     assert 'href="../tables/answer-budget.csv"' in page
