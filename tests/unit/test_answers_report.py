@@ -47,7 +47,7 @@ def test_every_choice_has_its_verdict_and_every_sentence_is_there(told: Told) ->
 
 
 def test_the_page_has_them_and_escapes(told: Told) -> None:
-    answer, rows, words = told
+    answer, rows, _ = told
     longer = dataclasses.replace(answer, sentences=(*answer.sentences, ("RTT 1 s", "<none>")))
     page = environment().get_template("answers.html.j2").render(answers=[longer])
     assert "&lt;none&gt;" in page and "<none>" not in page
