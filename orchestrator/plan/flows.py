@@ -12,16 +12,13 @@ from ..spec.grammar import FLOW, SWITCH
 from ..spec.located import Item
 from ..spec.options import read_options
 from ..spec.problems import Problems, nearest
-from ..spec.programs import read_program
 from ..spec.schedule import SCHEDULE, read_schedule
 from ..topology import Hop, NoRoute, way
 from .network import SIDES, Draft, bdp_bytes
+from .programs import own_program, told_apart
 from .reader import Reader
 
 FIRST_PORT = 5001
-SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
-OF_OUR_APPS = ("bytes", "message_size", "sender", "receiver", "switch_primary")
-"""Keys of a flow that mean nothing to a program of the user's own."""
 IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
 """Header sizes without options: RFC 791, RFC 9293, RFC 9260 sections 3 and 3.3.1."""
 SCTP_SNDBUF_BYTES = 212_992
@@ -69,16 +66,9 @@ class Flows:
             if place in ports:
                 reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')
             ports[place] = name
-            self._alike(found, routed.flow, reader)
+            told_apart((one.flow for one in found), routed.flow, reader)
             found.append(routed)
         return tuple(found)
-
-    def _alike(self, others: Sequence[Routed], flow: Flow, reader: Reader) -> None:
-        """Datagrams are told apart by protocol and addresses alone."""
-        for other in (one.flow for one in others):
-            same = {flow.sender, flow.receiver} == {other.sender, other.receiver}
-            if flow.is_datagrams and other.protocol == flow.protocol and same and other.paths == flow.paths:
-                self._say(reader.item, f'on the wire its packets cannot be told from those of flow "{other.name}"')
 
     def _flow(self, name: str, port: int, reader: Reader) -> Routed | None:
         before = len(self._problems)
@@ -96,7 +86,7 @@ class Flows:
         if not routes:
             return None
         if reader.has("program"):
-            return self._program(name, port, protocol, sender, receiver, routes, reader)
+            return self._program(Flow(name, protocol, sender, receiver, (), port, 0, None, None, 0), routes, reader)
         first = routes[0]
         mtu = min(route.mtu_bytes for route in routes)
         bdp = (
@@ -142,29 +132,14 @@ class Flows:
         )
         return Routed(flow, routes)
 
-    def _program(
-        self, name: str, port: int, protocol: Protocol, sender: str, receiver: str, routes: Sequence[Route],
-        reader: Reader,
-    ) -> Routed | None:  # fmt: skip
-        """A flow that is a program of the user's own: its arguments say all but where, when and beside what it runs."""
-        before = len(self._problems)
-        for key in OF_OUR_APPS:
-            if reader.has(key):
-                reader.problem(key, "is for netwarp's own sender and receiver; of a program its arguments say it")
-        if protocol == "mptcp":
-            reader.problem("protocol", f"a program speaks {', '.join(SPOKEN)}; mptcp is netwarp's own apps' only")
-        if len(routes) > 1:
-            reader.problem("paths", 'a program has one path, whose addresses are {from} and {to}; for example ["p1"]')
+    def _program(self, flow: Flow, routes: Sequence[Route], reader: Reader) -> Routed | None:
         start, stop, _ = self._times(reader)
-        item = reader.item.get("program")
-        if item is None or stop is None:  # with bytes it has no stop: said above
+        program = own_program(flow.protocol, len(routes), start, stop, reader)
+        if program is None:
             return None
-        program = read_program(item, protocol, stop - start, self._problems)
-        if len(self._problems) > before or program is None:
-            return None
-        paths = tuple(route.path for route in routes)
-        own = Flow(name, protocol, sender, receiver, paths, reader.integer("port") or port, start, stop, None, 0)
-        return Routed(msgspec.structs.replace(own, own_program=program), tuple(routes))
+        paths, port = tuple(route.path for route in routes), reader.integer("port") or flow.port
+        whole = {"paths": paths, "port": port, "start_ns": start, "stop_ns": stop, "own_program": program}
+        return Routed(msgspec.structs.replace(flow, **whole), tuple(routes))
 
     def _protocol(self, reader: Reader) -> Protocol | None:
         known: tuple[Protocol, ...] = ("tcp", "sctp", "mptcp", "udp", "icmp")

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, written
+from chain_kit import Checkout, in_a_guest, written
 
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import CellOutcome, Outcome
@@ -101,3 +101,21 @@ def test_a_program_that_fails_says_why(checkout: Checkout, tmp_path: Path) -> No
     outcome, _, _ = ran(checkout, tmp_path, "virtual", 'program = { sender = ["ping", "-I", "{to}", "{to}"] }', "icmp")
     assert outcome.outcome is Outcome.FAILED
     assert outcome.reason.startswith("own.sender ended with status 2: ping: ")
+
+
+def test_iperf3_and_ping_side_by_side_in_namespaces(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
+    beside = 'program = "iperf3"\nstop = "3 s"\n[flow.ping]\nlike = "own"\nprotocol = "icmp"\nprogram = "ping"\n'
+    spec = written(tmp_path / "spec.toml", SPEC.format(protocol="tcp", program=beside))
+    done = in_a_guest(
+        kernel, checkout, tmp_path / "guest", "run", str(spec), "--backend", "netns", "--no-report",
+        "--out", "/run/cell/run", "--json",
+    )  # fmt: skip
+    cell = CellDir(next((done.directory / "run" / "cells").glob("main*")))
+    outcome = cell.read_outcome()
+    said = json.loads((cell.apps / "own.sender.stdout").read_text())
+    assert "error" not in said, said
+    assert " 0% packet loss" in (cell.apps / "ping.sender.stdout").read_text()
+    checks = json.loads(cell.environment.read_text())["checks"]
+    late = [check["check"] for check in checks if not check["ok"]]
+    assert outcome.outcome is (Outcome.INVALID if late else Outcome.COMPLETED), outcome
+    assert all(name.startswith(LATE) for name in late), late
