@@ -16,7 +16,7 @@ from test_analysis_properties import read_bytes, records, shifted_sctp
 from orchestrator.analysis import Capture, read_captures
 from orchestrator.analysis.native import UNKNOWN
 from orchestrator.analysis.sctp import Association, analyze_sctp
-from orchestrator.analysis.sctp.cover import Thresholds, first_covering
+from orchestrator.analysis.sctp.cover import Thresholds, counted, distinct, first_covering
 from orchestrator.analysis.sctp.messages import messages
 from orchestrator.analysis.sctp.retransmissions import _expiries, _third_miss
 from orchestrator.analysis.sctp.timing import outstanding
@@ -43,7 +43,24 @@ def test_next_above_agrees_with_a_loop(values: list[int], queries: list[tuple[in
     count = len(values)
     start, threshold = (np.array([query[end] for query in queries], dtype=np.int64) for end in (0, 1))
     wanted = [next((i for i in range(a, count) if values[i] > t), count) for a, t in queries]
-    assert Thresholds(np.array(values, dtype=np.int64)).next_above(start, threshold).tolist() == wanted
+    asked = Thresholds(np.array(values, dtype=np.int64))
+    assert asked.next_above(start, threshold).tolist() == wanted
+    assert [asked.next_one(a, t) for a, t in queries] == wanted
+
+
+NUMBERS = st.lists(st.integers(-9, 60), max_size=40)
+
+
+@FEW
+@given(NUMBERS, NUMBERS, st.sampled_from([1, 1000]))
+def test_counting_agrees_with_sorting(drawn: list[int], others: list[int], spread: int) -> None:
+    values, thresholds = (np.array(one, dtype=np.int64) * spread for one in (drawn, sorted(others)))
+    found, place = distinct(values)
+    assert found.tolist() == sorted(set(values.tolist()))
+    assert found[place].tolist() == values.tolist()
+    values.sort()
+    assert counted(thresholds, values).tolist() == np.searchsorted(thresholds, values).tolist()
+    assert counted(thresholds, values, "right").tolist() == np.searchsorted(thresholds, values, "right").tolist()
 
 
 SENT = st.lists(

@@ -123,3 +123,17 @@ class Thresholds:
             place[now] = (left + right) << (power - 1)
             depth[now] = power - 1
         return np.where(depth < 0, self.count, np.minimum(place, self.count))
+
+    def next_one(self, start: int, threshold: int) -> int:
+        """The same for a single query, which is quicker without arrays."""
+        power, block, top = 0, start, len(self.levels) - 1
+        while block < len(self.levels[power]) and self.levels[power][block] <= threshold:
+            block += 1
+            while power < top and block & 1 == 0:
+                power, block = power + 1, block >> 1
+        if block >= len(self.levels[power]):
+            return self.count
+        while power:
+            power, block = power - 1, block << 1
+            block += int(self.levels[power][block] <= threshold)
+        return min(block, self.count)

@@ -146,8 +146,8 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
         place = 0
         while place < len(certain):  # once an expiry
             firsts.append(place)
-            at = np.array([moment[certain[place]] - 1])  # what went out with it was not marked by it
-            place = int(later.next_above(np.array([place + 1]), at)[0])
+            # what went out with it was not marked by it
+            place = later.next_one(place + 1, int(moment[certain[place]]) - 1)
         first = certain[np.array(firsts)]
         last_progress = np.append(progress, -1)[np.searchsorted(progress, moment[first]) - 1]
         started = np.maximum(sent_at[first], last_progress)
