@@ -88,11 +88,20 @@ class Side:
         return np.maximum.accumulate(self._but_resets(self.ack))
 
     def _but_resets(self, numbers: Ints) -> Ints:
-        reset = np.flatnonzero(self.flags & RST)
-        if len(reset):
+        if len(self.resets):
             numbers = numbers.copy()
-            numbers[reset] = UNKNOWN
+            numbers[self.resets] = UNKNOWN
         return numbers
+
+    @functools.cached_property
+    def resets(self) -> Ints:
+        """Places of the segments with RST."""
+        return np.flatnonzero(self.flags & RST != 0)
+
+    @functools.cached_property
+    def syns(self) -> Ints:
+        """Places of the segments with SYN."""
+        return np.flatnonzero(self.flags & SYN != 0)
 
     @functools.cached_property
     def advances(self) -> Bools:

@@ -60,7 +60,7 @@ class TcpConnection:
 
     def _handshake(self) -> dict[str, Total]:
         first, second = self.directions[0].data, self.directions[1].data
-        times = [_first_ns(side, SYN) for side in (first, second)]
+        times = [_first_syn_ns(side) for side in (first, second)]
         seen = handshake_ns(first, second)
         answered = None
         if times[0] is not None and times[1] is not None:
@@ -126,14 +126,13 @@ class TcpConnection:
         return happenings_of(self.directions, self.t0_ns)
 
 
-def _first_ns(side: Side, flag: int) -> int | None:
-    found = np.flatnonzero(side.flags & flag)
-    return int(side.time_ns[found[0]]) if len(found) else None
+def _first_syn_ns(side: Side) -> int | None:
+    return int(side.time_ns[side.syns[0]]) if len(side.syns) else None
 
 
 def _syn(side: Side) -> tuple[int, int] | None:
     """Options and flags of the first SYN; None: not seen."""
-    found = np.flatnonzero(side.flags & SYN)
+    found = side.syns
     return (int(side.options[found[0]]), int(side.flags[found[0]])) if len(found) else None
 
 

@@ -133,7 +133,7 @@ class Direction:
         known = data.flags & RST == 0
         if not known.any() or not len(self.acks) or self.acks.highest_ack[-1] < 0:
             return None
-        begin = 1 if (data.flags & SYN).any() else int(data.seq[known].min())
+        begin = 1 if len(data.syns) else int(data.seq[known].min())
         end = min(int(self.acks.highest_ack[-1]), data.data_end)
         beyond = np.clip(data.end - (data.flags & FIN != 0) - end, 0, data.new_bytes)
         seen = int((data.new_bytes - beyond)[known].sum())
@@ -149,7 +149,7 @@ class Direction:
         names: dict[str, Total] = {
             "retransmitted_packets": int(again.sum()),
             "retransmitted_bytes": int((data.payload_bytes[again] - data.new_bytes[again]).sum()),
-            "syn_retransmitted_packets": int((again & (data.flags & SYN != 0)).sum()),
+            "syn_retransmitted_packets": int(again[data.syns].sum()),
         }
         if found is None:
             return names | dict.fromkeys(
@@ -194,7 +194,7 @@ class Direction:
     def _sender(self) -> dict[str, Total]:
         if self.place.is_far:
             return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
-        first = first_flight(self.data, self.acks) if (self.data.flags & SYN).any() else None
+        first = first_flight(self.data, self.acks) if len(self.data.syns) else None
         una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))
         sent = np.minimum(self.data.highest_end, self.data.data_end)
         return {

@@ -70,7 +70,7 @@ def rounds(data: Side, acks: Side) -> tuple[Ints, Ints, Ints]:
     without the SYN, as what was seen first then was not sent first.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
-    if not (data.flags & SYN).any():
+    if not len(data.syns):
         carries = carries[:0]
     again = np.flatnonzero(data.is_retransmission[carries])
     if len(again):

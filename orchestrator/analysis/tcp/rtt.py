@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..native import Bools, Ints
-from .columns import RST, SYN, TIMESTAMP, Side
+from .columns import RST, TIMESTAMP, Side
 
 QUANTILES = (0, 0.5, 0.95)
 
@@ -134,11 +134,12 @@ def handshake_ns(initiator: Side, responder: Side) -> tuple[int, int] | None:
 
     None too where a SYN or SYN+ACK was sent twice: which of them was answered is not known (Karn).
     """
-    asked = np.flatnonzero(initiator.flags & SYN)
-    answered = np.flatnonzero(responder.flags & SYN)
+    asked = initiator.syns
+    answered = responder.syns
     if len(asked) != 1 or len(answered) != 1:
         return None
-    taken = np.flatnonzero((initiator.ack > 0) & (initiator.row > responder.row[answered[0]]))
+    since = int(np.searchsorted(initiator.row, responder.row[answered[0]], side="right"))
+    taken = since + np.flatnonzero(initiator.ack[since:] > 0)
     if not len(taken) or initiator.row[asked[0]] > responder.row[answered[0]]:
         return None
     moments = initiator.time_ns[asked[0]], responder.time_ns[answered[0]], initiator.time_ns[taken[0]]
