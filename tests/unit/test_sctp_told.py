@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from captures import ISN, T, association, chunk, data_chunk, init_chunk, pcap, read, sack_chunk, sctp, segment, timed
+from captures import (
+    ISN,
+    T,
+    association,
+    chunk,
+    data_chunk,
+    init_chunk,
+    pcap,
+    read,
+    recorded,
+    sack_chunk,
+    sctp,
+    segment,
+    timed,
+)
 
-from orchestrator.analysis import Capture
+from orchestrator.analysis import Capture, read_captures
 from orchestrator.analysis.native import NONE
 from orchestrator.analysis.sctp import SctpAssociation, analyze_sctp
 from orchestrator.analysis.sctp.messages import messages
@@ -554,3 +569,14 @@ def test_what_was_acknowledged_and_never_seen(tmp_path: Path) -> None:
     assert analyze(tmp_path, whole).totals["acknowledged_unseen_chunks"] == 0
     assert analyze(tmp_path, whole[:5] + whole[6:]).totals["acknowledged_unseen_chunks"] == 2
     assert analyze(tmp_path, whole[4:5] + whole[6:]).totals["acknowledged_unseen_chunks"] == 2
+
+
+def test_interfaces_of_one_file_are_those_of_several(tmp_path: Path) -> None:
+    """mergecap puts packets of one instant in its own order: a SACK, and what it caused elsewhere."""
+    files = recorded("sctp", "a", ["p1", "p2"])
+    apart = analyze_sctp(read_captures(files), 0).totals
+    for order in (files, files[::-1]):
+        merged = tmp_path / "merged.pcapng"
+        subprocess.run(["mergecap", "-F", "pcapng", "-w", str(merged), *map(str, order)], check=True)
+        assert analyze_sctp(read_captures([merged]), 0).totals == apart
+    assert (apart["fast_retransmitted_chunks"], apart["t3_expiries"]) == (10, 1)

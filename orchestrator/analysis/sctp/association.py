@@ -52,7 +52,9 @@ class Association:
     def order(self) -> Order:
         """Of its packets."""
         arrivals = {"sender": 1 - self.direction, "receiver": self.direction, "unknown": None}[self.point]
-        return Order(self.columns, arrivals if len(self.capture.files) > 1 else None)
+        # mergecap leaves one interface of several: then the association's paths tell
+        several = len(self.capture.interfaces) > 1 or len(self.paths) > 1
+        return Order(self.columns, arrivals if several else None)
 
     @functools.cached_property
     def sent(self) -> Transmissions:

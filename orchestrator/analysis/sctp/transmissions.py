@@ -23,9 +23,10 @@ COLUMNS = ("tsn", "time_ns", "path", "user_bytes", "on_other_path")
 
 
 class Order:
-    """The order of an association's packets: that of the capture. Where several files were merged, packets of one
-    instant stand in the order of the files, which says nothing of causes: then what a host received comes before what
-    it sent. arrivals_first: the direction that is received at this capture point; None: not known, or one file.
+    """The order of an association's packets: that of the capture. Where several interfaces were merged (as files, in
+    one pcapng file, or by mergecap beforehand), packets of one instant stand in the order of the merge, which says
+    nothing of causes: then what a host received comes before what it sent. arrivals_first: the direction that is
+    received at this capture point; None: not known, or one interface and path.
     """
 
     def __init__(self, chunks: Rows | Columns, arrivals_first: int | None) -> None:
