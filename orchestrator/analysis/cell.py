@@ -22,19 +22,19 @@ from .checks import (
     sent_check,
     utilization_check,
 )
-from .datagrams import datagram_metrics
+from .datagrams import datagram_metrics, datagrams_at
 from .delivery import delivered
 from .exchange import exchange
 from .expression import evaluate
 from .failover import failover_metrics
-from .metrics import flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .metrics import FLOW_METRICS, flow_metrics, jain_index, longest_gap, moments_of, window_of
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
 from .sctp.cell import sctp_metrics
 from .tcp.metrics import tcp_metrics
 from .trace import path_traces, read_trace, trace_check, with_thresholds
-from .view import PathNames, check_ports, make_views
+from .view import check_ports, make_views
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
         flow, points.get(flow.sender), points.get(flow.receiver), records.t0_realtime_ns
     )
     if flow.is_datagrams:
-        return _datagrams(cell, flow, points, records)
+        return _datagrams(cell, flow, points.get(flow.receiver), records)
     told, checks = _app_records(directory, flow, "sender")
     heard, more = _app_records(directory, flow, "receiver")
     checks += more
@@ -162,14 +162,15 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     )
 
 
-def _datagrams(cell: Cell, flow: Flow, points: dict[str, Point], records: CellRecords) -> _FlowResult:
+def _datagrams(cell: Cell, flow: Flow, receiver: Point | None, records: CellRecords) -> _FlowResult:
     """A flow of UDP or ICMP: packets and bytes by its addresses; all that needs numbers in the packets has no value."""
-    metrics: dict[str, float | None] = dict.fromkeys(METRICS.keys() - CELL_METRICS)
-    metrics |= datagram_metrics(cell, flow, points.get(flow.receiver), records.t0_realtime_ns)
+    metrics: dict[str, float | None] = dict.fromkeys(FLOW_METRICS)
+    t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.t0_realtime_ns)
+    if receiver is not None:
+        metrics |= datagram_metrics(flow, t_ns, ip_bytes)
     own, wrong = _own_metrics(cell, flow, metrics)
     checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"]) + wrong
-    nothing = series.flow_series(None, PathNames(flow), {}, cell)
-    return _FlowResult(metrics | own, nothing, [], [], checks)
+    return _FlowResult(metrics | own, series.datagram_series(flow, t_ns, ip_bytes, cell), [], [], checks)
 
 
 def _mss(told: list[Record]) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Cell
+from ..model import Cell, Flow
 from .faults import faults_of
 from .native import Floats, Ints
 from .samples import NUMBERS, Samples
@@ -57,6 +57,14 @@ def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samp
             "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, cell.duration_ns)
         }
     return found
+
+
+def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> dict[str, Any]:
+    """The same of a flow of which only arriving packets are known: throughput alone."""
+    width_ns = round(bin_s(cell.duration_ns) * 1e9)
+    rates = binned_bit_s(t_ns, ip_bytes, width_ns, cell.duration_ns) if len(t_ns) else []
+    paths = {flow.paths[0].name: {"throughput_bit_s": rates}} if rates else {}
+    return {"samples": {}, "states": {}, "goodput_bit_s": [], "paths": paths}
 
 
 def _columns(samples: Samples) -> dict[str, list[float | None]]:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, in_a_guest, written
+from chain_kit import Checkout, in_a_guest, tables, written
 
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import CellOutcome, Outcome
@@ -119,3 +119,16 @@ def test_iperf3_and_ping_side_by_side_in_namespaces(kernel: Path, checkout: Chec
     late = [check["check"] for check in checks if not check["ok"]]
     assert outcome.outcome is (Outcome.INVALID if late else Outcome.COMPLETED), outcome
     assert all(name.startswith(LATE) for name in late), late
+
+
+def test_ping_is_the_same_in_every_table_and_capture_of_two_runs(checkout: Checkout, tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        outcome, cell, _ = ran(checkout, tmp_path / name, "virtual", 'program = "ping"', "icmp")
+        assert outcome.outcome is Outcome.COMPLETED, outcome.reason
+        series = json.loads(cell.series.read_text())["flows"]["own"]["paths"]["p1"]["throughput_bit_s"]
+        assert sum(series) > 0
+        captures = {path.name: path.read_bytes() for path in cell.capture.iterdir()}
+        found.append((captures, tables(tmp_path / name / "run"), (cell.apps / "own.sender.stdout").read_bytes()))
+    assert found[0] == found[1]
