@@ -368,6 +368,8 @@ void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t p
 		interpret(&c, &k, row);
 		offset += (k.length + 3u) & ~3u;
 	} while (next_chunk(p, offset, &k, &f->malformed));
-	if (offset < p->length && (offset > p->captured || p->captured - offset < CHUNK_HEADER))
+	/* up to 3 bytes at the end of a whole packet are no chunk, and nobody's */
+	if (p->captured < p->length && offset < p->length &&
+	    (offset > p->captured || p->captured - offset < CHUNK_HEADER))
 		f->unseen_bytes = p->length - offset;
 }

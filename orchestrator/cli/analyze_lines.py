@@ -16,6 +16,9 @@ AT_SENDER, AT_RECEIVER = 0.25, 0.75
 """Share of the round trip between data's sender and capture point that still counts as at that end (metrics.md)."""
 
 
+WHY_UNKNOWN = "why is not known here: that takes all TCP options, captured at the sender"
+
+
 def detail_lines(one: Connection) -> Lines:
     """For the terminal's block and the page's facts. Empty without the protocol's analyser."""
     if not one.totals:
@@ -58,6 +61,7 @@ def _tcp(one: Connection) -> Lines:
         f"closed for {seconds(totals['zero_window_s'])}" if totals.get("zero_windows") else None,
         _some(totals, "zero_window_probes", "probe"),
     )
+    unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
     flight, window = totals.get("max_flight_bytes"), totals.get("max_window_bytes")
     initial = totals.get("initial_window_packets") if one.facts["handshake_seen"] else None
     if not one.directions[1 - totals.get("data_direction", 0)]["packets"]:
@@ -74,7 +78,8 @@ def _tcp(one: Connection) -> Lines:
                               _some(totals, "after_timeout_retransmitted_packets", "after a timeout", "after timeouts"),
                               _some(totals, "tail_loss_probes", "tail loss probe"),
                               _some(totals, "syn_retransmitted_packets", "in the handshake", "in the handshake"),
-                              _some(totals, "unknown_retransmitted_packets", "of unknown cause", "of unknown cause"))),
+                              _some(totals, "unknown_retransmitted_packets", "of unknown cause", "of unknown cause"),
+                              WHY_UNKNOWN if unknown else None)),
         ("needlessly", _parts(_some(totals, "spurious_retransmitted_packets", "packet"),
                               _some(totals, "spurious_by_dsack_packets", "by DSACK", "by DSACK"),
                               _some(totals, "spurious_by_timestamps_packets", "by timestamps", "by timestamps"))),

@@ -290,3 +290,13 @@ def test_a_missing_library_says_how_to_build_it(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert "CaptureError: the analyser's core cannot be loaded" in done.stderr
         assert "make -C apps" in done.stderr
+
+
+def test_bytes_that_are_no_chunk_were_not_cut_off(tmp_path: Path) -> None:
+    """Nothing lies beyond the snaplen of a packet that is there whole, whatever its length."""
+    packet = sctp(22, data_chunk(ISN), b"\1\2")
+    capture = read(tmp_path, pcap(timed([*association(), packet])))
+    assert capture.sources["unseen_bytes"].tolist() == [0]
+    assert capture.flow_paths["data_chunks"].tolist() == [[1, 0]]
+    cut = [(T, packet[:-104], len(packet))]
+    assert read(tmp_path, pcap([*timed(association()), *cut])).sources["unseen_bytes"].tolist() == [2]

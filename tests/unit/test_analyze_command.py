@@ -227,3 +227,14 @@ def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = piped(data, "--join", "-", str(path))
     assert refused.returncode == 1
     assert b"twice" in refused.stderr
+
+
+def test_why_something_was_sent_again_is_not_kept_silent_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "short.pcap"
+    path.write_bytes(pcap([(time, packet[:54], len(packet)) for time, packet in tcp_transfer()]))
+    assert main(["analyze", str(path)]) == 0
+    assert "why is not known here" in capsys.readouterr().out
+    assert main(["analyze", str(recorded("tcp", "a", ["p1"])[0])]) == 0
+    assert "why is not known here" not in capsys.readouterr().out
