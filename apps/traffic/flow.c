@@ -26,6 +26,7 @@ const struct transport_ops *transport_of(const struct config *config)
 
 void flow_connected(struct flow *flow, int64_t t_ns)
 {
+	flow->established = true;
 	ndjson_begin(&flow->out, "connected");
 	ndjson_int(&flow->out, "t_ns", t_ns);
 	flow->ops->addresses(flow);
@@ -33,6 +34,22 @@ void flow_connected(struct flow *flow, int64_t t_ns)
 	ndjson_begin(&flow->out, "in_force");
 	flow->ops->in_force(flow);
 	ndjson_end(&flow->out);
+}
+
+enum flow_io flow_lost(struct flow *flow, const char *what, int error, const char *detail)
+{
+	if (error == ECONNRESET || error == EPIPE || error == ESHUTDOWN)
+		return FLOW_ABORTED;
+	if (error != ETIMEDOUT || !flow->established) {
+		flow_error(flow, what, error, detail);
+		return FLOW_FAILED;
+	}
+	ndjson_begin(&flow->out, "gave_up");
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_str(&flow->out, "what", what);
+	ndjson_int(&flow->out, "errno", error);
+	ndjson_end(&flow->out);
+	return FLOW_GAVE_UP;
 }
 
 int flow_exit(struct flow *flow)

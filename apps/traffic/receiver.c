@@ -97,6 +97,8 @@ static void receive_all(struct receiver *receiver)
 		receiver->reason = "closed";
 	else if (io == FLOW_ABORTED)
 		receiver->reason = "peer_aborted";
+	else if (io == FLOW_GAVE_UP)
+		receiver->reason = "gave_up";
 }
 
 static void run(struct receiver *receiver)

@@ -117,14 +117,11 @@ static enum flow_io assoc_connected(struct flow *flow)
 
 static enum flow_io lost(struct flow *flow, const char *what, int error)
 {
-	if (error == ECONNRESET || error == EPIPE || error == ESHUTDOWN)
-		return FLOW_ABORTED;
-	flow_error(flow, what, error,
-		   error != EMSGSIZE ? NULL
-		   : flow->config->no_fragments
-		       ? "a message has to fit into one packet: see --no-fragments"
-		       : "a message has to fit into the send buffer: see --sndbuf-bytes");
-	return FLOW_FAILED;
+	return flow_lost(flow, what, error,
+			 error != EMSGSIZE ? NULL
+			 : flow->config->no_fragments
+			     ? "a message has to fit into one packet: see --no-fragments"
+			     : "a message has to fit into the send buffer: see --sndbuf-bytes");
 }
 
 static enum flow_io assoc_send(struct flow *flow, uint64_t limit)

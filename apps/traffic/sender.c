@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 /* A timeline event of the same instant comes first (docs/formats.md). */
+#define GAVE_UP		  "gave_up"
 #define AFTER_TIMELINE_NS 1000
 /* Between two clock reads, when the kernel takes payload without end. */
 #define CHECK_BATCHES 4
@@ -191,6 +192,8 @@ static bool listen_to_kernel(struct sender *sender)
 		sender->reason = "peer_closed";
 	else if (io == FLOW_ABORTED)
 		sender->reason = "peer_aborted";
+	else if (io == FLOW_GAVE_UP)
+		sender->reason = GAVE_UP;
 	else if (io == FLOW_FAILED)
 		sender->reason = "failed";
 	return io == FLOW_WAIT;
@@ -279,8 +282,10 @@ static bool send_all(struct sender *sender)
 			sender->reason = "total";
 			return true;
 		}
-		if (io == FLOW_FAILED || io == FLOW_ABORTED) {
-			sender->reason = io == FLOW_FAILED ? "failed" : "peer_aborted";
+		if (io == FLOW_FAILED || io == FLOW_ABORTED || io == FLOW_GAVE_UP) {
+			sender->reason = io == FLOW_FAILED    ? "failed"
+					 : io == FLOW_GAVE_UP ? GAVE_UP
+							      : "peer_aborted";
 			return false;
 		}
 		if (io == FLOW_MORE) {
@@ -386,7 +391,8 @@ int main(int argc, char **argv)
 	sender.next_check_ns = WAIT_NEVER;
 	if (clock_timerslack() || waiter_open(&flow->waiter))
 		flow_error(flow, "setup", errno, NULL);
-	else if (!run(&sender) && flow->status == 0 && strcmp(sender.reason, "terminated") != 0)
+	else if (!run(&sender) && flow->status == 0 && strcmp(sender.reason, "terminated") != 0 &&
+		 strcmp(sender.reason, GAVE_UP) != 0)
 		flow->status = 1;
 	finish(&sender);
 	waiter_close(&flow->waiter);

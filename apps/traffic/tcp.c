@@ -169,15 +169,6 @@ static enum flow_io tcp_connected(struct flow *flow)
 	return flow->waiter.events & EPOLLOUT ? FLOW_DONE : FLOW_WAIT;
 }
 
-/* The peer reset the connection, or it timed out. */
-static enum flow_io lost(struct flow *flow, const char *what, int error)
-{
-	if (error == ECONNRESET || error == EPIPE)
-		return FLOW_ABORTED;
-	flow_error(flow, what, error, NULL);
-	return FLOW_FAILED;
-}
-
 static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 {
 	struct tcp *tcp = flow->state;
@@ -192,7 +183,7 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 	}
 	n = send(flow->fd, tcp->buffer + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0)
-		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "send", errno);
+		return errno == EAGAIN ? FLOW_WAIT : flow_lost(flow, "send", errno, NULL);
 	tcp->at += (size_t)n;
 	flow->sent_bytes += (uint64_t)n;
 	if (flow->sent_bytes == limit)
@@ -209,7 +200,7 @@ static enum flow_io tcp_recv(struct flow *flow)
 	ssize_t n = recv(flow->fd, sender ? &unexpected : tcp->buffer, sender ? 1 : tcp->size, MSG_DONTWAIT);
 
 	if (n < 0)
-		return errno == EAGAIN ? FLOW_WAIT : lost(flow, "recv", errno);
+		return errno == EAGAIN ? FLOW_WAIT : flow_lost(flow, "recv", errno, NULL);
 	if (n == 0)
 		return FLOW_CLOSED;
 	if (sender) {

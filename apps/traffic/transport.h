@@ -29,6 +29,7 @@ enum flow_io {
 	FLOW_DONE,    /* all payload was handed over */
 	FLOW_CLOSED,  /* the peer has closed in order */
 	FLOW_ABORTED, /* the peer has aborted */
+	FLOW_GAVE_UP, /* the transport has: nothing was acknowledged for as long as it tries */
 	FLOW_FAILED   /* flow_error() has told why */
 };
 
@@ -40,7 +41,8 @@ struct flow {
 	struct waiter waiter;
 	int fd; /* of the connection; while listening: -1 */
 	int listen_fd;
-	int status;		  /* exit status to be: 0, 1 or EXIT_CANNOT */
+	int status; /* exit status to be: 0, 1 or EXIT_CANNOT */
+	bool established;
 	int64_t t0_ns;		  /* T0 on CLOCK_MONOTONIC (sender) */
 	struct schedule schedule; /* sender */
 	uint64_t sent_bytes;	  /* payload the kernel has taken */
@@ -100,6 +102,12 @@ int flow_exit(struct flow *flow);
  * the kernel does not have, else 1. Returns -1.
  */
 int flow_error(struct flow *flow, const char *what, int error, const char *detail);
+
+/*
+ * What an error on the established connection means: the peer is gone; the transport gave up, which is its
+ * own behaviour under a fault and no failure (a `gave_up` record); or a failure (flow_error() with detail).
+ */
+enum flow_io flow_lost(struct flow *flow, const char *what, int error, const char *detail);
 
 /* setsockopt() of an int that must work, and be in force afterwards; -1 after flow_error(). */
 int flow_set(struct flow *flow, int fd, int level, int option, int value, const char *what);

@@ -132,6 +132,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     metrics |= growth.wire_metrics(flow, sender, moments)
     metrics |= growth.kernel_metrics(flow, sender, samples, window, moments, hit)
     metrics |= tcp_metrics(flow, sender, receiver, window)
+    metrics["gave_up_s"] = events.gave_up_s(flow, told, records.t0_monotonic_ns)
     if (primary := samples.get(flow.paths[0].name)) is not None:
         metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
         metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..model import Cell, Flow
-from ..records import Record
+from ..records import Record, last
 from .metrics import Moments
 from .view import PathNames, View
 
 HEARTBEAT, HEARTBEAT_ACK, ABORT = 4, 5, 6
 HEARTBEATS_SHOWN = 60
 AFTER_REPAIR_NS = 10_000_000_000
-ANNOTATED = ("notification", "switch_primary", "error")
+ANNOTATED = ("notification", "switch_primary", "gave_up", "error")
 
 Happening = dict[str, Any]
 
@@ -100,6 +100,12 @@ def socket_events(flow: Flow, records: list[Record], t0_monotonic_ns: int) -> li
             }
         )
     return found
+
+
+def gave_up_s(flow: Flow, records: list[Record], t0_monotonic_ns: int) -> float | None:
+    """From the flow's start to the moment its sender's kernel gave the connection up; None: it did not."""
+    record = last(records, "gave_up")
+    return None if record is None else (record["t_ns"] - t0_monotonic_ns - flow.start_ns) / 1e9
 
 
 def heartbeat_events(flow: Flow, sender: View, moments: Moments, names: PathNames) -> list[Happening]:

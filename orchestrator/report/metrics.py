@@ -39,6 +39,7 @@ _TITLES = {
     "response_time_s": "response time",
     "hol_blocking_s": "head-of-line blocking",
     "jain_index": "Jain's fairness index",
+    "gave_up_s": "time until the transport gave the connection up (the kernel's word)",
     "cwnd_bytes": "cwnd (the kernel's word, mean)",
     "srtt_s": "smoothed RTT (the kernel's word, mean)",
 }

@@ -43,6 +43,7 @@ METRICS: dict[str, str] = {
     "response_time_s": "s",
     "hol_blocking_s": "s",
     "jain_index": "ratio",
+    "gave_up_s": "s",
     "cwnd_bytes": "bytes",
     "srtt_s": "s",
     "cwnd_initial_bytes": "bytes",

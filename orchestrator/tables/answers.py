@@ -41,7 +41,8 @@ def file_name(answer: Answer) -> str:
 def answer_rows(results: Results, answer: Answer) -> Rows:
     """answer-<name>.csv: given factors, budget, settings, verdict, the worst value, and why.
 
-    cells: how many it is the worst of; without_value: those in which it had not ended; absent: those that did not run.
+    cells: how many it is the worst of; without_value: those in which it had not ended; absent: those that did not run
+    to their end: what the others measured can then refuse a budget, but not keep it.
     """
     cells = [cell for cell in results.plan.cells if matches(cell.factors, answer.where)]
     groups: dict[tuple[str, ...], list[Cell]] = {}
@@ -134,6 +135,8 @@ def _judge(
     if choice.absent == choice.cells:
         return "not measured", ""
     within = choice.value is not None and choice.value <= budget
+    if within and choice.absent:
+        return "not measured", f"{choice.absent} of {choice.cells} cells did not run to their end"
     if within:
         if answer.cost is not None and choice.cost and choice.cost_cell is not None:
             why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)

@@ -169,3 +169,19 @@ def test_numbers_as_sentences_have_them() -> None:
         "12",
         "16,384 bytes",
     ]
+
+
+def test_cells_that_did_not_run_to_their_end_keep_no_budget() -> None:
+    """What is left of a choice can refuse a budget; it cannot keep one, whatever the missing cells would have said."""
+    plan = study()
+    outcomes = {
+        cell.id: CellOutcome(Outcome.FAILED if cell.repetition == 1 else Outcome.COMPLETED, "", 1.0, 1.0)
+        for cell in plan.cells
+    }
+    measurements = measure(plan, outage_s=lambda factors, _: 0.1 if factors["knob"] == "low" else 5.0)
+    (answer,) = plan.answers
+    rows = list(csv.DictReader(io.StringIO(csv_text(answer_rows(Results(plan, outcomes, measurements), answer)))))
+    verdicts = {(row["knob"], row["verdict"], row["because"]) for row in rows if row["budget"] == "500 ms"}
+    assert ("low", "not measured", "1 of 2 cells did not run to their end") in verdicts
+    assert {verdict for knob, verdict, _ in verdicts if knob != "low"} <= {"does not", "looks tempting, does not"}
+    assert not any(row["verdict"].startswith("does it") for row in rows)
