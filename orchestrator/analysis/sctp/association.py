@@ -8,6 +8,7 @@ import numpy as np
 
 from ..capture import Capture
 from ..native import NONE, Ints, Rows
+from ..rows import rows_of_flow
 from .columns import Columns
 from .messages import Messages, messages
 from .names import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
@@ -38,8 +39,7 @@ class Association:
     ) -> None:
         self.capture, self.flow = capture, flow
         self.row = capture.flows[flow]
-        mine = capture.chunks["flow"] == flow
-        self.columns = Columns(capture.chunks if mine.all() else capture.chunks[mine])
+        self.columns = Columns(rows_of_flow(capture, "chunks", flow))
         self.direction = _data_direction(self.columns) if direction is None else direction
         self.receiver = receiver
 

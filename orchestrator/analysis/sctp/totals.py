@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..native import Floats, Ints, Rows
+from ..rows import rows_of_flow
 from .association import Association
 from .cover import ascending
 from .names import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
@@ -137,8 +138,8 @@ def _abandoned(found: Association) -> int:
 
 def _sacks(found: Association) -> Rows:
     """SACKs of the data."""
-    sacks = found.capture.sacks
-    mine: Rows = sacks[(sacks["flow"] == found.flow) & (sacks["direction"] != found.direction)]
+    sacks = rows_of_flow(found.capture, "sacks", found.flow)
+    mine: Rows = sacks[sacks["direction"] != found.direction]
     return mine
 
 

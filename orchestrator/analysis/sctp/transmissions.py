@@ -13,6 +13,7 @@ import numpy as np
 
 from ..capture import Capture
 from ..native import UNKNOWN, Bools, Ints, Rows
+from ..rows import rows_of_flow
 from .columns import Columns, columns
 from .cover import ascending, counted, distinct, first_covering, run_starts
 from .names import SHUTDOWN
@@ -157,7 +158,8 @@ def acknowledgements(
     capture: Capture, chunks: Columns, flow: int, direction: int, tsns: Ints, in_order: Order
 ) -> Acknowledgements:
     """Reports about the data of `direction`; they travel against it. chunks: of the association; tsns: ascending."""
-    sacks = capture.sacks[(capture.sacks["flow"] == flow) & (capture.sacks["direction"] != direction)]
+    sacks = rows_of_flow(capture, "sacks", flow)
+    sacks = sacks[sacks["direction"] != direction]
     last = chunks.rows[chunks.of_type(SHUTDOWN)]
     last = last[(last["direction"] != direction) & (last["tsn"] != UNKNOWN)]
     moment = in_order(np.concatenate([sacks["packet"], last["packet"]]))
