@@ -90,6 +90,9 @@ def _end(one: Connection) -> Iterator[str]:
             causes = event.get("causes")
             yield f"the connection {text} at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
     again = one.totals.get("syn_retransmitted_packets")
+    for event in one.events:
+        if event.get("what") == "restart":
+            yield f"restarts the association of flow {event['restart_of']} at {_at(event['t_s'])} (RFC 9260 5.2)"
     inits = whats.count("INIT")
     answered = all(counts["packets"] for counts in one.directions)
     if not answered and (inits or one.totals.get("syn_s") is not None):

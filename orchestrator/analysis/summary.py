@@ -103,10 +103,11 @@ def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -
     np.add.at(size, capture.flow_paths["flow"], capture.flow_paths["ip_bytes"].sum(axis=1).astype(np.int64))
     largest = np.argsort(-size, kind="stable").tolist()
     detailed = largest if full else largest[:DETAILED_FLOWS]
+    numbers = {row: number + 1 for number, row in enumerate(largest)}
     connections = tuple(
         make_connection(
             stream, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]],
-            analyze_flow(capture, row, stream.t0_ns) if whole and number < len(detailed) else {},
+            _numbered(analyze_flow(capture, row, stream.t0_ns), numbers) if whole and number < len(detailed) else {},
         )
         for number, row in enumerate(largest)
     )  # fmt: skip
@@ -121,6 +122,15 @@ def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -
         multipath=multipath,
         stream=stream,
     )
+
+
+def _numbered(found: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
+    """Events name another connection by its number here, not by its row in the capture."""
+    events = [
+        event if event.get("restart_of") is None else {**event, "restart_of": numbers[event["restart_of"]]}
+        for event in found["events"]
+    ]
+    return {**found, "events": events}
 
 
 def _facts(stream: Stream) -> dict[str, Any]:

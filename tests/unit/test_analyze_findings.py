@@ -135,6 +135,17 @@ def test_a_snaplen_that_cut_every_tsn_leaves_new_data_unknown(tmp_path: Path) ->
     assert found.connections[0].paths[0]["retransmitted_chunks"] == [None, 0]
 
 
+def test_a_restart_names_the_connection_by_its_number(tmp_path: Path) -> None:
+    """The later association is the larger one, so the number of the first is not its place in the capture."""
+    once = [*association(), sctp(22, data_chunk(2**32 - 500)), sctp(11, sack_chunk(2**32 - 500), back=True)]
+    again = association(tag=33, peer=44, tsn=5000)
+    more = [sctp(44, data_chunk(5000 + i)) for i in range(5)]
+    found = look(tmp_path, timed([*once, *again, *more]))
+    assert any(text.startswith("flow 1: restarts the association of flow 2 at ") for text in found.findings)
+    (event,) = (event for event in found.connections[0].events if event["what"] == "restart")
+    assert event["restart_of"] == 2
+
+
 def test_an_abort_tells_its_cause(tmp_path: Path) -> None:
     packets = [*association(), sctp(22, data_chunk(2**32 - 500)), sctp(11, sack_chunk(2**32 - 500), back=True)]
     abort = sctp(22, chunk(6, b"\0\x0c\0\x08bye!"))
