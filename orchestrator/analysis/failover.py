@@ -6,6 +6,7 @@ its application.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -194,7 +195,14 @@ def theory_metrics(
         as_theory = None
         if wanted is not None and value is not None:
             as_theory = float(wanted.holds(value))
-        elif wanted is not None and wanted.high < watched.get(metric, 0.0):
+        elif wanted is not None and _over_s(theory, name, wanted) < watched.get(metric, 0.0):
             as_theory = 0.0
         found[f"{name}_as_theory"] = as_theory
     return found
+
+
+def _over_s(theory: Expected, name: str, wanted: Range) -> float:
+    """When it must have happened, after the fault. An outage is a length: its gap may begin with a later timeout."""
+    if name != "outage":
+        return wanted.high
+    return math.inf if theory.new_data_s is None else max(wanted.high, theory.new_data_s.high)

@@ -1,7 +1,8 @@
 """Answers: which settings keep a metric within a budget, which look as if they did, and why. One row a choice.
 
 Over everything that is neither a setting nor given (other factors, repetitions) the worst value counts. A cell that ran
-and has no value is worse than any: what was asked had not ended by the cell's end.
+and has no value is worse than any: what was asked had not ended by the cell's end. A cell that did not complete may have
+been worse still (an association that ended): where the others are within the budget, nothing is said for it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class _Choice:
     cells: int
     without: int
     absent: int
+    lost: str
+    """Why one of those did not complete."""
     cost: float | None
     cost_cell: Cell | None
 
@@ -108,9 +111,18 @@ def _choice(results: Results, answer: Answer, cells: Sequence[Cell]) -> _Choice:
         cells=len(cells),
         without=len(without),
         absent=len(cells) - len(measured),
+        lost=next((why for cell in cells if (why := _lost(results, cell))), ""),
         cost=cost,
         cost_cell=cost_cell,
     )
+
+
+def _lost(results: Results, cell: Cell) -> str:
+    """Why a cell has nothing to say; "" where it completed."""
+    outcome = results.outcomes.get(cell.id)
+    if outcome is None:
+        return "not run"
+    return "" if results.completed(cell.id) else f"{outcome.outcome}: {outcome.reason}" if outcome.reason else "failed"
 
 
 def _cost(results: Results, answer: Answer, like: Cell) -> tuple[float | None, Cell | None]:
@@ -136,7 +148,7 @@ def _judge(
         return "not measured", ""
     within = choice.value is not None and choice.value <= budget
     if within and choice.absent:
-        return "not measured", f"{choice.absent} of {choice.cells} cells did not run to their end"
+        return "not measured", f"{choice.absent} of {choice.cells} cells did not complete ({choice.lost})"
     if within:
         if answer.cost is not None and choice.cost and choice.cost_cell is not None:
             why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)

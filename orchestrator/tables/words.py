@@ -109,4 +109,4 @@ def _worst(row: Row) -> str:
         if row["absent"] == row["cells"]:
             return "did not run"
         return f"not over at the end of {row['without_value']} of {row['cells']} cells"
-    return f"at most {said(float(row['worst']), row['unit'])}"
+    return f"at most {said(float(row['worst']), row['unit'])}{' where it ran' if row['absent'] != '0' else ''}"

@@ -160,6 +160,10 @@ def test_what_never_happened_is_not_as_theory_once_its_range_is_over() -> None:
     assert whole["first_retransmission_as_theory"] == 1 and whole["notification_as_theory"] == 0
     assert whole["new_data_as_theory"] == 0  # not there after 20 s, expected within 3
     assert whole["unreachable_as_theory"] is None  # expected between 32 and 103 s: not over yet
+    assert theory.outage_s is not None and theory.new_data_s is not None
+    gap, moved = theory.outage_s.high, theory.new_data_s.high
+    assert gap < moved and whole["outage_as_theory"] == 0  # a gap that began with a later timeout may not be over yet
+    assert theory_metrics(theory, seen, dict.fromkeys(THEORY, (gap + moved) / 2))["outage_as_theory"] is None
     short = theory_metrics(theory, seen, dict.fromkeys(THEORY, 1.1))
     assert short["new_data_as_theory"] is None and theory_metrics(theory, seen, {})["new_data_as_theory"] is None
 
