@@ -1,8 +1,8 @@
 """Answers: which settings keep a metric within a budget, which look as if they did, and why. One row a choice.
 
-Over everything that is neither a setting nor given (other factors, repetitions) the worst value counts. A cell that ran
-and has no value is worse than any: what was asked had not ended by the cell's end. A cell that did not complete may have
-been worse still (an association that ended): where the others are within the budget, nothing is said for it.
+Over everything that is neither a setting nor given (other factors, repetitions) the worst value counts. A cell that
+ran and has no value is worse than any: what was asked had not ended by the cell's end. A cell that did not complete may
+have been worse still (an association that ended): where the others are within the budget, nothing is said for it.
 """
 
 from __future__ import annotations
