@@ -2,7 +2,7 @@
 
 Over everything that is neither a setting nor given (other factors, repetitions) the worst value counts. A cell that
 ran and has no value is worse than any: what was asked had not ended by the cell's end. A cell that did not complete may
-have been worse still (an association that ended): where the others are within the budget, nothing is said for it.
+have been worse still: where the others are within the budget, nothing is said for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Choice:
     without: int
     absent: int
     lost: str
-    """Why one of those did not complete."""
+    """Why one of those did not complete, in brackets; "" where that is not known."""
     cost: float | None
     cost_cell: Cell | None
 
@@ -118,11 +118,11 @@ def _choice(results: Results, answer: Answer, cells: Sequence[Cell]) -> _Choice:
 
 
 def _lost(results: Results, cell: Cell) -> str:
-    """Why a cell has nothing to say; "" where it completed."""
+    """Why a cell has nothing to say; "" where it completed, or nobody said."""
     outcome = results.outcomes.get(cell.id)
-    if outcome is None:
-        return "not run"
-    return "" if results.completed(cell.id) else f"{outcome.outcome}: {outcome.reason}" if outcome.reason else "failed"
+    if outcome is None or results.completed(cell.id) or not outcome.reason:
+        return ""
+    return f" ({outcome.outcome}: {outcome.reason})"
 
 
 def _cost(results: Results, answer: Answer, like: Cell) -> tuple[float | None, Cell | None]:
@@ -148,7 +148,7 @@ def _judge(
         return "not measured", ""
     within = choice.value is not None and choice.value <= budget
     if within and choice.absent:
-        return "not measured", f"{choice.absent} of {choice.cells} cells did not complete ({choice.lost})"
+        return "not measured", f"{choice.absent} of {choice.cells} cells did not run to their end{choice.lost}"
     if within:
         if answer.cost is not None and choice.cost and choice.cost_cell is not None:
             why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)

@@ -123,20 +123,21 @@ def test_what_has_no_end_is_worse_than_any_number_and_what_did_not_run_is_said()
     assert "Not measured: mid (did not run)." in words[0]
 
 
-def test_a_cell_that_did_not_complete_is_not_passed_over() -> None:
-    """Its association may have ended: the others being within the budget does not make the choice so."""
+def test_why_a_cell_did_not_run_to_its_end_is_said() -> None:
     plan = study()
     lost = next(cell for cell in plan.cells if cell.factors["knob"] == "low" and cell.factors["rtt"] == "10 ms")
     outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
-    outcomes[lost.id] = CellOutcome(Outcome.FAILED, "the sender timed out", 1.0, 1.0)
+    outcomes[lost.id] = CellOutcome(Outcome.FAILED, "the sender broke", 1.0, 1.0)
     (answer,) = plan.answers
     numbers = [one for one in usual(plan) if one.cell_id != lost.id]
     rows = list(csv.DictReader(io.StringIO(csv_text(answer_rows(Results(plan, outcomes, numbers), answer)))))
     low = next(row for row in rows if row["knob"] == "low" and row["rtt"] == "10 ms")
     assert low["verdict"] == "not measured"
-    assert low["because"] == "1 of 2 cells did not complete (FAILED: the sender timed out)"
+    assert low["because"] == "1 of 2 cells did not run to their end (FAILED: the sender broke)"
     words = sentences(plan, answer, rows)
-    assert "Not measured: low (at most 400 ms where it ran), because 1 of 2 cells did not complete (" in words[0]
+    assert (
+        "Not measured: low (at most 400 ms where it ran), because 1 of 2 cells did not run to their end (" in words[0]
+    )
 
 
 def test_choices_that_are_alike_are_said_together() -> None:
