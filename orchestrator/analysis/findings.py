@@ -15,6 +15,8 @@ from .multipath import Multipath
 MOST = 12
 """Findings a file; those of larger connections come first."""
 MOST_OF_ONE = 6
+MANY_UNANSWERED = 3
+"""More of them are one sentence."""
 SILENCE_S = 0.5
 SILENCE_SHARE = 0.02
 """A pause that a retransmission ended is told from this length and this share of the connection's time on."""
@@ -29,12 +31,24 @@ QUEUED = 1.5
 def file_findings(connections: Sequence[Connection], multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
     """Sentences, at most MOST."""
     found: list[str] = [text for one in multipath for text in _multipath(one)]
+    silent = sum(map(_unanswered, connections))
+    if silent > MANY_UNANSWERED:
+        found.append(f"{silent} of {len(connections)} connections were never answered")
     for one in connections:
+        if silent > MANY_UNANSWERED and _unanswered(one):
+            continue
         where = f"flow {one.number}: " if len(connections) > 1 else ""
         found += [where + text for text in connection_findings(one)]
         if len(found) >= MOST:
             break
     return tuple(found[:MOST])
+
+
+def _unanswered(one: Connection) -> bool:
+    """One end alone, and no data of it: a handshake in vain (or less than one)."""
+    return not all(counts["packets"] for counts in one.directions) and not any(
+        counts["data_packets"] for counts in one.directions
+    )
 
 
 def connection_findings(one: Connection) -> list[str]:
@@ -142,7 +156,8 @@ def _path(name: object) -> str:
 
 def _repeated(one: Connection) -> Iterator[str]:
     for direction, counts in enumerate(one.directions):
-        again, data = counts["retransmitted_data_packets"] or 0, counts["data_packets"]
+        again, data = counts["retransmitted_data_packets"], counts["data_packets"]
+        again = counts["retransmitted_packets"] or 0 if again is None else again
         if data and again > RETRANSMITTED * data:
             share = f"{again} of {data} data packets ({again / data:.1%})"
             yield f"{share} of {one.ends[direction]} repeat what it had sent before"

@@ -69,8 +69,8 @@ class Stream:
     """A capture point read in one pass.
 
     capture: its tables; the row tables (`packets`, `segments`, ...) are empty unless `whole`. t0_ns: the first
-    packet's time, 0 without one. bin_ns: width of a bin, 1 or 2 x 10^k ms. flows: flow -> its series, of the first
-    1000 flows only.
+    packet's time, 0 without one. bin_ns: width of a bin, 1 or 2 x 10^k ms. flows: flow -> its series, of the
+    largest 1000 flows (not `whole`: of the first).
     """
 
     capture: Capture
@@ -107,6 +107,8 @@ def read_stream(
     series = _Series()
     more = keep == 0 or handle.read(keep or 0)
     whole = not more
+    if whole:
+        series.prefer(handle.rows("flow_paths"))
     packets = handle.rows("packets")
     for low in range(0, len(packets), part_packets):
         series.add(packets[low : low + part_packets])
@@ -133,6 +135,12 @@ class _Series:
         self.bin_ns = FIRST_BIN_NS
         self.flows: dict[int, FlowSeries] = {}
 
+    def prefer(self, flow_paths: Rows) -> None:
+        """Where there are more than 1000 flows and all are known: the largest ones, not the first."""
+        size = np.bincount(flow_paths["flow"], flow_paths["ip_bytes"].sum(axis=1))
+        if len(size) > SERIES_FLOWS:
+            self.flows = {flow: FlowSeries() for flow in np.sort(np.argsort(-size)[:SERIES_FLOWS]).tolist()}
+
     def add(self, packets: Rows) -> None:
         if not len(packets):
             return
@@ -144,8 +152,7 @@ class _Series:
             self._widen()
         flow = packets["flow"]
         keep = flow < NONE
-        present = np.unique(flow[keep])[:SERIES_FLOWS]
-        present = np.array([one for one in present.tolist() if self._room(one)], dtype=np.int64)
+        present = self._known(np.unique(flow[keep]))
         if not len(present):
             return
         if len(present) == 1 and keep.all() and (flow == present[0]).all():
@@ -202,10 +209,12 @@ class _Series:
         del kept[LONGEST:]
         flow.last_data_ns[direction] = time_ns[-1]
 
-    def _room(self, flow: int) -> bool:
-        if flow not in self.flows and len(self.flows) < SERIES_FLOWS:
-            self.flows[flow] = FlowSeries()
-        return flow in self.flows
+    def _known(self, present: Ints) -> Ints:
+        """Those of these flows that have series; new ones get theirs while there is room."""
+        old = np.isin(present, np.fromiter(self.flows, dtype=np.int64, count=len(self.flows)))
+        new = present[~old][: SERIES_FLOWS - len(self.flows)]
+        self.flows |= {flow: FlowSeries() for flow in new.tolist()}
+        return np.sort(np.concatenate([present[old], new])).astype(np.int64)
 
     def coarsen(self, packets: int) -> None:
         """Bins wide enough for 8 packets each, but at least 50 of them."""

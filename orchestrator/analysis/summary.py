@@ -164,7 +164,8 @@ def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
             f"the {detailed} largest of {len(capture.flows)} connections are looked at one by one (--full: all)"
         )
     if len(stream.flows) < len(capture.flows):
-        notes.append(f"goodput and series by time are of the first {SERIES_FLOWS:,} connections only")
+        which = "largest" if stream.whole else "first"
+        notes.append(f"goodput and series by time are of the {which} {SERIES_FLOWS:,} connections only")
     if not capture.sources["packets"].any():
         notes.append("no packet in it")
     elif not len(capture.flows):

@@ -102,6 +102,16 @@ def test_a_handshake_without_an_answer(tmp_path: Path) -> None:
     assert look(tmp_path, timed(association()[:1])).findings == ("nothing answered 1 INIT",)
 
 
+def test_the_largest_of_very_many_connections(tmp_path: Path) -> None:
+    """It began last, after more handshakes in vain than there are series: those are one sentence."""
+    syns = [(T + i, segment(1, flags="S").replace(b"\x03\xe8", (2000 + i).to_bytes(2, "big"))) for i in range(1100)]
+    found = look(tmp_path, syns + [(time + 10 * MS, packet) for time, packet in transfer(20, gap_at=10)])
+    assert found.connections[0].directions[0]["goodput_bit_s"] is not None
+    assert found.findings[0] == "1100 of 1101 connections were never answered"
+    assert found.findings[1].startswith("flow 1: no data from 10.0.0.1:1000 for 2 s")
+    assert "flow 1: 1 of 21 data packets (4.8%)" in found.findings[2]
+
+
 def test_syn_and_fin_are_no_data_packets(tmp_path: Path) -> None:
     fin = segment(3001, flags="FA", **ACK)
     packets = transfer(20)
