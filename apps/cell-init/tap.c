@@ -282,13 +282,20 @@ out:
 	close(epoll_fd);
 }
 
+static void take_command(int control_fd)
+{
+	char command;
+
+	while (recv(control_fd, &command, 1, 0) < 0 && errno == EINTR)
+		;
+}
+
 int tap_run(const struct tap_request *requests, size_t count, int control_fd)
 {
 	struct sched_param priority = {.sched_priority = 1};
 	struct tap *taps = calloc(count, sizeof(*taps));
 	const char *failed = taps ? NULL : "calloc";
 	size_t opened = 0, i;
-	char command;
 
 	/* Above the apps, below cell-init: a ring never waits for a busy sender. Not allowed: then it may. */
 	sched_setscheduler(0, SCHED_FIFO, &priority);
@@ -297,12 +304,13 @@ int tap_run(const struct tap_request *requests, size_t count, int control_fd)
 	if (failed) {
 		tell_failure(control_fd, (int)opened - 1, errno, failed);
 		/* what was captured until now is not worth a report; wait for the end */
-		while (recv(control_fd, &command, 1, 0) < 0 && errno == EINTR)
-			;
+		take_command(control_fd);
 		return 1;
 	}
 	tell(control_fd, &(struct tap_message){.kind = TAP_BOUND});
 	capture(taps, count, control_fd);
+	/* left unread it would reset the socket when we exit, and the reset overtakes what we told */
+	take_command(control_fd);
 	for (i = 0; i < count; i++)
 		drain(&taps[i]);
 	for (i = 0; i < count; i++)
