@@ -61,4 +61,5 @@ def _selectors(claim: Claim) -> list[Levels]:
 
 def short(title: str) -> str:
     """ "Figure 5: throughput against ..." -> "Figure 5"."""
-    return title.partition(":")[0].strip() or title
+    head = title.partition(":")[0].strip()
+    return head if any(letter.isdigit() for letter in head) else title
