@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Canvas: TypeAlias = "Figure"
 WIDTH_IN, HEIGHT_IN, LEGEND_ROW_IN = 3.5, 2.4, 0.16
 """One column of a two-column paper (IEEE: 3.5 in, ACM: 3.33 in), so that letters are not scaled."""
+LEGEND_POINTS = (7.0, 6.5, 6.0)
+LABEL_LETTERS = 32
 SETTINGS: Any = {
     "pdf.fonttype": 42,  # TrueType, embedded; Type 3 is refused by publishers
     "svg.fonttype": "path",  # letters as paths: looks the same where DejaVu is not installed
@@ -26,7 +29,6 @@ SETTINGS: Any = {
     "axes.labelsize": 7.5,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
-    "legend.fontsize": 7,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -69,11 +71,25 @@ def new_canvas(
 
 
 def add_legend(canvas: Canvas, handles: list[Any], labels: list[str], columns: int = 2) -> None:
-    """Below everything, without a frame."""
-    canvas.legend(
-        handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), frameon=False, handlelength=2.6,
-        columnspacing=1.2, borderaxespad=0.2, labelspacing=0.35,
-    )  # fmt: skip
+    """Below everything, without a frame; in smaller letters, and at last one below the other, where it is too wide."""
+    columns = min(columns, len(labels))
+    for size, ncols in (*((size, columns) for size in LEGEND_POINTS), (LEGEND_POINTS[0], 1)):
+        legend = canvas.legend(
+            handles, labels, loc="outside lower center", ncols=ncols, frameon=False, handlelength=2.6,
+            columnspacing=1.2, borderaxespad=0.2, labelspacing=0.35, fontsize=size,
+        )  # fmt: skip
+        if legend.get_window_extent().width <= canvas.bbox.width:
+            break
+        if ncols > 1:
+            legend.remove()
+    canvas.set_figheight(
+        canvas.get_figheight() + LEGEND_ROW_IN * (-(-len(labels) // ncols) - -(-len(labels) // columns))
+    )
+
+
+def label_y(axes: Axes, text: str) -> None:
+    """A long label in several lines: the sheet is as high as a column's figure is."""
+    axes.set_ylabel(textwrap.fill(plain(text), LABEL_LETTERS))
 
 
 def line_canvas(figure: FigureData, looks: Mapping[str, Look]) -> Canvas:
@@ -98,7 +114,7 @@ def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
         if sources.index(line.source) == 2:
             axes.plot(line.x, line.y, **dot_style(looks[line.key]))
     axes.set_xlabel(plain(figure.x.label))
-    axes.set_ylabel(plain(figure.y.label))
+    label_y(axes, figure.y.label)
     if figure.x.kind == "log":
         axes.set_xscale("log")
     axes.set_xticks(figure.x.at, [plain(text) for text in figure.x.text])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .distributions import DistributionData, Group
-from .publish import Canvas, add_legend, line_style, new_canvas, plain
+from .publish import Canvas, add_legend, label_y, line_style, new_canvas, plain
 from .style import MATPLOTLIB_DASHES, Look
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _boxes(axes: Axes, figure: DistributionData, looks: Mapping[str, Look]) -> N
     axes.set_xticks(figure.x.at, [plain(text) for text in figure.x.text])
     axes.set_xlim(-0.6, len(figure.x.at) - 0.4)
     axes.set_xlabel(plain(figure.x.label))
-    axes.set_ylabel(plain(figure.value.label))
+    label_y(axes, figure.value.label)
     if figure.value.kind == "log":
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .publish import Canvas, add_legend, line_style, new_canvas, plain
+from .publish import Canvas, add_legend, label_y, line_style, new_canvas, plain
 from .style import Look
 from .timelines import TimeFigure
 
@@ -25,7 +25,7 @@ def time_canvas(figure: TimeFigure, looks: Mapping[str, Look]) -> Canvas:
         style = line_style(looks[line.key], 0) | {"markevery": max(1, len(line.x) // MARKS)}
         axes.plot(line.x, line.y, drawstyle="steps-post" if line.step else "default", **style)
     axes.set_xlabel(plain(figure.x.label))
-    axes.set_ylabel(plain(figure.y.label))
+    label_y(axes, figure.y.label)
     axes.set_ylim(bottom=0)
     handles = [Line2D([], [], **line_style(looks[key], 0)) for key in lines]
     add_legend(canvas, handles, [plain(line.label) for line in lines.values()], columns=1)
