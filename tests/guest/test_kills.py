@@ -181,8 +181,8 @@ def test_interrupted_at_any_moment(
         was_running = killed_after(process, moments.uniform(0, wall_s), number)
         done = ended(process)
         allowed = {*INTERRUPTED, 0} if was_running else {0}
-        if not run.exists():
-            allowed |= {-number, 1}  # Python itself was still starting
+        if was_running and "KeyboardInterrupt" in done.err and "orchestrator" not in done.err:
+            allowed |= {1}  # Python itself was still starting: no line of netwarp's in its traceback
         assert done.status in allowed, done
         nothing_left(tmp_path)
     completes(checkout, spec, run, reference)
