@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import hashlib
 import socket
 import struct
 from collections.abc import Sequence
@@ -14,12 +15,17 @@ from test_analysis_oracle import tshark
 
 from orchestrator.analysis import read_captures
 from orchestrator.analysis.mptcp import MptcpConnection, analyze_mptcp
-from orchestrator.analysis.mptcp.subflows import first_number, token_of
+from orchestrator.analysis.mptcp.subflows import token_of
 from orchestrator.analysis.native import UNKNOWN
 
 MS = 1_000_000
 KEYS = 0x1122334455667788, 0x99AABBCCDDEEFF00
 SYN, ACK, FIN, RST = 2, 16, 1, 4
+
+
+def first_number(key: int) -> int:
+    """The initial data sequence number that a key gives: the last 64 bits of its SHA-256 (RFC 8684 3.1)."""
+    return int.from_bytes(hashlib.sha256(key.to_bytes(8, "big")).digest()[-8:], "big")
 
 
 def option(subtype: int, rest: bytes, low: int = 0) -> bytes:
@@ -72,7 +78,7 @@ def joined(
 
 def sent(dsn: int, seq: int, path: int, size: int = 100, *, back: bool = False, host: int = 0) -> bytes:
     """`size` bytes of data from number `dsn` of the connection on."""
-    return segment(seq, size, dss(first_number(KEYS[host], 1) + 1 + dsn, seq, size), path=path, back=back)
+    return segment(seq, size, dss(first_number(KEYS[host]) + 1 + dsn, seq, size), path=path, back=back)
 
 
 def analyze(tmp_path: Path, packets: Sequence[bytes], **options: object) -> tuple[MptcpConnection, ...]:

@@ -33,12 +33,6 @@ def token_of(key: int, version: int) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-def first_number(key: int, version: int) -> int:
-    """The initial data sequence number that a key gives: the last 64 bits of its hash (3.1)."""
-    digest = (hashlib.sha256 if version else hashlib.sha1)(key.to_bytes(8, "big")).digest()
-    return int.from_bytes(digest[-8:], "big")
-
-
 def groups(capture: Capture) -> tuple[Group, ...]:
     """Every MPTCP connection. A subflow whose connection's keys are not in the capture is one by itself."""
     table = capture.mptcp_options
