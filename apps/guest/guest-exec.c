@@ -10,6 +10,7 @@
  *
  * Exit status: what the kernel's is (0 after a power-off); 2 wrong arguments, 77 this machine cannot.
  */
+#include "cpu.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@
 #define DEFAULT_START_NS UINT64_C(1699999990000000000)
 #define DEFAULT_MEMORY	 "256M"
 
-enum place { KERNEL_FD = 3, SEED_FD, TMP_FD };
+enum place { KERNEL_FD = 3, SEED_FD, TMP_FD, CPU_FD };
 
 struct options {
 	const char *kernel;
@@ -46,6 +47,7 @@ struct options {
 	pid_t parent;
 	bool seed_given;
 	bool virtual;
+	bool any_cpu;
 };
 
 static void usage(void)
@@ -61,6 +63,7 @@ static void usage(void)
 	    "  --tmpdir DIR         where the guest's memory lies (/dev/shm if it is large enough, else "
 	    "TMPDIR, /tmp)\n"
 	    "  --parent PID         refuse to start unless this is the parent\n"
+	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
 
@@ -81,17 +84,12 @@ static uint64_t size(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"kernel", required_argument, NULL, 'k'},
-	    {"dir", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 's'},
-	    {"memory", required_argument, NULL, 'm'},
-	    {"mode", required_argument, NULL, 'c'},
-	    {"start-ns", required_argument, NULL, 'n'},
-	    {"tmpdir", required_argument, NULL, 't'},
-	    {"parent", required_argument, NULL, 'p'},
-	    {"seed-library", required_argument, NULL, 'l'},
-	    {"help", no_argument, NULL, 'h'},
-	    {0},
+	    {"kernel", required_argument, NULL, 'k'}, {"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},   {"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},   {"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'}, {"parent", required_argument, NULL, 'p'},
+	    {"any-cpu", no_argument, NULL, 'a'},      {"seed-library", required_argument, NULL, 'l'},
+	    {"help", no_argument, NULL, 'h'},	      {0},
 	};
 	int option;
 
@@ -121,6 +119,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 'p':
 			options->parent = (pid_t)number("parent", optarg);
+			break;
+		case 'a':
+			options->any_cpu = true;
 			break;
 		case 'l':
 			options->seed_library = optarg;
@@ -254,6 +255,8 @@ int main(int argc, char **argv)
 		*(char **)&arguments[9] = NULL;
 	open_console();
 	close_from(TMP_FD + 1);
+	if (options.virtual && !options.any_cpu)
+		keep_on_one_cpu(CPU_FD);
 	fexecve(KERNEL_FD, arguments, environment);
 	/* standard error is the console by now */
 	die(EXIT_CANNOT, "cannot run %s: %s", options.kernel, strerror(errno));
