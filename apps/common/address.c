@@ -82,6 +82,59 @@ bool address_equal(const struct sockaddr *a, const struct sockaddr *b)
 	return memcmp(&x->v6.sin6_addr, &y->v6.sin6_addr, sizeof(x->v6.sin6_addr)) == 0;
 }
 
+/* Copy the next of some packed addresses, which may begin at any multiple of four bytes; returns its length.
+ */
+static socklen_t unpack(const unsigned char *at, union address *to)
+{
+	sa_family_t family;
+	socklen_t len;
+
+	memcpy(&family, at, sizeof(family));
+	len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	memset(to, 0, sizeof(*to));
+	memcpy(to, at, len);
+	return len;
+}
+
+/* An IPv6 socket shows its IPv4 peers as ::ffff:a.b.c.d. */
+static void unmap(union address *address)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+	if (address->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr))
+		return;
+	memcpy(&v4.sin_addr, &address->v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+	address->v4 = v4;
+}
+
+static bool holds(const struct address_list *list, union address one)
+{
+	union address known;
+	unsigned int i;
+
+	unmap(&one);
+	for (i = 0; i < list->count; i++) {
+		known = list->items[i];
+		unmap(&known);
+		if (address_equal(&known.any, &one.any))
+			return true;
+	}
+	return false;
+}
+
+bool address_list_holds(const struct address_list *list, const struct sockaddr *packed, int count)
+{
+	const unsigned char *at = (const unsigned char *)packed;
+	union address one;
+
+	for (; count > 0; count--) {
+		at += unpack(at, &one);
+		if (!holds(list, one))
+			return false;
+	}
+	return true;
+}
+
 size_t address_pack(const struct address_list *list, uint16_t port, void *buffer)
 {
 	unsigned char *to = buffer;
@@ -109,17 +162,11 @@ void address_write_packed(struct ndjson *out, const char *key, const struct sock
 {
 	const unsigned char *at = (const unsigned char *)packed;
 	union address one;
-	sa_family_t family;
-	socklen_t len;
 
 	ndjson_array_begin(out, key);
 	for (; count > 0; count--) {
-		/* packed: an element may begin at any multiple of four bytes */
-		memcpy(&family, at, sizeof(family));
-		len = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-		memcpy(&one, at, len);
+		at += unpack(at, &one);
 		address_write(out, NULL, &one.any);
-		at += len;
 	}
 	ndjson_array_end(out);
 }

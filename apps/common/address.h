@@ -40,6 +40,9 @@ socklen_t address_length(const struct sockaddr *address);
 void address_set_port(union address *address, uint16_t port);
 uint16_t address_port(const struct sockaddr *address);
 bool address_equal(const struct sockaddr *a, const struct sockaddr *b); /* ports do not count */
+/* Whether all of `count` packed addresses are in the list; an IPv4 address mapped into IPv6 is that IPv4
+ * address. */
+bool address_list_holds(const struct address_list *list, const struct sockaddr *packed, int count);
 
 /* Pack `list` with `port` into `buffer` (sizeof(union address) * count is enough); returns the bytes used. */
 size_t address_pack(const struct address_list *list, uint16_t port, void *buffer);

@@ -7,6 +7,7 @@
  *	fill-flow POSITION LENGTH		-> bytes
  *	check STREAM MESSAGE OFFSET BYTES	-> how many are wrong, index of the first
  *	number EXPECTED BYTES			-> number
+ *	token N					-> 0; of all that follows
  *	message STREAM END BYTES		-> 0, or 1 stream message offset wrong expected found
  *	bytes BYTES				-> likewise
  *	abandon STREAM				-> 0
@@ -101,6 +102,10 @@ static bool pattern_command(const char *verb, const uint64_t *n, const char *wor
 		data = unhex(word, &len);
 		wrong = pattern_check(data, len, (uint16_t)n[0], n[1], n[2], &first);
 		printf("%zu %zu\n", wrong, first);
+	} else if (strcmp(verb, "token") == 0) {
+		pattern_token(n[0]);
+		printf("0\n");
+		data = NULL;
 	} else if (strcmp(verb, "number") == 0) {
 		data = unhex(word, &len);
 		printf("%" PRIu64 "\n", pattern_number(data, len, n[0]));

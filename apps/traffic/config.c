@@ -34,7 +34,15 @@ static const struct option_row rows[] = {
      "first, "
      "the others are its path manager's; TCP has one",
      "10.0.1.2"},
+    {"peer", OPTION_ADDRESSES, ROLE_RECEIVER, ANY, AT(peer), 0, 0, 0, NULL,
+     "take a connection only from these addresses (SCTP: from an association that has no others); anyone "
+     "else's "
+     "is aborted. None: from anybody",
+     "10.0.1.1"},
     {"port", OPTION_NUMBER, BOTH, ANY, AT(port), 1, 65535, NONE, NULL, "the receiver's port", "5001"},
+    {"token", OPTION_NUMBER, BOTH, ANY, AT(token), 0, INT64_MAX, NONE, NULL,
+     "of the run, in every byte of the payload: a receiver refuses a flow that begins without it",
+     "5577006791947779410"},
     {"message-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX,
      NONE, NULL,
      "bytes of one message. SCTP: one user message. TCP, MPTCP: every write hands over whole messages, as "
@@ -178,16 +186,6 @@ unsigned int config_protocol(const struct config *config)
 	return strcmp(config->protocol, "sctp") == 0 ? PROTOCOL_SCTP : PROTOCOL_MPTCP;
 }
 
-static bool holds(const struct address_list *list, const union address *address)
-{
-	unsigned int i;
-
-	for (i = 0; i < list->count; i++)
-		if (address_equal(&list->items[i].any, &address->any))
-			return true;
-	return false;
-}
-
 static int check_sender(const struct option_table *table, const struct config *config,
 			struct option_result *result)
 {
@@ -207,10 +205,12 @@ static int check_sender(const struct option_table *table, const struct config *c
 		return options_error(table, "burst-bytes", "needs --interval-ns", result);
 	if (config->pacing_rate_bit_s % 8 > 0)
 		return options_error(table, "pacing-rate-bit-s", "has to be a multiple of 8", result);
-	if (config->to.count > 1 && config->primary.count && !holds(&config->to, &config->primary.items[0]))
+	if (config->to.count > 1 && config->primary.count &&
+	    !address_list_holds(&config->to, &config->primary.items[0].any, 1))
 		return options_error(table, "primary", "is none of the --to addresses", result);
 	for (i = 0; i < config->switch_primary.count; i++) {
-		if (config->to.count > 1 && !holds(&config->to, &config->switch_primary.items[i]))
+		if (config->to.count > 1 &&
+		    !address_list_holds(&config->to, &config->switch_primary.items[i].any, 1))
 			return options_error(table, "switch-primary", "is none of the --to addresses",
 					     result);
 		if (config->switch_primary.at_ns[i] < config->start_ns)
@@ -360,6 +360,8 @@ int config_read(struct config *config, unsigned int role, int argc, char **argv)
 		return 2;
 	}
 	complete(config, role);
+	if (config->token != NONE)
+		pattern_token((uint64_t)config->token);
 	return -1;
 }
 

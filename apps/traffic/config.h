@@ -14,8 +14,8 @@
 
 struct config {
 	const char *protocol;
-	struct address_list bind, to, primary;
-	int64_t port;
+	struct address_list bind, to, peer, primary;
+	int64_t port, token;
 	int64_t message_bytes, streams;
 	int64_t t0_realtime_ns, start_ns, stop_ns, total_bytes;
 	int64_t rcvbuf_bytes, sndbuf_bytes, window_clamp_bytes;

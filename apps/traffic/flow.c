@@ -2,6 +2,7 @@
 #include "transport.h"
 
 #include "clock.h"
+#include "pattern.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -152,11 +153,34 @@ int flow_listen(struct flow *flow)
 	return 0;
 }
 
+static void abort_connection(struct flow *flow)
+{
+	struct linger linger = {.l_onoff = 1, .l_linger = 0};
+
+	setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	close(flow->fd);
+	flow->fd = -1;
+}
+
+static void refuse(struct flow *flow)
+{
+	if (flow->refused++ < FAULTS_TOLD) {
+		ndjson_begin(&flow->out, "refused");
+		ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+		flow->ops->addresses(flow);
+		ndjson_end(&flow->out);
+	}
+	abort_connection(flow);
+}
+
 enum flow_io flow_accept(struct flow *flow)
 {
-	flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (flow->fd >= 0)
-		return FLOW_DONE;
+	/* to the last one: the listening socket is edge triggered */
+	while ((flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		if (flow->config->peer.count == 0 || flow->ops->admits(flow))
+			return FLOW_DONE;
+		refuse(flow);
+	}
 	if (errno == EAGAIN || errno == ECONNABORTED)
 		return FLOW_WAIT;
 	flow_error(flow, "accept", errno, NULL);
@@ -165,13 +189,10 @@ enum flow_io flow_accept(struct flow *flow)
 
 void flow_close(struct flow *flow, bool abort)
 {
-	struct linger linger = {.l_onoff = 1, .l_linger = 0};
-
-	if (flow->fd >= 0) {
-		if (abort)
-			setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	if (flow->fd >= 0 && abort)
+		abort_connection(flow);
+	else if (flow->fd >= 0)
 		close(flow->fd);
-	}
 	if (flow->listen_fd >= 0)
 		close(flow->listen_fd);
 	flow->fd = flow->listen_fd = -1;
@@ -205,6 +226,15 @@ static void tell_fault(struct flow *flow, const struct account_fault *fault)
 enum flow_io flow_after_short_read(const struct flow *flow)
 {
 	return flow->waiter.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? FLOW_MORE : FLOW_WAIT;
+}
+
+int flow_recognise(struct flow *flow, const uint8_t *data, size_t len, uint16_t stream, uint64_t number)
+{
+	if (flow->config->token == OPTION_NOT_GIVEN || flow->account.count ||
+	    pattern_ours(data, len, stream, number))
+		return 0;
+	flow->stranger = true;
+	return flow_error(flow, "token", 0, "the payload begins as none of this run does: refused");
 }
 
 int flow_received(struct flow *flow, int result, const struct account_fault *fault)

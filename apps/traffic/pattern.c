@@ -6,20 +6,35 @@
 /* A damaged number must not be taken for a jump ahead of millions of messages. */
 #define PLAUSIBLE_JUMP 65536
 
-static uint8_t filler[PATTERN_BLOCK];
+/* What the first payload has to agree in: the block's header and as much again. */
+#define PATTERN_PROOF (2 * PATTERN_HEADER)
 
-static const uint8_t *block_filler(void)
+static uint8_t key[PATTERN_HEADER];
+static uint8_t filler[PATTERN_BLOCK];
+static bool filled;
+
+void pattern_token(uint64_t token)
 {
 	unsigned int i;
 
-	if (filler[PATTERN_BLOCK - 1] == 0)
-		for (i = 0; i < PATTERN_BLOCK; i++)
-			filler[i] = (uint8_t)i;
+	for (i = 0; i < PATTERN_HEADER; i++)
+		key[i] = (uint8_t)(token >> (8 * i));
+	for (i = 0; i < PATTERN_BLOCK; i++)
+		filler[i] = (uint8_t)i ^ key[i % PATTERN_HEADER];
+	filled = true;
+}
+
+static const uint8_t *block_filler(void)
+{
+	if (!filled)
+		pattern_token(0);
 	return filler;
 }
 
 static void header(uint8_t to[PATTERN_HEADER], uint16_t stream, uint64_t message, uint64_t block)
 {
+	unsigned int i;
+
 	to[0] = (uint8_t)message;
 	to[1] = (uint8_t)(message >> 8);
 	to[2] = (uint8_t)(message >> 16);
@@ -28,6 +43,8 @@ static void header(uint8_t to[PATTERN_HEADER], uint16_t stream, uint64_t message
 	to[5] = (uint8_t)(block >> 8);
 	to[6] = (uint8_t)stream;
 	to[7] = (uint8_t)(stream >> 8);
+	for (i = 0; i < PATTERN_HEADER; i++)
+		to[i] ^= key[i];
 }
 
 uint8_t pattern_byte(uint16_t stream, uint64_t message, uint64_t offset)
@@ -36,7 +53,7 @@ uint8_t pattern_byte(uint16_t stream, uint64_t message, uint64_t offset)
 	size_t at = offset % PATTERN_BLOCK;
 
 	if (at >= PATTERN_HEADER)
-		return (uint8_t)at;
+		return block_filler()[at];
 	header(head, stream, message, offset / PATTERN_BLOCK);
 	return head[at];
 }
@@ -134,7 +151,7 @@ static uint64_t number_of(const uint8_t *data, size_t len, uint64_t expected)
 	uint64_t low = 0;
 
 	for (i = 0; i < bytes; i++)
-		low |= (uint64_t)data[i] << (8 * i);
+		low |= (uint64_t)(data[i] ^ key[i]) << (8 * i);
 	return unwrap(low, (unsigned int)(8 * bytes), expected);
 }
 
@@ -156,4 +173,12 @@ uint64_t pattern_number(const uint8_t *data, size_t len, uint64_t expected)
 			first = second;
 	}
 	return distance(first, expected) <= PLAUSIBLE_JUMP ? first : expected;
+}
+
+bool pattern_ours(const uint8_t *data, size_t len, uint16_t stream, uint64_t number)
+{
+	size_t first;
+
+	len = len < PATTERN_PROOF ? len : PATTERN_PROOF;
+	return pattern_check(data, len, stream, number, 0, &first) == 0;
 }

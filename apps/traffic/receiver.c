@@ -136,7 +136,8 @@ static void finish(struct receiver *receiver)
 	if (receiver->connected)
 		flow->ops->counters(flow);
 	ndjson_object_end(&flow->out);
-	flow->ops->close(flow, false);
+	flow->ops->close(flow, flow->stranger);
+	ndjson_uint(&flow->out, "refused", flow->refused);
 	ndjson_str(&flow->out, "reason", receiver->reason);
 	ndjson_int(&flow->out, "status", flow->status);
 	ndjson_end(&flow->out);

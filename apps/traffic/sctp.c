@@ -3,6 +3,7 @@
 #include "transport.h"
 
 #include "clock.h"
+#include "pattern.h"
 #include "sctp_batch.h"
 #include "sctp_log.h"
 #include "sctp_options.h"
@@ -194,6 +195,8 @@ static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
 	info = sctp_batch_rcvinfo(&sctp->in, slot);
 	if (!info)
 		return flow_error(flow, "recvmmsg", EPROTO, "a message without its stream number");
+	if (flow_recognise(flow, data, len, info->rcv_sid, pattern_number(data, len, 0)))
+		return -1;
 	return flow_received(flow, account_message(&flow->account, info->rcv_sid, data, len, end, &fault),
 			     &fault);
 }
@@ -247,6 +250,20 @@ static bool assoc_progress(struct flow *flow, uint64_t *acknowledged)
 	/* moves when the kernel takes a message (it has room again) and when a chunk is acknowledged */
 	*acknowledged = flow->sent_bytes - status.sstat_unackdata - status.sstat_penddata;
 	return true;
+}
+
+/* As the INIT listed them, or ASCONF has by now. */
+static bool assoc_admits(struct flow *flow)
+{
+	struct sockaddr *list;
+	int count = sctp_getpaddrs(flow->fd, 0, &list);
+	bool known;
+
+	if (count <= 0)
+		return false;
+	known = address_list_holds(&flow->config->peer, list, count);
+	sctp_freepaddrs(list);
+	return known;
 }
 
 static void assoc_addresses(struct flow *flow)
@@ -332,6 +349,7 @@ const struct transport_ops sctp_ops = {
     .recv = assoc_recv,
     .progress = assoc_progress,
     .sample = assoc_sample,
+    .admits = assoc_admits,
     .addresses = assoc_addresses,
     .in_force = assoc_in_force,
     .counters = assoc_counters,

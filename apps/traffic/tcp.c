@@ -210,6 +210,8 @@ static enum flow_io tcp_recv(struct flow *flow)
 	flow->read_ns = clock_monotonic_ns();
 	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow, (size_t)n))
 		return FLOW_FAILED;
+	if (flow_recognise(flow, tcp->buffer, (size_t)n, 0, 0))
+		return FLOW_FAILED;
 	if (flow_received(flow, account_bytes(&flow->account, tcp->buffer, (size_t)n, &fault), &fault))
 		return FLOW_FAILED;
 	return (size_t)n == tcp->size ? FLOW_MORE : flow_after_short_read(flow);
@@ -255,6 +257,15 @@ static bool mptcp_progress(struct flow *flow, uint64_t *acknowledged)
 		return false;
 	*acknowledged = info.mptcpi_snd_una;
 	return true;
+}
+
+static bool tcp_admits(struct flow *flow)
+{
+	union address peer;
+	socklen_t len = sizeof(peer);
+
+	return getpeername(flow->fd, &peer.any, &len) == 0 &&
+	       address_list_holds(&flow->config->peer, &peer.any, 1);
 }
 
 static void tcp_addresses(struct flow *flow)
@@ -351,7 +362,7 @@ static void tcp_close(struct flow *flow, bool abort)
 #define SHARED_OPS                                                                                           \
 	.open = tcp_open, .listen = flow_listen, .accept = tcp_accept, .connect = tcp_connect,               \
 	.connected = tcp_connected, .send = tcp_send, .recv = tcp_recv, .in_force = tcp_in_force,            \
-	.addresses = tcp_addresses, .shutdown = tcp_shutdown, .close = tcp_close
+	.admits = tcp_admits, .addresses = tcp_addresses, .shutdown = tcp_shutdown, .close = tcp_close
 
 const struct transport_ops tcp_ops = {
     .name = "tcp",

@@ -52,6 +52,8 @@ struct flow {
 	int64_t first_ns, last_ns; /* of new payload; 0: none yet */
 	uint64_t unique_before;	   /* account.unique_bytes at last_ns */
 	unsigned int faults;	   /* pieces of payload with wrong bytes */
+	unsigned int refused;	   /* connections of strangers (receiver) */
+	bool stranger;		   /* who is connected does not know the token (receiver) */
 	void *state;		   /* the transport's own */
 };
 
@@ -75,6 +77,8 @@ struct transport_ops {
 	bool (*progress)(struct flow *flow, uint64_t *acknowledged);
 	/* Members of a `sample` record. */
 	void (*sample)(struct flow *flow);
+	/* Whether flow->fd's peer has no address but those of --peer. */
+	bool (*admits)(struct flow *flow);
 	/* The members `local` and `peer`: address lists. */
 	void (*addresses)(struct flow *flow);
 	/* Members of `in_force` and of the summary's `kernel`. */
@@ -135,6 +139,9 @@ void flow_write_buffers(struct flow *flow, int fd);
  * end or an error that has not been read yet (the socket is edge triggered).
  */
 enum flow_io flow_after_short_read(const struct flow *flow);
+
+/* The first payload with a --token: 0, or -1 after flow_error() when it is not of that token. */
+int flow_recognise(struct flow *flow, const uint8_t *data, size_t len, uint16_t stream, uint64_t number);
 
 /* Payload has been accounted (`result` of account_*): report faults and the first byte. */
 int flow_received(struct flow *flow, int result, const struct account_fault *fault);

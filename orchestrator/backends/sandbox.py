@@ -66,6 +66,8 @@ class SandboxBackend(abc.ABC):
     ) -> None:
         self.apps = apps
         self._problems = problems
+        # in virtual time equal cells have equal captures; elsewhere a payload belongs to one run
+        self._secret = os.urandom(16) if self.wall_clock else b""
         self._progress = progress
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -97,7 +99,7 @@ class SandboxBackend(abc.ABC):
         directory = run.partial_cell(cell.id)
         try:
             shutil.rmtree(directory.root, ignore_errors=True)
-            compiled = compile_cell(cell, self.clock)
+            compiled = compile_cell(cell, self.clock, self._secret)
             self.prepare(directory, cell, compiled)
             if refused := self.refuses(cell):
                 return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..model import Cell, Event, Flow, OptionValue, Path
+from ..model import Cell, Event, Flow
 from . import messages
+from .arguments import flow_token, receiver_arguments, sender_arguments
 from .layout import Interface, Layout, hop_name, make_layout
 from .messages import Request
 from .path_manager import FAMILY, path_manager
@@ -31,8 +32,6 @@ COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
 TRACE_FILE = "apps/trace.bin"
 TRACE_BUFFER_BYTES = 16 << 20
 """Holds about 190,000 events of 88 bytes; memory of the guest."""
-BY_THE_TESTBED = frozenset({"tracepoints"})
-"""Options of an app in the spec that are no arguments of it."""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 
@@ -66,8 +65,8 @@ class Compiled:
         return len(self.steps) + 1
 
 
-def compile_cell(cell: Cell, clock: Clock) -> Compiled:
-    """Compile; raises SpecError where the cell does not fit the testbed."""
+def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
+    """Compile; raises SpecError where the cell does not fit the testbed. `secret`: of the run, for flow_token()."""
     layout = make_layout(cell)
     shaping = Shaping(cell, layout)
     out = Compiled(layout)
@@ -86,20 +85,22 @@ def compile_cell(cell: Cell, clock: Clock) -> Compiled:
         _capture(out, layout.interface(capture.node, capture.link))
     _trace(cell, out)
     out.add(step("capture-start"))
+    tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
     for flow in cell.flows:
         if flow.program is not None:
             out.steps += receiver_steps(flow, flow.program, layout, clock.setup_ns)
             continue
-        out.add(_spawn(flow, "receiver", layout, _receiver_arguments(flow, layout)))
+        out.add(_spawn(flow, "receiver", layout, receiver_arguments(flow, layout, tokens[flow.name])))
         out.add(step("output", id=f"{flow.name}.receiver", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
-        out.add(_spawn(flow, "sender", layout, _sender_arguments(flow, layout)))
+        out.add(_spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name])))
     out.add(step("ready"))
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
-    _timeline(cell, [flow for flow in cell.flows if flow not in early], earliest_ns, layout, shaping, out)
+    late = [flow for flow in cell.flows if flow not in early]
+    _timeline(cell, _sender_steps(late, tokens, earliest_ns, layout), layout, shaping, out)
     out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
@@ -204,62 +205,19 @@ def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: i
     )
 
 
-def _sender_ip(path: Path, flow: Flow, layout: Layout) -> str:
-    return layout.interface(flow.sender, path.sender_link).ip
-
-
-def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
-    return layout.interface(flow.receiver, path.receiver_link).ip
-
-
-def _options(options: dict[str, OptionValue]) -> Iterator[str]:
-    for key, value in options.items():
-        if value is False or key in BY_THE_TESTBED:
-            continue
-        yield f"--{key.replace('_', '-')}"
-        if value is not True:
-            yield str(value)
-
-
-def _receiver_arguments(flow: Flow, layout: Layout) -> list[str]:
-    arguments = ["--protocol", flow.protocol, "--port", str(flow.port)]
-    addresses = [_receiver_ip(path, flow, layout) for path in flow.paths]
-    # a subflow to another address finds a listener only if that is bound to any
-    if flow.protocol != "mptcp" or len(set(addresses)) == 1:
-        for address in addresses:
-            arguments += ["--bind", address]
-    return [*arguments, *_options(flow.receiver_options)]
-
-
-def _sender_arguments(flow: Flow, layout: Layout) -> list[str]:
-    arguments = ["--protocol", flow.protocol, "--port", str(flow.port)]
-    for path in flow.paths:
-        arguments += ["--bind", _sender_ip(path, flow, layout)]
-    for path in flow.paths:
-        arguments += ["--to", _receiver_ip(path, flow, layout)]
-    arguments += ["--message-bytes", str(flow.message_bytes), "--start-ns", str(flow.start_ns)]
-    if flow.stop_ns is not None:
-        arguments += ["--stop-ns", str(flow.stop_ns)]
-    if flow.total_bytes is not None:
-        arguments += ["--total-bytes", str(flow.total_bytes)]
-    if "close" not in flow.sender_options:
-        arguments += ["--close", "abort" if flow.total_bytes is None else "graceful"]
-    paths = {path.name: path for path in flow.paths}
-    for switch in flow.switches:
-        arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]
-    return [*arguments, *_options(flow.sender_options)]
-
-
-def _timeline(cell: Cell, flows: list[Flow], earliest_ns: int, layout: Layout, shaping: Shaping, out: Compiled) -> None:
-    """Events and spawns of the senders of `flows` in time order; at equal times events first, in the order listed."""
-    moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
+def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout) -> Iterator[Step]:
     for flow in flows:
         if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
-            steps = list(sender_steps(flow, flow.program, layout))
+            yield from sender_steps(flow, flow.program, layout)
         else:
             at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
-            steps = [_spawn(flow, "sender", layout, _sender_arguments(flow, layout), at_ns)]
-        moments += [(item.at_ns or 0, 1, item) for item in steps]
+            yield _spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name]), at_ns)
+
+
+def _timeline(cell: Cell, senders: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    """Events and what starts senders in time order; at equal times events first, in the order listed."""
+    moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
+    moments += [(item.at_ns or 0, 1, item) for item in senders]
     downed: dict[str, Interface] = {}
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
         if isinstance(moment, Step):

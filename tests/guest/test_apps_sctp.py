@@ -265,3 +265,28 @@ def test_the_same_cell_gives_the_same_bytes(kernel: Path, tmp_path: Path) -> Non
         first, second = ((done.result.directory / name).read_bytes() for done in runs)
         assert first == second, name
     assert runs[0].got["unique_bytes"] > 1_000_000
+
+
+def test_an_association_with_an_address_that_is_not_the_peers_is_refused(kernel: Path, tmp_path: Path) -> None:
+    """The INIT of the multihomed sender lists both addresses; the receiver was told of one: an ABORT at once."""
+
+    cell = make_cell("sctp", shape=FAST, paths=2, total_bytes=100_000)
+    change = with_arguments("receiver", lambda words: [*without(words, "--peer"), "--peer", "10.0.0.1"])
+    done = run(kernel, tmp_path, cell, change=change)
+    assert done.got["reason"] == "terminated"
+    assert done.exits()["sender"]["status"] == 1
+    assert done.one("receiver", "refused")["peer"] == ["10.0.0.1", "10.0.1.1"]
+    assert (done.got["refused"], done.got["unique_bytes"]) == (1, 0)
+    # the first; what is still on its way is answered by more of them
+    assert done.times("b-p1", "sctp.chunk_type == 6 && ip.src == 10.0.0.129")[0] < S
+
+
+def test_an_association_of_another_run_is_refused(kernel: Path, tmp_path: Path) -> None:
+    """From the right addresses, with another token."""
+    cell = make_cell("sctp", shape=FAST, paths=2, total_bytes=100_000)
+    change = with_arguments("sender", lambda words: [*without(words, "--token"), "--token", "1"])
+    done = run(kernel, tmp_path, cell, change=change)
+    assert done.exits()["receiver"]["status"] == 1
+    assert done.one("receiver", "error")["what"] == "token"
+    assert (done.got["unique_bytes"], done.got["messages"]) == (0, 0)
+    assert done.one("receiver", "connected")["peer"] == ["10.0.0.1", "10.0.1.1"]

@@ -142,6 +142,12 @@ def pattern(stream: int, message: int, offset: int, length: int) -> bytes:
     return bytes(byte(at) for at in range(offset, offset + length))
 
 
+def with_token(payload: bytes, token: int, position: int = 0) -> bytes:
+    """The same payload as a run with that token sends it; `position`: where it begins in its message or flow."""
+    key = token.to_bytes(8, "little")
+    return bytes(byte ^ key[(position + at) % 8] for at, byte in enumerate(payload))
+
+
 def flow_pattern(position: int, length: int) -> bytes:
     """The pattern of a byte stream."""
     out = b""

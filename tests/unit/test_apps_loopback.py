@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import struct
 import subprocess
 
 import pytest
-from apps_kit import Receiver, Record, flow_pattern, free_port, records, run, sanitised, summary_of
+from apps_kit import Receiver, Record, flow_pattern, free_port, records, run, sanitised, summary_of, with_token
 
 
 def send(port: int, *arguments: str, protocol: str = "tcp", host: str = "127.0.0.1") -> tuple[int, list[Record]]:
@@ -73,6 +74,93 @@ def raw_sender(receiver: Receiver, payload: bytes, *, reset: bool = False) -> No
         peer.sendall(payload)
         if reset:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def refused(got: list[Record]) -> list[Record]:
+    """Who was turned away."""
+    return [record for record in got if record["record"] == "refused"]
+
+
+def stranger(receiver: Receiver, payload: bytes = b"", host: str = "127.0.0.1") -> None:
+    """Somebody who says something; may be reset before, while or after doing so."""
+    with (
+        contextlib.suppress(ConnectionResetError, BrokenPipeError),
+        socket.create_connection((host, receiver.port), timeout=10) as peer,
+    ):
+        peer.sendall(payload)
+        peer.recv(1)
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
+def test_a_stranger_is_refused_and_the_peer_is_not(protocol: str) -> None:
+    """Two who are not the peer come first, one says something; neither delays nor harms the flow."""
+    with Receiver(protocol, "--peer", "127.0.0.9", "--peer", "127.0.0.8") as receiver:
+        stranger(receiver)
+        stranger(receiver, flow_pattern(0, 5000))
+        status, _ = send(
+            receiver.port, "--message-bytes=1000", "--total-bytes=100000", "--bind=127.0.0.9", protocol=protocol
+        )
+        got_status, got = receiver.wait()
+    assert (status, got_status) == (0, 0)
+    assert [record["peer"] for record in refused(got)] == [["127.0.0.1"], ["127.0.0.1"]]
+    assert (summary_of(got)["unique_bytes"], summary_of(got)["refused"]) == (100_000, 2)
+    assert summary_of(got)["corrupt_bytes"] == 0
+
+
+def test_a_stranger_over_ipv6_is_refused_and_a_mapped_address_is_known() -> None:
+    """A receiver on any IPv6 address sees an IPv4 peer as ::ffff:127.0.0.1."""
+    with Receiver("tcp", "--peer", "127.0.0.1", host="::") as receiver:
+        stranger(receiver, host="::1")
+        status, _ = send(receiver.port, "--message-bytes=1000", "--total-bytes=1000")
+        got_status, got = receiver.wait()
+    assert (status, got_status, len(refused(got))) == (0, 0, 1)
+    assert refused(got)[0]["peer"] == ["::1"]
+
+
+def test_a_stranger_is_reset_at_once() -> None:
+    with Receiver("tcp", "--peer", "127.0.0.9") as receiver:
+        with socket.create_connection(("127.0.0.1", receiver.port)) as peer, pytest.raises(ConnectionResetError):
+            peer.settimeout(10)
+            peer.recv(1)
+        receiver.stop()
+        status, got = receiver.wait()
+    assert (status, summary_of(got)["reason"], summary_of(got)["refused"]) == (0, "terminated", 1)
+
+
+def test_many_strangers_are_told_of_sixteen_times() -> None:
+    with Receiver("tcp", "--peer", "127.0.0.9") as receiver:
+        for _ in range(100):
+            stranger(receiver)
+        status, _ = send(receiver.port, "--message-bytes=10", "--total-bytes=10", "--bind=127.0.0.9")
+        got_status, got = receiver.wait()
+    assert (status, got_status) == (0, 0)
+    assert (len(refused(got)), summary_of(got)["refused"]) == (16, 100)
+
+
+TOKEN = 0x0123456789ABCDEF
+
+
+def test_a_flow_with_its_token_arrives() -> None:
+    with Receiver("tcp", f"--token={TOKEN}") as receiver:
+        status, _ = send(receiver.port, "--message-bytes=1460", "--total-bytes=1000001", f"--token={TOKEN}")
+        got_status, got = receiver.wait()
+    assert (status, got_status) == (0, 0)
+    assert (summary_of(got)["unique_bytes"], summary_of(got)["corrupt_bytes"]) == (1_000_001, 0)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [flow_pattern(0, 50_000), with_token(flow_pattern(0, 50_000), TOKEN + 1), b"GET / HTTP/1.1\r\n\r\n", b"\0", b"x"],
+    ids=["without", "another", "a browser", "one byte of zero", "one byte"],
+)
+def test_payload_without_the_token_is_refused_at_its_first_bytes(payload: bytes) -> None:
+    with Receiver("tcp", f"--token={TOKEN}") as receiver:
+        stranger(receiver, payload)
+        status, got = receiver.wait()
+    assert status == 1
+    error = next(record for record in got if record["record"] == "error")
+    assert (error["what"], error["message"]) == ("token", "token: the payload begins as none of this run does: refused")
+    assert (summary_of(got)["unique_bytes"], summary_of(got)["reason"]) == (0, "failed")
 
 
 @pytest.mark.parametrize("place", [0, 5, 255, 256, 70_000])

@@ -110,6 +110,9 @@ REFUSED = [
         "--window-clamp-bytes",
         "sctp has no such option",
     ),
+    ("sender", [*SENDER, "--peer", "127.0.0.1"], "--peer", "not an option of this program"),
+    ("sender", [*SENDER, "--token", "9223372036854775808"], "--token", "0 to 9223372036854775807"),
+    ("receiver", [*RECEIVER, "--peer", "gateway"], "--peer", "numeric"),
     ("receiver", [*RECEIVER, *(word for n in range(17) for word in ("--bind", f"10.0.0.{n}"))], "--bind", "too often"),
 ]
 
@@ -174,6 +177,7 @@ def test_the_first_line_holds_every_option_in_force() -> None:
         "bind": ["127.0.0.1"],
         "to": ["127.0.0.1"],
         "port": port,
+        "token": None,
         "message_bytes": 1000,
         "streams": None,
         "t0_realtime_ns": 5,

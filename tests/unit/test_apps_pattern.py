@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import zstandard
-from apps_kit import Check, flow_pattern, pattern
+from apps_kit import Check, flow_pattern, pattern, with_token
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,6 +154,29 @@ def test_any_bytes_at_all_are_accounted_without_harm(check: Check, pieces: list[
     arrived = sum(len(payload) for _, _, payload in pieces)
     assert found["unique_bytes"] + found["duplicate_bytes"] + found["incomplete_bytes"] == arrived
     assert found["corrupt_bytes"] <= arrived
+
+
+TOKENS = st.integers(1, 2**63 - 1)
+
+
+@given(TOKENS, STREAMS, MESSAGES, OFFSETS, st.integers(1, 1500), st.integers(-100, 100))
+@settings(deadline=None)
+def test_a_token_is_in_every_byte(
+    check: Check, token: int, stream: int, message: int, offset: int, length: int, jump: int
+) -> None:
+    right = with_token(pattern(stream, message, offset, length), token, offset)
+    first = with_token(pattern(stream, message, 0, length), token)
+    check.ask("token", token)
+    try:
+        assert check.fill(stream, message, offset, length) == right
+        assert check.numbers("check", stream, message, offset, right)[0] == 0
+        assert check.numbers("number", max(0, message + jump), first) == [message]
+        wrong, place = check.numbers("check", stream, message, offset, pattern(stream, message, offset, length))
+    finally:
+        check.ask("token", 0)
+    key = token.to_bytes(8, "little")
+    differing = [at for at in range(length) if key[(offset + at) % 8]]
+    assert (wrong, place) == (len(differing), differing[0] if differing else 0)
 
 
 def test_payload_compresses_to_next_to_nothing(check: Check) -> None:

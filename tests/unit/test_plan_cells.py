@@ -216,14 +216,14 @@ def test_options_are_those_of_the_apps() -> None:
     import re
 
     from orchestrator.spec.options import OPTIONS
-    from orchestrator.testbed.compile import BY_THE_TESTBED
+    from orchestrator.testbed.arguments import BY_THE_TESTBED
 
     source = (Path(__file__).parents[2] / "apps" / "traffic" / "config.c").read_text()
     rows = re.findall(r'\{"([a-z0-9-]+)", OPTION_\w+, (\w+), ([A-Z_| ]+?),', source)
     there = {name.replace("-", "_"): (who, what) for name, who, what in rows}
     made_by_the_testbed = {
         "protocol", "bind", "to", "port", "message_bytes", "t0_realtime_ns", "start_ns", "stop_ns", "total_bytes",
-        "primary", "switch_primary",
+        "primary", "switch_primary", "peer", "token",
     }  # fmt: skip
     keys = {key for option in OPTIONS.values() for key in (option.cell_key, option.off) if key is not None}
     assert keys - BY_THE_TESTBED == set(there) - made_by_the_testbed

@@ -1,0 +1,71 @@
+"""What a flow's sender and receiver are told: addresses, times, options, and the token that is theirs alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from ..model import Cell, Flow, OptionValue, Path
+from .layout import Layout
+
+BY_THE_TESTBED = frozenset({"tracepoints"})
+"""Options of an app in the spec that are no arguments of it."""
+
+
+def flow_token(cell: Cell, flow: Flow, secret: bytes) -> int:
+    """63 bits out of the cell's seed, the flow's name and the run's secret.
+
+    In virtual time the secret is empty: equal cells have equal captures. On the wall clock every run has another one.
+    """
+    digest = hashlib.sha256(b"%d\0%b\0%b" % (cell.seed, flow.name.encode(), secret)).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def _sender_ip(path: Path, flow: Flow, layout: Layout) -> str:
+    return layout.interface(flow.sender, path.sender_link).ip
+
+
+def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
+    return layout.interface(flow.receiver, path.receiver_link).ip
+
+
+def _options(options: dict[str, OptionValue]) -> Iterator[str]:
+    for key, value in options.items():
+        if value is False or key in BY_THE_TESTBED:
+            continue
+        yield f"--{key.replace('_', '-')}"
+        if value is not True:
+            yield str(value)
+
+
+def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
+    """Of `receiver`, without its name."""
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
+    addresses = [_receiver_ip(path, flow, layout) for path in flow.paths]
+    # a subflow to another address finds a listener only if that is bound to any
+    if flow.protocol != "mptcp" or len(set(addresses)) == 1:
+        for address in addresses:
+            arguments += ["--bind", address]
+    for address in dict.fromkeys(_sender_ip(path, flow, layout) for path in flow.paths):
+        arguments += ["--peer", address]
+    return [*arguments, *_options(flow.receiver_options)]
+
+
+def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
+    """Of `sender`, without its name."""
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
+    for path in flow.paths:
+        arguments += ["--bind", _sender_ip(path, flow, layout)]
+    for path in flow.paths:
+        arguments += ["--to", _receiver_ip(path, flow, layout)]
+    arguments += ["--message-bytes", str(flow.message_bytes), "--start-ns", str(flow.start_ns)]
+    if flow.stop_ns is not None:
+        arguments += ["--stop-ns", str(flow.stop_ns)]
+    if flow.total_bytes is not None:
+        arguments += ["--total-bytes", str(flow.total_bytes)]
+    if "close" not in flow.sender_options:
+        arguments += ["--close", "abort" if flow.total_bytes is None else "graceful"]
+    paths = {path.name: path for path in flow.paths}
+    for switch in flow.switches:
+        arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]
+    return [*arguments, *_options(flow.sender_options)]
