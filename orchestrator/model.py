@@ -19,6 +19,7 @@ Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
 """netwarp's own apps speak the first three; programs of the user's also the others."""
 DirectionName = Literal["forward", "backward"]
 Layer = Literal["ip", "ethernet"]
+Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 Action = Literal["cut", "blackhole", "link", "repair", "change"]
 OptionValue = int | str | bool
 CELL_FORMAT = 1
@@ -51,12 +52,16 @@ class GilbertElliott(Frozen, frozen=True):
 
 
 class Shape(Frozen, frozen=True):
-    """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue."""
+    """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue.
+
+    keeps_order: a packet never leaves the delay line before the one sent before it (a link layer that delivers in
+    order); unset as in cells of before, where jitter lets packets overtake each other.
+    """
 
     one_way_delay_ns: int = 0
     jitter_ns: int = 0
     jitter_correlation_ratio: float = 0.0
-    distribution: Literal["uniform", "normal"] = "uniform"
+    distribution: Distribution = "uniform"
     loss_ratio: float = 0.0
     loss_correlation_ratio: float = 0.0
     burst_loss: GilbertElliott | None = None
@@ -66,6 +71,13 @@ class Shape(Frozen, frozen=True):
     rate_bit_s: int | None = None
     queue_packets: int | None = None
     layer: Layer = "ip"
+    keeps_order: bool | msgspec.UnsetType = msgspec.UNSET
+    """Unset is left out of the JSON, as in Flow."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the delay line keeps the order of packets whatever their delays."""
+        return self.keeps_order is True
 
 
 class Node(Frozen, frozen=True):
@@ -159,6 +171,7 @@ class Flow(Frozen, frozen=True):
 class Event(Frozen, frozen=True):
     """One thing the timeline does. A fault (`cut`, `blackhole`, `link`) and its `repair` share `name`.
 
+    A link's own event, which is a part of the path as it is and no fault under test, is called `<link>.<event>`.
     directions: which directions of the link it touches (a `link` event takes the whole end down).
     end: for `link`, the node whose interface goes down; the hop's far interface is `<link>.hop:<node>`.
     forward/backward: for `change`, the new shapes (None = leave).
@@ -172,6 +185,11 @@ class Event(Frozen, frozen=True):
     end: str | None = None
     forward: Shape | None = None
     backward: Shape | None = None
+
+    @property
+    def of_the_link(self) -> bool:
+        """Whether the link itself (its profile) does it, again and again."""
+        return "." in self.name
 
 
 class Capture(Frozen, frozen=True):

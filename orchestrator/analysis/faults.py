@@ -22,10 +22,13 @@ class Fault:
 
 
 def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
-    """Every fault with the first repair of its name after it, in the order of time."""
+    """Every fault with the first repair of its name after it, in the order of time.
+
+    What a link's own events do (a satellite's handovers) is the path as it is: no fault under test.
+    """
     found = []
     for event in timeline:
-        if event.action not in FAULTS:
+        if event.action not in FAULTS or event.of_the_link:
             continue
         repairs = [
             other.at_ns

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import msgspec
 
-from ..model import DirectionName, GilbertElliott, Link, Node, Shape
+from ..model import DirectionName, Distribution, GilbertElliott, Link, Node, Shape
 from ..spec.fields import check_keys
 from ..spec.grammar import DIRECTION, LINK, NODE, PROFILE
 from ..spec.located import Item
@@ -20,6 +21,8 @@ from .reader import Reader
 
 SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
 INTERFACE_NAME_MAX = 15
+LONGEST_SPREAD_NS = 2**31 - 1
+"""netem caps its jitter there (sch_netem.c: netem_change)."""
 NOT_AN_INTERFACE = frozenset({"lo", "all", "default"})
 """The loopback interface, and the folders of net.ipv4.conf that are no interface."""
 SYSCTL = re.compile(r"net(\.[A-Za-z0-9_-]+)+", re.ASCII)
@@ -147,6 +150,13 @@ class Network:
         reorder = reader.ratio("reorder") or 0.0
         if reorder and not delay:
             reader.problem("reorder", 'needs a delay to overtake; for example one_way_delay = "10 ms"')
+        if reorder and (jitter or reader.switch("in_order")):
+            reader.problem(
+                "reorder",
+                "stands alone: jitter overtakes by itself, and with in_order nothing may; leave one of them out",
+            )
+        if max(jitter, delay if reorder else 0) > LONGEST_SPREAD_NS:
+            reader.problem("reorder" if reorder else "jitter", "spreads delays by more than netem can: 2.147 s")
         for key, needs in (("jitter_correlation", "jitter"), ("distribution", "jitter"), ("loss_correlation", "loss")):
             if reader.has(key) and not reader.has(needs):
                 reader.problem(key, f"means nothing without {needs}; for example {needs} = {DIRECTION[needs].example}")
@@ -156,7 +166,7 @@ class Network:
             one_way_delay_ns=delay,
             jitter_ns=jitter,
             jitter_correlation_ratio=reader.ratio("jitter_correlation") or 0.0,
-            distribution="normal" if reader.text("distribution") == "normal" else "uniform",
+            distribution=self._distribution(reader),
             loss_ratio=reader.ratio("loss") or 0.0,
             loss_correlation_ratio=reader.ratio("loss_correlation") or 0.0,
             burst_loss=self._burst_loss(reader),
@@ -165,8 +175,13 @@ class Network:
             reorder_ratio=reorder,
             rate_bit_s=rate,
             layer="ethernet" if reader.text("layer") == "ethernet" else "ip",
+            keeps_order=True if reader.switch("in_order") else msgspec.UNSET,
         )
         return Direction(shape, queue, reader)
+
+    def _distribution(self, reader: Reader) -> Distribution:
+        text = reader.text("distribution")
+        return next((name for name in get_args(Distribution) if name == text), "uniform")
 
     def _burst_loss(self, reader: Reader) -> GilbertElliott | None:
         item = reader.item.get("burst_loss")

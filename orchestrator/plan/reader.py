@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..spec.fields import Field, read_integer, read_names, read_quantity, read_text
+from ..spec.fields import Field, check, read_integer, read_names, read_quantity, read_text
 from ..spec.located import Item
 from ..spec.problems import Problems
 from ..units import Quantity
@@ -53,6 +53,14 @@ class Reader:
         """A text, name or choice."""
         item = self.item.get(key)
         return None if item is None else read_text(item, self.fields[key], self.problems)
+
+    def switch(self, key: str) -> bool | None:
+        """True or false."""
+        item = self.item.get(key)
+        if item is None:
+            return None
+        check(item, self.fields[key], self.problems)
+        return item.value is True
 
     def integer(self, key: str) -> int | None:
         """A count."""

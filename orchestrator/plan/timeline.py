@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from ..model import Action, DirectionName, Event, Node, Shape
-from ..spec.grammar import DIRECTION, EVENT
+from ..spec.grammar import DIRECTION, EVENT, REPEATED
 from ..spec.located import Item
 from ..spec.merge import merge
 from ..spec.problems import Problems, nearest
@@ -19,6 +19,7 @@ from .network import SIDES, Draft, Network, finish
 from .reader import Reader
 
 ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
+MOST_OCCURRENCES = 1000
 _UNIFORM = re.compile(r"uniform\(([^,()]*),([^,()]*)\)")
 
 
@@ -65,27 +66,62 @@ class Timeline:
         self._shapes, self._rtt_ns, self._duration_ns = shapes, rtt_ns, duration_ns
 
     def read(self, items: Mapping[str, Item], problems: Problems, context: str) -> tuple[Planned, ...]:
-        """Every event in order; what is wrong is collected."""
-        found = [self._event(name, Reader(item, EVENT, problems, context)) for name, item in items.items()]
-        planned = [event for event in found if event is not None]
+        """Every event in order, the links' own first; what is wrong is collected."""
+        planned: list[Planned] = []
+        for link, draft in self._links.items():
+            own = draft.item.get("event")
+            for name, item in own.table().items() if own is not None else ():
+                reader = Reader(item, REPEATED, problems, context)
+                planned += self._repeated(self._event(f"{link}.{name}", link, reader), reader)
+        for name, item in items.items():
+            reader = Reader(item, EVENT, problems, context)
+            link = (reader.text("link") or "") if reader.need("link") else ""
+            planned += self._repeated(self._event(name, link, reader), reader)
         self._check_overlaps(planned)
         return tuple(planned)
 
-    def _event(self, name: str, reader: Reader) -> Planned | None:
+    def _repeated(self, first: Planned | None, reader: Reader) -> list[Planned]:
+        """The event, or with `every` each time it happens before the cell's end; what ends later than that stays.
+
+        A link's own that would come after the end does not happen: a profile does not know how long a cell is.
+        """
+        if first is None or (reader.has("for") and not first.length_ns):  # "0 s": it does not happen
+            return []
+        every = reader.whole("every")
+        event, latest = first.event, self._duration_ns - _most(first.phase)
+        if every is None:
+            return [first] if event.at_ns < latest else []
+        if (latest - event.at_ns) // every >= MOST_OCCURRENCES:
+            reader.problem("every", f'more than {MOST_OCCURRENCES} times in this cell; for example every = "15 s"')
+            return []
+        if first.undo is None:
+            reader.problem("every", 'needs `for`: what happens again has ended before; for example for = "50 ms"')
+        found: list[Planned] = []
+        for at in range(event.at_ns, latest, every):
+            length = first.length_ns + _most(first.length_phase)
+            stays = at + _most(first.phase) + length > self._duration_ns
+            undo = None if stays else first.undo
+            one = replace(first, event=msgspec.structs.replace(event, at_ns=at), undo=undo)
+            found.append(replace(one, length_ns=0, length_phase=None) if stays else one)
+        return found
+
+    def _event(self, name: str, link: str, reader: Reader) -> Planned | None:
         before = len(reader.problems)
-        needed = [reader.need(key) for key in ("action", "link", "at")]
-        text, link = (reader.text(key) for key in ("action", "link"))
+        needed = [reader.need(key) for key in ("action", "at")]
+        text = reader.text("action")
         action = next((known for known in ACTIONS if known == text), None)
         at, length = reader.whole("at"), reader.whole("for")
         phase, length_phase = self._phase("phase", reader), self._phase("for_phase", reader)
         if length_phase is not None and not reader.has("for"):
             reader.problem("for_phase", 'is added to `for`, which is missing; for example for = "8 s"')
         directions = self._directions(reader)
-        if link is not None and link not in self._links:
+        if link and link not in self._links:
             reader.problem("link", f'there is no link "{link}"{nearest(link, self._links)}')
-        if not all(needed) or action is None or link is None or at is None or len(reader.problems) > before:
+        if not all(needed) or action is None or not link or at is None or len(reader.problems) > before:
             return None
-        if at + _most(phase) >= self._duration_ns:
+        if "." in name or reader.has("every"):
+            pass  # happens as often as there is time for
+        elif at + _most(phase) >= self._duration_ns:
             reader.problem("at", "is outside the cell: it must be before the duration ends")
         elif at + _most(phase) + (length or 0) + _most(length_phase) > self._duration_ns:
             reader.problem("for", "ends after the cell; leave `for` out if the fault stays to the end")
@@ -124,7 +160,7 @@ class Timeline:
         return end or ""
 
     def _phase(self, key: str, reader: Reader) -> tuple[int, int] | None:
-        text = reader.text(key)
+        text = reader.text(key) if reader.has(key) else None
         if text is None:
             return None
         match = _UNIFORM.fullmatch(text.strip())
@@ -174,18 +210,21 @@ class Timeline:
 
     def _check_overlaps(self, planned: list[Planned]) -> None:
         """Two faults of one direction at a time would be repaired by the first repair; two changes likewise."""
-        for number, later in enumerate(planned):
-            for earlier in planned[:number]:
-                one, other = earlier.event, later.event
+        in_time = sorted(enumerate(planned), key=lambda item: item[1].event.at_ns)
+        for place, (number, first) in enumerate(in_time):
+            one = first.event
+            if first.undo is None and one.action == "change":
+                continue
+            for other_number, second in in_time[place + 1 :]:
+                other = second.event
+                if first.undo is not None and other.at_ns >= first.last_ns():
+                    break
                 if one.link != other.link or not set(one.directions) & set(other.directions):
                     continue
-                if (one.action == "change") != (other.action == "change"):
-                    continue
-                first, second = sorted((earlier, later), key=lambda plan: plan.event.at_ns)
-                if first.undo is None and one.action == "change":
-                    continue
-                if first.undo is None or second.event.at_ns < first.last_ns():
-                    later.reader.problem("at", f'overlaps event "{one.name}" on link "{one.link}"; one must end first')
+                if (one.action == "change") == (other.action == "change"):
+                    listed = (first, second) if number < other_number else (second, first)
+                    said = f'overlaps event "{listed[0].event.name}" on link "{one.link}"; one must end first'
+                    listed[1].reader.problem("at", said)
 
 
 def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:

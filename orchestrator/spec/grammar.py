@@ -17,7 +17,8 @@ DIRECTION: dict[str, Field] = {
     "one_way_delay": quantity("time", example='"100 ms"', high=600 * S),
     "jitter": quantity("time", example='"5 ms"', high=600 * S),
     "jitter_correlation": RATIO,
-    "distribution": Field("choice", '"normal"', choices=("uniform", "normal")),
+    "distribution": Field("choice", '"normal"', choices=("uniform", "normal", "pareto", "paretonormal")),
+    "in_order": Field("switch", "true"),
     "loss": RATIO,
     "loss_correlation": RATIO,
     "burst_loss": Field(
@@ -39,10 +40,23 @@ BOTH_WAYS: dict[str, Field] = {
 EXCLUSIVE = (frozenset({"one_way_delay", "rtt"}), frozenset({"loss", "burst_loss"}))
 """Keys that say the same thing in two ways: one table holds one of them; a patch with one replaces the other."""
 
+REPEATED: dict[str, Field] = {
+    "action": Field("choice", '"blackhole"', choices=("cut", "blackhole", "change")),
+    "directions": Field("names", '["forward"]', choices=("forward", "backward")),
+    "at": quantity("time", example='"15 s"'),
+    "for": quantity("time", example='"50 ms"'),
+    "every": quantity("time", example='"15 s"', low=MS),
+    **BOTH_WAYS,
+}
+"""What a link does by itself, again and again: a satellite's handovers."""
+_OF_A_LINK = Field(
+    "map", '[event.handover] with action = "blackhole", at = "15 s", for = "50 ms", every = "15 s"', fields=REPEATED
+)
 PROFILE: dict[str, Field] = {
     "title": Field("text", '"ADSL2+, 16/1 Mbit/s"'),
     "source": Field("text", '"RFC 2488, section 2"'),
     **BOTH_WAYS,
+    "event": _OF_A_LINK,
 }
 NODE: dict[str, Field] = {
     "kind": Field("choice", '"host"', choices=("host", "router")),
@@ -52,9 +66,10 @@ NODE: dict[str, Field] = {
 }
 LINK: dict[str, Field] = {
     "between": Field("names", '["a", "b"]'),
-    "profile": Field("name", '"dsl"'),
+    "profile": Field("name", '"adsl"'),
     "mtu": quantity("data", example='"1500 B"', low=576, high=65535),
     **BOTH_WAYS,
+    "event": _OF_A_LINK,
     "like": Field("name", '"p1"'),
     **CONDITIONS,
 }
@@ -83,6 +98,7 @@ EVENT: dict[str, Field] = {
     "directions": Field("names", '["forward"]', choices=("forward", "backward")),
     "at": quantity("time", example='"50 s"'),
     "for": quantity("time", example='"10 s"'),
+    "every": quantity("time", example='"15 s"', low=MS),
     "phase": Field("text", '"uniform(0 s, 1 s)"'),
     "for_phase": Field("text", '"uniform(0 s, 4 s)"'),
     **BOTH_WAYS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -58,6 +59,27 @@ class Compiled:
     sysctls: dict[tuple[int, str], str] = field(default_factory=dict)
     restored: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Dumps on the timeline that must show all that was set up: (namespace, label) by step number."""
+    last_step: int = 0
+    """The end's: dumps after it show the cell as the timeline left it."""
+    dumped_ns: dict[int, int] = field(default_factory=dict)
+    """Step number of each dump on the timeline -> its time."""
+    events: dict[int, list[Expected]] = field(default_factory=dict)
+    """Number of each event's last step -> every qdisc there must be from then on."""
+
+    def expected(self, number: int, namespace: int, played: AbstractSet[int]) -> list[Expected]:
+        """The qdiscs a dump must show. The cell ends when its flows are over, so what stands later on the timeline may
+        not have been played (`played`: the numbers of the steps that were)."""
+        if number < self.last_step:
+            return self.qdiscs.get(number, [])
+        states = [state for step_number, state in self.events.items() if step_number in played]
+        return [one for one in (states[-1] if states else self.installed) if one.namespace == namespace]
+
+    def skipped(self, played: AbstractSet[int], over_ns: int) -> set[int]:
+        """The timeline's dumps that a cell whose flows were over at `over_ns` from T0 never came to."""
+        return {number for number, at_ns in self.dumped_ns.items() if number not in played and at_ns >= over_ns}
+
+    installed: list[Expected] = field(default_factory=list)
+    """Every qdisc at the start."""
 
     def add(self, item: Step) -> int:
         """Append a step; returns its number, its line in steps.txt."""
@@ -69,7 +91,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
     """Compile; raises SpecError where the cell does not fit the testbed. `secret`: of the run, for flow_token()."""
     layout = make_layout(cell)
     shaping = Shaping(cell, layout)
-    out = Compiled(layout)
+    out = Compiled(layout, installed=shaping.expected())
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_realtime_ns is not None:
         out.add(step("clock", t0_realtime_ns=clock.t0_realtime_ns))
@@ -101,7 +123,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
     _timeline(cell, _sender_steps(late, tokens, earliest_ns, layout), layout, shaping, out)
-    out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
+    out.last_step = out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
     for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
@@ -171,6 +193,8 @@ def _dumps(
 ) -> None:
     for kind in kinds:
         number = out.add(step("dump", ns=namespace, label=kind, data=messages.dump(kind).hex(), at_ns=at_ns))
+        if at_ns is not None:
+            out.dumped_ns[number] = at_ns
         if kind == "qdisc":
             out.qdiscs[number] = shaping.expected(namespace)
         if restored:
@@ -246,6 +270,7 @@ def _timeline(cell: Cell, senders: Iterator[Step], layout: Layout, shaping: Shap
             _dumps(out, namespace, ("qdisc", "link"), shaping, at_ns)
         for namespace in whole_again:
             _dumps(out, namespace, RESTORED, shaping, at_ns, restored=True)
+        out.events[len(out.steps) + 1] = shaping.expected()
 
 
 def _restore(end: Interface, layout: Layout) -> list[Request]:

@@ -143,7 +143,8 @@ def qdisc(name: str, ifindex: int, netem: Netem, *, handle: int, parent: int | N
         parent=TC_H_ROOT if parent is None else (parent << 16) | 1,
         attributes=((TCA_KIND, b"netem\0"), (TCA_OPTIONS, netem.encode())),
     )
-    return Request(data, f"tc qdisc {verb} dev {name} {text_parent} handle {handle:x}: {netem.text()}")
+    text = f"tc qdisc {verb} dev {name} {text_parent} handle {handle:x}: {netem.text()}"
+    return Request(data, "\n".join(filter(None, (text, netem.remark()))))
 
 
 def _traffic_control(

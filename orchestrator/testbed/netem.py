@@ -6,14 +6,13 @@ and read back, in nanoseconds and byte/s, so that what was asked can be compared
 
 from __future__ import annotations
 
-import functools
-import statistics
 from typing import Any, ClassVar
 
 import msgspec
 from pyroute2.netlink import nla
 
 from ..model import Frozen, GilbertElliott, Shape
+from .delays import distribution_of, spread_ns, table
 
 PROBABILITY_ONE = 0xFFFFFFFF
 TICK_NS = 64
@@ -21,8 +20,9 @@ TICK_NS = 64
 ETHERNET_HEADER_BYTES = 14
 UNLIMITED_PACKETS = 1_000_000
 """limit of a delay line: far above what any link of ours holds, so that it never drops."""
-DISTRIBUTION_SCALE = 8192
-DISTRIBUTION_SIZE = 4096
+ORDERING_BYTE_S = 1 << 50
+"""A rate at which no packet takes a nanosecond. With a rate, any, netem lets no packet leave before the one before it
+(sch_netem.c: netem_enqueue); without one its delay line sorts by the time each packet is due, so jitter reorders."""
 
 
 class netem_options(nla):  # type: ignore[misc]
@@ -147,7 +147,7 @@ class Netem(Frozen, frozen=True):
             p, r, h, k1 = self.gilbert_elliott
             attrs.append(("TCA_NETEM_LOSS", {"attrs": [("NETEM_LOSS_GE", {"p": p, "r": r, "h": h, "k1": k1})]}))
         if self.distribution != "uniform":
-            attrs.append(("TCA_NETEM_DELAY_DIST", distribution_table(self.distribution)))
+            attrs.append(("TCA_NETEM_DELAY_DIST", table(self.distribution)))
         options["attrs"] = attrs
         options.encode()
         return bytes(options.data[4:])
@@ -180,6 +180,10 @@ class Netem(Frozen, frozen=True):
             seed=attr.get("TCA_NETEM_PRNG_SEED", 0),
         )
 
+    def remark(self) -> str:
+        """What tc(8) has no words for, as a comment; "" if there is nothing."""
+        return f"# its delays have a table of their own: {self.distribution}" if "(" in self.distribution else ""
+
     def text(self) -> str:
         """The same as arguments of tc(8)."""
         words = [f"limit {self.limit_packets}"]
@@ -187,7 +191,7 @@ class Netem(Frozen, frozen=True):
             words.append(f"delay {_time(self.latency_ns)}")
             if self.jitter_ns:
                 words.append(f"{_time(self.jitter_ns)} {_percent(self.delay_correlation)}")
-                if self.distribution != "uniform":
+                if self.distribution != "uniform" and not self.remark():
                     words.append(f"distribution {self.distribution}")
         if self.loss:
             words.append(f"loss {_percent(self.loss)}")
@@ -221,20 +225,22 @@ def probability(ratio: float) -> int:
 
 
 def delay_stage(shape: Shape, seed: int) -> Netem:
-    """Root qdisc: delay, jitter and loss."""
+    """Root qdisc: delay, jitter and loss.
+
+    netem's own `reorder` is not used: what it reorders skips the child qdisc, and with it the rate and the queue.
+    """
     return Netem(
         limit_packets=UNLIMITED_PACKETS,
         latency_ns=shape.one_way_delay_ns,
-        jitter_ns=shape.jitter_ns,
+        jitter_ns=spread_ns(shape),
         delay_correlation=probability(shape.jitter_correlation_ratio),
-        distribution=shape.distribution,
+        distribution=distribution_of(shape),
         loss=probability(shape.loss_ratio),
         loss_correlation=probability(shape.loss_correlation_ratio),
         gilbert_elliott=_gemodel(shape.burst_loss) if shape.burst_loss else None,
         duplicate=probability(shape.duplicate_ratio),
         corrupt=probability(shape.corrupt_ratio),
-        reorder=probability(shape.reorder_ratio),
-        gap=1 if shape.reorder_ratio else 0,
+        rate_byte_s=ORDERING_BYTE_S if shape.in_order else 0,
         seed=seed,
     )
 
@@ -267,16 +273,3 @@ def _gemodel(model: GilbertElliott) -> tuple[int, int, int, int]:
         probability(1.0 - model.bad_loss_ratio),
         probability(model.good_loss_ratio),
     )
-
-
-@functools.cache
-def distribution_table(name: str) -> bytes:
-    """Table for TCA_NETEM_DELAY_DIST: quantiles of the distribution in units of sigma, scaled by 8192, s16.
-
-    normal: as iproute2's normal.dist, from the inverse of the normal distribution function at (i + 1/2) / 4096.
-    """
-    if name != "normal":
-        raise ValueError(f"no delay distribution '{name}'; there are: uniform, normal")
-    inverse = statistics.NormalDist().inv_cdf
-    values = (round(inverse((i + 0.5) / DISTRIBUTION_SIZE) * DISTRIBUTION_SCALE) for i in range(DISTRIBUTION_SIZE))
-    return b"".join(max(-32768, min(32767, value)).to_bytes(2, "little", signed=True) for value in values)

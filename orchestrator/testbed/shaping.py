@@ -37,6 +37,9 @@ class _Direction:
     interface: Interface
     shape: Shape
     generation: int = 0
+    turn: int = 0
+    """How often the root was changed in place. A change seeds netem anew: with the same seed it throws the same dice
+    again."""
     broken: str = ""
 
     @property
@@ -84,7 +87,7 @@ class Shaping:
 
     def _break(self, direction: _Direction, how: str) -> list[tuple[int, Request]]:
         generation = direction.generation + 1 if how == "cut" else direction.generation
-        broken = replace(direction, generation=generation, broken=how)
+        broken = replace(direction, generation=generation, turn=direction.turn + (how != "cut"), broken=how)
         self._directions[direction.link, direction.name] = broken
         return self._build(broken, replace_root=how == "cut", root_only=True)
 
@@ -92,7 +95,7 @@ class Shaping:
         if not direction.broken:
             return []
         generation = direction.generation + 1 if direction.broken == "cut" else direction.generation
-        whole = replace(direction, generation=generation, broken="")
+        whole = replace(direction, generation=generation, turn=direction.turn + (direction.broken != "cut"), broken="")
         self._directions[direction.link, direction.name] = whole
         return self._build(whole, replace_root=direction.broken == "cut", root_only=direction.broken != "cut")
 
@@ -100,7 +103,9 @@ class Shaping:
         if shape is None:
             return []
         rated = (direction.shape.rate_bit_s is None) != (shape.rate_bit_s is None)
-        changed = replace(direction, shape=shape, generation=direction.generation + (1 if rated else 0))
+        changed = replace(
+            direction, shape=shape, generation=direction.generation + (1 if rated else 0), turn=direction.turn + 1
+        )
         self._directions[direction.link, direction.name] = changed
         if direction.broken:  # the new shape comes into force with the repair
             return []
@@ -140,6 +145,8 @@ class Shaping:
         ]
 
     def _qdisc_seed(self, direction: _Direction, stage: int) -> int:
-        """From (seed, link, direction): variants of a cell meet the same losses. A new generation draws anew."""
+        """From (seed, link, direction): variants of a cell meet the same losses. A generation or turn draws anew."""
         text = f"{self._seed}/{direction.link}/{direction.name}/{direction.generation}/{stage}"
+        if direction.turn and stage == 0:  # the rate's stage draws nothing
+            text += f"/{direction.turn}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") | 1

@@ -290,5 +290,5 @@ def test_netwarp_builds_it_too(checkout: Checkout, tmp_path: Path) -> None:
     (path,) = run.glob("cells/*/environment.json")
     checks = [check for check in json.loads(path.read_bytes())["checks"] if check["check"].startswith("qdisc ")]
     assert all(check["ok"] for check in checks)
-    for words in ("gilbert_elliott=(", "distribution='normal'", "reorder=85899346"):
+    for words in ("gilbert_elliott=(", "distribution='normal'", "distribution='overtake(82)'"):
         assert sum(words in check["detail"] for check in checks) >= 4, words

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.model import GilbertElliott, Shape
+from orchestrator.testbed.delays import table
 from orchestrator.testbed.netem import (
     PROBABILITY_ONE,
     Netem,
     black_hole,
     delay_stage,
-    distribution_table,
     probability,
     rate_stage,
 )
@@ -89,13 +89,13 @@ def test_ethernet_layer_has_no_overhead_taken_off() -> None:
 
 
 def test_normal_distribution_is_symmetric_with_unit_deviation() -> None:
-    table = struct.unpack("=4096h", distribution_table("normal"))
-    assert sum(table) == 0
-    deviation = (sum(value * value for value in table) / len(table)) ** 0.5 / 8192
+    values = struct.unpack("=4096h", table("normal"))
+    assert sum(values) == 0
+    deviation = (sum(value * value for value in values) / len(values)) ** 0.5 / 8192
     assert deviation == pytest.approx(1.0, abs=0.002)
-    assert list(table) == sorted(table)
+    assert list(values) == sorted(values)
 
 
 def test_unknown_distribution_names_those_there_are() -> None:
     with pytest.raises(ValueError, match="uniform, normal"):
-        distribution_table("pareto")
+        table("weibull")
