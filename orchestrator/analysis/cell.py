@@ -35,6 +35,7 @@ from .sctp.cell import sctp_metrics
 from .tcp.metrics import tcp_metrics
 from .trace import path_traces, read_trace, trace_check, with_thresholds
 from .view import check_ports, make_views
+from .waiting import waiting_metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +140,8 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(told), records.t0_monotonic_ns)
     samples = with_thresholds(samples, traces)
     metrics |= failover_metrics(cell, flow, sender, receiver, window, moments, told, records.t0_monotonic_ns, metrics)
-    metrics |= sctp_metrics(flow, sender, receiver, window)
+    metrics |= sctp_metrics(flow, sender, window)
+    metrics |= waiting_metrics(flow, receiver, delivery, window)
     happened = events.moment_events(flow, moments, names)
     if receiver is not None:
         happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))

@@ -20,12 +20,13 @@ from .view import View, sent_rows
 @dataclasses.dataclass(frozen=True)
 class Delivery:
     """One row a TCP segment with new payload, or a complete SCTP message: arrival and delivery (ns from T0), payload
-    bytes. Only what was delivered.
+    bytes, SCTP's stream (else 0). Only what was delivered.
     """
 
     arrival_ns: Ints
     delivery_ns: Ints
     payload_bytes: Ints
+    stream: Ints
 
 
 def delivered(view: View, protocol: str) -> Delivery:
@@ -40,11 +41,11 @@ def delivered(view: View, protocol: str) -> Delivery:
             mine = table[table["flow"] == row]
             parts.append(_sctp(mine) if protocol == "sctp" else _tcp(mine))
     empty = np.zeros(0, dtype=np.int64)
-    arrival, delivery, payload = (
+    arrival, delivery, payload, stream = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
         for field in dataclasses.fields(Delivery)
     )
-    return Delivery(arrival - view.t0_realtime_ns, delivery - view.t0_realtime_ns, payload)
+    return Delivery(arrival - view.t0_realtime_ns, delivery - view.t0_realtime_ns, payload, stream)
 
 
 def _tcp(segments: Rows) -> Delivery:
@@ -68,12 +69,13 @@ def _stream(first: Ints, segments: Rows) -> Delivery:
     end = start + segments["payload_bytes"][order].astype(np.int64)
     arrival = segments["time_ns"][order]
     if not len(order):
-        return Delivery(arrival, arrival, end)
+        return Delivery(arrival, arrival, end, end)
     reach = np.maximum.accumulate(end)
     before = np.concatenate([[0], reach[:-1]])
     whole = _leading(start <= before)
     gained = np.maximum(reach - before, 0)
-    return Delivery(arrival[whole], np.maximum.accumulate(arrival)[whole], gained[whole])
+    alone = np.zeros(int(whole.sum()), dtype=np.int64)
+    return Delivery(arrival[whole], np.maximum.accumulate(arrival)[whole], gained[whole], alone)
 
 
 def _leading(good: Bools) -> Bools:
@@ -84,4 +86,4 @@ def _leading(good: Bools) -> Bools:
 def _sctp(chunks: Rows) -> Delivery:
     found = messages(chunks)
     whole = found.delivered
-    return Delivery(found.arrival_ns[whole], found.delivery_ns[whole], found.payload_bytes[whole])
+    return Delivery(found.arrival_ns[whole], found.delivery_ns[whole], found.payload_bytes[whole], found.stream[whole])

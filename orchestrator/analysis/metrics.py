@@ -14,6 +14,7 @@ from ..model import Cell, Flow
 from ..spec.failover import FAILOVER_METRICS
 from ..spec.metrics import CELL_METRICS, METRICS
 from ..spec.sctp import SCTP_METRICS
+from ..spec.waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
 from .flight import first_sent_since
@@ -22,9 +23,8 @@ from .view import Side, View
 
 SYN, ACK = 2, 16
 INIT, COOKIE_ACK = 1, 11
-FLOW_METRICS = tuple(
-    name for name in METRICS if name not in CELL_METRICS | FAILOVER_METRICS.keys() | SCTP_METRICS.keys()
-)
+_ELSEWHERE = {*CELL_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *WAITING_METRICS, *STREAM_WAITING_METRICS}
+FLOW_METRICS = tuple(name for name in METRICS if name not in _ELSEWHERE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +185,9 @@ def flow_metrics(
         found |= _receiver_metrics(cell, flow, receiver, delivery, window)
     if sender is not None:
         found["setup_time_s"] = setup_time_s(flow, sender)
-        found["retransmitted_packets"] = float(sender.data.until(window.end_ns).retransmission.sum())
+        sent = sender.data.until(window.end_ns)
+        found["retransmitted_packets"] = float(sent.retransmission.sum())
+        found["retransmitted_bytes"] = float((sent.payload_bytes - sent.new_bytes).sum())
     if (fault := moments.fault) is not None:
         for name, moment, since in (
             ("first_retransmission_other_path_s", moments.first_retransmission_other_path_ns, fault.from_ns),

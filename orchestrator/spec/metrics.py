@@ -10,6 +10,7 @@ from decimal import Decimal
 from ..units import QuantityError, parse_quantity
 from .failover import FAILOVER_METRICS
 from .sctp import SCTP_METRICS
+from .waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 
 METRICS: dict[str, str] = {
     "goodput_bit_s": "bit/s",
@@ -24,6 +25,7 @@ METRICS: dict[str, str] = {
     "ack_packets": "packets",
     "unique_data_packets": "packets",
     "retransmitted_packets": "packets",
+    "retransmitted_bytes": "bytes",
     "outage_s": "s",
     "first_retransmission_other_path_s": "s",
     "first_new_data_other_path_s": "s",
@@ -63,6 +65,8 @@ METRICS: dict[str, str] = {
     "reordered_packets": "packets",
     **FAILOVER_METRICS,
     **SCTP_METRICS,
+    **WAITING_METRICS,
+    **STREAM_WAITING_METRICS,
 }
 """Metric -> unit (the contract's, and what expressions are made of)."""
 CELL_METRICS = frozenset({"jain_index"})

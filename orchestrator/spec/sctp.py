@@ -7,6 +7,5 @@ SCTP_METRICS: dict[str, str] = {
     "timeout_retransmissions": "chunks",
     "t3_expiries": "timeouts",
     "sacks_other_path_ratio": "ratio",
-    "hol_blocking_one_stream_s": "s",
 }
 """Metric -> unit."""

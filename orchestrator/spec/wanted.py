@@ -42,10 +42,11 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
     for layer in [document, *patches]:
         table = layer.get("parameter")
         parameters |= {name: str(child.value) for name, child in (table.table() if table is not None else {}).items()}
-    for text in list(parameters.values()):  # "{rate_level}": any level shows the kind of quantity
-        if text.startswith("{") and text.endswith("}") and text[1:-1] in factors:
-            level = next(iter(factors[text[1:-1]].levels), None)
-            parameters |= {name: level.name for name, value in parameters.items() if value == text and level}
+    for _ in parameters:  # "{rate_level}", "{other}": any level or value shows the kind of quantity
+        for name, text in parameters.items():
+            other = text[1:-1] if text.startswith("{") and text.endswith("}") else ""
+            level = next(iter(factors[other].levels), None) if other in factors else None
+            parameters[name] = level.name if level is not None else parameters.get(other, text)
     known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
     found: list[OwnMetric] = []
     for name, child in item.table().items() if item is not None else ():

@@ -33,6 +33,7 @@ from orchestrator.model import Event, Link
 from orchestrator.spec.failover import FAILOVER_METRICS
 from orchestrator.spec.metrics import METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
+from orchestrator.spec.waiting import STREAM_WAITING_METRICS
 
 
 @dataclass
@@ -115,11 +116,13 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     assert metrics["utilization_ratio"] == pytest.approx(throughput / (1_000_000 * len(links)), rel=1e-9)
     again = [(one, size) for one, size in with_new(sent) if one.units and size < sum(part for _, part in one.units)]
     assert metrics["retransmitted_packets"] == sum(one.t <= STOP for one, _ in again)
+    repeated = [sum(part for _, part in one.units) - size for one, size in with_new(sent) if one.t <= STOP]
+    assert metrics["retransmitted_bytes"] == sum(repeated) > 0
     assert metrics["mine"] == pytest.approx(len(fresh) * 1500 / 10.5)
     assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
     assert metrics["absent"] is None
     assert metrics["completion_time_s"] is None
-    own = {*FAILOVER_METRICS, *SCTP_METRICS}
+    own = {*FAILOVER_METRICS, *SCTP_METRICS, *STREAM_WAITING_METRICS}
     assert set(metrics) - own | {"jain_index"} == (set(METRICS) - own) | set(cell.metrics)
     assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")
     assert derived.units["goodput_bit_s"] == "bit/s"

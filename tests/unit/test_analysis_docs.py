@@ -15,6 +15,7 @@ from orchestrator.analysis.sctp import analyze_sctp
 from orchestrator.spec.failover import FAILOVER_METRICS, THEORY
 from orchestrator.spec.metrics import METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
+from orchestrator.spec.waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
 
@@ -33,7 +34,8 @@ def test_every_metric_is_defined() -> None:
     assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == sorted(
         FLOW_METRICS, key=lambda name: section.index(f"`{name}`")
     )
-    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, "jain_index"}
+    waiting = {**WAITING_METRICS, **STREAM_WAITING_METRICS}
+    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *waiting, "jain_index"}
     assert "`jain_index`" in section
 
 
@@ -50,6 +52,12 @@ def test_every_metric_of_failover_is_defined() -> None:
 def test_every_metric_of_sctp_is_defined() -> None:
     (section,) = re.findall(r"## Metrics of SCTP\n(.*?)\n## ", PAGE, re.DOTALL)
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(SCTP_METRICS)
+
+
+def test_every_metric_of_head_of_line_delay_is_defined() -> None:
+    (section,) = re.findall(r"## Head-of-line delay\n(.*?)\n## ", PAGE, re.DOTALL)
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == [*WAITING_METRICS, *STREAM_WAITING_METRICS]
 
 
 def test_every_total_of_sctp_and_mptcp_is_defined() -> None:

@@ -384,6 +384,12 @@ def test_captures() -> None:
         assert [f"{c.node}.{c.link}" for c in cell_of(chain.replace("CAPTURES", text)).captures] == wanted
 
 
+def test_a_metric_may_use_a_parameter_that_names_another_parameter_or_a_factor() -> None:
+    parameters = '[parameter]\nsize = "{base}"\nbase = "{x}"\n'
+    cells = plan_of(BASE + parameters + X + '[metric.m]\nunit = "s"\nvalue = "2 * size_s"\n').cells
+    assert [cell.metrics["m"] for cell in cells] == ["2 * 1", "2 * 2", "2 * 3"]
+
+
 def test_parameters_fill_in_and_sets_win_over_levels() -> None:
     text = replaced('rate = "1 Mbit/s"', 'rate = "{r}"') + (
         '[parameter]\nr = "{base}"\nbase = "2 Mbit/s"\n' + X + '[factor.x."2 s"]\nparameter.base = "3 Mbit/s"\n'

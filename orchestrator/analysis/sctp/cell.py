@@ -9,20 +9,12 @@ from ..metrics import Window
 from ..native import Ints
 from ..view import View
 from .association import Association
-from .messages import messages
 from .names import SACK
 
 
-def sctp_metrics(flow: Flow, sender: View | None, receiver: View | None, window: Window) -> dict[str, float | None]:
+def sctp_metrics(flow: Flow, sender: View | None, window: Window) -> dict[str, float | None]:
     """{} for other protocols. What was seen after the window's end does not count."""
-    if flow.protocol != "sctp":
-        return {}
-    found: dict[str, float | None] = {}
-    if sender is not None:
-        found |= _of_sender(sender, window)
-    if receiver is not None:
-        found["hol_blocking_one_stream_s"] = _one_stream_s(receiver, window)
-    return found
+    return _of_sender(sender, window) if flow.protocol == "sctp" and sender is not None else {}
 
 
 def _until(view: View, time_ns: Ints, window: Window) -> Ints:
@@ -52,14 +44,3 @@ def _of_sender(sender: View, window: Window) -> dict[str, float | None]:
         "t3_expiries": float(expiries),
         "sacks_other_path_ratio": elsewhere / sacks if sacks else None,
     }
-
-
-def _one_stream_s(receiver: View, window: Window) -> float | None:
-    waits = []
-    for row, sends in receiver.data_direction.items():
-        chunks = receiver.point.capture.chunks
-        told = messages(chunks[chunks["flow"] == row], sends)
-        at = told.one_stream_ns[told.delivered_as_one]
-        waits.append(told.waits_as_one_ns[_until(receiver, at, window)])
-    every = np.concatenate([np.zeros(0, dtype=np.int64), *waits])
-    return float(every.mean()) / 1e9 if len(every) else None

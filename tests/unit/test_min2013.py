@@ -1,0 +1,67 @@
+"""The plan of experiments/min2013: what runs how often, and that its numbers of headers are the kernel's."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from orchestrator.model import Cell
+from orchestrator.plan import make_plan
+from orchestrator.spec import load_spec
+from orchestrator.study import Plan
+
+IP, TCP, SCTP, CHUNK, TIMESTAMPS = 20, 20, 12, 16, 12
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return make_plan(load_spec("min2013"))
+
+
+@pytest.fixture(scope="module")
+def cells(plan: Plan) -> tuple[Cell, ...]:
+    return plan.cells
+
+
+def test_what_is_random_runs_five_times_and_the_rest_once(cells: tuple[Cell, ...]) -> None:
+    often = Counter(tuple(cell.factors.values()) for cell in cells)
+    assert set(often.values()) == {1, 5}
+    assert {cell.factors["access"] for cell in cells if often[tuple(cell.factors.values())] == 1} == {"wired"}
+    assert not any(cell.random for cell in cells if cell.factors["access"] == "wired")
+    assert all(flow.total_bytes == 100_000_000 for cell in cells for flow in cell.flows)
+
+
+def test_every_claim_of_the_paper_is_there(plan: Plan) -> None:
+    numbers = {int(claim.id[1:].split(" ")[0].rstrip("bcd")) for claim in plan.claims}
+    assert numbers == set(range(1, 21))
+
+
+def test_what_fits_a_packet_is_the_arithmetic_of_headers(cells: tuple[Cell, ...]) -> None:
+    """`per_packet` of every kind of cell, from header sizes alone."""
+    seen = set()
+    for cell in cells:
+        (flow,) = cell.flows
+        mtu = int(flow.sender_options.get("path_mtu_bytes", 1500))
+        if flow.protocol == "tcp":
+            fits = int(flow.sender_options["mss_bytes"]) - TIMESTAMPS
+        else:
+            chunk = -(-(CHUNK + flow.message_bytes) // 4) * 4
+            fits = (mtu - IP - SCTP) // chunk * flow.message_bytes
+        assert fits > 0
+        assert cell.parameters["per_packet"] == f"{fits} B"
+        seen.add((flow.protocol, cell.factors["reading"], fits))
+    assert len(seen) == 9
+
+
+def test_loss_is_in_the_directions_it_says(cells: tuple[Cell, ...]) -> None:
+    for cell in cells:
+        internet = next(link for link in cell.links if link.name == "internet")
+        wanted = float(cell.factors["loss"].split()[0]) / 100
+        assert internet.forward.loss_ratio == wanted
+        assert internet.backward.loss_ratio == (0 if cell.factors["lost"] == "data only" else wanted)
+
+
+def test_a_tenth_of_the_file_by_one_setting() -> None:
+    plan = make_plan(load_spec("min2013", sets={"transfer": "10 MB"}), only="streams-wired")
+    assert {flow.total_bytes for cell in plan.cells for flow in cell.flows} == {10_000_000}
