@@ -1,4 +1,4 @@
-"""`netwarp kernel build|list`; also `python -m orchestrator.kernel`, which needs nothing but the standard library."""
+"""`netwarp kernel build|headers|list`; also `python -m orchestrator.kernel`, which needs nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 from orchestrator.errors import KernelError
 from orchestrator.kernel.build import build_kernel
 from orchestrator.kernel.cache import KernelBuild, find_kernel, kernels_dir, list_kernels
+from orchestrator.kernel.headers import ARCHES, make_headers
 from orchestrator.kernel.recipe import load_recipe
 from orchestrator.kernel.run import Progress
 
@@ -31,8 +32,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
-    """The verbs `build` and `list` with their options."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|list")
+    """The verbs `build`, `headers` and `list` with their options."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|headers|list")
     build = verbs.add_parser(
         "build",
         help="build the guest kernel into the cache (nothing to do if it is there)",
@@ -56,12 +57,19 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     listing = verbs.add_parser(
         "list", help="list the kernels built, the newest first; * marks the one runs use by default"
     )
+    headers = verbs.add_parser("headers", help="the kernel's headers for programs, without the kernel (seconds)")
+    headers.add_argument("--arch", choices=ARCHES, default="x86", help="of the programs (default: x86)")
+    headers.add_argument("--link", type=Path, required=True, help="point this symbolic link to them")
     for verb in (build, listing):
         verb.add_argument("--json", action="store_true", help="one JSON value on stdout")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out `kernel build` or `kernel list`; returns the exit status. Raises KernelError, KeyboardInterrupt."""
+    """Carry out `kernel build`, `headers` or `list`; returns the exit status. Raises KernelError, KeyboardInterrupt."""
+    if args.verb == "headers":
+        with _Shown() as shown, _terminable():
+            _link(args.link, make_headers(args.arch, shown.update))
+        return 0
     return _list(args) if args.verb == "list" else _build(args)
 
 
