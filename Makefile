@@ -55,6 +55,15 @@ kernel: packages ## the guest kernel, if this checkout's is not in the cache yet
 apps: kernel ## the C programs, into build/
 	@$(MAKE) --silent -C apps all
 
+android-packages: packages
+	@setup/packages.sh android
+
+android-apps: $(READY) android-packages kernel # sender and receiver for arm64, into build/android
+	@$(PYTHON) -m orchestrator.kernel headers --arch arm64 --link build/android/kernel-headers
+	@$(MAKE) --silent -C apps android
+
+android: android-apps
+
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
 
@@ -67,7 +76,8 @@ bench: setup ## what a cell costs on this machine
 bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
 	@.venv/bin/python benchmarks/analysis.py $(ARGS)
 
-test: setup $(DEV_READY) ## every test (ARGS='-k NAME' chooses)
+test: setup $(DEV_READY) android-packages ## every test (ARGS='-k NAME' chooses)
+	@if command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) --silent android-apps; fi
 	@$(MAKE) --silent -C apps san
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
@@ -94,4 +104,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages moved kernel apps calibrate bench bench-analysis test lint format lock clean $(EXPERIMENTS)
+.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps calibrate bench bench-analysis test lint format lock clean $(EXPERIMENTS)

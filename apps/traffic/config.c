@@ -138,6 +138,11 @@ static const struct option_row rows[] = {
      "connect: to the first --to address, the others are learned from the peer and have to be confirmed by a "
      "heartbeat; connectx: to all of them, usable at once. Not given: connectx with several --to",
      "connect"},
+    {"bare", OPTION_FLAG, ROLE_SENDER, PROTOCOL_SCTP, AT(bare), 0, 0, 0, NULL,
+     "no SCTP socket option that is not asked for, where they are refused (under qemu-user): no "
+     "notifications, no "
+     "samples, one --bind, as many streams as the kernel offers by itself",
+     NULL},
     {"pacing-rate-bit-s", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_TCP, AT(pacing_rate_bit_s), 8,
      INT64_C(1000000000000), NONE, NULL, "SO_MAX_PACING_RATE, a multiple of 8", "2000000"},
     {"interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(interval_ns), 1000, YEARS_100, NONE, NULL,

@@ -36,6 +36,7 @@ struct config {
 	bool unordered;
 	int64_t ppid, lifetime_ns, max_retransmissions;
 	const char *connect;
+	bool bare;
 	int64_t pacing_rate_bit_s;
 	int64_t interval_ns;
 	struct number_list burst_bytes;

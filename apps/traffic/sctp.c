@@ -10,7 +10,6 @@
 #include "sctp_socket.h"
 
 #include <errno.h>
-#include <netinet/sctp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,8 @@
 #define RECV_SLOT_BYTES	  16384
 #define RECV_BYTES	  1048576
 #define NOTIFY_SLOT_BYTES 4096
+/* longer than the kernel tries; a signal ends it */
+#define BARE_LINGER_S 3600
 
 struct sctp {
 	struct sctp_batch in, out;
@@ -77,7 +78,7 @@ static int assoc_connect(struct flow *flow)
 
 	address_pack(&config->to, (uint16_t)config->port, packed);
 	if (all)
-		result = sctp_connectx(flow->fd, &packed[0].any, (int)config->to.count, NULL);
+		result = sctp_connectx(flow->fd, &packed[0].any, (int)config->to.count);
 	else
 		result = connect(flow->fd, &packed[0].any, address_length(&packed[0].any));
 	if (result < 0 && errno != EINPROGRESS)
@@ -95,6 +96,15 @@ static int assoc_set_primary(struct flow *flow, const union address *address)
 	return setsockopt(flow->fd, SOL_SCTP, SCTP_PRIMARY_ADDR, &primary, sizeof(primary));
 }
 
+/* Without SCTP_STATUS: a one-to-one style socket has a peer from ESTABLISHED on (sctp_cmd_new_state). */
+static bool has_peer(const struct flow *flow)
+{
+	union address peer;
+	socklen_t len = sizeof(peer);
+
+	return getpeername(flow->fd, &peer.any, &len) == 0;
+}
+
 static enum flow_io assoc_connected(struct flow *flow)
 {
 	struct sctp_status status = {0};
@@ -106,6 +116,8 @@ static enum flow_io assoc_connected(struct flow *flow)
 		flow_error(flow, "connect", error ? error : errno, NULL);
 		return FLOW_FAILED;
 	}
+	if (flow->config->bare)
+		return has_peer(flow) ? FLOW_DONE : FLOW_WAIT;
 	if (!(flow->waiter.events & EPOLLOUT) || getsockopt(flow->fd, SOL_SCTP, SCTP_STATUS, &status, &len) ||
 	    status.sstat_state != SCTP_ESTABLISHED)
 		return FLOW_WAIT;
@@ -256,30 +268,28 @@ static bool assoc_progress(struct flow *flow, uint64_t *acknowledged)
 static bool assoc_admits(struct flow *flow)
 {
 	struct sockaddr *list;
-	int count = sctp_getpaddrs(flow->fd, 0, &list);
+	int count = sctp_getpaddrs(flow->fd, &list);
 	bool known;
 
 	if (count <= 0)
 		return false;
 	known = address_list_holds(&flow->config->peer, list, count);
-	sctp_freepaddrs(list);
+	free(list);
 	return known;
 }
 
 static void assoc_addresses(struct flow *flow)
 {
 	struct sockaddr *list;
-	int count = sctp_getladdrs(flow->fd, 0, &list);
+	int count = sctp_getladdrs(flow->fd, &list);
 
-	if (count > 0) {
+	if (count > 0)
 		address_write_packed(&flow->out, "local", list, count);
-		sctp_freeladdrs(list);
-	}
-	count = sctp_getpaddrs(flow->fd, 0, &list);
-	if (count > 0) {
+	free(list);
+	count = sctp_getpaddrs(flow->fd, &list);
+	if (count > 0)
 		address_write_packed(&flow->out, "peer", list, count);
-		sctp_freepaddrs(list);
-	}
+	free(list);
 }
 
 static void assoc_sample(struct flow *flow)
@@ -317,8 +327,17 @@ static void assoc_counters(struct flow *flow)
 
 static int assoc_shutdown(struct flow *flow)
 {
+	struct linger linger = {.l_onoff = 1, .l_linger = BARE_LINGER_S};
 	struct sctp *sctp = flow->state;
 
+	if (flow->config->bare) {
+		/* without notifications the end of the association is seen by close() alone, which waits for
+		 * it */
+		if (setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)))
+			return flow_error(flow, "SO_LINGER", errno, NULL);
+		sctp->ended = true;
+		return 0;
+	}
 	if (shutdown(flow->fd, SHUT_WR))
 		return flow_error(flow, "shutdown", errno, NULL);
 	sctp->shut = true;

@@ -4,9 +4,7 @@
 #ifndef NETWARP_SCTP_BATCH_H
 #define NETWARP_SCTP_BATCH_H
 
-/* before netinet/sctp.h, which brings its own IPPROTO_SCTP */
-#include <netinet/in.h>
-#include <netinet/sctp.h>
+#include "sctp_api.h"
 #include <stdint.h>
 #include <sys/socket.h>
 

@@ -5,9 +5,7 @@
 
 #include "ndjson.h"
 
-/* before netinet/sctp.h, which brings its own IPPROTO_SCTP */
-#include <netinet/in.h>
-#include <netinet/sctp.h>
+#include "sctp_api.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,13 +2,11 @@
 /* Names and meaning: RFC 6458 and, for the thresholds, RFC 7829; what 0 means to Linux: net/sctp/socket.c. */
 #include "sctp_options.h"
 
+#include "sctp_api.h"
 #include "transport.h"
 
 #include <errno.h>
 #include <inttypes.h>
-/* before netinet/sctp.h, which brings its own IPPROTO_SCTP */
-#include <netinet/in.h>
-#include <netinet/sctp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,7 +270,9 @@ static int set_socket(struct flow *flow, int fd)
 	} else {
 		init.sinit_max_instreams = (uint16_t)config->streams;
 	}
-	if (set(flow, fd, SCTP_INITMSG, &init, sizeof(init), "SCTP_INITMSG"))
+	/* what a bare sender is to have of it, it has to ask for */
+	if ((!config->bare || init.sinit_max_attempts || init.sinit_max_init_timeo) &&
+	    set(flow, fd, SCTP_INITMSG, &init, sizeof(init), "SCTP_INITMSG"))
 		return -1;
 	if (config->nodelay && flow_set(flow, fd, SOL_SCTP, SCTP_NODELAY, 1, "SCTP_NODELAY"))
 		return -1;

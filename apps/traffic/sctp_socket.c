@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sctp_socket.h"
 
+#include "sctp_api.h"
 #include "sctp_options.h"
 #include "transport.h"
 
 #include <errno.h>
-#include <netinet/sctp.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,7 +45,11 @@ static int expose_states(struct flow *flow, int fd)
 
 static int set_options(struct flow *flow, int fd)
 {
-	if (sctp_options_set(flow, fd) || expose_states(flow, fd))
+	if (sctp_options_set(flow, fd))
+		return -1;
+	if (flow->config->bare)
+		return 0;
+	if (expose_states(flow, fd))
 		return -1;
 	if (flow_set(flow, fd, SOL_SCTP, SCTP_RECVRCVINFO, 1, "SCTP_RECVRCVINFO"))
 		return -1;
@@ -65,7 +69,12 @@ static int bind_all(struct flow *flow, int fd, int family, uint16_t port)
 		list.items[0].any.sa_family = (sa_family_t)family;
 	}
 	address_pack(&list, port, packed);
-	if (sctp_bindx(fd, &packed[0].any, (int)list.count, SCTP_BINDX_ADD_ADDR))
+	if (flow->config->bare && list.count == 1) {
+		if (bind(fd, &packed[0].any, address_length(&packed[0].any)))
+			return flow_error(flow, "bind", errno, NULL);
+		return 0;
+	}
+	if (sctp_bindx(fd, &packed[0].any, (int)list.count))
 		return flow_error(flow, "sctp_bindx", errno, NULL);
 	return 0;
 }

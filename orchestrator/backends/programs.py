@@ -17,7 +17,7 @@ PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
 """Debian's."""
 SPINNING = frozenset({"iperf3"})
 """Known to read the clock until it is time: in virtual time that creeps (docs/limitations.md)."""
-VERSION = {"iperf3": "--version", "ping": "-V"}
+VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
 """How the ready-made programs tell their version. Nobody else's is run to ask."""
 ANSWER_S = 10
 
@@ -54,7 +54,12 @@ def spinning_program(cell: Cell) -> str:
 
 def programs_used(cell: Cell) -> dict[str, dict[str, str | None]]:
     """Of every program of the user's own: its path, the SHA-256 of its file and (of iperf3 and ping) its version."""
-    return {arguments[0]: dict(_facts(arguments[0])) for _, arguments in _lists(cell)}
+    return {arguments[0]: facts(arguments[0]) for _, arguments in _lists(cell)}
+
+
+def facts(program: str) -> dict[str, str | None]:
+    """Path, SHA-256 and version of one program, as far as there are any."""
+    return dict(_facts(program))
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from ..store import CellDir, RunDir, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
 from ..testbed.readback import Check, verify
 from ..testbed.steps import to_text
+from .arch import arch_used, install_arch, missing_arch
 from .base import Interrupted
 from .host import HostState, host_state
 from .programs import missing_program, programs_used
@@ -83,7 +84,7 @@ class SandboxBackend(abc.ABC):
 
     def refuses(self, cell: Cell) -> str:
         """Why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
-        return missing_program(cell)
+        return missing_program(cell) or missing_arch(cell, self.apps)
 
     def close(self) -> None:
         """Kill every sandbox at once; their cells are dropped."""
@@ -144,6 +145,7 @@ class SandboxBackend(abc.ABC):
         for source, target in self.programs:
             shutil.copyfile(self.apps / source, directory.root / target)
             os.chmod(directory.root / target, 0o755)
+        install_arch(cell, self.apps, directory.root)
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))
 
@@ -211,7 +213,7 @@ class SandboxBackend(abc.ABC):
             "kernel": {key: start.get(key) for key in ("kernel", "kernel_version", "machine")},
             "network": found,
         }
-        if used := programs_used(cell):
+        if used := programs_used(cell) | arch_used(cell, self.apps):
             environment["programs"] = used
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
             environment["host"], late = host_state().since(before)

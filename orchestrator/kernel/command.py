@@ -1,4 +1,4 @@
-"""`netwarp kernel build|headers|list`; also `python -m orchestrator.kernel`, which needs nothing but the standard library."""
+"""`netwarp kernel build|headers|list`; also `python -m orchestrator.kernel`, which needs the standard library alone."""
 
 from __future__ import annotations
 

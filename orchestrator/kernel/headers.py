@@ -41,8 +41,8 @@ def make_headers(
     with cache.workspace(f"headers-{arch}", lambda stage: progress(Progress(stage, 0, 0, 0.0))) as work:
         if (free := shutil.disk_usage(work).free) < _FREE_BYTES:
             raise KernelError(
-                f"the headers need {_FREE_BYTES / 1e9:.1f} GB below {cache.kernels_dir()}, {free / 1e9:.1f} GB are free; "
-                "NETWARP_CACHE names another place"
+                f"the headers need {_FREE_BYTES / 1e9:.1f} GB below {cache.kernels_dir()}, "
+                f"{free / 1e9:.1f} GB are free; NETWARP_CACHE names another place"
             )
         tree, made = work / "tree", work / "include"
         tree.mkdir()

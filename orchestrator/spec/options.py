@@ -109,6 +109,8 @@ OPTIONS: dict[str, Option] = {
         "sample_interval_ns", quantity("time", example='"10 ms"', high=3600 * S), _ALL, ("sender",)
     ),
     "tracepoints": Option("tracepoints", Field("switch", "true"), _ALL, _SENDER),
+    "arch": Option("arch", Field("choice", '"arm64"', choices=("arm64",)), _ALL, _SENDER),
+    "bare": Option("bare", Field("switch", "true"), _SCTP, _SENDER),
     "connect_deadline": Option("connect_deadline_ns", _DEADLINE),
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, ("sender",)),

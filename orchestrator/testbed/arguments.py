@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Iterator
 
 from ..model import Cell, Flow, OptionValue, Path
+from .arch import bare
 from .layout import Layout
 
-BY_THE_TESTBED = frozenset({"tracepoints"})
+BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare"})
 """Options of an app in the spec that are no arguments of it."""
 
 
@@ -65,6 +66,8 @@ def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
         arguments += ["--total-bytes", str(flow.total_bytes)]
     if "close" not in flow.sender_options:
         arguments += ["--close", "abort" if flow.total_bytes is None else "graceful"]
+    if bare(flow):
+        arguments += ["--bare"]
     paths = {path.name: path for path in flow.paths}
     for switch in flow.switches:
         arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ..model import Cell, Event, Flow
 from . import messages
+from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
 from .layout import Interface, Layout, hop_name, make_layout
 from .messages import Request
@@ -216,6 +217,7 @@ def _capture(out: Compiled, interface: Interface) -> None:
 
 def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: int | None = None) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
+    program = sender_program(flow) if role == "sender" else ["bin/receiver"]
     return step(
         "spawn",
         id=f"{flow.name}.{role}",
@@ -223,8 +225,8 @@ def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: i
         stdout=f"apps/{flow.name}.{role}.ndjson",
         stderr=f"apps/{flow.name}.{role}.stderr",
         flow=1,
-        arg=[f"bin/{role}", *arguments],
-        command=f"ip netns exec {node} {role} {' '.join(arguments)} &",
+        arg=[*program, *arguments],
+        command=f"ip netns exec {node} {' '.join([*(part.rpartition('/')[2] for part in program), *arguments])} &",
         at_ns=at_ns,
     )
 

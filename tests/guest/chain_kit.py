@@ -29,7 +29,15 @@ LIMIT_S = 240
 """No command here takes a tenth of this; one that hangs must not hang the tests."""
 GONE_S = 20
 """What has been killed is gone long before this, on the busiest machine."""
-PARTS = ("orchestrator", "kernel", "netem-profiles", "build/bin", "build/lib", "results/calibration")
+PARTS = (
+    "orchestrator",
+    "kernel",
+    "netem-profiles",
+    "build/bin",
+    "build/lib",
+    "build/android/bin",
+    "results/calibration",
+)
 
 
 @dataclass(frozen=True)

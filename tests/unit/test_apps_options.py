@@ -216,7 +216,7 @@ def test_the_first_line_holds_every_option_in_force() -> None:
                 "interval_ns",
             )
         ),
-        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered"), False),
+        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered", "bare"), False),
         **{name: [] for name in ("stream_values", "burst_bytes")},
         "sample_interval_ns": 0,
         "connect_deadline_ns": 0,
