@@ -67,6 +67,14 @@ android: android-apps
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
 
+doctor: ## what this machine can run and what it lacks; needs nothing but Python
+	@if [ -x $(NETWARP) ] && [ -e $(READY) ]; then $(NETWARP) doctor $(ARGS); \
+	elif command -v $(PYTHON) >/dev/null; then $(PYTHON) -B -m orchestrator doctor $(ARGS); \
+	else setup/packages.sh run; exit 1; fi
+
+chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns')
+	@.venv/bin/python tests/guest/chaos.py $(ARGS)
+
 calibrate: setup ## measured against configured: RTT, rate, loss, queues, event times
 	@$(NETWARP) calibrate $(ARGS)
 
@@ -104,4 +112,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps calibrate bench bench-analysis test lint format lock clean $(EXPERIMENTS)
+.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos calibrate bench bench-analysis test lint format lock clean $(EXPERIMENTS)

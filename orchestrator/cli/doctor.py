@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..backends import netns_backend
-from ..doctor import Finding, examine
+from ..doctor import Finding, examine, print_findings
 from .programs import build_directory
 
 
@@ -24,10 +24,9 @@ def run(args: argparse.Namespace) -> int:
     findings.append(_netns())
     can = {"virtual": guests, "guest": guests, "netns": findings[-1].state == "ok"}
     if args.json:
-        rows = [{name: getattr(f, name) for name in Finding.__struct_fields__} for f in findings]
-        print(json.dumps({**can, "findings": rows}, indent=1))
+        print(json.dumps({**can, "findings": [vars(finding) for finding in findings]}, indent=1))
     else:
-        _print(findings, can)
+        print_findings(findings, can)
     return 0 if any(can.values()) else 1
 
 
@@ -38,15 +37,3 @@ def _netns() -> Finding:
         found = "a shaped link can be set up" + (", as root" if backend.root else ", without root")
         return Finding(what="netns", state="ok", found=found)
     return Finding(what="netns", state="note", found=problems[0].what, remedy=problems[0].remedy)
-
-
-def _print(findings: list[Finding], can: dict[str, bool]) -> None:
-    width = max(len(finding.what) for finding in findings)
-    for finding in findings:
-        print(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
-        if finding.remedy:
-            print(f"{'':{width}}  {'':7}  -> {finding.remedy}")
-    able = [name for name, works in can.items() if works]
-    unable = [name for name, works in can.items() if not works]
-    cannot = f" Cannot: {', '.join(unable)}." if unable else ""
-    print(f"Can run here: {', '.join(able) or 'nothing yet'}.{cannot}")

@@ -5,16 +5,17 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from orchestrator import doctor
 from orchestrator.backends.netns import NetnsBackend
 from orchestrator.cli import doctor as command
-from orchestrator.doctor import check_virtual, examine, memory_dir, packages
+from orchestrator.doctor import check_virtual, distribution, examine, guest, machine, memory_dir, packages
 from orchestrator.kernel import find_kernel
 from orchestrator.kernel.recipe import CHECKOUT
 from orchestrator.model import Problem
@@ -34,8 +35,8 @@ def problems() -> dict[str, str]:
 def test_every_problem_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
     monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    monkeypatch.setattr(doctor, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(doctor, "GUEST_ROOM_BYTES", 1 << 60)
+    monkeypatch.setattr(guest, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(guest, "GUEST_ROOM_BYTES", 1 << 60)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     found = problems()
     assert set(found) == {"machine", "guest kernel", "apps", "guest memory"}
@@ -53,13 +54,13 @@ def test_what_is_set_up_is_no_problem() -> None:
     """Whatever else this machine lacks: of the kernel it is as find_kernel says, of the apps as build/ says."""
     found = problems()
     assert ("guest kernel" in found) == (find_kernel() is None)
-    assert ("apps" in found) == any(not (CHECKOUT / "build" / name).is_file() for name in doctor.APPS)
+    assert ("apps" in found) == any(not (CHECKOUT / "build" / name).is_file() for name in guest.APPS)
 
 
 def test_guest_memory_needs_room_and_exec(monkeypatch: pytest.MonkeyPatch) -> None:
     place = memory_dir()
     assert place is not None
-    monkeypatch.setattr(doctor, "GUEST_ROOM_BYTES", 1 << 60)
+    monkeypatch.setattr(guest, "GUEST_ROOM_BYTES", 1 << 60)
     assert memory_dir() is None
 
 
@@ -126,10 +127,120 @@ def test_the_package_lists_are_read() -> None:
 def test_a_missing_package_is_a_warning_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "setup").mkdir()
     (tmp_path / "setup/packages.txt").write_text("# list\nrun  no-such-package-of-ours  x\nrun  libc6  y\n")
-    monkeypatch.setattr(doctor, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
     finding = next(finding for finding in examine() if finding.what == "packages")
-    if subprocess.run(["which", "dpkg-query"], capture_output=True, check=False).returncode != 0:
+    if shutil.which("dpkg-query") is None:
         assert finding.state == "note"
     else:
         assert finding.state == "warning"
         assert finding.remedy.endswith("no-such-package-of-ours")
+
+
+SYSTEMS = {
+    "debian": "ID=debian\nPRETTY_NAME=Debian\n",
+    "ubuntu": 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"\n',
+    "mint": 'ID=linuxmint\nID_LIKE="ubuntu debian"\n',
+    "fedora": "ID=fedora\n",
+    "rocky": 'ID="rocky"\nID_LIKE="rhel centos fedora"\n',
+    "arch": "ID=arch\n",
+    "tumbleweed": 'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n',
+    "nixos": "ID=nixos\n",
+}
+TYPED = {
+    "debian": "apt-get install", "ubuntu": "apt-get install", "mint": "apt-get install", "fedora": "dnf install",
+    "rocky": "dnf install", "arch": "pacman -S", "tumbleweed": "zypper install", "nixos": "install what Debian",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_remedies_are_this_distributions(system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "os-release").write_text(SYSTEMS[system])
+    monkeypatch.setattr(distribution, "OS_RELEASE", tmp_path / "os-release")
+    line = distribution.install(["libsctp-dev", "gcc"])
+    assert TYPED[system] in line
+    assert ("lksctp" in line) == (system in ("fedora", "rocky", "arch", "tumbleweed"))
+    assert distribution.python_remedy()
+    assert ("linux-modules-extra-" in distribution.module_remedy("sch_netem")) == (system in ("ubuntu", "mint"))
+    assert ("sctp-blacklist.conf" in distribution.module_remedy("sctp")) == (system in ("fedora", "rocky"))
+    assert "modprobe sctp" in distribution.module_remedy("sctp")
+
+
+def test_without_os_release_the_remedy_is_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distribution, "OS_RELEASE", tmp_path / "none")
+    assert (distribution.family(), distribution.name()) == ("", "an unknown distribution")
+    assert "gcc" in distribution.install(["gcc"])
+
+
+def test_every_package_has_its_name_elsewhere() -> None:
+    """All but Debian's package of the kernel's source: others take a tarball."""
+    assert {name for name in packages("run") if name not in distribution.NAMES} <= {"linux-source-6.12"}
+
+
+def test_packages_are_asked_of_rpm_and_pacman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for both, which have everything but bison."""
+    for name in ("rpm", "pacman"):
+        (tmp_path / name).write_text('#!/bin/sh\n[ "$2" != bison ]\n')
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for system in ("fedora", "arch", "tumbleweed"):
+        (tmp_path / "os-release").write_text(SYSTEMS[system])
+        monkeypatch.setattr(distribution, "OS_RELEASE", tmp_path / "os-release")
+        assert distribution.missing(["gcc", "bison", "linux-source-6.12", "libc6-dev"]) == ["bison"]
+        finding = machine.installed()
+        assert (finding.state, finding.remedy.split()[-1]) == ("warning", "bison")
+
+
+def test_every_note_of_the_host_has_a_remedy_or_needs_none() -> None:
+    for finding in examine():
+        assert finding.state in ("ok", "missing", "warning", "note")
+        assert finding.remedy or finding.state in ("ok", "note"), finding
+
+
+def bare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The system's Python, no package of ours, nothing set up: a copy of the code alone."""
+    return subprocess.run(
+        ["/usr/bin/python3", "-IS", "-c", "import sys; sys.path.insert(0, '.'); import runpy; "
+         f"sys.argv = ['netwarp', *{list(arguments)}]; runpy.run_module('orchestrator', run_name='__main__')"],
+        cwd=cwd, env={"PATH": os.defpath, "HOME": str(cwd)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def unprepared(tmp_path: Path) -> Path:
+    """A fresh clone: no .venv, no build/, no kernel."""
+    for part in ("orchestrator", "kernel", "setup"):
+        shutil.copytree(CHECKOUT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_doctor_on_a_bare_machine(unprepared: Path) -> None:
+    """Before `make setup`: every finding, each with its remedy, and the one thing to type; status 1."""
+    done = bare("doctor", cwd=unprepared)
+    assert (done.returncode, done.stderr) == (1, "")
+    said = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+    assert "missing" in said["python"] and "missing" in said["guest kernel"] and "missing" in said["apps"]
+    assert "-> make setup" in done.stdout
+    assert done.stdout.splitlines()[-2:] == [
+        "Can run here: nothing yet. Cannot: virtual, guest, netns.",
+        "Next: make setup   (packages with root or sudo, .venv, guest kernel, programs; then: make choi2009)",
+    ]
+    report = json.loads(bare("doctor", "--json", cwd=unprepared).stdout)
+    assert not any(report[name] for name in ("virtual", "guest", "netns"))
+    assert len(report["findings"]) > 12
+
+
+def test_anything_else_on_a_bare_machine_is_told_what_to_type(unprepared: Path) -> None:
+    for arguments in (["run", "choi2009"], [], ["doctor", "--nonsense"], ["--help"]):
+        done = bare(*arguments, cwd=unprepared)
+        assert (done.returncode, done.stdout) == (77, "")
+        assert "make setup" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_old_python_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from orchestrator.unprepared import unprepared
+
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    assert unprepared(["doctor"]) == 77
+    err = capsys.readouterr().err
+    assert "this is 3.9.2" in err and "python3" in err.lower()

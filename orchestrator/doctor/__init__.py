@@ -1,0 +1,55 @@
+"""Can this machine run netwarp? Each thing that is missing, with its remedy for this distribution.
+
+Standard library only, so that the system's Python can ask before there is a virtual environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from . import guest, host, machine
+from .finding import Finding
+from .guest import memory_dir
+from .machine import packages
+
+if TYPE_CHECKING:
+    from orchestrator.model import Problem
+
+__all__ = ["Finding", "check_virtual", "examine", "memory_dir", "packages", "print_findings"]
+
+_NEEDED = (machine.machine, machine.python, guest.kernel, guest.apps, guest.memory, guest.ptrace)
+_OTHERS = (
+    guest.personality, machine.disk, machine.cores, machine.installed, host.is_root, host.namespaces, host.captures,
+    host.netem, host.sctp, machine.clock,
+)  # fmt: skip
+
+
+def check_virtual() -> list[Problem]:
+    """What keeps the virtual back end from running here; empty if nothing does. Quick: no guest is started."""
+    from orchestrator.model import Problem  # its module is not there before set-up; who calls this is set up
+
+    return [Problem(what=f"{f.what}: {f.found}", remedy=f.remedy) for f in _findings(_NEEDED) if f.state == "missing"]
+
+
+def examine() -> list[Finding]:
+    """Every check, a guest booted on the way."""
+    return list(_findings((*_NEEDED, guest.boot, *_OTHERS)))
+
+
+def print_findings(findings: list[Finding], can: dict[str, bool]) -> None:
+    """The report as text; `can`: whether each back end can run here."""
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        print(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
+        if finding.remedy:
+            print(f"{'':{width}}  {'':7}  -> {finding.remedy}")
+    able = [name for name, works in can.items() if works]
+    unable = [name for name, works in can.items() if not works]
+    cannot = f" Cannot: {', '.join(unable)}." if unable else ""
+    print(f"Can run here: {', '.join(able) or 'nothing yet'}.{cannot}")
+
+
+def _findings(checks: tuple[Callable[[], Finding], ...]) -> Iterator[Finding]:
+    for check in checks:
+        yield check()

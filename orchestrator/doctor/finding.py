@@ -1,0 +1,29 @@
+"""One line of the doctor's report. Standard library only: asked before there is a virtual environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`state`: ok; missing: the virtual back end cannot run; warning: it can, with a drawback; note: only other back
+    ends ask for it. `remedy` is empty where nothing has to be done."""
+
+    what: str
+    state: str
+    found: str
+    remedy: str = ""
+
+
+def answers_in_child(expression: str) -> bool:
+    """Whether an expression over `libc` is true in a process of its own, which it may change for good."""
+    code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True); raise SystemExit(not ({expression}))"
+    return subprocess.run([sys.executable, "-ISc", code], stdin=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def gigabytes(count: int) -> str:
+    """In words."""
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,452 @@
+"""kill -9 at random moments, again and again: `make chaos`. After each nothing is left, and --resume makes it whole.
+
+Whom: netwarp itself; a sandbox (the guest's kernel; netns-exec); a process in it (of a guest as the host sees it; on
+netns cell-init with its capture process, the sender, the receiver). When: drawn from the whole length of a run, first
+line of code to last line of the report; a process that is not there yet is killed as soon as it is. In virtual time
+tables and captures are then equal to an undisturbed run's, byte for byte; on the wall clock the same cells COMPLETED.
+
+The netns back end runs here if this machine's kernel has netem, else in a guest on the wall clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import cell_init_kit as kit
+from chain_kit import (
+    GONE_S,
+    LIMIT_S,
+    Checkout,
+    captures,
+    ended,
+    factor,
+    is_guest,
+    memory_files,
+    outcomes,
+    processes,
+    tables,
+    two_paths,
+)
+
+from orchestrator.backends import netns_backend
+from orchestrator.kernel import find_kernel
+from orchestrator.model import Outcome
+from orchestrator.store import RunDir, read_json
+from orchestrator.testbed.steps import step
+
+BACKENDS = ("virtual", "guest", "netns")
+KILLED = -signal.SIGKILL
+LOOK_S = 0.002
+"""Between two looks for a process that is not there yet."""
+LATE = ("timeline", "start of", "steal time")
+"""Checks that a busy machine makes fail on the wall clock (docs/limitations.md): no fault of a kill."""
+GUEST_SESSION_S = 3000
+MARK = "NETWARP_CHAOS"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill and what came of it."""
+
+    backend: str
+    target: str
+    at_s: float
+    """Into the run."""
+    gone_s: float
+    """Until the last process that had to go with it was gone."""
+    left: tuple[str, ...]
+    """What should not be there afterwards."""
+    failed_cells: int
+    """Of the killed run: cells that say they FAILED."""
+    late_cells: int
+    """INVALID because this machine was late, which wall-clock cells may be."""
+    wrong: str
+    """What is not as in the undisturbed run after --resume; empty: nothing."""
+
+
+# Who can be killed -----------------------------------------------------------------------------------------------
+
+
+def family(pid: int) -> list[int]:
+    """The descendants of a process (a guest's kernel has no /proc/PID/task/TID/children)."""
+    children: dict[int, list[int]] = {}
+    for other in everyone():
+        children.setdefault(parent(other), []).append(other)
+    found, waiting = [], [pid]
+    while waiting:
+        waiting += (born := children.get(waiting.pop(), []))
+        found += born
+    return found
+
+
+def program(pid: int) -> str:
+    """The name of the file a process runs; "" when it has just gone."""
+    with contextlib.suppress(OSError):
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
+    return ""
+
+
+def running(name: str) -> Callable[[int], list[int]]:
+    return lambda netwarp: [pid for pid in family(netwarp) if program(pid) == name]
+
+
+def kernels(netwarp: int) -> list[int]:
+    """The guests' kernels: netwarp's own children that have become `linux`."""
+    return [pid for pid in family(netwarp) if is_guest(pid) and not is_guest(parent(pid))]
+
+
+def in_guests(netwarp: int) -> list[int]:
+    """Processes of guests, as the host has them."""
+    return [child for pid in kernels(netwarp) for child in family(pid)]
+
+
+def parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    return 0
+
+
+GUEST_TARGETS: dict[str, Callable[[int], list[int]]] = {"guest": kernels, "process of a guest": in_guests}
+TARGETS: dict[str, dict[str, Callable[[int], list[int]]]] = {
+    "virtual": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
+    "guest": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
+    "netns": {
+        "netwarp": lambda pid: [pid],
+        "netns-exec": running("netns-exec"),
+        "cell-init": running("init"),
+        "sender": running("sender"),
+        "receiver": running("receiver"),
+    },
+}
+
+
+# What must not be left -------------------------------------------------------------------------------------------
+
+
+def mounts() -> set[str]:
+    return {line.split(" ", 4)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+
+def links() -> set[str]:
+    return set(os.listdir("/sys/class/net"))
+
+
+def namespaces(pids: Sequence[int]) -> set[str]:
+    """The network, mount, pid and user namespaces these processes are in, and hold open."""
+    found = set()
+    for pid in pids:
+        for name in ("net", "mnt", "pid", "user"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/ns/{name}"))
+        with contextlib.suppress(OSError):
+            for handle in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    target = os.readlink(handle)
+                    found |= {target} if target.startswith("net:[") else set()
+    return found
+
+
+def everyone() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+@dataclass
+class Watch:
+    """The machine before a run; what of it is different afterwards."""
+
+    place: Path
+
+    def __post_init__(self) -> None:
+        self.mounts, self.links = mounts(), links()
+        self.known = namespaces(everyone())
+
+    def left(self, held: set[str], run: Path) -> Iterator[str]:
+        """What is there and should not be. held: namespaces of processes that are gone."""
+        for pid, said in processes(self.place).items():
+            if MARK not in said:
+                yield f"process {pid}: {said[:120]}"
+        yield from (f"mount {one}" for one in mounts() - self.mounts if str(self.place) in one or "nsfs" in one)
+        yield from (f"link {one}" for one in links() - self.links)
+        yield from (f"namespace {one}" for one in (held - self.known) & namespaces(everyone()))
+        yield from (f"memory {path}" for path in self.memory())
+        yield from (f"temporary {path.name}" for path in self.place.glob("tmp/*"))
+        yield from (f"in the home directory: {path.name}" for path in self.place.glob("home/*"))
+        yield from (f"half-written {path}" for path in self.half_written(run))
+
+    def memory(self) -> set[Path]:
+        """Guests' memory files; a guest that lives removes the name as soon as it has made it."""
+        until, names = time.monotonic() + GONE_S, memory_files()
+        while (names := {path for path in names if path.exists()}) and time.monotonic() < until:
+            time.sleep(LOOK_S)
+        return names
+
+    def half_written(self, run: Path) -> Iterator[str]:
+        """Cells that are believed and are not whole."""
+        directory = RunDir(run)
+        for cell_id, outcome in outcomes(run).items():
+            cell = directory.cell(cell_id)
+            try:
+                assert cell.read_cell().id == cell_id
+                if outcome.outcome is Outcome.COMPLETED:
+                    assert read_json(cell.environment, dict[str, object])["checks"]
+                    assert not list(cell.capture.glob("*.pcap")) and list(cell.capture.glob("*.pcap.zst"))
+            except Exception as error:  # noqa: BLE001  whatever is wrong with it
+                yield f"{cell_id}: {error}"
+
+
+# One kill --------------------------------------------------------------------------------------------------------
+
+
+class Chaos:
+    """Kills runs of one small spec on one back end."""
+
+    def __init__(self, checkout: Checkout, place: Path, backend: str) -> None:
+        self.checkout, self.place, self.backend = checkout, place, backend
+        for name in ("tmp", "home"):
+            (place / name).mkdir(parents=True)
+        virtual = backend == "virtual"
+        text = two_paths(factor("delay", ["10 ms", "30 ms"]) if virtual else "", duration="3 s" if virtual else "1 s")
+        self.spec = place / "spec.toml"
+        self.spec.write_text(text.replace('"20 ms"', '"{delay}"', 1) if virtual else text)
+        self.jobs = ("--jobs", "2") if virtual else ()
+        self.reference = place / "undisturbed"
+        started = time.monotonic()
+        done = ended(self.start(self.reference))
+        self.wall_s = time.monotonic() - started
+        found, _ = self.judge(self.reference, done.status)
+        assert not found, (found, done)
+
+    def start(self, run: Path, *more: str) -> subprocess.Popen[str]:
+        arguments = ("run", self.spec, "--backend", self.backend, "--out", run, *self.jobs, *more)
+        return self.checkout.start(*arguments, cwd=self.place, TMPDIR=str(self.place / "tmp"),
+                                   HOME=str(self.place / "home"), PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
+
+    def judge(self, run: Path, status: int) -> tuple[str, int]:
+        """What is not as in the undisturbed run, and how many cells were late."""
+        late = 0
+        for cell_id, outcome in outcomes(run).items():
+            if outcome.outcome is Outcome.INVALID and self.backend != "virtual" and self.was_late(run, cell_id):
+                late += 1
+            elif outcome.outcome is not Outcome.COMPLETED:
+                return f"{cell_id} {outcome.outcome}: {outcome.reason}", late
+        if status != (1 if late else 0):
+            return f"exit status {status}", late
+        if sorted(outcomes(run)) != sorted(outcomes(self.reference)):
+            return "other cells", late
+        if not (run / "report" / "index.html").is_file():
+            return "no report", late
+        if (run / "cells" / ".partial").exists() or list(run.rglob("*.part")):
+            return "unfinished files", late
+        if self.backend == "virtual":
+            if tables(run) != tables(self.reference):
+                return "other tables", late
+            if captures(run) != captures(self.reference):
+                return "other captures", late
+        return "", late
+
+    def was_late(self, run: Path, cell_id: str) -> bool:
+        checks = json.loads(RunDir(run).cell(cell_id).environment.read_text())["checks"]
+        wrong = [check["check"] for check in checks if not check["ok"]]
+        return bool(wrong) and all(name.startswith(LATE) for name in wrong)
+
+    def kill(self, target: str, moments: random.Random) -> Kill:
+        """Until one could be killed in a new run; then what the machine looks like, and what --resume makes of it."""
+        find = TARGETS[self.backend][target]
+        for number in range(1000):
+            run = self.place / f"run-{number}"
+            if run.exists():
+                continue
+            watch, started = Watch(self.place), time.monotonic()
+            process = self.start(run)
+            due_s = moments.uniform(0, self.wall_s)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(due_s)
+            while process.poll() is None:
+                if victims := find(process.pid):
+                    found = self.strike(process, target, moments.choice(victims), started, watch, run)
+                    subprocess.run(["rm", "-rf", str(run)], check=True)
+                    return found
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK_S)
+            ended(process)  # too late: another run, another moment
+        raise RuntimeError(f"no {target} could be killed")
+
+    def strike(
+        self, process: subprocess.Popen[str], target: str, victim: int, started: float, watch: Watch, run: Path
+    ) -> Kill:
+        all_of_it = [process.pid, *family(process.pid)]
+        held = namespaces(all_of_it)
+        going = all_of_it if victim == process.pid else [victim, *family(victim)]
+        handles = [handle for pid in going if (handle := opened(pid)) is not None]
+        at = time.monotonic()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+        if victim == process.pid:
+            process.wait(LIMIT_S)
+        gone_s = all_gone(handles) - at
+        done = ended(process)
+        wrong = ""
+        failed = [one for one in outcomes(run).values() if one.outcome is Outcome.FAILED]
+        if victim != process.pid and (done.status not in (0, 1) or "Traceback" in done.err):
+            wrong = f"netwarp ended with {done.status}: {done.err[-300:]}"
+        if victim == process.pid and done.status != KILLED:
+            wrong = f"netwarp ended with {done.status}"
+        left = settle(lambda: list(watch.left(held, run)))
+        again = ended(self.start(run, "--resume"))
+        found, late = self.judge(run, again.status)
+        if left_after := settle(lambda: list(watch.left(held, run))):
+            left += [f"after --resume: {one}" for one in left_after]
+        return Kill(
+            self.backend, target, round(at - started, 3), round(gone_s, 4), tuple(left), len(failed), late,
+            wrong or (f"{found} {again.err[-300:]}" if found else ""),
+        )  # fmt: skip
+
+
+def settle(look: Callable[[], list[str]]) -> list[str]:
+    """What is left when what is going has gone."""
+    until = time.monotonic() + GONE_S
+    while (found := look()) and time.monotonic() < until:
+        time.sleep(LOOK_S)
+    return found
+
+
+def opened(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError):
+        return os.pidfd_open(pid)
+    return None
+
+
+def all_gone(handles: list[int]) -> float:
+    """When the last of them had gone (zombies are gone)."""
+    import select
+
+    for handle in handles:
+        if not select.select([handle], [], [], GONE_S)[0]:
+            raise RuntimeError("a process outlived the kill")
+        os.close(handle)
+    return time.monotonic()
+
+
+# All of them -----------------------------------------------------------------------------------------------------
+
+
+def kills_of(checkout: Checkout, place: Path, backend: str, kills: int, seed: int) -> list[Kill]:
+    """`kills` on one back end, its targets in turn."""
+    moments = random.Random(f"{seed} {backend}")
+    chaos = Chaos(checkout, place, backend)
+    targets = list(TARGETS[backend])
+    found = []
+    for number in range(kills):
+        found.append(chaos.kill(targets[number % len(targets)], moments))
+        print(json.dumps(asdict(found[-1])), flush=True)
+    return found
+
+
+def netns_in_a_guest(checkout: Checkout, place: Path, kills: int, seed: int) -> list[Kill]:
+    """The same in a guest on the wall clock, whose kernel has netem and SCTP."""
+    me = [str(Path(__file__).resolve()), "--here", "--backends", "netns", "--kills", str(kills), "--seed", str(seed)]
+    steps = [
+        step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * kit.MS),
+        step("deadline", setup_ns=9 * kit.S, after_t0_ns=(GUEST_SESSION_S + 20) * kit.S),
+        *kit.namespaces("machine"), step("ready"),
+        step("spawn", id="chaos", ns=0, stdout="chaos.out", stderr="chaos.err", flow=1, at_ns=0,
+             arg=[sys.executable, *me, "--place", "/run/cell/chaos"],
+             env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
+        step("end", at_ns=GUEST_SESSION_S * kit.S, early=1, grace_ns=5 * kit.S),
+    ]  # fmt: skip
+    directory = kit.prepare(place, steps)
+    command = kit.guest_command(checkout.kernel, directory, "--mode", "wall", "--memory", "1G")
+    subprocess.run(command, timeout=GUEST_SESSION_S + 60, check=False, stdout=subprocess.DEVNULL)
+    said = (directory / "chaos.out").read_text() if (directory / "chaos.out").exists() else ""
+    found = [kill_of(line) for line in said.splitlines() if line.startswith("{")]
+    if len(found) < kills:
+        error = (directory / "chaos.err").read_text()[-2000:] if (directory / "chaos.err").exists() else ""
+        console = (directory / "console.txt").read_text(errors="replace")[-500:]
+        raise RuntimeError(f"{len(found)} of {kills} kills in the guest: {error}\n{console}")
+    return found
+
+
+def kill_of(line: str) -> Kill:
+    found = Kill(**json.loads(line))
+    return replace(found, left=tuple(found.left))
+
+
+def chaos(checkout: Checkout, place: Path, kills: dict[str, int], seed: int, *, here: bool = False) -> list[Kill]:
+    """So many kills on each back end."""
+    found: list[Kill] = []
+    for backend, count in kills.items():
+        if backend == "netns" and not here and netns_backend(checkout.root / "build")[1]:
+            found += netns_in_a_guest(checkout, place / backend, count, seed)
+        else:
+            found += kills_of(checkout, place / backend, backend, count, seed)
+    return found
+
+
+def summary(kills: Sequence[Kill], seed: int) -> str:
+    """A line for each back end and target."""
+    rows = [
+        ("back end", "killed", "times", "moments", "gone after (median, max)", "left", "cells FAILED", "whole again")
+    ]
+    for backend, target in dict.fromkeys((kill.backend, kill.target) for kill in kills):
+        of = [kill for kill in kills if (kill.backend, kill.target) == (backend, target)]
+        gone = [1000 * kill.gone_s for kill in of]
+        rows.append((
+            backend, target, str(len(of)), f"{min(k.at_s for k in of):.2f} to {max(k.at_s for k in of):.2f} s",
+            f"{statistics.median(gone):.1f} ms, {max(gone):.1f} ms", str(sum(len(k.left) for k in of)),
+            str(sum(k.failed_cells for k in of)), f"{sum(not k.wrong for k in of)} of {len(of)}",
+        ))  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    well = sum(not kill.wrong and not kill.left for kill in kills)
+    late = sum(kill.late_cells for kill in kills)
+    lines.append(f"{well} of {len(kills)} kills left nothing, and --resume ended as if they had not been (seed {seed})")
+    if late:
+        lines.append(f"{late} wall-clock cells were INVALID because this machine was late: run it where less goes on")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Kill, print; 1 if anything was left or wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100, help="in all (100)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments (drawn; printed)")
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="virtual,guest,netns (all three)")
+    parser.add_argument("--place", type=Path, help="work here, and leave it (a temporary directory)")
+    parser.add_argument("--here", action="store_true", help="netns on this machine's kernel, never in a guest")
+    args = parser.parse_args()
+    backends = args.backends.split(",")
+    if args.kills < 1 or not set(backends) <= set(BACKENDS):
+        parser.error(f"--kills at least 1, --backends out of {', '.join(BACKENDS)}")
+    seed = args.seed or random.SystemRandom().randrange(1, 1 << 31)
+    shares = {name: args.kills // len(backends) + (n < args.kills % len(backends)) for n, name in enumerate(backends)}
+    kernel = find_kernel()
+    needs_kernel = not (args.here and backends == ["netns"])
+    if kernel is None and needs_kernel:
+        print("no guest kernel: run `make kernel`", file=sys.stderr)
+        return 77
+    checkout = Checkout(kit.ROOT, kernel.binary if kernel else Path("/nonexistent"))
+    with contextlib.ExitStack() as stack:
+        place = args.place or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netwarp-chaos-")))
+        found = chaos(checkout, place, {name: n for name, n in shares.items() if n}, seed, here=args.here)
+    print(summary(found, seed))
+    for kill in found:
+        if kill.left or kill.wrong:
+            print(f"{kill.backend}, {kill.target} at {kill.at_s} s: {'; '.join(kill.left)} {kill.wrong}")
+    return 1 if any(kill.left or kill.wrong for kill in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
