@@ -34,6 +34,7 @@ from .samples import read_samples, time_weighted_mean
 from .sctp.cell import sctp_metrics
 from .tcp.metrics import tcp_metrics
 from .trace import path_traces, read_trace, trace_check, with_thresholds
+from .transfer import transfer_metrics
 from .view import check_ports, make_views
 from .waiting import waiting_metrics
 
@@ -140,8 +141,9 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(told), records.t0_monotonic_ns)
     samples = with_thresholds(samples, traces)
     metrics |= failover_metrics(cell, flow, sender, receiver, window, moments, told, records.t0_monotonic_ns, metrics)
-    metrics |= sctp_metrics(flow, sender, window)
+    metrics |= sctp_metrics(flow, sender, receiver, window)
     metrics |= waiting_metrics(flow, receiver, delivery, window)
+    metrics |= transfer_metrics(cell, flow, receiver, window, metrics)
     happened = events.moment_events(flow, moments, names)
     if receiver is not None:
         happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))

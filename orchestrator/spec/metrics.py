@@ -10,6 +10,7 @@ from decimal import Decimal
 from ..units import QuantityError, parse_quantity
 from .failover import FAILOVER_METRICS
 from .sctp import SCTP_METRICS
+from .transfer import TRANSFER_METRICS
 from .waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 
 METRICS: dict[str, str] = {
@@ -63,6 +64,7 @@ METRICS: dict[str, str] = {
     "tail_loss_probes": "packets",
     "spurious_retransmitted_packets": "packets",
     "reordered_packets": "packets",
+    **TRANSFER_METRICS,
     **FAILOVER_METRICS,
     **SCTP_METRICS,
     **WAITING_METRICS,

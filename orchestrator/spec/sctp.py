@@ -7,5 +7,7 @@ SCTP_METRICS: dict[str, str] = {
     "timeout_retransmissions": "chunks",
     "t3_expiries": "timeouts",
     "sacks_other_path_ratio": "ratio",
+    "data_chunks": "chunks",
+    "chunks_per_packet_ratio": "ratio",
 }
 """Metric -> unit."""

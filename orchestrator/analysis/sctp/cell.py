@@ -7,14 +7,17 @@ import numpy as np
 from ...model import Flow
 from ..metrics import Window
 from ..native import Ints
-from ..view import View
+from ..view import View, sent_rows
 from .association import Association
-from .names import SACK
+from .names import DATA, I_DATA, SACK
 
 
-def sctp_metrics(flow: Flow, sender: View | None, window: Window) -> dict[str, float | None]:
+def sctp_metrics(flow: Flow, sender: View | None, receiver: View | None, window: Window) -> dict[str, float | None]:
     """{} for other protocols. What was seen after the window's end does not count."""
-    return _of_sender(sender, window) if flow.protocol == "sctp" and sender is not None else {}
+    if flow.protocol != "sctp":
+        return {}
+    found = {} if sender is None else _of_sender(sender, window)
+    return found if receiver is None else found | _chunks(receiver, window)
 
 
 def _until(view: View, time_ns: Ints, window: Window) -> Ints:
@@ -44,3 +47,11 @@ def _of_sender(sender: View, window: Window) -> dict[str, float | None]:
         "t3_expiries": float(expiries),
         "sacks_other_path_ratio": elsewhere / sacks if sacks else None,
     }
+
+
+def _chunks(receiver: View, window: Window) -> dict[str, float | None]:
+    rows = sent_rows(receiver, receiver.point.capture.chunks)
+    rows = rows[np.isin(rows["type"], (DATA, I_DATA))]
+    rows = rows[_until(receiver, rows["time_ns"], window)]
+    packets = len(np.unique(rows["packet"]))
+    return {"data_chunks": float(len(rows)), "chunks_per_packet_ratio": len(rows) / packets if packets else None}
