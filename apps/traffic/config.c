@@ -78,6 +78,8 @@ static const struct option_row rows[] = {
      "TCP_MAXSEG; SCTP_MAXSEG (the most user data of one chunk, it does not limit the packet)", "1460"},
     {"nodelay", OPTION_FLAG, BOTH, ANY, AT(nodelay), 0, 0, 0, NULL,
      "TCP_NODELAY, SCTP_NODELAY: do not hold back a packet that is not full", NULL},
+    {"separate-sends", OPTION_FLAG, ROLE_SENDER, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(separate_sends), 0, 0, 0,
+     NULL, "every message in a send call of its own (SCTP always does so)", NULL},
     {"primary", OPTION_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(primary), 0, 0, 0, NULL,
      "the peer address that is primary from the start", "10.0.2.2"},
     {"switch-primary", OPTION_TIMED_ADDRESS, ROLE_SENDER, PROTOCOL_SCTP, AT(switch_primary), 0, YEARS_100, 0,

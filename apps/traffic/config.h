@@ -22,6 +22,7 @@ struct config {
 	const char *congestion;
 	int64_t mss_bytes;
 	bool nodelay;
+	bool separate_sends;
 	struct timed_address_list switch_primary;
 	int64_t rto_initial_ns, rto_min_ns, rto_max_ns;
 	int64_t path_max_retrans, association_max_retrans, pf_retrans, ps_retrans;

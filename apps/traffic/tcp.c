@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "pattern.h"
 #include "tcp_info.h"
+#include "tcp_sends.h"
 #include "window_clamp.h"
 
 #include <errno.h>
@@ -181,7 +182,10 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 			tcp->end = (size_t)(limit - flow->sent_bytes);
 		pattern_fill_flow(tcp->buffer, tcp->end, flow->sent_bytes);
 	}
-	n = send(flow->fd, tcp->buffer + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (flow->config->separate_sends)
+		n = tcp_sends(flow->fd, tcp->buffer, tcp->at, tcp->end, (size_t)flow->config->message_bytes);
+	else
+		n = send(flow->fd, tcp->buffer + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0)
 		return errno == EAGAIN ? FLOW_WAIT : flow_lost(flow, "send", errno, NULL);
 	tcp->at += (size_t)n;

@@ -38,6 +38,18 @@ def test_every_byte_arrives_once(protocol: str, message: int, total: int) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("message", "total"), [(7, 100_003), (2048, 3_000_001), (300_000, 4_000_000)])
+def test_every_byte_arrives_once_also_in_separate_sends(message: int, total: int) -> None:
+    """Through a small buffer, so that the kernel takes some messages in parts."""
+    with Receiver("tcp") as receiver:
+        arguments = [f"--message-bytes={message}", f"--total-bytes={total}", "--sndbuf-bytes=5000", "--separate-sends"]
+        status, sent = send(receiver.port, *arguments)
+        got_status, got = receiver.wait()
+    assert (status, got_status) == (0, 0)
+    assert (summary_of(sent)["sent_bytes"], summary_of(sent)["messages"]) == (total, -(-total // message))
+    assert (summary_of(got)["unique_bytes"], summary_of(got)["corrupt_bytes"]) == (total, 0)
+
+
 def test_a_timed_flow_ends_at_stop_by_an_abort() -> None:
     """A second, on the wall clock: a busy machine may take much of it to connect, and not connected is failed."""
     with Receiver("tcp") as receiver:

@@ -189,6 +189,7 @@ def test_the_first_line_holds_every_option_in_force() -> None:
         "congestion": None,
         "mss_bytes": None,
         "nodelay": True,
+        "separate_sends": False,
         "primary": None,
         "switch_primary": [],
         **dict.fromkeys(

@@ -37,3 +37,19 @@ def test_other_protocols_have_none(tmp_path: Path) -> None:
     cell = make_cell("tcp")
     metrics = derive(cell, make_directory(cell, "tcp", tmp_path / "cell")).metrics
     assert not set(metrics) & set(SCTP_METRICS)
+
+
+@pytest.mark.parametrize("name", ["sctp", "bundle", "tcp"])
+def test_what_a_transfer_costs_counts_both_directions(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    metrics = derive(cell, make_directory(cell, name, tmp_path / "cell")).metrics
+    capture = read_captures(recorded(name, "b", LINKS.get(name, ["p1"])))
+    packets = capture.packets[(capture.packets["flow"] == 0) & (capture.packets["time_ns"] <= T0 + int(STOP * 1e9))]
+    assert metrics["packets_both_ways"] == len(packets) > metrics["packets"]
+    assert metrics["wire_bytes_both_ways"] == packets["ip_bytes"].sum() > metrics["wire_bytes"]
+    assert metrics["payload_share_ratio"] == pytest.approx(metrics["payload_bytes"] / packets["ip_bytes"].sum())
+    if name != "tcp":
+        data = capture.chunks[(capture.chunks["type"] == 0) & (capture.chunks["time_ns"] <= T0 + int(STOP * 1e9))]
+        assert metrics["data_chunks"] == len(data)
+        assert metrics["chunks_per_packet_ratio"] == pytest.approx(len(data) / metrics["data_packets"])
+    assert metrics["theory_data_packets_low"] is None  # a timed flow: how much it sends is not known beforehand
