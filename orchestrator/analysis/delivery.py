@@ -14,6 +14,7 @@ import numpy as np
 from .mptcp import data_level
 from .native import Bools, Ints, Rows
 from .sctp.messages import messages
+from .sctp.names import ABORT
 from .view import View, sent_rows
 
 
@@ -39,7 +40,7 @@ def delivered(view: View, protocol: str) -> Delivery:
     else:
         for row in view.data_direction:
             mine = table[table["flow"] == row]
-            parts.append(_sctp(mine) if protocol == "sctp" else _tcp(mine))
+            parts.append(_sctp(_before_abort(view, row, mine)) if protocol == "sctp" else _tcp(mine))
     empty = np.zeros(0, dtype=np.int64)
     arrival, delivery, payload, stream = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
@@ -81,6 +82,15 @@ def _stream(first: Ints, segments: Rows) -> Delivery:
 def _leading(good: Bools) -> Bools:
     """True up to the first False."""
     return np.logical_and.accumulate(good)
+
+
+def _before_abort(view: View, row: int, chunks: Rows) -> Rows:
+    """What came before the sender's ABORT: it ends the association at once (RFC 9260 9.1), and what is still queued on
+    a path when the ABORT has come on a faster one finds no association."""
+    table = view.point.capture.chunks
+    aborts = table[(table["flow"] == row) & (table["type"] == ABORT)]
+    aborts = aborts[aborts["direction"] == view.data_direction[row]]
+    return chunks[chunks["time_ns"] <= aborts["time_ns"].min()] if len(aborts) else chunks
 
 
 def _sctp(chunks: Rows) -> Delivery:

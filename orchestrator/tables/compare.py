@@ -90,16 +90,16 @@ class Comparison:
 
 def compare(a: Results, b: Results) -> Comparison:
     """Compare run B with run A, by levels: cells need not have equal ids. Pure."""
-    cells_a, cells_b = _combinations(a), _combinations(b)
-    units = _units(a) | _units(b)
-    wanted = _wanted(a, cells_a) | _wanted(b, cells_b)
+    cells_a, cells_b = combinations(a), combinations(b)
+    units = units_of(a) | units_of(b)
+    wanted = wanted_numbers(a, cells_a) | wanted_numbers(b, cells_b)
     numbers = []
     for (key, flow, metric), levels in wanted.items():
         left = a.place(cells_a.get(key, ()), flow, metric)
         right = b.place(cells_b.get(key, ()), flow, metric)
         if left.values or right.values:
             numbers.append(_change(levels, flow, metric, units[metric], left, right))
-    return Comparison(_beyond_chance(numbers), _verdicts(a, b), _outcomes(a, b, cells_a, cells_b))
+    return Comparison(_beyond_chance(numbers), moved_verdicts(a, b), _outcomes(a, b, cells_a, cells_b))
 
 
 def comparison_rows(comparison: Comparison) -> Rows:
@@ -113,28 +113,31 @@ def comparison_rows(comparison: Comparison) -> Rows:
     return Rows("comparison", (*factors, *HEADER), tuple(rows))
 
 
-def _combinations(results: Results) -> dict[Key, list[Cell]]:
+def combinations(results: Results) -> dict[Key, list[Cell]]:
+    """The cells of each combination of levels: its repetitions."""
     found: dict[Key, list[Cell]] = {}
     for cell in results.plan.cells:
-        found.setdefault(frozenset(_levels(cell)), []).append(cell)
+        found.setdefault(frozenset(levels_of(cell)), []).append(cell)
     return found
 
 
-def _levels(cell: Cell) -> Levels:
+def levels_of(cell: Cell) -> Levels:
+    """Its levels in the order of the spec, without the factors that do not apply."""
     return tuple((factor, level) for factor, level in cell.factors.items() if level != "-")
 
 
-def _wanted(results: Results, combinations: Mapping[Key, Sequence[Cell]]) -> dict[tuple[Key, str, str], Levels]:
+def wanted_numbers(results: Results, combinations: Mapping[Key, Sequence[Cell]]) -> dict[tuple[Key, str, str], Levels]:
     """Every number of a run, with its levels in the order of the spec."""
     return {
-        (key, one.flow, one.metric): _levels(cell)
+        (key, one.flow, one.metric): levels_of(cell)
         for key, cells in combinations.items()
         for cell in cells
         for one in results.by_cell[cell.id]
     }
 
 
-def _units(results: Results) -> dict[str, str]:
+def units_of(results: Results) -> dict[str, str]:
+    """Metric -> unit, also of the spec's own."""
     own = {metric.name: metric.unit for metric in results.plan.metrics}
     found = {one.metric: one.unit for cell in results.by_cell.values() for one in cell}
     return {name: unit or own.get(name, "") for name, unit in found.items()}
@@ -170,12 +173,16 @@ def _p_value(a: Place, b: Place) -> float | None:
     if _seeds(a) == _seeds(b):
         gaps = [b.values[number] - a.values[number] for number in a.values]
         return _p_of(statistics.fmean(gaps), statistics.variance(gaps) / len(gaps), len(gaps) - 1)
-    x, y = list(a.values.values()), list(b.values.values())
+    return _p_of(*welch(list(a.values.values()), list(b.values.values())))
+
+
+def welch(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, int]:
+    """Of the means of two independent samples, at least two values each: difference (y - x), its variance, degrees."""
     parts = [statistics.variance(values) / len(values) for values in (x, y)]
     spread = sum(parts)
     weights = sum(part * part / (len(values) - 1) for part, values in zip(parts, (x, y), strict=True))
     degrees = math.floor(spread * spread / weights) if weights else min(len(x), len(y)) - 1
-    return _p_of(statistics.fmean(y) - statistics.fmean(x), spread, max(degrees, 1))
+    return statistics.fmean(y) - statistics.fmean(x), spread, max(degrees, 1)
 
 
 def _seeds(place: Place) -> dict[int, int]:
@@ -197,7 +204,8 @@ def _beyond_chance(numbers: Sequence[Change]) -> tuple[Change, ...]:
     )
 
 
-def _verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
+def moved_verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
+    """Claims that both runs tested and judge differently."""
     said = ({one.claim.id: str(one.verdict) for one in judge(run) if one.verdict != "not tested"} for run in (a, b))
     return tuple(Moved(*one) for one in _differing(*said))
 
@@ -212,7 +220,7 @@ def _outcomes(
         for key, cells in combinations.items():
             for cell in cells:
                 outcome = results.outcomes.get(cell.id)
-                levels = " ".join(f"{factor}={level}" for factor, level in _levels(cell)) or cell.experiment
+                levels = " ".join(f"{factor}={level}" for factor, level in levels_of(cell)) or cell.experiment
                 names[key, cell.repetition] = f"{levels} repetition {cell.repetition}"
                 said[-1][key, cell.repetition] = NOT_RUN if outcome is None else str(outcome.outcome)
     return tuple(Moved(names[one], before, after) for one, before, after in _differing(*said))

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from captures import recorded
+from captures import ISN, association, chunk, data_chunk, pcap, read, recorded, sctp, timed
 from recorded_cell import STOP, T0, derive, make_cell, make_directory
 
 from orchestrator.analysis import read_captures
+from orchestrator.analysis.delivery import delivered
+from orchestrator.analysis.point import Point
 from orchestrator.analysis.sctp import analyze_sctp
+from orchestrator.analysis.view import make_views
+from orchestrator.model import Flow
+from orchestrator.model import Path as FlowPath
 from orchestrator.spec.sctp import SCTP_METRICS
 
 LINKS = {"sctp": ["p1", "p2"], "bundle": ["p1"]}
@@ -53,3 +58,18 @@ def test_what_a_transfer_costs_counts_both_directions(name: str, tmp_path: Path)
         assert metrics["data_chunks"] == len(data)
         assert metrics["chunks_per_packet_ratio"] == pytest.approx(len(data) / metrics["data_packets"])
     assert metrics["theory_data_packets_low"] is None  # a timed flow: how much it sends is not known beforehand
+
+
+@pytest.mark.parametrize(("aborts", "delivered_bytes"), [([], 600), ([sctp(22, chunk(6))], 400)])
+def test_what_comes_after_the_abort_is_not_delivered(aborts: list[bytes], delivered_bytes: int, tmp_path: Path) -> None:
+    """An ABORT on a free path overtakes what is queued on another: the receiver drops that, RFC 9260 9.1."""
+    data = [sctp(22, data_chunk(ISN + number, ssn=number)) for number in range(6)]
+    capture = read(tmp_path, pcap(timed([*association(), *data[:4], *aborts, *data[4:]])))
+    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    flow = Flow(
+        name="f", protocol="sctp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
+        total_bytes=None, message_bytes=100,
+    )  # fmt: skip
+    _, view, _ = make_views(flow, None, Point("b", ("p1",), capture), 0)
+    assert view is not None
+    assert delivered(view, "sctp").payload_bytes.sum() == delivered_bytes

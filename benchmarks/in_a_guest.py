@@ -1,0 +1,67 @@
+"""netwarp itself in a guest on the wall clock: `in_a_guest.py --dir DIR -- run SPEC --backend netns ...`.
+
+For hosts whose own kernel has no netem or no SCTP: the guest's has both, and netwarp's back end netns is at home there.
+Inside, DIR is /run/cell (use `--out /run/cell/run`); the rest of the file system is the host's, read-only. What netwarp
+printed is in DIR/netwarp.out and DIR/netwarp.err. Ends with netwarp's own exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from orchestrator.cli.programs import build_directory, usable_kernel
+from orchestrator.doctor import memory_dir
+from orchestrator.records import last, read_ndjson
+from orchestrator.testbed.steps import step, to_text
+from orchestrator.units import parse_quantity
+
+ROOT = Path(__file__).resolve().parents[1]
+S = 1_000_000_000
+QUIET = ("net/ipv6/conf/all/disable_ipv6", "net/ipv6/conf/default/disable_ipv6")
+
+
+def main() -> int:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dir", type=Path, required=True, help="a new directory: the guest's /run/cell")
+    parser.add_argument("--limit", default="30 min", help="the guest ends by then (default: %(default)s)")
+    parser.add_argument("--memory", default="2G", help="of the guest (default: %(default)s)")
+    parser.add_argument("arguments", nargs="+", metavar="ARGUMENT", help="netwarp's own, after --")
+    args = parser.parse_args()
+    limit_ns, place = int(parse_quantity(args.limit, "time").value), memory_dir()
+    if place is None:
+        parser.error("no room for the guest's memory; `netwarp doctor` says where it looks")
+    args.dir.mkdir(parents=True)
+    shutil.copy(build_directory() / "bin" / "cell-init", args.dir / "init")
+    environment = [f"PYTHONPATH={ROOT}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]
+    steps = [
+        step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=S // 10),
+        step("deadline", setup_ns=9 * S, after_t0_ns=limit_ns + 30 * S), step("ns", index=0, name="machine"),
+        *(step("sysctl", ns=0, path=path, value="1") for path in QUIET), step("ready"),
+        step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, at_ns=0,
+             arg=[sys.executable, "-m", "orchestrator", *args.arguments], env=environment),
+        step("end", at_ns=limit_ns, early=1, grace_ns=5 * S),
+    ]  # fmt: skip
+    (args.dir / "steps.txt").write_text(to_text(steps))
+    command = [
+        str(build_directory() / "bin" / "guest-exec"), "--kernel", str(usable_kernel().binary), "--dir", str(args.dir),
+        "--seed", "1", "--memory", args.memory, "--mode", "wall", "--tmpdir", str(place), "--parent", str(os.getpid()),
+    ]  # fmt: skip
+    subprocess.run(command, check=False, stdin=subprocess.DEVNULL)
+    records = read_ndjson(args.dir / "init.ndjson")
+    for name, stream in (("netwarp.out", sys.stdout), ("netwarp.err", sys.stderr)):
+        stream.write((args.dir / name).read_text())
+    ended = last([one for one in records if one.get("id") == "netwarp"], "exit")
+    if ended is None or ended.get("killed") or ended.get("signal"):
+        print(f"in_a_guest: netwarp did not end by itself: {ended or last(records, 'end')}", file=sys.stderr)
+        return 1
+    return int(ended["status"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

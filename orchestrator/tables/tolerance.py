@@ -1,0 +1,131 @@
+"""How far a number may lie from the same number on another back end before the two do not agree.
+
+Nothing here is tuned: each bound is what the instrument itself allows to move, worked out for the cell at hand from
+what EXPLAINED names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+EXPLAINED = (
+    ("L", "The lateness at which a cell still counts (beyond it, it is INVALID): every start, fault and repair may be "
+          "that late."),
+    ("w", "An eighth of the time that timers decide: the kernel's timer wheel rounds an expiry up by at most 1/8 "
+          "of the timer's length, depending on where in its ticks the timer begins (kernel/time/timer.c: 64 ms for "
+          "timers of 0.5 to 4 s at 1000 Hz). The virtual clock begins every cell at the same tick, the wall clock at "
+          "any. Times after a repair count from the fault here, where those timers began."),
+    ("S/T", "S = 2 L + an eighth of the longest silence at a fault is how far the times of a flow may shift; over the "
+            "time T that it sends, amounts and rates may differ by S/T."),
+    ("2, 2 packets", "The packets that one acknowledgement is for (RFC 9260 6.2, RFC 9293 3.8.6.3): they may fall on "
+                     "the other side of an edge."),
+    ("sample, 1 packet", "What the kernel's samples tell may be one sample later, or one packet more."),
+    ("sd", "One standard deviation between the reference's seeds, where the cell is random: a back end may move a mean "
+           "by less than another seed does."),
+    ("95 %", "Welch's interval of the difference of the means; where nothing is random, that of the repetitions on the "
+             "wall clock. A number agrees where the interval lies within the bound, and differs where the difference "
+             "is beyond it by more than chance (false discoveries held at 5 %)."),
+)  # fmt: skip
+"""(term, what it is), for people."""
+WHEEL = 1 / 8
+AFTER_REPAIR = frozenset(
+    {
+        "recovery_time_s",
+        "data_on_repaired_path_s",
+        "arrival_on_repaired_path_s",
+        "heartbeat_answered_s",
+        "return_time_s",
+    }
+)
+"""Times that count from the repair: the timers they end began at the fault."""
+MEANS = frozenset(
+    {
+        "srtt_s",
+        "rtt_min_s",
+        "rtt_median_s",
+        "rtt_p95_s",
+        "hol_blocking_s",
+        "hol_blocking_one_stream_s",
+        "setup_time_s",
+        "theory_rto_low_s",
+        "theory_rto_high_s",
+    }
+)
+"""Times that are no moment of the cell: delays and their means."""
+COUNTS = frozenset({"packets", "packet", "chunks", "chunk", "messages", "message", "events", "event", "timeouts"})
+SAMPLED = "cwnd_"
+"""How metrics begin that are read from the kernel's samples."""
+PAIR = 2
+"""Packets: one acknowledgement, and so what it lets go, is for two (RFC 9260 6.2, RFC 9293 3.8.6.3)."""
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Of one flow of a combination: what its bounds are made of (s; packets; bytes).
+
+    fault_s: from the first to the last step of the timeline, 0 without one. silence_s: longest silence that touches a
+    fault, on either side. window_s: how long the flow sends. packets, acks: in the data direction, and against it.
+    sample_s: how far apart the kernel's samples are. own: the spec's own metrics, name -> expression.
+    """
+
+    lateness_s: float
+    fault_s: float
+    silence_s: float
+    window_s: float
+    packets: float
+    acks: float
+    mtu_bytes: int
+    sample_s: float
+    own: Mapping[str, str]
+
+    @property
+    def shift_s(self) -> float:
+        """S."""
+        return 2 * self.lateness_s + WHEEL * self.silence_s
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """bound: in the metric's unit. why: what it is made of, for people."""
+
+    bound: float
+    why: str
+
+
+def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: float | None) -> Tolerance:
+    """The bound of one number. value: its size. spread: sd between seeds, None where nothing is random."""
+    share = at.shift_s / at.window_s if at.window_s else 0.0
+    size = abs(value)
+    made_of = _made_of(metric, at.own)
+    if unit == "s" and metric not in MEANS:
+        length = (size + (at.fault_s if made_of & AFTER_REPAIR else 0.0)) if at.fault_s else 0.0
+        bound, why = 2 * at.lateness_s + WHEEL * length, "2 L + w" if length else "2 L"
+        if any(name.startswith(SAMPLED) for name in made_of):
+            bound, why = bound + at.sample_s, f"{why} + sample"
+    elif unit == "s":
+        bound, why = 2 * at.lateness_s + size * share, "2 L + S/T"
+    elif unit in COUNTS and metric not in at.own:
+        bound, why = PAIR + size * share, "2 + S/T"
+    elif metric.startswith(SAMPLED):
+        bound, why = at.mtu_bytes + size * share, "1 packet + S/T"
+    elif unit == "ratio":
+        bound, why = size * share + (PAIR / at.acks if at.acks else 0.0), "S/T + 2 packets"
+    else:
+        bound, why = size * (share + (PAIR / at.packets if at.packets else 0.0)), "S/T + 2 packets"
+    if spread is not None:
+        return Tolerance(bound + spread, f"{why} + sd")
+    return Tolerance(bound, why)
+
+
+def _made_of(metric: str, own: Mapping[str, str]) -> frozenset[str]:
+    """The metric, and those that a metric of the spec's own is computed from."""
+    found, left = {metric}, [metric]
+    while left:
+        for name in _NAME.findall(own.get(left.pop(), "")):
+            if name not in found:
+                found.add(name)
+                left.append(name)
+    return frozenset(found)
