@@ -91,6 +91,7 @@ class Figure(Frozen, frozen=True):
     line: the metric over the levels of `x`, one line for each combination of `lines`. heatmap: its mean for each `x`
     and `y`, a panel for each combination of `panels`. cdf: the distribution of its values, a step for each combination
     of `lines`, pooled over the repetitions and the levels of `over`. box: the same as boxes over the levels of `x`.
+    log (line only): its metric's axis is logarithmic.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Figure(Frozen, frozen=True):
     y: str = ""
     panels: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
+    log: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -54,7 +54,8 @@ def make_figure(data: RunData, figure: Figure) -> FigureData | None:
     metric = data.metrics.get(figure.metric)
     values = [value for entry in found.entries for value in (entry.value, *entry.references.values())]
     divisor, unit = scale(values, metric.unit if metric else "")
-    y = Axis(metric.title if metric else figure.metric, unit, "linear", (), ())
+    log = figure.log and all(value is None or value > 0 for value in values)
+    y = Axis(metric.title if metric else figure.metric, unit, "log" if log else "linear", (), ())
     sources = (("", data.system), *((source, data.source_title(source)) for source in found.sources))
     at = levels_at(found, x)
     lines = tuple(line for source, _ in sources for line in _lines(data, figure, found, source, at, divisor))

@@ -121,7 +121,9 @@ def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
     axes.minorticks_off()
     if figure.x.kind == "category":
         axes.margins(x=0.1)
-    if _from_zero(figure.lines):
+    if figure.y.kind == "log":
+        axes.set_yscale("log")
+    elif _from_zero(figure.lines):
         axes.set_ylim(bottom=0)
 
 

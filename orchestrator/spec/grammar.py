@@ -170,6 +170,7 @@ FIGURE: dict[str, Field] = {
     "lines": Field("names", '["variant"]'),
     "panels": Field("names", '["load"]'),
     "over": Field("names", '["phase"]'),
+    "log": Field("switch", "true"),
     "where": LEVELS,
     "series": Field("names", '["cwnd_bytes"]'),
     "window": Field("names", '["45 s", "75 s"]'),

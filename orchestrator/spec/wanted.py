@@ -106,6 +106,9 @@ def read_figures(
         for key in sorted(set(FIGURE_AXES) - set(AXES_OF[kind])):
             if (child := item.get(key)) is not None:
                 problems.add(child, f"a figure of kind {kind} has no {key}, only {', '.join(AXES_OF[kind])}")
+        log = item.get("log")
+        if log is not None and kind != "line":
+            problems.add(log, f"a figure of kind {kind} has no log, its axis is so where its values ask for it")
         figure = Figure(
             name=name,
             title=read_title(item, name),
@@ -118,6 +121,7 @@ def read_figures(
             y=_read_axis(item, "y", kind, factors, problems),
             panels=read_axes(item, "panels", factors, problems),
             over=read_axes(item, "over", factors, problems),
+            log=log is not None and log.value is True,
         )
         _check_twice(item, figure.axes, problems)
         found.append(figure)

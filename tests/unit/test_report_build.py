@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
@@ -26,8 +27,9 @@ from orchestrator.report import make_report
 from orchestrator.report.answers import answer_words
 from orchestrator.report.data import read_run
 from orchestrator.report.distributions import make_distribution
-from orchestrator.report.figures import figure_csv, make_figure
+from orchestrator.report.figures import figure_csv, make_figure, variant_looks
 from orchestrator.report.heatmaps import make_heatmap
+from orchestrator.report.publish import line_canvas
 from orchestrator.report.summary import _randomness
 from orchestrator.store import RunDir
 
@@ -204,6 +206,16 @@ def test_figures_can_be_printed_and_their_numbers_read(small: RunDir) -> None:
     assert float(own["SCTP, two paths, default", "10"]) == pytest.approx(
         float(table["multi", "default", "10 s"]) / 1000
     )
+
+
+def test_an_axis_is_logarithmic_where_the_spec_says_so(small: RunDir) -> None:
+    data = read_run(small)
+    asked = msgspec.structs.replace(data.plan.figures[0], log=True)
+    figures = [make_figure(data, figure) for figure in (data.plan.figures[0], asked)]
+    assert [figure.y.kind for figure in figures if figure is not None] == ["linear", "log"]
+    assert figures[1] is not None
+    (axes,) = line_canvas(figures[1], variant_looks(data)).axes
+    assert axes.get_yscale() == "log"
 
 
 def test_the_same_run_makes_the_same_bytes(small: RunDir) -> None:

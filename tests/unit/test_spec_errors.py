@@ -219,6 +219,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         (FACTOR + '[figure.t]\nkind = "heatmap"\nmetric = "packets"\nx = "x"\n', "[figure.t]", 'kind "heatmap" needs y = a factor; there is: x'),
         (FACTOR + '[figure.t]\nkind = "cdf"\nmetric = "packets"\nx = "x"\n', 'x = "x"', "has no x, only lines, over"),
         (FACTOR + '[figure.t]\nkind = "cdf"\nmetric = "packets"\n', "[figure.t]", "would mix 2 cells"),
+        (FACTOR + '[figure.t]\nkind = "box"\nmetric = "packets"\nx = "x"\nlog = true\n', "log", "of kind box has no log"),
     ],
 )  # fmt: skip
 def test_one_error_in_what_is_added(more: str, piece: str, says: str) -> None:

@@ -108,7 +108,8 @@ netwarp.charts = (function () {
     if (figure.x.kind === "category") layout.xaxis.range = [-0.3, figure.x.at.length - 0.7];
     Object.assign(layout.yaxis, {
       title: { text: plain(figure.y.label), standoff: 8, font: { size: narrow ? 12 : 13 } }, exponentformat: "none",
-      rangemode: figure.lines.every((line) => line.y.every((y) => y >= 0)) ? "tozero" : "normal",
+      ...(figure.y.kind === "log" ? { type: "log", dtick: 1 }
+        : { rangemode: figure.lines.every((line) => line.y.every((y) => y >= 0)) ? "tozero" : "normal" }),
     });
     layout.hovermode = "closest";
     layout.uirevision = figure.x.label + figure.y.label; // a zoom outlives a change of lines or theme, not of axes

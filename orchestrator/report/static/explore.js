@@ -121,7 +121,7 @@
     const xUnit = numeric ? x.unit : "";
     const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: levels.map((i, place) => (numeric ? String(at[place]) : x.titles[i])) };
     const value = { title: metric.title, unit, label: label(metric.title, unit), kind: far(all) };
-    const heads = { divisor, levels, kind, x: axis, y: value, value };
+    const heads = { divisor, levels, kind, x: axis, y: { ...value, kind: "linear" }, value };
     if (kind === "heatmap") return [{ ...heads, ...heat(picked, heads) }];
     return picked.panels.map((panel) => ({ ...heads, title: panel.label, ...(kind === "line" ? lines(panel, heads) : spread(panel, heads)) }));
   }
