@@ -27,6 +27,15 @@ int64_t clock_monotonic_ns(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_monotonic_offset_ns(void)
+{
+	int64_t before = clock_monotonic_ns();
+	int64_t realtime = clock_realtime_ns();
+	int64_t after = clock_monotonic_ns();
+
+	return before + (after - before) / 2 - realtime;
+}
+
 struct timespec clock_timespec(int64_t ns)
 {
 	struct timespec t = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};

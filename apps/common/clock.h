@@ -16,6 +16,10 @@
 int64_t clock_realtime_ns(void);
 int64_t clock_monotonic_ns(void);
 
+/* CLOCK_MONOTONIC minus CLOCK_REALTIME at this moment; what reading them costs in virtual time cancels out.
+ */
+int64_t clock_monotonic_offset_ns(void);
+
 struct timespec clock_timespec(int64_t ns);
 
 /*

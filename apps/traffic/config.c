@@ -72,6 +72,8 @@ static const struct option_row rows[] = {
     {"window-clamp-bytes", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_TCP, AT(window_clamp_bytes), 4096,
      BUFFER_MAX / 4, NONE, NULL,
      "the largest window ever offered, exactly: a multiple of 2, from 128 KiB on of 4, and so on", "65700"},
+    {"read-each", OPTION_FLAG, ROLE_RECEIVER, ANY, AT(read_each), 0, 0, 0, NULL,
+     "be woken for each packet instead of once for many: the same on the wire, slower in a guest", NULL},
     {"congestion", OPTION_WORD, BOTH, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(congestion), 0, 0, 0, NULL,
      "TCP_CONGESTION", "reno"},
     {"mss-bytes", OPTION_NUMBER, BOTH, PROTOCOL_TCP | PROTOCOL_SCTP, AT(mss_bytes), 88, 32767, NONE, NULL,

@@ -23,6 +23,7 @@ struct config {
 	int64_t mss_bytes;
 	bool nodelay;
 	bool separate_sends;
+	bool read_each;
 	struct timed_address_list switch_primary;
 	int64_t rto_initial_ns, rto_min_ns, rto_max_ns;
 	int64_t path_max_retrans, association_max_retrans, pf_retrans, ps_retrans;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* receiver: takes one connection or association and checks every byte of it. */
+#include "bulk.h"
 #include "clock.h"
 #include "transport.h"
 
@@ -36,7 +37,8 @@ static bool failed(struct receiver *receiver, const char *what, int error, const
 /* Wait for the socket. False when there is nothing more to wait for. */
 static bool wait_more(struct receiver *receiver, int64_t until, const char *deadline)
 {
-	int result = waiter_wait(&receiver->flow.waiter, until);
+	/* a blocking read may have taken the signal that waiter_wait() would wait for */
+	int result = waiter_stopped() ? WAIT_STOPPED : waiter_wait(&receiver->flow.waiter, until);
 
 	if (result < 0)
 		return failed(receiver, "epoll", errno, NULL);
@@ -91,6 +93,12 @@ static void receive_all(struct receiver *receiver)
 		if (io == FLOW_WAIT && !wait_more(receiver, deadline ? since + deadline : WAIT_NEVER,
 						  "no new payload for --stall-deadline-ns"))
 			return;
+		/* the first payload is read at once: it is told when it comes */
+		if (flow->first_ns && !flow->bulk && flow->ops->reads_in_bulk && !flow->config->read_each &&
+		    bulk_begin(flow)) {
+			receiver->reason = "failed";
+			return;
+		}
 		io = flow->ops->recv(flow);
 	}
 	if (io == FLOW_CLOSED)

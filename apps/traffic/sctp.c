@@ -2,6 +2,7 @@
 /* SCTP (RFC 9260) over a one-to-one style socket (RFC 6458 section 4). */
 #include "transport.h"
 
+#include "bulk.h"
 #include "clock.h"
 #include "pattern.h"
 #include "sctp_batch.h"
@@ -23,6 +24,8 @@
 #define NOTIFY_SLOT_BYTES 4096
 /* longer than the kernel tries; a signal ends it */
 #define BARE_LINGER_S 3600
+/* At most so much user data is in one packet on a link with Ethernet's MTU (1500 - 20 - 12 - 16). */
+#define ONE_PACKET_BYTES 1452
 
 struct sctp {
 	struct sctp_batch in, out;
@@ -221,15 +224,27 @@ static enum flow_io ended(struct flow *flow, const struct sctp *sctp)
 	return sctp->ended ? FLOW_CLOSED : FLOW_WAIT;
 }
 
+/* The kernel's time of a message is its first packet's: longer ones are read as they become complete. */
+static bool may_block(const struct flow *flow, const struct sctp *sctp)
+{
+	bool small = flow->account.largest_message_bytes <= ONE_PACKET_BYTES;
+
+	return flow->bulk && small && !sctp->ended && !sctp->error;
+}
+
 static enum flow_io assoc_recv(struct flow *flow)
 {
 	struct sctp *sctp = flow->state;
+	bool blocking = may_block(flow, sctp);
+	int64_t offset = 0;
 	int n, i;
 
 	/* a sender that waits for the end: the counters vanish with the association */
 	if (sctp->shut)
 		read_stats(flow, sctp);
-	n = sctp_batch_recv(&sctp->in, flow->fd);
+	n = sctp_batch_recv(&sctp->in, flow, blocking);
+	if (n < 0 && errno == EINTR)
+		return FLOW_WAIT;
 	if (n < 0 && errno != EAGAIN && !sctp->error) {
 		/* recvmmsg() tells the socket's error before what is queued (do_recvmmsg): once, then it
 		 * reads on */
@@ -238,8 +253,13 @@ static enum flow_io assoc_recv(struct flow *flow)
 	}
 	if (n < 0)
 		return ended(flow, sctp);
-	flow->read_ns = clock_monotonic_ns();
+	if (blocking)
+		offset = clock_monotonic_offset_ns();
+	else
+		flow->read_ns = clock_monotonic_ns();
 	for (i = 0; i < n; i++) {
+		if (blocking)
+			bulk_arrived(flow, &sctp->in.messages[i].msg_hdr, offset);
 		if (sctp->in.messages[i].msg_len == 0) {
 			sctp->ended = true;
 			return ended(flow, sctp);
@@ -359,6 +379,7 @@ static void assoc_close(struct flow *flow, bool abort)
 
 const struct transport_ops sctp_ops = {
     .name = "sctp",
+    .reads_in_bulk = true,
     .open = assoc_open,
     .listen = flow_listen,
     .accept = flow_accept,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sctp_batch.h"
 
+#include "bulk.h"
 #include "pattern.h"
 #include "transport.h"
 
@@ -101,15 +102,21 @@ int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes)
 	return n;
 }
 
-int sctp_batch_recv(struct sctp_batch *batch, int fd)
+int sctp_batch_recv(struct sctp_batch *batch, const struct flow *flow, bool blocking)
 {
 	unsigned int i;
+	int n;
 
 	for (i = 0; i < batch->slots; i++) {
 		batch->vectors[i].iov_len = batch->slot_bytes;
 		batch->messages[i].msg_hdr.msg_controllen = sizeof(batch->control[i]);
 	}
-	return recvmmsg(fd, batch->messages, batch->slots, MSG_DONTWAIT, NULL);
+	if (!blocking)
+		return recvmmsg(flow->fd, batch->messages, batch->slots, MSG_DONTWAIT, NULL);
+	bulk_enter(flow);
+	n = recvmmsg(flow->fd, batch->messages, batch->slots, 0, NULL);
+	bulk_leave();
+	return n;
 }
 
 const struct sctp_rcvinfo *sctp_batch_rcvinfo(struct sctp_batch *batch, unsigned int slot)

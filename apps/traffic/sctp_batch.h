@@ -5,15 +5,17 @@
 #define NETWARP_SCTP_BATCH_H
 
 #include "sctp_api.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define BATCH_SLOTS_MAX 64
 
 union batch_control {
 	struct cmsghdr header;
 	char sndinfo[CMSG_SPACE(sizeof(struct sctp_sndinfo)) + CMSG_SPACE(sizeof(struct sctp_prinfo))];
-	char rcvinfo[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
+	char rcvinfo[CMSG_SPACE(sizeof(struct sctp_rcvinfo)) + CMSG_SPACE(sizeof(struct timespec))];
 };
 
 struct sctp_batch {
@@ -41,8 +43,8 @@ void sctp_batch_fill(struct sctp_batch *batch, const struct flow *flow, uint64_t
  */
 int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes);
 
-/* recvmmsg(): how many messages came; -1 and errno. */
-int sctp_batch_recv(struct sctp_batch *batch, int fd);
+/* recvmmsg(): how many messages came; -1 and errno. blocking: until every slot has one (bulk.h). */
+int sctp_batch_recv(struct sctp_batch *batch, const struct flow *flow, bool blocking);
 /* The SCTP_RCVINFO of a received message, NULL if it has none. */
 const struct sctp_rcvinfo *sctp_batch_rcvinfo(struct sctp_batch *batch, unsigned int slot);
 

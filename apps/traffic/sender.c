@@ -33,17 +33,6 @@ static int64_t min(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* CLOCK_MONOTONIC minus CLOCK_REALTIME, read so that the cost of reading (256 ns in virtual time) cancels
- * out. */
-static int64_t monotonic_offset(void)
-{
-	int64_t before = clock_monotonic_ns();
-	int64_t realtime = clock_realtime_ns();
-	int64_t after = clock_monotonic_ns();
-
-	return before + (after - before) / 2 - realtime;
-}
-
 static int64_t switch_at(const struct sender *sender)
 {
 	const struct timed_address_list *list = &sender->flow.config->switch_primary;
@@ -383,7 +372,7 @@ int main(int argc, char **argv)
 	schedule_init(&flow->schedule, &config);
 	ndjson_init(&flow->out, STDOUT_FILENO);
 	config_write(&config, ROLE_SENDER, &flow->out);
-	flow->t0_ns = config.t0_realtime_ns + monotonic_offset();
+	flow->t0_ns = config.t0_realtime_ns + clock_monotonic_offset_ns();
 	sender.start_ns = flow->t0_ns + config.start_ns + AFTER_TIMELINE_NS;
 	sender.stop_ns = config.stop_ns == OPTION_NOT_GIVEN ? WAIT_NEVER : flow->t0_ns + config.stop_ns;
 	sender.next_sample_ns =

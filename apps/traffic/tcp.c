@@ -5,6 +5,7 @@
  */
 #include "transport.h"
 
+#include "bulk.h"
 #include "clock.h"
 #include "pattern.h"
 #include "tcp_info.h"
@@ -195,23 +196,35 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 	return tcp->at == tcp->end ? FLOW_MORE : FLOW_WAIT;
 }
 
+static ssize_t read_now(struct flow *flow, uint8_t *to, size_t size)
+{
+	ssize_t n = recv(flow->fd, to, size, MSG_DONTWAIT);
+
+	if (n > 0)
+		flow->read_ns = clock_monotonic_ns();
+	return n;
+}
+
 static enum flow_io tcp_recv(struct flow *flow)
 {
 	bool sender = flow->role == ROLE_SENDER; /* its buffer holds payload on the way out */
 	struct tcp *tcp = flow->state;
 	struct account_fault fault;
 	uint8_t unexpected;
-	ssize_t n = recv(flow->fd, sender ? &unexpected : tcp->buffer, sender ? 1 : tcp->size, MSG_DONTWAIT);
+	ssize_t n;
 
+	if (flow->bulk && !tcp->clamp.bytes)
+		n = bulk_read(flow, tcp->buffer, tcp->size);
+	else
+		n = read_now(flow, sender ? &unexpected : tcp->buffer, sender ? 1 : tcp->size);
 	if (n < 0)
-		return errno == EAGAIN ? FLOW_WAIT : flow_lost(flow, "recv", errno, NULL);
+		return errno == EAGAIN || errno == EINTR ? FLOW_WAIT : flow_lost(flow, "recv", errno, NULL);
 	if (n == 0)
 		return FLOW_CLOSED;
 	if (sender) {
 		flow_error(flow, "recv", EPROTO, FLOW_UNEXPECTED);
 		return FLOW_FAILED;
 	}
-	flow->read_ns = clock_monotonic_ns();
 	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow, (size_t)n))
 		return FLOW_FAILED;
 	if (flow_recognise(flow, tcp->buffer, (size_t)n, 0, 0))
@@ -370,6 +383,7 @@ static void tcp_close(struct flow *flow, bool abort)
 
 const struct transport_ops tcp_ops = {
     .name = "tcp",
+    .reads_in_bulk = true,
     SHARED_OPS,
     .progress = tcp_progress,
     .sample = tcp_sample,

@@ -47,10 +47,11 @@ struct flow {
 	struct schedule schedule; /* sender */
 	uint64_t sent_bytes;	  /* payload the kernel has taken */
 	uint64_t sent_messages;
-	struct account account;	   /* receiver */
-	int64_t read_ns;	   /* CLOCK_MONOTONIC after the last read that gave something */
+	struct account account; /* receiver */
+	int64_t read_ns; /* CLOCK_MONOTONIC after the last read that gave something; of its arrival if bulk */
 	int64_t first_ns, last_ns; /* of new payload; 0: none yet */
 	uint64_t unique_before;	   /* account.unique_bytes at last_ns */
+	bool bulk;		   /* reads may block until there is much (bulk.h) */
 	unsigned int faults;	   /* pieces of payload with wrong bytes */
 	unsigned int refused;	   /* connections of strangers (receiver) */
 	bool stranger;		   /* who is connected does not know the token (receiver) */
@@ -59,7 +60,8 @@ struct flow {
 
 struct transport_ops {
 	const char *name;
-	bool listens_on; /* MPTCP: more subflows find the connection by its listener */
+	bool reads_in_bulk; /* once payload flows, recv may block in the kernel (bulk.h) */
+	bool listens_on;    /* MPTCP: more subflows find the connection by its listener */
 	/* Make the socket, set every option, bind it. Receiver: flow->listen_fd, sender: flow->fd. */
 	int (*open)(struct flow *flow);
 	int (*listen)(struct flow *flow);

@@ -4,6 +4,7 @@
 #include "clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,22 +12,34 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t blocking_fd = -1; /* of a read that a signal has to end */
 
 static void on_signal(int signal_number)
 {
+	int error = errno;
+
 	(void)signal_number;
 	stopped = 1;
+	if (blocking_fd >= 0)
+		fcntl((int)blocking_fd, F_SETFL, O_NONBLOCK);
+	errno = error;
 }
 
-static int catch_signals(void)
+static int mask_signals(int how)
 {
-	struct sigaction action = {.sa_handler = on_signal};
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
+	return sigprocmask(how, &set, NULL);
+}
+
+static int catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	if (mask_signals(SIG_BLOCK))
 		return -1;
 	if (sigaction(SIGTERM, &action, NULL) || sigaction(SIGINT, &action, NULL))
 		return -1;
@@ -110,4 +123,24 @@ int waiter_wait(struct waiter *waiter, int64_t until_ns)
 			result |= WAIT_STOPPED;
 	}
 	return result;
+}
+
+void waiter_let_signals_in(int fd)
+{
+	blocking_fd = fd;
+	mask_signals(SIG_UNBLOCK);
+}
+
+void waiter_keep_signals_out(void)
+{
+	int error = errno;
+
+	mask_signals(SIG_BLOCK);
+	blocking_fd = -1;
+	errno = error;
+}
+
+bool waiter_stopped(void)
+{
+	return stopped;
 }

@@ -36,4 +36,12 @@ int waiter_watch(struct waiter *waiter, int fd, bool write);
  * first. */
 int waiter_wait(struct waiter *waiter, int64_t until_ns);
 
+/*
+ * Around a read of `fd` that may block: SIGTERM and SIGINT end it, by EINTR or, when they came just before
+ * it, by making the socket non-blocking for good. waiter_stopped(): one of them came.
+ */
+void waiter_let_signals_in(int fd);
+void waiter_keep_signals_out(void);
+bool waiter_stopped(void);
+
 #endif
