@@ -66,7 +66,10 @@ class Metric(Frozen, frozen=True):
 
 
 class Table(Frozen, frozen=True):
-    """A table wanted: one number for each combination of the row and column factors. `flow` empty: of the cell."""
+    """A table wanted: one number for each combination of the row and column factors. `flow` empty: of the cell.
+
+    beside: metrics of the same cells that stand beside it, as other sources' numbers do (a model's, say).
+    """
 
     name: str
     title: str
@@ -75,6 +78,7 @@ class Table(Frozen, frozen=True):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     where: Levels
+    beside: tuple[str, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -92,6 +96,7 @@ class Figure(Frozen, frozen=True):
     and `y`, a panel for each combination of `panels`. cdf: the distribution of its values, a step for each combination
     of `lines`, pooled over the repetitions and the levels of `over`. box: the same as boxes over the levels of `x`.
     log (line only): its metric's axis is logarithmic.
+    beside (line only): metrics of the same cells, drawn as other sources' numbers are (a model's, say).
     """
 
     name: str
@@ -106,6 +111,7 @@ class Figure(Frozen, frozen=True):
     panels: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     log: bool = False
+    beside: tuple[str, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:

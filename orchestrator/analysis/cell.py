@@ -28,6 +28,7 @@ from .exchange import exchange
 from .expression import evaluate
 from .failover import failover_metrics
 from .metrics import FLOW_METRICS, flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .physics import physics_metrics
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
@@ -144,6 +145,7 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     metrics |= sctp_metrics(flow, sender, receiver, window)
     metrics |= waiting_metrics(flow, receiver, delivery, window)
     metrics |= transfer_metrics(cell, flow, receiver, window, metrics)
+    metrics |= physics_metrics(cell, flow, sender, receiver, window, moments, metrics)
     happened = events.moment_events(flow, moments, names)
     if receiver is not None:
         happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))

@@ -13,6 +13,7 @@ import numpy as np
 from ..model import Cell, Flow
 from ..spec.failover import FAILOVER_METRICS
 from ..spec.metrics import CELL_METRICS, METRICS
+from ..spec.physics import PHYSICS_METRICS
 from ..spec.sctp import SCTP_METRICS
 from ..spec.waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 from .delivery import Delivery
@@ -23,7 +24,14 @@ from .view import Side, View
 
 SYN, ACK = 2, 16
 INIT, COOKIE_ACK = 1, 11
-_ELSEWHERE = {*CELL_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *WAITING_METRICS, *STREAM_WAITING_METRICS}
+_ELSEWHERE = {
+    *CELL_METRICS,
+    *FAILOVER_METRICS,
+    *SCTP_METRICS,
+    *WAITING_METRICS,
+    *STREAM_WAITING_METRICS,
+    *PHYSICS_METRICS,
+}
 FLOW_METRICS = tuple(name for name in METRICS if name not in _ELSEWHERE)
 
 

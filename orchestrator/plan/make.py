@@ -74,6 +74,8 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
     answers = answers_with_flows(spec, flows)
     used = {metric.name for metric in spec.own_metrics}
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
+    used |= {metric for table in tables for metric in table.beside}
+    used |= {metric for figure in figures for metric in figure.beside}
     used |= {metric for answer in answers for metric in answer.metrics}
     parameters = spec.document.get("parameter")
     return Plan(

@@ -69,8 +69,9 @@ class RunData:
         return any(result.cell.random for result in self.cells)
 
     def source_title(self, source: str) -> str:
-        """How a source of expected numbers is called."""
-        return next((known.title or known.name for known in self.plan.sources if known.name == source), source)
+        """How a source of expected numbers, or a metric that stands beside another, is called."""
+        there = next((known.title or known.name for known in self.plan.sources if known.name == source), None)
+        return there or (self.metrics[source].title if source in self.metrics else source)
 
     def factor_title(self, factor: str) -> str:
         """A factor's title, or its name."""

@@ -30,7 +30,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Every number of a table or figure over `factors`; `sources`: those that say anything here, in plan order."""
+    """Every number of a table or figure over `factors`; `sources`: those that say anything here, in plan order, and the
+    metrics that stand beside it.
+    """
 
     factors: tuple[str, ...]
     entries: tuple[Entry, ...]
@@ -42,7 +44,7 @@ class Entries:
 def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
     """Put the rows of tables/<name>.csv beside the cells they came from."""
     factors = wanted.axes
-    sources = tuple(source.name for source in data.plan.sources)
+    sources = (*(source.name for source in data.plan.sources), *wanted.beside)
     places: dict[tuple[str, ...], list[str]] = {}
     shown = [result for result in data.cells if matches(result.cell.factors, wanted.where)]
     for result in shown:

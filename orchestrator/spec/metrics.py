@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from ..units import QuantityError, parse_quantity
 from .failover import FAILOVER_METRICS
+from .physics import PHYSICS_METRICS
 from .sctp import SCTP_METRICS
 from .transfer import TRANSFER_METRICS
 from .waiting import STREAM_WAITING_METRICS, WAITING_METRICS
@@ -69,6 +70,7 @@ METRICS: dict[str, str] = {
     **SCTP_METRICS,
     **WAITING_METRICS,
     **STREAM_WAITING_METRICS,
+    **PHYSICS_METRICS,
 }
 """Metric -> unit (the contract's, and what expressions are made of)."""
 CELL_METRICS = frozenset({"jain_index"})

@@ -87,7 +87,8 @@ def read_tables(
         rows, columns = (read_axes(item, key, factors, problems) for key in ("rows", "columns"))
         _check_twice(item, (*rows, *columns), problems)
         where = read_where(item.get("where"), factors, problems)
-        found.append(Table(name, read_title(item, name), metric, read_flow(item), rows, columns, where))
+        beside = read_beside(item, metric, metrics, problems)
+        found.append(Table(name, read_title(item, name), metric, read_flow(item), rows, columns, where, beside))
     return tuple(found)
 
 
@@ -109,10 +110,11 @@ def read_figures(
         log = item.get("log")
         if log is not None and kind != "line":
             problems.add(log, f"a figure of kind {kind} has no log, its axis is so where its values ask for it")
+        metric = read_metric(item, metrics, problems)
         figure = Figure(
             name=name,
             title=read_title(item, name),
-            metric=read_metric(item, metrics, problems),
+            metric=metric,
             flow=read_flow(item),
             x=_read_axis(item, "x", kind, factors, problems),
             lines=read_axes(item, "lines", factors, problems),
@@ -122,10 +124,27 @@ def read_figures(
             panels=read_axes(item, "panels", factors, problems),
             over=read_axes(item, "over", factors, problems),
             log=log is not None and log.value is True,
+            beside=read_beside(item, metric, metrics, problems),
         )
+        if kind != "line" and figure.beside:
+            problems.add(item, f"a figure of kind {kind} has nothing beside its metric, only one of kind line")
         _check_twice(item, figure.axes, problems)
         found.append(figure)
     return tuple(found)
+
+
+def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems: Problems) -> tuple[str, ...]:
+    """Other metrics to stand beside a table's or figure's; of the same unit, as they share its axis."""
+    child = item.get("beside")
+    names = read_names(child, TABLE["beside"], Problems()) if child is not None else ()
+    for name in names:
+        assert child is not None
+        if name not in metrics:
+            problems.add(child, f'unknown metric "{name}"{nearest(name, metrics)}')
+        elif metric in metrics and metrics[name].unit != metrics[metric].unit:
+            units = f"{metrics[name].unit or 'no unit'}, {metric} in {metrics[metric].unit or 'no unit'}"
+            problems.add(child, f"{name} is in {units}; what stands beside it must have its unit")
+    return names
 
 
 def read_kind(item: Item) -> FigureKind:

@@ -84,6 +84,7 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
 
     value: mean over the repetitions. spread: deterministic, single (one draw of something random), equal in n draws, or
     ci95. note: what is missing of it. A source has a number here if it has exactly one for all the cells of the place.
+    Last, the means of the metrics that stand beside it.
     """
     plan = results.plan
     axes = wanted.axes
@@ -99,8 +100,15 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
             else (found.mean, unit, found.said, found.n, found.low, found.high)
         )
         others = (_published(plan, source, wanted.metric, cells) for source in sources)
-        rows.append((*levels, *number, place.missing, *others))
-    return Rows(wanted.name, (*axes, *PLACE_COLUMNS, *sources), tuple(rows))
+        rows.append((*levels, *number, place.missing, *others, *_beside(results, wanted, cells)))
+    return Rows(wanted.name, (*axes, *PLACE_COLUMNS, *sources, *wanted.beside), tuple(rows))
+
+
+def _beside(results: Results, wanted: Table | Figure, cells: Sequence[Cell]) -> Iterator[float | None]:
+    """The means of the metrics that stand beside the wanted one, of the same cells."""
+    for metric in wanted.beside:
+        found = results.place(cells, wanted.flow, metric).estimate()
+        yield None if found is None else found.mean
 
 
 def draw_rows(results: Results, figure: Figure) -> Rows:

@@ -32,6 +32,7 @@ from orchestrator.errors import CaptureError
 from orchestrator.model import Event, Link
 from orchestrator.spec.failover import FAILOVER_METRICS
 from orchestrator.spec.metrics import METRICS
+from orchestrator.spec.physics import PHYSICS_METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
 from orchestrator.spec.waiting import STREAM_WAITING_METRICS
 
@@ -123,6 +124,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     assert metrics["absent"] is None
     assert metrics["completion_time_s"] is None
     own = {*FAILOVER_METRICS, *SCTP_METRICS, *STREAM_WAITING_METRICS}
+    assert set(PHYSICS_METRICS) <= set(metrics)
     assert set(metrics) - own | {"jain_index"} == (set(METRICS) - own) | set(cell.metrics)
     assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")
     assert derived.units["goodput_bit_s"] == "bit/s"

@@ -14,6 +14,7 @@ from orchestrator.analysis.native import layouts
 from orchestrator.analysis.sctp import analyze_sctp
 from orchestrator.spec.failover import FAILOVER_METRICS, THEORY
 from orchestrator.spec.metrics import METRICS
+from orchestrator.spec.physics import PHYSICS_METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
 from orchestrator.spec.waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 
@@ -35,7 +36,7 @@ def test_every_metric_is_defined() -> None:
         FLOW_METRICS, key=lambda name: section.index(f"`{name}`")
     )
     waiting = {**WAITING_METRICS, **STREAM_WAITING_METRICS}
-    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *waiting, "jain_index"}
+    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *waiting, *PHYSICS_METRICS, "jain_index"}
     assert "`jain_index`" in section
 
 
@@ -47,6 +48,12 @@ def test_every_metric_of_failover_is_defined() -> None:
     known = {name.replace("<what>", what) for name in names for what in whats}
     assert known - {"rto_as_theory"} == set(FAILOVER_METRICS)
     assert all(f"`{name}`" in section for name in (*THEORY, *whats))
+
+
+def test_every_metric_of_physics_is_defined() -> None:
+    (section,) = re.findall(r"## Physics\n(.*?)\n## ", PAGE, re.DOTALL)
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == sorted(PHYSICS_METRICS)
 
 
 def test_every_metric_of_sctp_is_defined() -> None:

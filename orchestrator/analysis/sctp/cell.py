@@ -7,6 +7,7 @@ import numpy as np
 from ...model import Flow
 from ..metrics import Window
 from ..native import Ints
+from ..tcp.metrics import mean_s
 from ..view import View, sent_rows
 from .association import Association
 from .names import DATA, I_DATA, SACK
@@ -29,13 +30,19 @@ def _until(view: View, time_ns: Ints, window: Window) -> Ints:
 
 def _of_sender(sender: View, window: Window) -> dict[str, float | None]:
     fast = timeout = expiries = sacks = elsewhere = 0
+    rtt: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    waits: list[Ints] = [np.zeros(0, dtype=np.int64)]
     for row, sends in sender.data_direction.items():
         one = Association(sender.point.capture, row, direction=sends)
         again, times = one.again, one.sent.rows["time_ns"]
         kept = _until(sender, times[again.row], window)
         fast += int(again.fast[kept].sum())
         timeout += int((~again.fast[kept]).sum())
-        expiries += len(_until(sender, times[again.row[again.expiries]], window))
+        expired = again.row[again.expiries]
+        expired = expired[_until(sender, times[expired], window)]
+        expiries += len(expired)
+        rtt.append(one.rtt.rtt_ns[_until(sender, one.rtt.time_ns, window)])
+        waits.append(_first_waits(one, expired))
         rows = one.chunks[(one.chunks["type"] == SACK) & (one.chunks["direction"] != sends)]
         rows = rows[_until(sender, rows["time_ns"], window)]
         sacks += len(rows)
@@ -45,6 +52,8 @@ def _of_sender(sender: View, window: Window) -> dict[str, float | None]:
         "fast_retransmissions": float(fast),
         "timeout_retransmissions": float(timeout),
         "t3_expiries": float(expiries),
+        "rtt_mean_s": mean_s(np.concatenate(rtt)),
+        "first_timeout_s": mean_s(np.concatenate(waits)),
         "sacks_other_path_ratio": elsewhere / sacks if sacks else None,
     }
 
@@ -55,3 +64,16 @@ def _chunks(receiver: View, window: Window) -> dict[str, float | None]:
     rows = rows[_until(receiver, rows["time_ns"], window)]
     packets = len(np.unique(rows["packet"]))
     return {"data_chunks": float(len(rows)), "chunks_per_packet_ratio": len(rows) / packets if packets else None}
+
+
+def _first_waits(one: Association, rows: Ints) -> Ints:
+    """The wait before the first T3 expiry of each series without progress: since an acknowledgement moved anything, or
+    since that TSN was last sent, if that was later. rows: the first retransmission after each expiry.
+    """
+    sent, reports = one.sent, one.reports
+    moved = np.concatenate([[np.iinfo(np.int64).min], reports.time_ns[reports.moved]])
+    at_ns = sent.rows["time_ns"][rows]
+    heard = moved[np.searchsorted(moved, at_ns, side="left") - 1]
+    first = heard >= np.concatenate([[np.iinfo(np.int64).min], at_ns[:-1]])
+    waits: Ints = at_ns - np.maximum(heard, sent.rows["time_ns"][sent.before[rows]])
+    return waits[first]

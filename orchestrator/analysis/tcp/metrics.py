@@ -17,6 +17,8 @@ NAMES = (
     "rtt_min_s",
     "rtt_median_s",
     "rtt_p95_s",
+    "rtt_mean_s",
+    "first_timeout_s",
     "fast_retransmitted_packets",
     "timeouts",
     "tail_loss_probes",
@@ -56,7 +58,7 @@ def _within(time_ns: Ints, t0_ns: int, window: Window) -> Ints:
 
 
 def _at_sender(directions: list[Direction], t0_ns: int, window: Window) -> dict[str, float | None]:
-    rtt, why, spurious = [], [], []
+    rtt, why, spurious, waits = [], [], [], []
     for one in directions:
         keep = _within(one.rtt.time_ns, t0_ns, window) == 1
         rtt.append(one.rtt.rtt_ns[keep])
@@ -65,6 +67,7 @@ def _at_sender(directions: list[Direction], t0_ns: int, window: Window) -> dict[
             return {}
         keep = _within(one.data.time_ns[again.segment], t0_ns, window) == 1
         why.append(again.why[keep])
+        waits.append(again.waited_ns[keep & (again.why == Why.TIMEOUT) & (again.series == 1)])
         spurious.append(again.spurious[keep])
     if not directions:
         return {}
@@ -74,8 +77,15 @@ def _at_sender(directions: list[Direction], t0_ns: int, window: Window) -> dict[
         "rtt_min_s": samples.quantile_s(0),
         "rtt_median_s": samples.quantile_s(0.5),
         "rtt_p95_s": samples.quantile_s(0.95),
+        "rtt_mean_s": mean_s(all_rtt),
+        "first_timeout_s": mean_s(np.concatenate(waits)),
         "fast_retransmitted_packets": float((codes == Why.FAST).sum()),
         "timeouts": float((codes == Why.TIMEOUT).sum()),
         "tail_loss_probes": float((codes == Why.TAIL_PROBE).sum()),
         "spurious_retransmitted_packets": float(np.concatenate(spurious).sum()),
     }
+
+
+def mean_s(samples_ns: Ints) -> float | None:
+    """Their mean; None without samples."""
+    return float(samples_ns.mean()) / 1e9 if len(samples_ns) else None
