@@ -49,8 +49,15 @@ $(DEV_READY): requirements-dev.lock $(READY) | test-packages
 	@.venv/bin/python -m pip install --quiet --require-hashes -r requirements-dev.lock
 	@touch $@
 
-kernel: packages ## the guest kernel, if this checkout's is not in the cache yet
+# KERNEL=packaged: no build (minutes), the distribution's User-Mode Linux instead: for --backend guest alone
+ifeq ($(KERNEL),packaged)
+kernel: packages
+	@setup/packages.sh packaged-kernel
+	@$(PYTHON) -m orchestrator.kernel headers --link build/kernel-headers
+else
+kernel: packages ## the guest kernel, if this checkout's is not in the cache yet (KERNEL=packaged: the distribution's)
 	@$(PYTHON) -m orchestrator.kernel build --if-missing --headers-link build/kernel-headers
+endif
 
 apps: kernel ## the C programs, into build/
 	@$(MAKE) --silent -C apps all

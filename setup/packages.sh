@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# packages.sh run|test|android: makes sure the packages of that kind (packages.txt) are installed, with root or `sudo -n`.
+# packages.sh run|test|android|packaged-kernel: makes sure the packages of that kind (packages.txt) are installed, with root or `sudo -n`.
 # Where neither is there it prints the one line to type and exits 1. Says nothing when all are installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -111,6 +111,7 @@ void play(struct cell *cell);
 int netlink_request(struct cell *cell, const struct step *step);
 int netlink_dump(struct cell *cell, const struct step *step);
 int netlink_operstate(struct cell *cell, const struct step *step);
+int module_load(struct cell *cell, const struct step *step);
 int ns_create(struct cell *cell, const struct step *step);
 int ns_enter(struct cell *cell, int index);
 int setting_sysctl(struct cell *cell, const struct step *step);

@@ -27,6 +27,8 @@ static const struct step *find(const struct cell *cell, enum verb verb)
 static int play_step(struct cell *cell, const struct step *step)
 {
 	switch (step->verb) {
+	case VERB_MODULE:
+		return module_load(cell, step);
 	case VERB_NS:
 		return ns_create(cell, step);
 	case VERB_NETLINK:

@@ -41,6 +41,7 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 		       PHASE_SETUP,
 		       {INT("setup_ns", true, 1, FOREVER_NS), INT("after_t0_ns", true, 1, FOREVER_NS)}},
     [VERB_PROGRESS] = {"progress", PHASE_SETUP, {INT("every_ns", true, 1, FOREVER_NS)}},
+    [VERB_MODULE] = {"module", PHASE_SETUP, {TEXT("module", true)}},
     [VERB_NS] = {"ns", PHASE_SETUP, {INT("index", true, 0, NS_MAX - 1), TEXT("name", true)}},
     [VERB_NETLINK] = {"netlink", ANY_PHASE, {NS, HEX("data"), TEXT("family", false), AT}},
     [VERB_DUMP] = {"dump", ANY_PHASE, {NS, TEXT("label", true), HEX("data"), AT}},

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..backends import GuestBackend, Progress, SandboxBackend, VirtualBackend, netns_backend
-from ..doctor import check_virtual
+from ..backends import DistributionBackend, GuestBackend, Progress, SandboxBackend, VirtualBackend, netns_backend
+from ..doctor import check_guest, check_virtual, wall_kernel_build
 from ..errors import BackendUnavailable
 from ..kernel import KernelBuild, find_kernel
+from ..kernel.distribution import distribution_kernel, is_distribution
 from ..model import Problem
 from .programs import build_directory
 
@@ -43,18 +44,42 @@ def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> C
         if problems:
             raise BackendUnavailable(cannot("netns", problems))
         return Chosen(backend, None)
+    if name == "guest":
+        return guest(progress)
     problems = check_virtual()
     kernel = None if problems else find_kernel()
     if kernel is not None:
-        kind = GuestBackend if name == "guest" else VirtualBackend
-        return Chosen(kind(kernel.binary, build_directory(), problems=check_virtual, progress=progress), kernel)
-    said = cannot("guest" if name == "guest" else "virtual", problems)
+        return Chosen(
+            VirtualBackend(kernel.binary, build_directory(), problems=check_virtual, progress=progress), kernel
+        )
+    said = cannot("virtual", problems)
     if name == "auto":
         other, more = netns_backend(build_directory(), progress)
         if not more:
             return Chosen(other, None, f"{said}\nso cells run on this machine's own kernel, on the wall clock (netns)")
         said += "\n" + cannot("netns", more)
+        if distribution_kernel() is not None and not check_guest():
+            chosen = guest(progress)
+            return replace(chosen, why=f"{said}\nso, on the wall clock (guest), {chosen.why}")
     raise BackendUnavailable(said)
+
+
+def guest(progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
+    """The back end `guest`: of the kernel that is built, else of the distribution's, and says so then."""
+    problems = check_guest()
+    kernel = None if problems else wall_kernel_build()
+    if kernel is None:
+        raise BackendUnavailable(cannot("guest", problems))
+    if is_distribution(kernel):
+        backend = DistributionBackend(kernel, build_directory(), problems=check_guest, progress=progress)
+        chosen = Chosen(backend, kernel)
+        why = f"cells run on {_named(chosen)}: its timers are 10 ms grained, and losses need not follow the seed"
+        return replace(chosen, why=why)
+    return Chosen(GuestBackend(kernel.binary, build_directory(), problems=check_guest, progress=progress), kernel)
+
+
+def _named(chosen: Chosen) -> str:
+    return "this machine's own kernel" if chosen.kernel is None else f"{chosen.kernel.source} ({chosen.kernel.release})"
 
 
 def cannot(name: str, problems: Sequence[Problem]) -> str:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..backends import netns_backend
-from ..doctor import Finding, examine, print_findings
+from ..doctor import Finding, check_guest, examine, print_findings
 from .programs import build_directory
 
 
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     findings = examine()
     guests = not any(finding.state == "missing" for finding in findings)
     findings.append(_netns())
-    can = {"virtual": guests, "guest": guests, "netns": findings[-1].state == "ok"}
+    can = {"virtual": guests, "guest": guests or not check_guest(), "netns": findings[-1].state == "ok"}
     if args.json:
         print(json.dumps({**can, "findings": [vars(finding) for finding in findings]}, indent=1))
     else:

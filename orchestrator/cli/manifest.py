@@ -20,7 +20,8 @@ class Manifest(Frozen, frozen=True):
     """Written at the start, and again with `ended_utc` at the end.
 
     kernel_sha256, programs: of the binaries in the guest. git_commit, git_dirty: of netwarp's own checkout, None
-    outside one. wall_s: of the cells; None where a run was resumed.
+    outside one. wall_s: of the cells; None where a run was resumed. kernel_source: what it was built from, or its
+    package.
     """
 
     format_version: int
@@ -46,6 +47,7 @@ class Manifest(Frozen, frozen=True):
     started_utc: str
     ended_utc: str | None = None
     wall_s: float | None = None
+    kernel_source: str = ""
 
 
 def now_utc() -> str:
@@ -92,6 +94,7 @@ def new_manifest(
     backend: str,
     jobs: int,
     kernel: tuple[str, str],
+    kernel_source: str,
     programs: dict[str, str],
 ) -> Manifest:
     """A manifest of a run that starts now. kernel = (release, sha256)."""
@@ -109,6 +112,7 @@ def new_manifest(
         jobs=jobs,
         kernel_release=kernel[0],
         kernel_sha256=kernel[1],
+        kernel_source=kernel_source,
         programs=programs,
         git_commit=commit,
         git_dirty=dirty,

@@ -210,6 +210,7 @@ def open_run(
         backend=chosen.backend.name,
         jobs=jobs,
         kernel=chosen.identity,
+        kernel_source="" if chosen.kernel is None else chosen.kernel.source,
         programs=program_digests(),
     )
     write_json(directory.manifest, manifest)

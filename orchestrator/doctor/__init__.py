@@ -10,26 +10,38 @@ from typing import TYPE_CHECKING
 
 from . import guest, host, machine
 from .finding import Finding
-from .guest import memory_dir
+from .guest import memory_dir, wall_kernel_build
 from .machine import packages
 
 if TYPE_CHECKING:
     from orchestrator.model import Problem
 
-__all__ = ["Finding", "check_virtual", "examine", "memory_dir", "packages", "print_findings"]
+__all__ = [
+    "Finding", "check_guest", "check_virtual", "examine", "memory_dir", "packages", "print_findings",
+    "wall_kernel_build",
+]  # fmt: skip
 
 _NEEDED = (machine.machine, machine.python, guest.kernel, guest.apps, guest.memory, guest.ptrace)
 _OTHERS = (
-    guest.personality, machine.disk, machine.cores, machine.installed, host.is_root, host.namespaces, host.captures,
-    host.netem, host.sctp, machine.clock,
+    guest.personality, machine.disk, machine.cores, machine.installed, guest.packaged_kernel,
+    host.is_root, host.namespaces, host.captures, host.netem, host.sctp, machine.clock,
 )  # fmt: skip
 
 
 def check_virtual() -> list[Problem]:
     """What keeps the virtual back end from running here; empty if nothing does. Quick: no guest is started."""
+    return _problems(_NEEDED)
+
+
+def check_guest() -> list[Problem]:
+    """The same of the back end `guest`, which runs the distribution's kernel where there is no other."""
+    return _problems(tuple(guest.wall_kernel if check is guest.kernel else check for check in _NEEDED))
+
+
+def _problems(checks: tuple[Callable[[], Finding], ...]) -> list[Problem]:
     from orchestrator.model import Problem  # its module is not there before set-up; who calls this is set up
 
-    return [Problem(what=f"{f.what}: {f.found}", remedy=f.remedy) for f in _findings(_NEEDED) if f.state == "missing"]
+    return [Problem(what=f"{f.what}: {f.found}", remedy=f.remedy) for f in _findings(checks) if f.state == "missing"]
 
 
 def examine() -> list[Finding]:

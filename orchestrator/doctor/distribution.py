@@ -29,7 +29,6 @@ NAMES = {
     "bc": ("bc", "bc", "bc"),
     "xz-utils": ("xz", "xz", "xz"),
     "patch": ("patch", "patch", "patch"),
-    "libsctp-dev": ("lksctp-tools-devel", "lksctp-tools-devel", "lksctp-tools"),
     "libzstd-dev": ("libzstd-devel", "libzstd-devel", "zstd"),
     "zlib1g-dev": ("zlib-devel", "zlib-devel", "zlib"),
     "python3-venv": ("python3", "python3", "python"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from orchestrator.errors import KernelError
 from orchestrator.kernel import KernelBuild, find_kernel
 from orchestrator.kernel.cache import kernels_dir
+from orchestrator.kernel.distribution import PACKAGE, distribution_kernel, is_distribution, time_travels
 from orchestrator.kernel.recipe import CHECKOUT
 
 from . import distribution
@@ -49,7 +50,43 @@ def kernel() -> Finding:
         if distribution.family() != "debian":
             remedy = "netwarp kernel build --source linux-6.12.tar.xz   (from kernel.org)"
         return Finding(what="guest kernel", state="missing", found=found, remedy=remedy)
+    if not time_travels(newest.binary):
+        found = f"{_named(newest)} has no virtual clock: it can only run --backend guest"
+        return Finding(
+            what="guest kernel", state="missing", found=found, remedy="unset NETWARP_KERNEL, then make kernel"
+        )
     return Finding(what="guest kernel", state="ok", found=_named(newest))
+
+
+def wall_kernel_build() -> KernelBuild | None:
+    """The kernel of the back end `guest`: the virtual one's, else the distribution's. Raises KernelError."""
+    return find_kernel() or distribution_kernel()
+
+
+def wall_kernel() -> Finding:
+    """What --backend guest runs."""
+    try:
+        found = wall_kernel_build()
+    except KernelError as error:
+        return Finding(what="guest kernel", state="missing", found=str(error), remedy="unset NETWARP_KERNEL")
+    if found is None:
+        said = f"none made by this checkout's recipe in {kernels_dir()}, and no {PACKAGE} installed"
+        remedy = "make kernel"
+        if distribution.family() == "debian":
+            remedy += f"; or, with nothing to build: {distribution.install([PACKAGE])}"
+        return Finding(what="guest kernel", state="missing", found=said, remedy=remedy)
+    return Finding(what="guest kernel", state="ok", found=_named(found))
+
+
+def packaged_kernel() -> Finding:
+    """The distribution's User-Mode-Linux: for --backend guest where no kernel is built."""
+    what = "packaged kernel"
+    found = distribution_kernel()
+    if found is not None:
+        return Finding(what=what, state="ok", found=f"{_named(found)}; --backend guest can run it, nothing to build")
+    said = "no User-Mode Linux installed; with it --backend guest needs no kernel build (wall clock only)"
+    remedy = distribution.install([PACKAGE]) if distribution.family() == "debian" else ""
+    return Finding(what=what, state="note", found=said, remedy=remedy)
 
 
 def _named(kernel: KernelBuild) -> str:
@@ -106,7 +143,7 @@ def boot() -> Finding:
     except KernelError:
         found = None
     place = memory_dir()
-    if found is None or place is None:
+    if found is None or place is None or is_distribution(found):
         return Finding(what=what, state="note", found="not tried")
     with tempfile.TemporaryDirectory(prefix="netwarp-doctor-") as folder:
         command = [str(found.binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/none",

@@ -67,7 +67,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry out `kernel build`, `headers` or `list`; returns the exit status. Raises KernelError, KeyboardInterrupt."""
     if args.verb == "headers":
-        with _Shown() as shown, _terminable():
+        with _Shown("kernel headers") as shown, _terminable():
             _link(args.link, make_headers(args.arch, shown.update))
         return 0
     return _list(args) if args.verb == "list" else _build(args)
@@ -148,7 +148,8 @@ def _terminable() -> Iterator[None]:
 class _Shown:
     """Progress on stderr: one line that is written over on a terminal, else a line a stage and every tenth."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "kernel build") -> None:
+        self._what = what
         self._terminal = sys.stderr.isatty()
         self._said = ("", -1)
 
@@ -166,7 +167,7 @@ class _Shown:
         self._said = (progress.stage, tenth)
         count = f" {progress.done} of ~{progress.total} objects" if progress.total else ""
         minutes, seconds = divmod(int(progress.elapsed_s), 60)
-        line = f"kernel build {progress.stage}{count} ({minutes}:{seconds:02d})"
+        line = f"{self._what} {progress.stage}{count} ({minutes}:{seconds:02d})"
         print(
             f"\r\033[K{line}" if self._terminal else line,
             end="" if self._terminal else "\n",

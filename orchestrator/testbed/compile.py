@@ -48,6 +48,8 @@ class Clock:
     operstate_ns: int = 10 * S
     grace_ns: int = 5 * S
     progress_ns: int = S
+    modules: tuple[str, ...] = ()
+    """Files of a guest kernel that has its parts as modules, dependencies first."""
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
     last_ns = cell.duration_ns + LINGER_NS
     out.add(step("deadline", setup_ns=clock.setup_ns, after_t0_ns=last_ns + 2 * clock.grace_ns))
     out.add(step("progress", every_ns=clock.progress_ns))
+    for module in clock.modules:
+        out.add(step("module", module=module, command=f"insmod {module}"))
     _network(cell, clock, layout, shaping, out)
     for number in range(len(layout.namespaces)):
         _dumps(out, number, DUMPS, shaping)

@@ -15,7 +15,8 @@ import pytest
 
 from orchestrator.backends.netns import NetnsBackend
 from orchestrator.cli import doctor as command
-from orchestrator.doctor import check_virtual, distribution, examine, guest, machine, memory_dir, packages
+from orchestrator.doctor import check_guest, check_virtual, distribution, examine, guest, machine, memory_dir, packages
+from orchestrator.kernel import distribution as packaged
 from orchestrator.kernel import find_kernel
 from orchestrator.kernel.recipe import CHECKOUT
 from orchestrator.model import Problem
@@ -94,11 +95,30 @@ def test_without_a_kernel_the_status_is_1_and_no_guest_is_tried(
     monkeypatch.delenv("NETWARP_KERNEL", raising=False)
     unable = NetnsBackend(tmp_path), [Problem("no netem", "modprobe sch_netem")]
     monkeypatch.setattr(command, "netns_backend", lambda apps: unable)
+    monkeypatch.setattr(packaged, "BINARY", tmp_path / "linux.uml")
     assert command.run(arguments()) == 1
     out = capsys.readouterr().out
     assert re.search(r"guest kernel +missing", out)
     assert re.search(r"guest boots +note +not tried", out)
     assert out.endswith("Can run here: nothing yet. Cannot: virtual, guest, netns.\n")
+
+
+def test_the_packaged_kernel_is_for_the_back_end_guest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "linux.uml"
+    program.write_text("#!/bin/sh\necho 6.1.0\n")
+    program.chmod(0o755)
+    (tmp_path / "6.1.0").mkdir()
+    (tmp_path / "6.1.0" / "modules.dep").touch()
+    monkeypatch.setattr(packaged, "BINARY", program)
+    monkeypatch.setattr(packaged, "MODULES", tmp_path)
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "empty"))
+    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
+    said = {finding.what: finding for finding in examine()}
+    assert said["packaged kernel"].state == "ok"
+    assert "guest kernel" not in " ".join(problem.what for problem in check_guest())
+    assert "guest kernel" in " ".join(problem.what for problem in check_virtual())
+    monkeypatch.setenv("NETWARP_KERNEL", str(program))
+    assert "no virtual clock" in {finding.what: finding for finding in examine()}["guest kernel"].found
 
 
 def test_a_program_that_is_no_kernel_is_told_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +130,7 @@ def test_a_program_that_is_no_kernel_is_told_by_its_version(monkeypatch: pytest.
 def test_a_program_that_pretends_to_be_a_kernel_does_not_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers --version as a kernel does; only starting it shows what it is."""
     program = tmp_path / "linux"
-    program.write_text("#!/bin/sh\necho 6.12.0\n")
+    program.write_text("#!/bin/sh\n# time-travel=\necho 6.12.0\n")
     program.chmod(0o755)
     monkeypatch.setenv("NETWARP_KERNEL", str(program))
     states = {finding.what: finding.state for finding in examine()}
@@ -156,9 +176,9 @@ TYPED = {
 def test_remedies_are_this_distributions(system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "os-release").write_text(SYSTEMS[system])
     monkeypatch.setattr(distribution, "OS_RELEASE", tmp_path / "os-release")
-    line = distribution.install(["libsctp-dev", "gcc"])
+    line = distribution.install(["libzstd-dev", "gcc"])
     assert TYPED[system] in line
-    assert ("lksctp" in line) == (system in ("fedora", "rocky", "arch", "tumbleweed"))
+    assert ("libzstd-devel" in line) == (system in ("fedora", "rocky", "tumbleweed"))
     assert distribution.python_remedy()
     assert ("linux-modules-extra-" in distribution.module_remedy("sch_netem")) == (system in ("ubuntu", "mint"))
     assert ("sctp-blacklist.conf" in distribution.module_remedy("sctp")) == (system in ("fedora", "rocky"))
