@@ -112,6 +112,13 @@ class Path(Frozen, frozen=True):
     receiver_link: str
     bottleneck_bit_s: int | None
     base_rtt_ns: int
+    back_link: str | msgspec.UnsetType = msgspec.UNSET
+    """The receiver's link by which its own packets leave, where the spec says it. Unset: as routing has it."""
+
+    @property
+    def back(self) -> str | None:
+        """`back_link`, or None."""
+        return None if self.back_link is msgspec.UNSET else self.back_link
 
 
 class PrimarySwitch(Frozen, frozen=True):

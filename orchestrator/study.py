@@ -125,7 +125,10 @@ class Figure(Frozen, frozen=True):
 
 
 class TimeSeries(Frozen, frozen=True):
-    """A figure over time of the cells `where`: each series of each path of the flow. window_ns: from, to; None: all."""
+    """A figure over time of the cells `where`: each series of each path of the flow, or of every one of `flows`.
+
+    window_ns: from, to; None: all.
+    """
 
     name: str
     title: str
@@ -133,6 +136,7 @@ class TimeSeries(Frozen, frozen=True):
     series: tuple[str, ...]
     window_ns: tuple[int, int] | None
     where: Levels
+    flows: tuple[str, ...] = ()
 
 
 class EventTable(Frozen, frozen=True):

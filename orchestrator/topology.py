@@ -41,11 +41,17 @@ class NoRoute(ValueError):
 
 
 def way(
-    hosts: frozenset[str], links: Sequence[Edge], source: str, destination: str, destination_link: str
+    hosts: frozenset[str],
+    links: Sequence[Edge],
+    source: str,
+    destination: str,
+    destination_link: str,
+    leaving_by: str | None = None,
 ) -> tuple[Hop, ...]:
     """The links packets from `source` travel to `destination`'s address on `destination_link`.
 
-    hosts: names of the nodes that do not forward. Raises NoRoute.
+    hosts: names of the nodes that do not forward. leaving_by: the source's link that a route of its own names (None:
+    the shortest way's). Raises NoRoute.
     """
     by_name = {link.name: link for link in links}
     last = by_name.get(destination_link)
@@ -56,6 +62,14 @@ def way(
     next_link = next_links(hosts, links, destination, destination_link)
     hops: list[Hop] = []
     here = source
+    if leaving_by is not None:
+        first = by_name.get(leaving_by)
+        if first is None or source not in (first.a, first.b):
+            raise NoRoute(f"'{leaving_by}' is no link of '{source}'")
+        hops.append(Hop(leaving_by, "forward" if source == first.a else "backward"))
+        here = other_end(first, source)
+        if here in hosts and here != destination:
+            raise NoRoute(f"'{leaving_by}' leads to the host '{here}', which does not forward")
     while here != destination:
         if here not in next_link:
             raise NoRoute(f"no way leads from '{source}' to '{destination}' over its link '{destination_link}'")

@@ -27,17 +27,20 @@ from .delivery import delivered
 from .exchange import exchange
 from .expression import evaluate
 from .failover import failover_metrics
-from .metrics import FLOW_METRICS, flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .metrics import FLOW_METRICS, Window, flow_metrics, jain_index, longest_gap, moments_of, window_of
 from .physics import physics_metrics
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
 from .samples import read_samples, time_weighted_mean
 from .sctp.cell import sctp_metrics
 from .tcp.metrics import tcp_metrics
+from .together import Transfer, together
 from .trace import path_traces, read_trace, trace_check, with_thresholds
 from .transfer import transfer_metrics
 from .view import check_ports, make_views
 from .waiting import waiting_metrics
+
+NO_TRANSFER = Transfer(None, Window(None, None, complete=False))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,7 @@ class _FlowResult:
     events: list[events.Happening]
     exchange: list[dict[str, Any]]
     checks: list[Check]
+    transfer: Transfer
 
 
 def analyze_cell(cell: Cell, cell_dir: Path) -> None:
@@ -62,13 +66,21 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     points, checks = _read_points(cell, cell_dir)
     checks += capture_checks(cell, list(points.values()), records.captures)
     checks += trace_check(cell, records.trace)
-    results = {flow.name: _flow(cell, flow, directory, points, records) for flow in cell.flows}
+    span_ns = series.span_ns(cell, points.values(), records.t0_realtime_ns)
+    results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
+    shared, of_the_cell = together({name: result.transfer for name, result in results.items()})
+    of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     measurements: list[Measurement] = []
     for flow in cell.flows:
-        measurements += _measurements(cell, flow, results[flow.name].metrics)
-        checks += results[flow.name].checks
-    fairness = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
-    measurements += [Measurement(cell.id, "", name, fairness, METRICS[name]) for name in sorted(CELL_METRICS)]
+        metrics = results[flow.name].metrics | shared[flow.name]
+        own, wrong = _own_metrics(cell, flow, metrics)
+        measurements += _measurements(cell, flow, metrics | own)
+        checks += results[flow.name].checks + wrong
+    measurements += [
+        Measurement(cell.id, "", name, of_the_cell[name], METRICS[name])
+        for name in sorted(CELL_METRICS)
+        if name in of_the_cell
+    ]
     happened = events.timeline_events(cell)
     for result in results.values():
         happened += result.events
@@ -76,7 +88,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     write_json(
         directory.series,
         {
-            "bin_s": series.bin_s(cell.duration_ns),
+            "bin_s": series.bin_s(span_ns),
             "duration_s": cell.duration_ns / 1e9,
             "flows": {name: result.series for name, result in results.items()},
             "faults": series.fault_spans(cell),
@@ -113,7 +125,9 @@ def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record
         return [], [Check(f"output of {flow.name}.{role}", False, relative(str(error), directory.root))]
 
 
-def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], records: CellRecords) -> _FlowResult:
+def _flow(
+    cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], records: CellRecords, span_ns: int
+) -> _FlowResult:
     sender, receiver, names = make_views(
         flow, points.get(flow.sender), points.get(flow.receiver), records.t0_realtime_ns
     )
@@ -159,13 +173,13 @@ def _flow(cell: Cell, flow: Flow, directory: CellDir, points: dict[str, Point], 
     else:
         checks += program_check(flow)
     checks += utilization_check(flow, metrics["utilization_ratio"])
-    own, wrong = _own_metrics(cell, flow, metrics)
     return _FlowResult(
-        metrics=metrics | own,
-        series=series.flow_series(receiver, names, samples, cell) | series.trace_series(traces),
+        metrics=metrics,
+        series=series.flow_series(receiver, names, samples, span_ns) | series.trace_series(traces),
         events=happened,
         exchange=exchange(cell, flow, sender, receiver, names.names, moments),
-        checks=checks + wrong,
+        checks=checks,
+        transfer=Transfer(receiver, window),
     )
 
 
@@ -175,9 +189,8 @@ def _datagrams(cell: Cell, flow: Flow, receiver: Point | None, records: CellReco
     t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.t0_realtime_ns)
     if receiver is not None:
         metrics |= datagram_metrics(flow, t_ns, ip_bytes)
-    own, wrong = _own_metrics(cell, flow, metrics)
-    checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"]) + wrong
-    return _FlowResult(metrics | own, series.datagram_series(flow, t_ns, ip_bytes, cell), [], [], checks)
+    checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"])
+    return _FlowResult(metrics, series.datagram_series(flow, t_ns, ip_bytes, cell), [], [], checks, NO_TRANSFER)
 
 
 def _mss(told: list[Record]) -> int | None:

@@ -43,12 +43,12 @@ def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
     """The links a path's packets travel, there and back."""
     hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
     links: set[str] = {path.sender_link, path.receiver_link}
-    for source, target, entry in (
-        (flow.sender, flow.receiver, path.receiver_link),
-        (flow.receiver, flow.sender, path.sender_link),
+    for source, target, entry, leaving in (
+        (flow.sender, flow.receiver, path.receiver_link, None),
+        (flow.receiver, flow.sender, path.sender_link, path.back),
     ):
         try:
-            links |= {hop.link for hop in way(hosts, cell.links, source, target, entry)}
+            links |= {hop.link for hop in way(hosts, cell.links, source, target, entry, leaving)}
         except NoRoute:
             continue  # a way only one direction has: its own ends are in the set
     return frozenset(links)

@@ -15,6 +15,7 @@ from ..spec.failover import FAILOVER_METRICS
 from ..spec.metrics import CELL_METRICS, METRICS
 from ..spec.physics import PHYSICS_METRICS
 from ..spec.sctp import SCTP_METRICS
+from ..spec.together import TOGETHER_METRICS
 from ..spec.waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
@@ -28,6 +29,7 @@ _ELSEWHERE = {
     *CELL_METRICS,
     *FAILOVER_METRICS,
     *SCTP_METRICS,
+    *TOGETHER_METRICS,
     *WAITING_METRICS,
     *STREAM_WAITING_METRICS,
     *PHYSICS_METRICS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ..model import Cell, Flow
 from .faults import faults_of
 from .native import Floats, Ints
+from .point import Point
 from .samples import NUMBERS, Samples
 from .trace import PathTrace
 from .view import PathNames, View
@@ -41,20 +43,42 @@ def binned_bit_s(t_ns: Ints, amount_bytes: Ints, width_ns: int, duration_ns: int
     return [float(value) for value in np.round(total * 8e9 / widths, 3)]
 
 
-def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samples], cell: Cell) -> dict[str, Any]:
-    """One flow: goodput, throughput by path (both at the receiver, data direction), the kernel's samples by path."""
-    width_ns = round(bin_s(cell.duration_ns) * 1e9)
+def span_ns(cell: Cell, points: Iterable[Point], t0_realtime_ns: int) -> int:
+    """What the bins cover: the duration, or to the last packet of any capture where all flows end by bytes before."""
+    lasts = [int(point.capture.packets["time_ns"][-1]) for point in points if len(point.capture.packets)]
+    if not lasts or any(flow.total_bytes is None for flow in cell.flows):
+        return cell.duration_ns
+    return min(cell.duration_ns, max(1, max(lasts) - t0_realtime_ns + 1))
+
+
+def packet_series(receiver: View, width_ns: int, span_ns: int) -> dict[str, list[float]]:
+    """Packets a second at the receiver, of both directions: all, those with data, and the others."""
+    t_ns = np.concatenate([receiver.data.t_ns, receiver.back.t_ns])
+    loaded = np.concatenate([receiver.data.payload_bytes, receiver.back.payload_bytes]) > 0
+    every = np.ones(len(t_ns), dtype=np.int64)
+    return {
+        name: [round(value / 8, 3) for value in binned_bit_s(t_ns, every * counts, width_ns, span_ns)]
+        for name, counts in (("packets_s", every), ("data_packets_s", loaded), ("control_packets_s", ~loaded))
+    }
+
+
+def flow_series(receiver: View | None, names: PathNames, samples: dict[str, Samples], span_ns: int) -> dict[str, Any]:
+    """One flow: goodput, throughput by path (both at the receiver, data direction), packets a second of both
+    directions, the kernel's samples by path.
+    """
+    width_ns = round(bin_s(span_ns) * 1e9)
     found: dict[str, Any] = {"samples": {name: _columns(one) for name, one in samples.items()}}
     found["states"] = {name: [list(change) for change in one.states] for name, one in samples.items() if one.states}
     if receiver is None:
         return found | {"goodput_bit_s": [], "paths": {}}
     data = receiver.data
-    found["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, cell.duration_ns)
+    found["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, span_ns)
+    found |= packet_series(receiver, width_ns, span_ns)
     found["paths"] = {}
     for index, name in enumerate(names.names):
         mine = data.path == index
         found["paths"][name] = {
-            "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, cell.duration_ns)
+            "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, span_ns)
         }
     return found
 

@@ -74,7 +74,8 @@ class CellPlanner:
         parameters = dict(resolved.parameters)
         metrics = self._metrics(parameters, duration)
         units = {metric.name: metric.unit for metric in self._spec.own_metrics}
-        random = is_random(built, planned, flows)
+        phased = any(one.phase is not None and one.phase[0] < one.phase[1] for one in routed)
+        random = phased or is_random(built, planned, flows)
         return tuple(
             Cell(
                 spec=self._spec.name,
@@ -85,7 +86,7 @@ class CellPlanner:
                 duration_ns=duration,
                 nodes=own_nodes,
                 links=built,
-                flows=flows,
+                flows=tuple(one.drawn(seed + number) for one in routed),
                 timeline=draw(planned, seed + number),
                 captures=captures,
                 random=random,

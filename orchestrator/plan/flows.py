@@ -15,6 +15,7 @@ from ..spec.problems import Problems, nearest
 from ..spec.schedule import SCHEDULE, read_schedule
 from ..topology import Hop, NoRoute, way
 from .network import SIDES, Draft, bdp_bytes
+from .phases import draw_phase, read_phase
 from .programs import own_program, told_apart
 from .reader import Reader
 
@@ -41,6 +42,13 @@ class Routed:
 
     flow: Flow
     routes: tuple[Route, ...]
+    phase: tuple[int, int] | None = None
+    """Uniform from, to (ns), inclusive; added to the flow's start."""
+
+    def drawn(self, seed: int) -> Flow:
+        """The flow with its start drawn."""
+        start = self.flow.start_ns + draw_phase(self.phase, f"{seed}/start/{self.flow.name}")
+        return msgspec.structs.replace(self.flow, start_ns=start)
 
 
 class Flows:
@@ -67,6 +75,7 @@ class Flows:
                 reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')
             ports[place] = name
             told_apart((one.flow for one in found), routed.flow, reader)
+            self._one_way_back([*found, routed], reader)
             found.append(routed)
         return tuple(found)
 
@@ -130,7 +139,7 @@ class Flows:
             sender_options=options["sender"] | schedule,
             receiver_options=options["receiver"],
         )
-        return Routed(flow, routes)
+        return Routed(flow, routes, self._phase(start, stop, reader))
 
     def _program(self, flow: Flow, routes: Sequence[Route], reader: Reader) -> Routed | None:
         start, stop, _ = self._times(reader)
@@ -139,7 +148,16 @@ class Flows:
             return None
         paths, port = tuple(route.path for route in routes), reader.integer("port") or flow.port
         whole = {"paths": paths, "port": port, "start_ns": start, "stop_ns": stop, "own_program": program}
-        return Routed(msgspec.structs.replace(flow, **whole), tuple(routes))
+        return Routed(msgspec.structs.replace(flow, **whole), tuple(routes), self._phase(start, stop, reader))
+
+    def _phase(self, start_ns: int, stop_ns: int | None, reader: Reader) -> tuple[int, int] | None:
+        phase = read_phase("phase", reader)
+        latest = start_ns + (phase[1] if phase else 0)
+        if phase and latest >= (self._duration_ns if stop_ns is None else stop_ns):
+            reader.problem("phase", "may start the flow after its stop, or after the end of the cell")
+        if phase and reader.has("switch_primary"):
+            reader.problem("phase", "a flow with switch_primary starts at a fixed time; leave this out")
+        return phase
 
     def _protocol(self, reader: Reader) -> Protocol | None:
         known: tuple[Protocol, ...] = ("tcp", "sctp", "mptcp", "udp", "icmp")
@@ -166,9 +184,12 @@ class Flows:
         return found if len(self._problems) == before else ()
 
     def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
-        """`"p1"`, or `"up>down"`: the link at the sender and the one at the receiver."""
+        """`"p1"`, or `"up>down"`: the link at the sender and the one at the receiver; `"up>down<back"`: and the
+        receiver's link by which its own packets leave.
+        """
         first, arrow, last = str(item.value).partition(">")
-        for link in (first, last) if arrow else (first,):
+        last, turned, leaving = last.partition("<")
+        for link in (first, *((last,) if arrow else ()), *((leaving,) if turned else ())):
             if link not in self._links:
                 self._say(item, f'there is no link "{link}"{nearest(link, self._links)}')
                 return None
@@ -187,18 +208,21 @@ class Flows:
         if not self._touches(last, receiver):
             self._say(item, f'link "{last}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
             return None
+        if turned and not self._touches(leaving, receiver):
+            self._say(item, f'link "{leaving}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
+            return None
         links = list(self._links.values())
         try:
             there = way(self._hosts, links, sender, receiver, last)
-            back = way(self._hosts, links, receiver, sender, first)
+            back = way(self._hosts, links, receiver, sender, first, leaving if turned else None)
         except NoRoute as error:
             self._say(item, f"the path does not exist: {error}")
             return None
-        for node, hops, link in ((sender, there, first), (receiver, back, last)):
+        for node, hops, link in ((sender, there, first), (receiver, back, leaving or last)):
             if hops[0].link != link:
-                self._say(
-                    item, f'"{node}" reaches the other end over link "{hops[0].link}", not over "{link}" as written'
-                )
+                hint = "" if node == sender else f'; to have it so, write "{first}>{last}<{last}"'
+                reached = f'"{node}" reaches the other end over link "{hops[0].link}", not over "{link}" as written'
+                self._say(item, reached + hint)
                 return None
         rates = [rate for hop in there if (rate := self._links[hop.link].side(hop.direction).shape.rate_bit_s)]
         delay = sum(self._links[hop.link].side(hop.direction).shape.one_way_delay_ns for hop in (*there, *back))
@@ -208,8 +232,25 @@ class Flows:
             receiver_link=last,
             bottleneck_bit_s=min(rates, default=None),
             base_rtt_ns=delay,
+            back_link=leaving or msgspec.UNSET,
         )
         return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
+
+    def _one_way_back(self, routed: Sequence[Routed], reader: Reader) -> None:
+        """A host has one route to an address: where a path says by which link its answers leave, all others agree."""
+        leaves: dict[tuple[str, str], tuple[str, bool]] = {}
+        for one in routed:
+            for route in one.routes:
+                ends = (one.flow.receiver, route.path.sender_link)
+                link, said = route.back[0].link, route.path.back is not None
+                known, told = leaves.setdefault(ends, (link, said))
+                if known != link and (said or told):
+                    reader.problem(
+                        "paths",
+                        f'"{ends[0]}" has one route to "{ends[1]}": packets cannot leave over "{known}" for one path '
+                        f'and over "{link}" for another; write the same "<{link}" or "<{known}" at all of them',
+                    )
+                    return
 
     def _times(self, reader: Reader) -> tuple[int, int | None, int | None]:
         start, stop, total = (reader.whole(key) for key in ("start", "stop", "bytes"))

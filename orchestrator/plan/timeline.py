@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -14,13 +12,12 @@ from ..spec.grammar import DIRECTION, EVENT, REPEATED
 from ..spec.located import Item
 from ..spec.merge import merge
 from ..spec.problems import Problems, nearest
-from ..units import QuantityError, parse_quantity
 from .network import SIDES, Draft, Network, finish
+from .phases import draw_phase, read_phase
 from .reader import Reader
 
 ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
 MOST_OCCURRENCES = 1000
-_UNIFORM = re.compile(r"uniform\(([^,()]*),([^,()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ class Timeline:
         text = reader.text("action")
         action = next((known for known in ACTIONS if known == text), None)
         at, length = reader.whole("at"), reader.whole("for")
-        phase, length_phase = self._phase("phase", reader), self._phase("for_phase", reader)
+        phase, length_phase = read_phase("phase", reader), read_phase("for_phase", reader)
         if length_phase is not None and not reader.has("for"):
             reader.problem("for_phase", 'is added to `for`, which is missing; for example for = "8 s"')
         directions = self._directions(reader)
@@ -158,22 +155,6 @@ class Timeline:
             said = "end is missing" if end is None else f'link "{link}" has no end "{end}"'
             reader.problem("end", f'{said}; it has: {", ".join(ends)}; for example end = "{ends[-1]}"')
         return end or ""
-
-    def _phase(self, key: str, reader: Reader) -> tuple[int, int] | None:
-        text = reader.text(key) if reader.has(key) else None
-        if text is None:
-            return None
-        match = _UNIFORM.fullmatch(text.strip())
-        try:
-            if match is not None:
-                low, high = (int(parse_quantity(part.strip(), "time").value) for part in match.groups())
-                if low <= high:
-                    return low, high
-            raise QuantityError(f'"{text}" is no phase')
-        except QuantityError as error:
-            said = str(error).split("; write for example")[0]
-            reader.problem(key, f"{said}; for example {key} = {EVENT[key].example}")
-            return None
 
     def _change(
         self, name: str, at: int, link: str, directions: tuple[DirectionName, ...], reader: Reader
@@ -231,18 +212,9 @@ def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
     """The events with their phases drawn, in time order; at equal times in the order listed."""
     events: list[Event] = []
     for plan in planned:
-        at = plan.event.at_ns + _draw(plan.phase, f"{seed}/phase/{plan.event.name}")
+        at = plan.event.at_ns + draw_phase(plan.phase, f"{seed}/phase/{plan.event.name}")
         events.append(msgspec.structs.replace(plan.event, at_ns=at))
         if plan.undo is not None:
-            length = plan.length_ns + _draw(plan.length_phase, f"{seed}/for/{plan.event.name}")
+            length = plan.length_ns + draw_phase(plan.length_phase, f"{seed}/for/{plan.event.name}")
             events.append(msgspec.structs.replace(plan.undo, at_ns=at + length))
     return tuple(sorted(events, key=lambda event: event.at_ns))
-
-
-def _draw(phase: tuple[int, int] | None, name: str) -> int:
-    """Uniform over both bounds and all between; every name has a draw of its own."""
-    if phase is None:
-        return 0
-    low, high = phase
-    digest = hashlib.sha256(name.encode()).digest()
-    return low + int.from_bytes(digest[:16], "big") * (high - low + 1) // (1 << 128)

@@ -109,10 +109,18 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
         metric = "" if isinstance(wanted, (TimeSeries, EventTable)) else wanted.metric
         return msgspec.structs.replace(wanted, flow=flow(section, name, metric, wanted.flow))
 
+    def known(section: str, name: str, given: Sequence[str]) -> bool:
+        for one in given:
+            flow(section, name, "", one)
+        return True
+
     tables = tuple(told("table", table.name, table) for table in spec.tables)
     figures = tuple(told("figure", figure.name, figure) for figure in spec.figures)
     claims = tuple(told("claim", claim.id, claim) if claim.metric else claim for claim in spec.claims)
-    time_series = tuple(told("figure", one.name, one) for one in spec.time_series)
+    time_series = tuple(
+        one if one.flows and known("figure", one.name, one.flows) else told("figure", one.name, one)
+        for one in spec.time_series
+    )
     event_tables = tuple(told("table", one.name, one) for one in spec.event_tables)
     problems.check()
     return tables, figures, claims, time_series, event_tables

@@ -20,6 +20,9 @@ SERIES_TITLES = {
     "ssthresh_bytes": "slow-start threshold (the kernel's word)",
     "goodput_bit_s": "goodput",
     "throughput_bit_s": "throughput",
+    "packets_s": "all packets",
+    "data_packets_s": "packets with data",
+    "control_packets_s": "packets without data",
 }
 SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 FAULTS = ("cut", "blackhole", "link")
@@ -78,6 +81,7 @@ def curve_keys(data: RunData) -> list[str]:
 
 def _key(row: Mapping[str, str], factors: Sequence[str]) -> str:
     levels = [f"{name}={row[name]}" for name in factors if row[name] != "-"]
+    levels += [f"flow {row['flow']}"] if "flow" in row else []
     return "|".join([*levels, f"path {row['path']}", row["series"]])
 
 
@@ -121,8 +125,9 @@ def _curve(
 ) -> Curve:
     row = rows[0]
     words = [data.level_title(name, row[name]) for name in factors if row[name] != "-"]
+    words += [row["flow"]] if figure.flows else []
     words += [f"path {row['path']}"] if row["path"] else []
-    words += [row["series"]] if len(figure.series) > 1 else []
+    words += [SERIES_TITLES.get(row["series"], row["series"])] if len(figure.series) > 1 else []
     x = np.array([float(row["t_s"]) for row in rows])
     y = np.array([float(row["value"]) for row in rows]) / divisor
     keep = keep_extremes(y, MOST_POINTS)

@@ -11,6 +11,7 @@ from ..units import QuantityError, parse_quantity
 from .failover import FAILOVER_METRICS
 from .physics import PHYSICS_METRICS
 from .sctp import SCTP_METRICS
+from .together import TOGETHER_CELL_METRICS, TOGETHER_METRICS
 from .transfer import TRANSFER_METRICS
 from .waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 
@@ -66,6 +67,8 @@ METRICS: dict[str, str] = {
     "spurious_retransmitted_packets": "packets",
     "reordered_packets": "packets",
     **TRANSFER_METRICS,
+    **TOGETHER_METRICS,
+    **TOGETHER_CELL_METRICS,
     **FAILOVER_METRICS,
     **SCTP_METRICS,
     **WAITING_METRICS,
@@ -73,7 +76,7 @@ METRICS: dict[str, str] = {
     **PHYSICS_METRICS,
 }
 """Metric -> unit (the contract's, and what expressions are made of)."""
-CELL_METRICS = frozenset({"jain_index"})
+CELL_METRICS = frozenset({"jain_index", *TOGETHER_CELL_METRICS})
 """Metrics of the whole cell: their flow is empty."""
 OF_THE_CELL = "duration_s"
 OF_THE_FLOW = ("start_s", "stop_s", "rate_bit_s")

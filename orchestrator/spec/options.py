@@ -69,6 +69,9 @@ OPTIONS: dict[str, Option] = {
     "congestion": Option("congestion", Field("name", '"reno"'), _TCP),
     "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=32767), ("tcp", "sctp")),
     "nodelay": Option("nodelay", Field("switch", "true")),
+    "initial_window": Option(
+        "initial_window_packets", quantity("packets", example='"4 packets"', low=1, high=1000), _TCP, _SENDER
+    ),
     "separate_sends": Option("separate_sends", Field("switch", "true"), _TCP, _SENDER),
     "streams": Option("streams", Field("integer", "4", low=1, high=65535), ("sctp",)),
     "rto_initial": Option("rto_initial_ns", _RTO, _SCTP),

@@ -18,6 +18,9 @@ SERIES: dict[str, str] = {
     "ssthresh_bytes": "bytes",
     "goodput_bit_s": "bit/s",
     "throughput_bit_s": "bit/s",
+    "packets_s": "packets/s",
+    "data_packets_s": "packets/s",
+    "control_packets_s": "packets/s",
 }
 """Series of a cell (derived/series.json) -> unit. The first three: the kernel's own word (SCTP's threshold: traced)."""
 PACKETS = 4
@@ -41,7 +44,13 @@ def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems
             problems.add(series, f"is empty; for example {FIGURE['series'].example}")
         where = read_where(item.get("where"), factors, problems)
         window = _window(item.get("window"), problems)
-        found.append(TimeSeries(name, read_title(item, name), read_flow(item), wanted, window, where))
+        flows = read_names(child, FIGURE["flows"], Problems()) if (child := item.get("flows")) is not None else ()
+        if child is not None and item.get("flow") is not None:
+            problems.add(child, "names its flows; leave `flow` out")
+        units = dict.fromkeys(SERIES[one] for one in wanted if one in SERIES)
+        if len(units) > 1:
+            problems.add(series, f"have one axis and {len(units)} units: {', '.join(units)}; make a figure of each")
+        found.append(TimeSeries(name, read_title(item, name), read_flow(item), wanted, window, where, flows))
     return tuple(found)
 
 

@@ -13,7 +13,9 @@ from .rows import Field, Rows
 
 SERIES_COLUMNS = ("path", "series", "unit", "t_s", "value")
 EVENT_COLUMNS = ("near", "t_s", "event", "node", "link", "path", "type", "number", "bytes", "note")
-UNITS = (("_bytes", "bytes"), ("_bit_s", "bit/s"), ("_s", "s"))
+UNITS = (("_bytes", "bytes"), ("_bit_s", "bit/s"), ("packets_s", "packets/s"), ("_s", "s"))
+BINNED = ("goodput_bit_s", "packets_s", "data_packets_s", "control_packets_s")
+"""Binned series of a flow; throughput is binned by path."""
 
 
 def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wanted: TimeSeries) -> Rows:
@@ -24,13 +26,15 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wa
     low, high = (end / 1e9 for end in wanted.window_ns) if wanted.window_ns else (float("-inf"), float("inf"))
     for cell, head in _cells(plan, outcomes, wanted):
         found = read_json(run.cell(cell.id).series, dict[str, Any])
-        flow = found["flows"].get(wanted.flow, {})
-        for series in wanted.series:
+        for name, series in itertools.product(wanted.flows or (wanted.flow,), wanted.series):
+            flow = found["flows"].get(name, {})
+            named = (*head, name) if wanted.flows else head
             unit = next(unit for suffix, unit in UNITS if series.endswith(suffix))
             for path, times, values in _curves(flow, series, found["bin_s"]):
                 inside = [(t, v) for t, v in zip(times, values, strict=True) if v is not None and low <= t <= high]
-                rows += [(*head, path, series, unit, t, float(v)) for t, v in inside]
-    return Rows(wanted.name, ("cell_id", *_factors(plan), *SERIES_COLUMNS), tuple(rows))
+                rows += [(*named, path, series, unit, t, float(v)) for t, v in inside]
+    flows = ("flow",) if wanted.flows else ()
+    return Rows(wanted.name, ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
 
 
 def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wanted: EventTable) -> Rows:
@@ -67,10 +71,10 @@ def _curves(
     flow: Mapping[str, Any], series: str, bin_s: float
 ) -> Iterator[tuple[str, Sequence[float], Sequence[float | None]]]:
     """(path, times, values) of every path that has the series; an empty path is the flow's."""
-    if series in ("goodput_bit_s", "throughput_bit_s"):
+    if series in (*BINNED, "throughput_bit_s"):
         curves = (
             {"": flow.get(series, [])}
-            if series == "goodput_bit_s"
+            if series in BINNED
             else {path: columns[series] for path, columns in flow.get("paths", {}).items()}
         )
         for path, values in curves.items():

@@ -9,7 +9,7 @@ from ..model import Cell, Flow, OptionValue, Path
 from .arch import bare
 from .layout import Layout
 
-BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare"})
+BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packets"})
 """Options of an app in the spec that are no arguments of it."""
 
 
@@ -42,9 +42,9 @@ def _options(options: dict[str, OptionValue]) -> Iterator[str]:
 def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     """Of `receiver`, without its name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    addresses = [_receiver_ip(path, flow, layout) for path in flow.paths]
+    addresses = list(dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths))
     # a subflow to another address finds a listener only if that is bound to any
-    if flow.protocol != "mptcp" or len(set(addresses)) == 1:
+    if flow.protocol != "mptcp" or len(addresses) == 1:
         for address in addresses:
             arguments += ["--bind", address]
     for address in dict.fromkeys(_sender_ip(path, flow, layout) for path in flow.paths):
@@ -55,10 +55,11 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
 def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     """Of `sender`, without its name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    for path in flow.paths:
-        arguments += ["--bind", _sender_ip(path, flow, layout)]
-    for path in flow.paths:
-        arguments += ["--to", _receiver_ip(path, flow, layout)]
+    # two paths may share an end, which has one address
+    for address in dict.fromkeys(_sender_ip(path, flow, layout) for path in flow.paths):
+        arguments += ["--bind", address]
+    for address in dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths):
+        arguments += ["--to", address]
     arguments += ["--message-bytes", str(flow.message_bytes), "--start-ns", str(flow.start_ns)]
     if flow.stop_ns is not None:
         arguments += ["--stop-ns", str(flow.stop_ns)]

@@ -172,7 +172,12 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
     for route in layout.routes:
         via = route.interface
-        _request(out, layout, via.namespace, messages.route(route.subnet, 26, route.gateway, via.name, via.ifindex))
+        _request(
+            out,
+            layout,
+            via.namespace,
+            messages.route(route.subnet, 26, route.gateway, via.name, via.ifindex, route.initial_window_packets),
+        )
     for namespace, request in shaping.install():
         _request(out, layout, namespace, request)
     for namespace, request in path_manager(cell.flows, layout):
@@ -287,7 +292,9 @@ def _restore(end: Interface, layout: Layout) -> list[Request]:
     ]
     for route in layout.routes:
         if route.interface == end:
-            requests.append(messages.route(route.subnet, 26, route.gateway, end.name, end.ifindex))
+            requests.append(
+                messages.route(route.subnet, 26, route.gateway, end.name, end.ifindex, route.initial_window_packets)
+            )
     return requests
 
 

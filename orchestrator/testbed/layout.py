@@ -8,10 +8,11 @@ Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from ..errors import SpecError
-from ..model import Cell, DirectionName, Link, Shape
+from ..model import Cell, DirectionName, Flow, Link, Shape
 from .messages import VethEnd
 
 FIRST_IFINDEX = 10
@@ -52,6 +53,8 @@ class Route:
     subnet: str
     gateway: str
     interface: Interface
+    initial_window_packets: int | None = None
+    """TCP's initial window for connections by this route (None: the kernel's own)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,34 @@ def make_layout(cell: Cell) -> Layout:
             ends = pair
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
             shaped[link.name, "forward"], shaped[link.name, "backward"] = ends
-    return Layout(tuple(names), frozenset(routers), tuple(veths), _routes(names, hosts, veths), shaped)
+    routes = told_routes(cell.flows, _routes(names, hosts, veths), [one for pair in veths for one in pair])
+    return Layout(tuple(names), frozenset(routers), tuple(veths), routes, shaped)
+
+
+def told_routes(flows: Sequence[Flow], routes: Sequence[Route], interfaces: Sequence[Interface]) -> tuple[Route, ...]:
+    """The routes, with what flows say of theirs: by which link the receiver's packets leave, and initial windows.
+
+    Raises SpecError where a flow's end has no route that could hold it.
+    """
+    there = {(one.node, one.link): one for one in interfaces}
+    told = {(route.node, route.subnet): route for route in routes}
+
+    def route_to(node: str, to: Interface) -> Route:
+        if (node, to.subnet) not in told:
+            raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': they share that link unshaped")
+        return told[node, to.subnet]
+
+    for flow in flows:
+        window = flow.sender_options.get("initial_window_packets")
+        for path in flow.paths:
+            if path.back is not None:
+                back = route_to(flow.receiver, there[flow.sender, path.sender_link])
+                leaving = there[flow.receiver, path.back]
+                told[back.node, back.subnet] = replace(back, interface=leaving, gateway=leaving.peer_ip)
+            if window is not None:
+                out = route_to(flow.sender, there[flow.receiver, path.receiver_link])
+                told[out.node, out.subnet] = replace(out, initial_window_packets=int(window))
+    return tuple(told.values())
 
 
 def _veth(

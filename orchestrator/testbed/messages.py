@@ -103,7 +103,9 @@ def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
     return Request(_encode(message, RTM_NEWADDR, CREATE), f"ip addr add {ip}/{prefix_length} dev {name}")
 
 
-def route(subnet: str, prefix_length: int, gateway: str, name: str, ifindex: int) -> Request:
+def route(
+    subnet: str, prefix_length: int, gateway: str, name: str, ifindex: int, initial_window_packets: int | None = None
+) -> Request:
     """Add a static route, replacing an equal one (so that it can be restored after a link went down)."""
     message = rtmsg()
     message["family"] = AF_INET
@@ -114,6 +116,9 @@ def route(subnet: str, prefix_length: int, gateway: str, name: str, ifindex: int
     message["type"] = RTN_UNICAST
     message["attrs"] = [("RTA_DST", subnet), ("RTA_GATEWAY", gateway), ("RTA_OIF", ifindex)]
     text = f"ip route replace {subnet}/{prefix_length} via {gateway} dev {name}"
+    if initial_window_packets is not None:
+        message["attrs"].append(("RTA_METRICS", {"attrs": [("RTAX_INITCWND", initial_window_packets)]}))
+        text += f" initcwnd {initial_window_packets}"
     return Request(_encode(message, RTM_NEWROUTE, REPLACE), text)
 
 

@@ -154,12 +154,21 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
         yield _same(f"permanent neighbours of {name}", asked_neighbours, permanent)
     elif label == "route":
         routes = {
-            (_attributes(e).get("RTA_DST"), _attributes(e).get("RTA_GATEWAY"), _attributes(e).get("RTA_OIF"))
+            (*(_attributes(e).get(f"RTA_{key}") for key in ("DST", "GATEWAY", "OIF")), _initial_window(e))
             for e in entries
             if e["proto"] == RTPROT_STATIC
         }
-        asked_routes = {(r.subnet, r.gateway, r.interface.ifindex) for r in layout.routes if r.node == name}
+        asked_routes = {
+            (r.subnet, r.gateway, r.interface.ifindex, r.initial_window_packets)
+            for r in layout.routes
+            if r.node == name
+        }
         yield _same(f"static routes of {name}", asked_routes, routes)
+
+
+def _initial_window(route: Any) -> int | None:
+    metrics = _attributes(route).get("RTA_METRICS")
+    return None if metrics is None else _attributes(metrics).get("RTAX_INITCWND")
 
 
 def _check_qdiscs(compiled: Compiled, namespace: int, expected: list[Expected], qdiscs: list[Qdisc]) -> Iterator[Check]:

@@ -34,6 +34,7 @@ from orchestrator.spec.failover import FAILOVER_METRICS
 from orchestrator.spec.metrics import METRICS
 from orchestrator.spec.physics import PHYSICS_METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
+from orchestrator.spec.together import TOGETHER_CELL_METRICS, TOGETHER_METRICS
 from orchestrator.spec.waiting import STREAM_WAITING_METRICS
 
 
@@ -123,7 +124,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
     assert metrics["absent"] is None
     assert metrics["completion_time_s"] is None
-    own = {*FAILOVER_METRICS, *SCTP_METRICS, *STREAM_WAITING_METRICS}
+    own = {*FAILOVER_METRICS, *SCTP_METRICS, *STREAM_WAITING_METRICS, *TOGETHER_METRICS, *TOGETHER_CELL_METRICS}
     assert set(PHYSICS_METRICS) <= set(metrics)
     assert set(metrics) - own | {"jain_index"} == (set(METRICS) - own) | set(cell.metrics)
     assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")
@@ -281,6 +282,13 @@ def test_series_add_up_to_the_measurements(tmp_path: Path) -> None:
     wire = sum(sum(path["throughput_bit_s"]) for path in flow["paths"].values()) * 0.1 / 8
     assert wire == pytest.approx(derived.metrics["wire_bytes"])
     assert sum(flow["paths"]["p1"]["throughput_bit_s"][65:88]) == 0
+    metrics = derived.metrics
+    for name, wanted in (
+        ("packets_s", metrics["packets_both_ways"]),
+        ("data_packets_s", metrics["data_packets"]),
+        ("control_packets_s", metrics["packets_both_ways"] - metrics["data_packets"]),
+    ):
+        assert sum(flow[name]) * 0.1 == pytest.approx(wanted)
     assert series["faults"] == [{"name": "outage", "action": "blackhole", "link": "p1", "from_s": 6.0, "to_s": 9.0}]
     kinds = [event["kind"] for event in series["events"]]
     assert {

@@ -16,6 +16,7 @@ from orchestrator.spec.failover import FAILOVER_METRICS, THEORY
 from orchestrator.spec.metrics import METRICS
 from orchestrator.spec.physics import PHYSICS_METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
+from orchestrator.spec.together import TOGETHER_CELL_METRICS, TOGETHER_METRICS
 from orchestrator.spec.waiting import STREAM_WAITING_METRICS, WAITING_METRICS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
@@ -36,7 +37,8 @@ def test_every_metric_is_defined() -> None:
         FLOW_METRICS, key=lambda name: section.index(f"`{name}`")
     )
     waiting = {**WAITING_METRICS, **STREAM_WAITING_METRICS}
-    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *waiting, *PHYSICS_METRICS, "jain_index"}
+    shared = {**TOGETHER_METRICS, **TOGETHER_CELL_METRICS, "jain_index": "ratio"}
+    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *waiting, *PHYSICS_METRICS, *shared}
     assert "`jain_index`" in section
 
 
@@ -65,6 +67,12 @@ def test_every_metric_of_head_of_line_delay_is_defined() -> None:
     (section,) = re.findall(r"## Head-of-line delay\n(.*?)\n## ", PAGE, re.DOTALL)
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == [*WAITING_METRICS, *STREAM_WAITING_METRICS]
+
+
+def test_every_metric_of_flows_together_is_defined() -> None:
+    (section,) = re.findall(r"## Together\n(.*?)\n## ", PAGE, re.DOTALL)
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(TOGETHER_METRICS)
+    assert all(f"`{name}`" in section for name in TOGETHER_CELL_METRICS)
 
 
 def test_every_total_of_sctp_and_mptcp_is_defined() -> None:
