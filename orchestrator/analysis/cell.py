@@ -210,6 +210,7 @@ def _own_metrics(
     One that cannot be computed has no value and is a failed check.
     """
     names: dict[str, float | None] = {
+        **dict.fromkeys(METRICS),  # what this protocol does not have has no value
         **metrics,
         "duration_s": cell.duration_ns / 1e9,
         "start_s": flow.start_ns / 1e9,

@@ -55,7 +55,7 @@ def test_packets_are_the_arithmetic_of_headers(wired: Measured) -> None:
 
 
 def test_two_messages_of_730_bytes_do_not_share_a_packet_and_three_of_365_do(wired: Measured) -> None:
-    chunks = {levels["mss"]: m["chunks_a_packet"] for levels, m in wired if levels["reading"] == "chunk"}
+    chunks = {levels["mss"]: m["chunks_per_packet_ratio"] for levels, m in wired if levels["reading"] == "chunk"}
     assert chunks["730 B"] == pytest.approx(1, rel=0.01)
     assert 2.8 < chunks["365 B"] <= 3
 

@@ -96,3 +96,11 @@ def test_a_cell_has_them_and_tcp_has_no_streams(tmp_path: Path) -> None:
         assert most > mean > 0
         assert 0 < (metrics["hol_blocked_ratio"] or 0) < 1
         assert ("hol_blocking_one_stream_s" in metrics) == (name == "bundle")
+
+
+def test_a_metric_made_of_what_only_sctp_has_is_empty_for_tcp_and_no_fault_of_the_cell(tmp_path: Path) -> None:
+    for name in ("tcp", "bundle"):
+        cell = make_cell(name, metrics={"one_ms": "hol_blocking_one_stream_s * 1000"})
+        derived = derive(cell, make_directory(cell, name, tmp_path / name))
+        assert (derived.metrics["one_ms"] is None) == (name == "tcp")
+        assert not [check for check in derived.failed() if "metric" in check]
