@@ -43,6 +43,17 @@ def test_loss_is_in_the_directions_it_says(cells: tuple[Cell, ...]) -> None:
         assert internet.backward.loss_ratio == (0 if cell.factors["lost"] == "data only" else wanted)
 
 
+def test_what_is_taken_away_is_the_protocols_own(cells: tuple[Cell, ...]) -> None:
+    found = {(cell.factors["protocol"], cell.factors["stack"]) for cell in cells}
+    assert found == {
+        ("tcp", "as today"),
+        ("tcp", "without RACK and TLP"),
+        ("tcp", "without SACK"),
+        ("sctp", "as today"),
+        ("sctp", "without PF"),
+    }
+
+
 def test_a_tenth_of_the_file_by_one_setting() -> None:
     plan = make_plan(load_spec("min2013", sets={"transfer": "10 MB"}), only="streams-wired")
     assert {flow.total_bytes for cell in plan.cells for flow in cell.flows} == {10_000_000}
