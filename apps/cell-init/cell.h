@@ -69,6 +69,14 @@ struct cell {
 
 	pid_t capture_pid;
 	int capture_fd;
+
+	/* How late the host makes what happens between the steps: a timer fires every tick_ns from T0 on. */
+	int64_t every_ns; /* progress marks; the timer's period without ticks */
+	int64_t tick_ns;  /* 0: none */
+	int64_t tick_late_ns;
+	int64_t mark_realtime_ns; /* next progress mark */
+	bool ticks_over;
+	int64_t ticks, ticks_late, tick_worst_ns;
 };
 
 /* Set the reason, once; returns -1 so that callers can `return cell_fail(...)`. */
@@ -90,7 +98,8 @@ int loop_wake_at(struct cell *cell, int64_t realtime_ns);
 int loop_wake_in(struct cell *cell, int64_t ns);
 int loop_deadline_in(struct cell *cell, int64_t ns);
 int loop_deadline_at(struct cell *cell, int64_t realtime_ns);
-int loop_progress(struct cell *cell, int64_t first_realtime_ns, int64_t every_ns);
+/* Progress marks and ticks from T0 on, as cell->every_ns and tick_ns say. */
+int loop_progress(struct cell *cell);
 int loop_add(struct cell *cell, int fd, enum wake wake);
 void loop_remove(struct cell *cell, int fd);
 
@@ -98,6 +107,7 @@ void loop_remove(struct cell *cell, int fd);
 int record_open(struct cell *cell);
 void record_t(struct cell *cell, const char *key, int64_t realtime_ns);
 int record_end_line(struct cell *cell);
+void record_ticks(struct cell *cell);
 int record_start(struct cell *cell);
 int record_ready(struct cell *cell, int64_t waited_ns);
 int record_timeline(struct cell *cell, const struct step *step, int64_t realtime_ns);

@@ -112,9 +112,12 @@ int loop_deadline_at(struct cell *cell, int64_t realtime_ns)
 	return arm(cell, cell->deadline_fd, TFD_TIMER_ABSTIME, realtime_ns, 0);
 }
 
-int loop_progress(struct cell *cell, int64_t first_realtime_ns, int64_t every_ns)
+int loop_progress(struct cell *cell)
 {
-	return arm(cell, cell->progress_fd, TFD_TIMER_ABSTIME, first_realtime_ns, every_ns);
+	int64_t period_ns = cell->tick_ns ? cell->tick_ns : cell->every_ns;
+
+	cell->mark_realtime_ns = cell->t0_realtime_ns + cell->every_ns;
+	return arm(cell, cell->progress_fd, TFD_TIMER_ABSTIME, cell->t0_realtime_ns + period_ns, period_ns);
 }
 
 /* How often the timer fired since it was last asked. */
@@ -147,15 +150,37 @@ static int on_deadline(struct cell *cell)
 	return -1;
 }
 
+/* `count` ticks have come due since the last time: how late is each? */
+static void on_ticks(struct cell *cell, uint64_t count, int64_t now)
+{
+	int64_t late_ns = now - cell->t0_realtime_ns - (cell->ticks + 1) * cell->tick_ns;
+
+	if (late_ns > cell->tick_worst_ns)
+		cell->tick_worst_ns = late_ns;
+	for (; count; count--, late_ns -= cell->tick_ns) {
+		cell->ticks++;
+		cell->ticks_late += late_ns > cell->tick_late_ns;
+	}
+}
+
 static void on_progress(struct cell *cell)
 {
+	uint64_t count = timer_count(cell->progress_fd);
+	int64_t now = loop_now(cell);
 	char line[32];
 	int len;
 
-	if (!timer_count(cell->progress_fd))
+	if (!count)
 		return;
-	len = snprintf(line, sizeof(line), "@%" PRId64 "\n",
-		       (loop_now(cell) - cell->t0_realtime_ns) / NS_PER_S);
+	if (cell->tick_ns) {
+		if (!cell->ticks_over)
+			on_ticks(cell, count, now);
+		if (now < cell->mark_realtime_ns)
+			return;
+		cell->mark_realtime_ns +=
+		    ((now - cell->mark_realtime_ns) / cell->every_ns + 1) * cell->every_ns;
+	}
+	len = snprintf(line, sizeof(line), "@%" PRId64 "\n", (now - cell->t0_realtime_ns) / NS_PER_S);
 	if (write(STDOUT_FILENO, line, (size_t)len) < 0)
 		return; /* a console that is gone must not end the cell */
 }

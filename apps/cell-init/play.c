@@ -96,7 +96,7 @@ static int ready(struct cell *cell, const struct step *step)
 {
 	const struct step *clock = find(cell, VERB_CLOCK), *deadline = find(cell, VERB_DEADLINE);
 	const struct step *end = find(cell, VERB_END), *progress = find(cell, VERB_PROGRESS);
-	int64_t now = loop_now(cell), after_ns, every_ns;
+	int64_t now = loop_now(cell), after_ns;
 
 	cell->step = step;
 	if (!cell->t0_known) {
@@ -111,9 +111,13 @@ static int ready(struct cell *cell, const struct step *step)
 			    : end->at_ns + step_int(end, "grace_ns", 0) + DEFAULT_SLACK_NS;
 	if (loop_deadline_at(cell, cell->t0_realtime_ns + after_ns))
 		return -1;
-	every_ns = progress ? step_int(progress, "every_ns", 0) : 0;
-	if (every_ns && loop_progress(cell, cell->t0_realtime_ns + every_ns, every_ns))
-		return -1;
+	if (progress) {
+		cell->every_ns = step_int(progress, "every_ns", 0);
+		cell->tick_ns = step_int(progress, "tick_ns", 0);
+		cell->tick_late_ns = step_int(progress, "late_ns", 0);
+		if (loop_progress(cell))
+			return -1;
+	}
 	cell->running = true;
 	if (record_ready(cell, cell->t0_realtime_ns - now))
 		return -1;
@@ -245,6 +249,7 @@ static int play_all(struct cell *cell)
 		return 0;
 	if (ready(cell, step) || timeline(cell, (size_t)(step - cell->steps.list) + 1))
 		return -1;
+	cell->ticks_over = true;
 	return stop_processes(cell, step_int(find(cell, VERB_END), "grace_ns", 0));
 }
 
@@ -261,6 +266,7 @@ void play(struct cell *cell)
 		failed = true;
 	if (capture_finish(cell))
 		failed = true;
+	record_ticks(cell);
 	if (!failed && cell->reason == REASON_NONE)
 		cell->reason = REASON_COMPLETED;
 }

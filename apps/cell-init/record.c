@@ -124,6 +124,19 @@ int record_exit(struct cell *cell, const struct process *process)
 	return record_end_line(cell);
 }
 
+void record_ticks(struct cell *cell)
+{
+	if (!cell->ticks)
+		return;
+	ndjson_begin(&cell->out, "ticks");
+	ndjson_int(&cell->out, "every_ns", cell->tick_ns);
+	ndjson_int(&cell->out, "late_ns", cell->tick_late_ns);
+	ndjson_int(&cell->out, "ticks", cell->ticks);
+	ndjson_int(&cell->out, "late", cell->ticks_late);
+	ndjson_int(&cell->out, "worst_ns", cell->tick_worst_ns);
+	record_end_line(cell);
+}
+
 static void end_line(struct cell *cell)
 {
 	static const char *const names[] = {

@@ -20,7 +20,7 @@ from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .records import records_left
 from .sandbox import Progress, SandboxBackend
-from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS
+from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
 
 PROBE_LIMIT_S = 60
 LAUNCHER = "bin/netns-exec"
@@ -30,7 +30,9 @@ class NetnsBackend(SandboxBackend):
     """Namespaces on the host's kernel. root: without a user namespace, as the machine's root."""
 
     name = "netns"
-    clock = Clock(sandbox="namespaces", t0_after_ready_ns=WALL_T0_AFTER_READY_NS)
+    clock = Clock(
+        sandbox="namespaces", t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS
+    )
     lateness_ns = WALL_LATENESS_NS
 
     def __init__(self, apps: Path, *, root: bool = False, progress: Progress = lambda cell_id, virtual_s: None) -> None:

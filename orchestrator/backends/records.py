@@ -164,3 +164,21 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance
             late = start["late_ns"]
             checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
     return checks
+
+
+LATE_TICKS_LIMIT = 0.02
+"""Of the ticks of a wall-clock cell: more of them late, and the host had a part in what the cell measured."""
+
+
+def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:
+    """How late the sandbox woke between its steps: for environment.json, and the check it must pass."""
+    found = last(records, "ticks")
+    if found is None:
+        return {}, []
+    ratio = found["late"] / found["ticks"]
+    detail = (
+        f"{ratio:.2%} of {found['ticks']} wakes more than {found['late_ns'] / 1e6:g} ms late, at most "
+        f"{LATE_TICKS_LIMIT:.0%}; the latest {found['worst_ns'] / 1e6:.1f} ms"
+    )
+    told = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": found["worst_ns"] / 1e9}
+    return told, [Check("timeline between steps", ratio <= LATE_TICKS_LIMIT, detail)]

@@ -32,7 +32,7 @@ from .arch import arch_used, install_arch, missing_arch
 from .base import Interrupted
 from .host import HostState, host_state
 from .programs import missing_program, programs_used
-from .records import Verdict, check_captures, check_times, console_tail, judge, records_left
+from .records import Verdict, check_captures, check_ticks, check_times, console_tail, judge, records_left
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +217,9 @@ class SandboxBackend(abc.ABC):
             environment["programs"] = used
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
             environment["host"], late = host_state().since(before)
-            checks += late
+            ticks, late_ticks = check_ticks(records)
+            environment["host"] |= ticks
+            checks += late + late_ticks
         environment["checks"] = checks
         write_json(directory.environment, environment)
         failed = [check for check in checks if not check.ok]

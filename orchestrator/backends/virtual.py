@@ -26,6 +26,8 @@ GUEST_MEMORY_MIB = 256
 VIRTUAL_LATENESS_NS = 2_000
 WALL_LATENESS_NS = 10_000_000
 """On the wall clock. A busy machine is later than this; its cells are INVALID rather than wrong."""
+WALL_TICK_NS = 20_000_000
+"""How often a wall-clock cell measures how late it is between its steps."""
 WALL_T0_AFTER_READY_NS = 600_000_000
 """Time for the senders that begin at T0 to be up."""
 
@@ -35,7 +37,7 @@ class GuestBackend(SandboxBackend):
 
     name = "guest"
     mode = "wall"
-    clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS)
+    clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS)
     lateness_ns = WALL_LATENESS_NS
     programs = (*PROGRAMS, ("lib/seed.so", "seed.so"))
 

@@ -11,11 +11,12 @@ not comparable  one side has no such number: its cells did not complete, or it w
 
 Where a number is there on one side in every repetition and on the other in none, it differs.
 
-The interval is Welch's (B. L. Welch, Biometrika 34, 1947), of independent draws, although both sides have equal seeds:
-equal losses need packets in an equal order, which timing changes. Where nothing is random the reference is one number
-and the interval that of the other side's repetitions. Beyond chance: p of a difference no larger than the bound; of
-random draws at least what shuffling them could tell (2 / (m+n choose n)), so that a few equal draws prove nothing;
-false discoveries are held at 5 % (Y. Benjamini, Y. Hochberg, J. R. Statist. Soc. B 57, 1995).
+The interval is Welch's (B. L. Welch, Biometrika 34, 1947), of independent draws. Where links lose packets at random and
+both sides have equal seeds it is that of the pairs: netem draws a number a packet, so the n-th packet of a link is lost
+on both, whatever it carries (measured: docs/agreement.md). Where nothing is random and the reference is one number, it
+is that of the other side's repetitions. Beyond chance: p of a difference no larger than the bound; of random draws at
+least what shuffling them could tell, so that a few equal draws prove nothing; in the places of one metric false
+discoveries are held at 5 % (Y. Benjamini, Y. Hochberg, J. R. Statist. Soc. B 57, 1995).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from .compare import (
     moved_verdicts,
     units_of,
     wanted_numbers,
-    welch,
 )
+from .draws import Draws, draws_of
 from .results import Place, Results
 from .rows import Rows
 from .statistics import false_discoveries, student_t_95, student_t_p
@@ -205,7 +206,7 @@ def _agreed(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Plac
         levels, flow, metric, unit, "unclear", statistics.fmean(x), statistics.fmean(y), draws, random,
         bound=within.bound, bound_of=within.why,
     )  # fmt: skip
-    return _judged(found, x, y, within, at)
+    return _judged(found, draws_of(a, b), within, at)
 
 
 def _spread(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -213,9 +214,10 @@ def _spread(x: Sequence[float], y: Sequence[float]) -> float | None:
     return next((statistics.stdev(values) for values in (x, y) if len(values) > 1), None)
 
 
-def _judged(found: Agreed, x: Sequence[float], y: Sequence[float], within: Tolerance, at: Circumstances) -> Agreed:
+def _judged(found: Agreed, drawn: Draws, within: Tolerance, at: Circumstances) -> Agreed:
+    x, y = drawn.x, drawn.y
     if len(x) > 1 and len(y) > 1:
-        gap, variance, degrees = welch(x, y)
+        gap, variance, degrees = drawn.gap()
     elif max(len(x), len(y)) > 1 and not found.random:  # one number, against the other side's repetitions
         many = x if len(x) > 1 else y
         gap, variance = statistics.fmean(y) - statistics.fmean(x), statistics.variance(many) / len(many)
@@ -226,7 +228,7 @@ def _judged(found: Agreed, x: Sequence[float], y: Sequence[float], within: Toler
     verdict: Verdict = "agree" if abs(gap) + half <= within.bound else "unclear"
     p = _p_beyond(abs(gap) - within.bound, variance, degrees)
     if p is not None and found.random:
-        p = max(p, 2 / math.comb(len(x) + len(y), len(y)))
+        p = max(p, drawn.least_p)
     return dataclasses.replace(found, verdict=verdict, low=gap - half, high=gap + half, p=p)
 
 
@@ -249,10 +251,15 @@ def _p_beyond(excess: float, variance: float, degrees: int) -> float | None:
 
 
 def _beyond_chance(numbers: Sequence[Agreed]) -> tuple[Agreed, ...]:
-    # those within their bounds are tests too: their p is at least a half
-    tested = [one for one in numbers if one.low is not None]
-    rejected = false_discoveries([1.0 if one.p is None else one.p for one in tested], RATE)
-    beyond = {id(one) for one, no in zip(tested, rejected, strict=True) if no}
+    families: dict[str, list[Agreed]] = {}
+    for one in numbers:
+        if one.low is not None:
+            families.setdefault(one.metric, []).append(one)
+    beyond = set()
+    for tested in families.values():
+        # those within their bounds are tests too: their p is at least a half
+        rejected = false_discoveries([1.0 if one.p is None else one.p for one in tested], RATE)
+        beyond |= {id(one) for one, no in zip(tested, rejected, strict=True) if no}
     return tuple(dataclasses.replace(one, verdict="differ") if id(one) in beyond else one for one in numbers)
 
 

@@ -50,6 +50,9 @@ class Clock:
     progress_ns: int = S
     modules: tuple[str, ...] = ()
     """Files of a guest kernel that has its parts as modules, dependencies first."""
+    tick_ns: int = 0
+    """On the wall clock: how often it is measured how late the sandbox wakes, late after `late_ns`. 0: not at all."""
+    late_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -102,7 +105,10 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
         out.add(step("clock", t0_after_ready_ns=clock.t0_after_ready_ns or S))
     last_ns = cell.duration_ns + LINGER_NS
     out.add(step("deadline", setup_ns=clock.setup_ns, after_t0_ns=last_ns + 2 * clock.grace_ns))
-    out.add(step("progress", every_ns=clock.progress_ns))
+    if clock.tick_ns:
+        out.add(step("progress", every_ns=clock.progress_ns, tick_ns=clock.tick_ns, late_ns=clock.late_ns))
+    else:
+        out.add(step("progress", every_ns=clock.progress_ns))
     for module in clock.modules:
         out.add(step("module", module=module, command=f"insmod {module}"))
     _network(cell, clock, layout, shaping, out)

@@ -85,6 +85,27 @@ def test_a_few_equal_draws_prove_nothing() -> None:
     assert one(run([10.0] * 5), run([50.0] * 5, seed=9)).verdict == "differ"
 
 
+def test_equal_seeds_meet_equal_losses_and_are_held_pair_by_pair() -> None:
+    """A step of 4 in every pair, in values that differ by hundreds between the seeds."""
+    values = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0]
+    shifted = [value + 4 + 0.1 * (number % 2) for number, value in enumerate(values)]
+    paired, apart = one(run(values), run(shifted)), one(run(values), run(shifted, seed=50))
+    assert paired.low is not None
+    assert apart.low is not None
+    assert paired.low > 3.9
+    assert apart.low < 0
+    assert paired.verdict == "agree", "the bound is the spread between seeds"
+
+
+def test_false_discoveries_are_held_metric_by_metric() -> None:
+    """One metric far off in its place is found, however many numbers of other metrics are alike."""
+    others = {f"m{number}": 1.0 for number in range(400)}
+    a = run([1000.0], random=False, others=others)
+    b = run([1100.0, 1104.0, 1096.0], random=False, others=others)
+    assert one(a, b).verdict == "differ"
+    assert sum(number.verdict == "differ" for number in agree(a, b, LATE_S).numbers) == 1
+
+
 def test_a_number_that_only_one_side_has() -> None:
     assert one(run([10.0, 11.0]), run([None, None], seed=9)).verdict == "differ"
     assert one(run([10.0, None]), run([None, None], seed=9)).verdict == "not comparable"
