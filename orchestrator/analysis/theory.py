@@ -326,6 +326,11 @@ def _outage(settings: Settings, situation: Situation, first: Range, strikes: lis
         extra = situation.interval_s if situation.interval_s is not None else other + late
         early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
         gap = Range(max(gap.low, early), max(gap.high, wait.high + extra))
+    if situation.interval_s is None and len(strikes) > 1 and situation.queue_s < situation.rtt_s / 2:
+        # all of a window may have arrived, so that only its SACKs died: what is sent again is old then, and the new
+        # data that its SACK lets out dies on the path still in use
+        again = fires(backed_off(settings, first, 2))
+        gap = Range(gap.low, max(gap.high, begun.high + longest + 2 * other + again.high))
     return gap
 
 

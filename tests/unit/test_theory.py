@@ -204,3 +204,14 @@ def test_ranges_are_in_order(
             assert 0 <= value.low <= value.high, field.name
     assert found.new_data_s is not None
     assert found.first_retransmission_s.low <= found.notification_s.low <= found.new_data_s.low
+
+
+def test_a_window_that_had_arrived_makes_the_gap_last_to_the_second_timeout() -> None:
+    # measured in experiments/physics (RTT 100 ms, 1 Gbit/s, pf_retrans 1): the whole window was there before the cut
+    short = dataclasses.replace(BUSY, rtt_s=0.1, rtt_other_s=0.1, queue_s=0.0002)
+    gap = expected(Settings(pf_retrans=1), short).outage_s
+    assert gap is not None and gap.holds(3.171)
+    assert not gap.holds(1 + 2 + 0.064 + 0.128 + 4 * 0.1 + 0.01)  # two timers, each late by a slot, and round trips
+    spread = expected(Settings(pf_retrans=1), dataclasses.replace(short, queue_s=0.06)).outage_s
+    assert spread is not None and not spread.holds(3.171)  # a window longer than the way is never there whole
+    assert expected(Settings(), short).outage_s == expected(Settings(path_max_retrans=3), short).outage_s
