@@ -73,6 +73,13 @@ class Shape(Frozen, frozen=True):
     layer: Layer = "ip"
     keeps_order: bool | msgspec.UnsetType = msgspec.UNSET
     """Unset is left out of the JSON, as in Flow."""
+    queue_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    """Instead of queue_packets."""
+
+    @property
+    def in_bytes(self) -> int | None:
+        """The queue in bytes at the layer of the rate; None where it is in packets, or there is none."""
+        return None if self.queue_bytes is msgspec.UNSET else self.queue_bytes
 
     @property
     def in_order(self) -> bool:

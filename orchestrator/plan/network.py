@@ -115,9 +115,20 @@ class Network:
         profile = self._profile(reader)
         item = reader.item if profile is None else merge(profile, reader.item)
         both = self.directions(reader.below(item))
+        for side in both or ():
+            self._check_queue(side, reader.whole("mtu") or 1500)
         if both is None or len(self._problems) > before:
             return None
         return Draft(name, ends[0], ends[1], reader.whole("mtu") or 1500, both[0], both[1], item)
+
+    @staticmethod
+    def _check_queue(side: Direction, mtu_bytes: int) -> None:
+        """A queue in bytes has to hold a whole packet."""
+        queue, largest = side.queue, mtu_bytes + (14 if side.shape.layer == "ethernet" else 0)
+        if queue is not None and queue.kind == "data" and not largest <= queue.value < 1 << 31:
+            side.reader.problem(
+                "queue", f'must hold the largest packet, {largest} B, and less than 2 GiB; for example queue = "64 KiB"'
+            )
 
     def _profile(self, reader: Reader) -> Item | None:
         name = reader.item.get("profile")
@@ -218,6 +229,8 @@ def finish(direction: Direction, rtt_ns: int, mtu_bytes: int) -> Shape:
     queue = direction.queue
     if queue is None:
         return direction.shape
+    if queue.kind == "data":
+        return msgspec.structs.replace(direction.shape, queue_bytes=int(queue.value))
     packets = int(queue.value)
     if queue.kind == "bdp":
         bdp = round(queue.value * bdp_bytes(direction.shape.rate_bit_s or 0, rtt_ns))

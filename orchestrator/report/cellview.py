@@ -72,7 +72,9 @@ def _link_rows(link: Link) -> list[dict[str, str]]:
             "rate": quantity("rate", shape.rate_bit_s, "unlimited")
             + (" (Ethernet)" if shape.layer == "ethernet" else ""),
             "one-way delay": quantity("time", shape.one_way_delay_ns),
-            "queue": quantity("packets", shape.queue_packets),
+            "queue": quantity("packets", shape.queue_packets)
+            if shape.in_bytes is None
+            else quantity("data", shape.in_bytes),
             "loss": _loss(shape),
             "other": _other(shape),
             "MTU": f"{link.mtu_bytes} B",
@@ -93,6 +95,8 @@ def _other(shape: Shape) -> str:
     parts = []
     if shape.jitter_ns:
         parts.append(f"jitter {quantity('time', shape.jitter_ns)} {shape.distribution}")
+    if shape.in_order:
+        parts.append("in order")
     for name in ("duplicate", "corrupt", "reorder"):
         ratio = getattr(shape, f"{name}_ratio")
         if ratio:

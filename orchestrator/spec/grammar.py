@@ -12,7 +12,7 @@ RATIO = quantity("ratio", example='"1 %"')
 
 DIRECTION: dict[str, Field] = {
     "rate": quantity("rate", low=1000, high=10**12),
-    "queue": quantity("packets", "bdp", example='"50 packets" or "1 bdp"', low=1, high=10_000_000),
+    "queue": quantity("packets", "bdp", "data", example='"50 packets", "64 KiB" or "1 bdp"', low=1, high=10_000_000),
     "layer": Field("choice", '"ip"', choices=("ip", "ethernet")),
     "one_way_delay": quantity("time", example='"100 ms"', high=600 * S),
     "jitter": quantity("time", example='"5 ms"', high=600 * S),

@@ -12,6 +12,7 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from .netem import Netem
+from .tbf import Tbf
 
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
@@ -28,6 +29,8 @@ TC_H_ROOT = 0xFFFFFFFF
 NAMESPACE_FD_BASE = 200
 """cell-init holds namespace I as this file descriptor + I (docs/formats.md)."""
 TCA_KIND, TCA_OPTIONS = 1, 2
+Stage = Netem | Tbf
+"""One qdisc of a direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,8 @@ def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
     return Request(_encode(message, RTM_NEWNEIGH, REPLACE), text)
 
 
-def qdisc(name: str, ifindex: int, netem: Netem, *, handle: int, parent: int | None, replace: bool) -> Request:
-    """Add or replace (`replace`) a netem qdisc, or else change it in place. `parent` None = root.
+def qdisc(name: str, ifindex: int, stage: Stage, *, handle: int, parent: int | None, replace: bool) -> Request:
+    """Add or replace (`replace`) a qdisc, or else change it in place. `parent` None = root.
 
     A replacement under a new handle destroys the old qdisc with everything in it; a change keeps what is queued.
     """
@@ -146,10 +149,10 @@ def qdisc(name: str, ifindex: int, netem: Netem, *, handle: int, parent: int | N
         ifindex=ifindex,
         handle=handle << 16,
         parent=TC_H_ROOT if parent is None else (parent << 16) | 1,
-        attributes=((TCA_KIND, b"netem\0"), (TCA_OPTIONS, netem.encode())),
+        attributes=((TCA_KIND, f"{stage.kind}\0".encode()), (TCA_OPTIONS, stage.encode()), *stage.attributes()),
     )
-    text = f"tc qdisc {verb} dev {name} {text_parent} handle {handle:x}: {netem.text()}"
-    return Request(data, "\n".join(filter(None, (text, netem.remark()))))
+    text = f"tc qdisc {verb} dev {name} {text_parent} handle {handle:x}: {stage.text()}"
+    return Request(data, "\n".join(filter(None, (text, stage.remark()))))
 
 
 def _traffic_control(

@@ -13,6 +13,7 @@ from pyroute2.netlink import nla
 
 from ..model import Frozen, GilbertElliott, Shape
 from .delays import distribution_of, spread_ns, table
+from .size_table import size_table, size_text
 
 PROBABILITY_ONE = 0xFFFFFFFF
 TICK_NS = 64
@@ -110,6 +111,18 @@ class Netem(Frozen, frozen=True):
     rate_byte_s: int = 0
     packet_overhead_bytes: int = 0
     seed: int = 0
+    size_overhead_bytes: int = 0
+    """Added to every packet's length for this qdisc and its child (a size table); the dump's TCA_STAB tells it."""
+
+    kind: ClassVar[str] = "netem"
+
+    def attributes(self) -> tuple[tuple[int, bytes], ...]:
+        """The size table beside TCA_OPTIONS."""
+        return size_table(self.size_overhead_bytes)
+
+    def as_shown(self) -> Netem:
+        """What a dump of this one shows."""
+        return self
 
     def encode(self) -> bytes:
         """The body of TCA_OPTIONS."""
@@ -153,7 +166,7 @@ class Netem(Frozen, frozen=True):
         return bytes(options.data[4:])
 
     @classmethod
-    def decode(cls, body: bytes, *, distribution: str = "uniform") -> Netem:
+    def decode(cls, body: bytes, *, distribution: str = "uniform", size_overhead_bytes: int = 0) -> Netem:
         """Read TCA_OPTIONS of a dump. The kernel never dumps a delay distribution, so the caller names it."""
         length = len(body) + 4
         options = netem_options(length.to_bytes(2, "little") + b"\0\0" + body)
@@ -178,6 +191,7 @@ class Netem(Frozen, frozen=True):
             rate_byte_s=attr.get("TCA_NETEM_RATE64", rate["rate"]),
             packet_overhead_bytes=rate["packet_overhead"],
             seed=attr.get("TCA_NETEM_PRNG_SEED", 0),
+            size_overhead_bytes=size_overhead_bytes,
         )
 
     def remark(self) -> str:
@@ -207,7 +221,7 @@ class Netem(Frozen, frozen=True):
         if self.rate_byte_s:
             words.append(f"rate {self.rate_byte_s * 8}bit {self.packet_overhead_bytes}")
         words.append(f"seed {self.seed}")
-        return "netem " + " ".join(words)
+        return size_text(self.size_overhead_bytes) + "netem " + " ".join(words)
 
 
 def _time(ns: int) -> str:
@@ -242,6 +256,8 @@ def delay_stage(shape: Shape, seed: int) -> Netem:
         corrupt=probability(shape.corrupt_ratio),
         rate_byte_s=ORDERING_BYTE_S if shape.in_order else 0,
         seed=seed,
+        # tbf takes no overhead below 0 of its own
+        size_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.in_bytes is not None and shape.layer == "ip" else 0,
     )
 
 

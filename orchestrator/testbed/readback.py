@@ -14,9 +14,11 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from ..model import Frozen
 from .compile import Compiled
-from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_KIND, TCA_OPTIONS
+from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_KIND, TCA_OPTIONS, Stage
 from .netem import Netem
 from .shaping import Expected
+from .size_table import TCA_STAB, overhead_of
+from .tbf import Tbf
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCA_STATS2, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 3, 1
@@ -35,7 +37,7 @@ class Check(Frozen, frozen=True):
 
 
 class Qdisc(Frozen, frozen=True):
-    """A qdisc of a dump. `netem` None where it is not netem. Handles are major numbers, parent None = root.
+    """A qdisc of a dump. `netem`, `tbf` None where it is another. Handles are major numbers, parent None = root.
 
     seeded: false where the kernel has no generator of netem's own (6.1 has none): losses do not follow the seed then.
     """
@@ -50,6 +52,7 @@ class Qdisc(Frozen, frozen=True):
     dropped_packets: int
     queued_packets: int
     seeded: bool = True
+    tbf: Tbf | None = None
 
 
 def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[list[Check], dict[str, Any]]:
@@ -173,20 +176,24 @@ def _initial_window(route: Any) -> int | None:
 
 def _check_qdiscs(compiled: Compiled, namespace: int, expected: list[Expected], qdiscs: list[Qdisc]) -> Iterator[Check]:
     name = compiled.layout.namespaces[namespace]
-    found = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind == "netem"}
+    found = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in ("netem", "tbf")}
     for want in expected:
         got = found.pop((want.ifindex, want.handle), None)
         what = f"qdisc {want.handle:x}: on {want.interface} of {name}"
-        if got is None or got.netem is None:
-            yield Check(what, False, f"asked {want.netem.text()}, found nothing")
+        if got is None or got.kind != want.stage.kind:
+            yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
             continue
         # the kernel never dumps a delay distribution's table: it is taken as asked
-        netem = Netem.decode(got.netem.encode(), distribution=want.netem.distribution)
-        if not got.seeded:
-            netem = msgspec.structs.replace(netem, seed=want.netem.seed)
-        yield _same(what, (want.parent, want.netem), (got.parent, netem))
+        shown: Stage | None = got.tbf
+        if got.netem is not None and isinstance(want.stage, Netem):
+            shown = msgspec.structs.replace(
+                got.netem,
+                distribution=want.stage.distribution,
+                seed=got.netem.seed if got.seeded else want.stage.seed,
+            )
+        yield _same(what, (want.parent, want.stage.as_shown()), (got.parent, shown))
     for ifindex, handle in found:
-        yield Check(f"qdiscs of {name}", False, f"unexpected netem {handle:x}: on interface {ifindex}")
+        yield Check(f"qdiscs of {name}", False, f"unexpected qdisc {handle:x}: on interface {ifindex}")
 
 
 def split(datagrams: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -228,12 +235,17 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             handle=handle >> 16,
             parent=None if parent == 0xFFFFFFFF else parent >> 16,
             kind=kind,
-            netem=Netem.decode(attributes[TCA_OPTIONS]) if kind == "netem" else None,
+            netem=Netem.decode(
+                attributes[TCA_OPTIONS], size_overhead_bytes=overhead_of(_parse(attributes.get(TCA_STAB, b"")))
+            )
+            if kind == "netem"
+            else None,
             seeded=kind != "netem" or TCA_NETEM_PRNG_SEED in _parse(attributes[TCA_OPTIONS][NETEM_QOPT_BYTES:]),
             sent_packets=packets,
             sent_bytes=size,
             dropped_packets=dropped,
             queued_packets=queued,
+            tbf=Tbf.decode(_parse(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
         )
 
 

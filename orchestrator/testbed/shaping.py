@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from ..model import Cell, DirectionName, Event, Link, Shape
 from .layout import Interface, Layout
-from .messages import Request, qdisc
+from .messages import Request, Stage, qdisc
 from .netem import PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
+from .tbf import tbf_stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Expected:
     interface: str
     handle: int
     parent: int | None
-    netem: Netem
+    stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class _Direction:
     link: str
     name: DirectionName
     interface: Interface
+    mtu_bytes: int
     shape: Shape
     generation: int = 0
     turn: int = 0
@@ -47,6 +49,11 @@ class _Direction:
         return 2 * self.generation + 1
 
 
+def _child(shape: Shape) -> str:
+    """What qdisc the rate and the queue need; a change from one to another replaces both."""
+    return "" if shape.rate_bit_s is None else "netem" if shape.in_bytes is None else "tbf"
+
+
 class Shaping:
     """The qdisc state of a cell as the timeline moves it; every method returns the requests that do it."""
 
@@ -56,7 +63,7 @@ class Shaping:
         self._directions: dict[tuple[str, DirectionName], _Direction] = {}
         for (link, name), interface in layout.shaped.items():
             shape = links[link].forward if name == "forward" else links[link].backward
-            self._directions[link, name] = _Direction(link, name, interface, shape)
+            self._directions[link, name] = _Direction(link, name, interface, links[link].mtu_bytes, shape)
 
     def install(self) -> list[tuple[int, Request]]:
         """(namespace, request) for every qdisc at the start."""
@@ -68,8 +75,8 @@ class Shaping:
         for direction in self._directions.values():
             if namespace in (None, direction.interface.namespace):
                 where = direction.interface
-                for handle, parent, netem in self._stages(direction):
-                    found.append(Expected(where.namespace, where.ifindex, where.name, handle, parent, netem))
+                for handle, parent, stage in self._stages(direction):
+                    found.append(Expected(where.namespace, where.ifindex, where.name, handle, parent, stage))
         return found
 
     def apply(self, event: Event) -> list[tuple[int, Request]]:
@@ -102,7 +109,7 @@ class Shaping:
     def _change(self, direction: _Direction, shape: Shape | None) -> list[tuple[int, Request]]:
         if shape is None:
             return []
-        rated = (direction.shape.rate_bit_s is None) != (shape.rate_bit_s is None)
+        rated = _child(direction.shape) != _child(shape)
         changed = replace(
             direction, shape=shape, generation=direction.generation + (1 if rated else 0), turn=direction.turn + 1
         )
@@ -111,8 +118,8 @@ class Shaping:
             return []
         return self._build(changed, replace_root=rated)
 
-    def _stages(self, direction: _Direction) -> list[tuple[int, int | None, Netem]]:
-        """(handle, parent, netem) from the root down."""
+    def _stages(self, direction: _Direction) -> list[tuple[int, int | None, Stage]]:
+        """(handle, parent, stage) from the root down."""
         handle = direction.handle
         if direction.broken == "cut":
             return [
@@ -125,7 +132,10 @@ class Shaping:
         root = delay_stage(direction.shape, self._qdisc_seed(direction, 0))
         if direction.broken == "blackhole":
             root = black_hole(root)
-        stages: list[tuple[int, int | None, Netem]] = [(handle, None, root)]
+        stages: list[tuple[int, int | None, Stage]] = [(handle, None, root)]
+        if direction.shape.in_bytes is not None:
+            stages.append((handle + 1, handle, tbf_stage(direction.shape, direction.mtu_bytes)))
+            return stages
         rate = rate_stage(direction.shape, self._qdisc_seed(direction, 1))
         if rate is not None:
             stages.append((handle + 1, handle, rate))
@@ -139,9 +149,9 @@ class Shaping:
         return [
             (
                 where.namespace,
-                qdisc(where.name, where.ifindex, netem, handle=handle, parent=parent, replace=replace_root),
+                qdisc(where.name, where.ifindex, stage, handle=handle, parent=parent, replace=replace_root),
             )
-            for handle, parent, netem in (stages[:1] if root_only else stages)
+            for handle, parent, stage in (stages[:1] if root_only else stages)
         ]
 
     def _qdisc_seed(self, direction: _Direction, stage: int) -> int:

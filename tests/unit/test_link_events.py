@@ -99,9 +99,9 @@ def test_what_a_cell_never_came_to_is_not_expected_of_it() -> None:
     records.append({"record": "exit", "t_ns": 3_010_000_000})
     played = {record["step"] for record in records if record["record"] == "timeline"}
     (root, *_) = compiled.expected(compiled.last_step + 1, 2, played)  # type: ignore[arg-type]
-    assert root.netem.loss == 0xFFFFFFFF  # it ended inside the first gap
+    assert root.stage.loss == 0xFFFFFFFF  # it ended inside the first gap
     (whole, *_) = compiled.expected(compiled.last_step + 1, 2, {*played, second})  # type: ignore[arg-type]
-    assert whole.netem.loss == 0
+    assert whole.stage.loss == 0
     missing = next(check for check in verify(compiled, records)[0] if check.check == "qdisc dumps").detail
     later = [number for number in compiled.dumped_ns if number > first]
     assert later

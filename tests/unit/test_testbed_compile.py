@@ -145,8 +145,8 @@ def test_expected_qdiscs_are_filed_under_the_line_of_their_dump() -> None:
 def test_seeds_differ_by_link_and_direction_and_follow_the_cell_seed() -> None:
     def seeds(seed: int) -> list[int]:
         result = compiled(two_path_cell(seed=seed))
-        return [item.netem.seed for item in next(iter(result.qdiscs.values())) or []] + [
-            item.netem.seed for expected in result.qdiscs.values() for item in expected
+        return [item.stage.seed for item in next(iter(result.qdiscs.values())) or []] + [
+            item.stage.seed for expected in result.qdiscs.values() for item in expected
         ]
 
     assert len(set(seeds(1))) == 8

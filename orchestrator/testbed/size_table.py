@@ -1,0 +1,36 @@
+"""A qdisc's size table (TCA_STAB) that only adds to every packet's length: how rate and queue come to count IP packets.
+
+The kernel takes one at the root only; what the root hands to its child keeps the length it was given there.
+"""
+
+from __future__ import annotations
+
+import struct
+
+TCA_STAB = 8
+_BASE = 1
+_SIZESPEC = struct.Struct("=BBhiIIII")
+"""struct tc_sizespec: cell_log, size_log, cell_align, overhead, linklayer, mpu, mtu, tsize."""
+LINKLAYER_ETHERNET = 1
+
+
+def attribute(number: int, value: bytes) -> bytes:
+    """One netlink attribute, padded."""
+    return struct.pack("=HH", len(value) + 4, number) + value + bytes(-len(value) % 4)
+
+
+def size_table(overhead_bytes: int) -> tuple[tuple[int, bytes], ...]:
+    """The attribute beside TCA_OPTIONS; none where nothing is added."""
+    if not overhead_bytes:
+        return ()
+    return ((TCA_STAB, attribute(_BASE, _SIZESPEC.pack(0, 0, 0, overhead_bytes, LINKLAYER_ETHERNET, 0, 0, 0))),)
+
+
+def overhead_of(attributes: dict[int, bytes]) -> int:
+    """What a dumped TCA_STAB's attributes say is added."""
+    return int(_SIZESPEC.unpack_from(attributes[_BASE])[3]) if _BASE in attributes else 0
+
+
+def size_text(overhead_bytes: int) -> str:
+    """The same as arguments of tc(8), before the qdisc's kind."""
+    return f"stab overhead {overhead_bytes} linklayer ethernet " if overhead_bytes else ""
