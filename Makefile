@@ -82,7 +82,7 @@ doctor: ## what this machine can run and what it lacks; needs nothing but Python
 chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns')
 	@.venv/bin/python tests/guest/chaos.py $(ARGS)
 
-calibrate: setup ## measured against configured: RTT, rate, loss, queues, event times
+calibrate: setup ## measured against configured: every profile, option and fault, with bounds
 	@$(NETWARP) calibrate $(ARGS)
 
 bench: setup ## what a cell costs on this machine

@@ -14,8 +14,9 @@ import numpy as np
 from ..analysis.capture import Capture, read_captures
 from ..analysis.native import Rows
 from ..errors import CaptureError
-from ..model import Frozen, Shape
+from ..model import Shape
 from .probes import BRACKET_NS, FAULT_NS, FIRST_PORT, REPAIR_NS, Probe
+from .rows import Row
 
 TIME_BOUND_S = 10e-6
 RATE_BOUND_RATIO = 1e-3
@@ -23,18 +24,6 @@ SIGMAS = 4.0
 SLACK_S = 2e-6
 ETHERNET_HEADER_BYTES = 14
 FAULT_PORTS, REPAIR_PORTS = (FIRST_PORT, FIRST_PORT + 1), (FIRST_PORT + 2, FIRST_PORT + 3)
-
-
-class Row(Frozen, frozen=True):
-    """One comparison. ok = |measured - configured| <= bound (all in `unit`). measured None: there is none, not ok."""
-
-    probe: str
-    quantity: str
-    configured: float
-    measured: float | None
-    bound: float
-    unit: str
-    ok: bool
 
 
 def judge(probe: Probe, cell_dir: Path, t0_realtime_ns: int) -> list[Row]:

@@ -8,31 +8,49 @@ import logging
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from .. import calibration
-from ..backends import VirtualBackend
+from ..backends import SandboxBackend
 from ..backends.virtual import T0_REALTIME_NS
-from ..calibration import Row, judge, probes
-from ..errors import StoreError
+from ..calibration import (
+    ON_THE_WALL_CLOCK,
+    VIRTUAL,
+    WALL,
+    Budget,
+    Curve,
+    Probe,
+    Row,
+    judge,
+    judge_profile,
+    netem_probes,
+    probes,
+    profile_probes,
+)  # fmt: skip
+from ..errors import BackendUnavailable, CaptureError, SpecError, StoreError
 from ..execute import execute
-from ..kernel import KernelBuild
 from ..model import Cell, CellOutcome, Frozen, Outcome
-from ..store import RunDir, locked, read_json, write_json
+from ..records import last, read_ndjson
+from ..report import write_calibration_page
+from ..spec import list_profiles
+from ..spec.problems import nearest
+from ..store import CellDir, RunDir, locked, read_json, write_json
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_text
-from .backends import Chosen
+from . import calibrate_text
+from .backends import Chosen, choose
 from .manifest import now_utc
-from .programs import build_directory, usable_kernel
+from .programs import build_directory
 
 log = logging.getLogger(__name__)
-PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "lib/seed.so", "lib/libnetwarp_analyzer.so")
+PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "bin/probe", "lib/seed.so", "lib/libnetwarp_analyzer.so")
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
+GENERIC, NETEM = "generic", "netem"
+"""Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
 
 
 class Calibration(Frozen, frozen=True):
@@ -44,6 +62,9 @@ class Calibration(Frozen, frozen=True):
     backend: str
     date_utc: str
     rows: tuple[Row, ...]
+    curves: tuple[Curve, ...] = ()
+    host_load_1min: float | None = None
+    """On the wall clock: the greatest of its cells."""
 
     @property
     def passed(self) -> int:
@@ -53,78 +74,156 @@ class Calibration(Frozen, frozen=True):
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
-    parser = commands.add_parser("calibrate", help="measure what the testbed does against what it is told to do")
+    parser = commands.add_parser("calibrate", help="measure what links really do against what they were told to do")
+    parser.add_argument(
+        "names", nargs="*", metavar="PROFILE",
+        help=f"profiles (`netwarp profiles`), {GENERIC} (rates, delays, faults), {NETEM} (each option); default: all",
+    )  # fmt: skip
+    parser.add_argument("--backend", choices=("virtual", "guest", "netns"), default="virtual")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at once (default: cores)")
     parser.add_argument("--out", type=Path, help="keep the captures of the probes in this run directory")
+    parser.add_argument("--html", type=Path, help="write the page there too (default: beside the stored calibration)")
+    parser.add_argument("--full", action="store_true", help="every comparison, not only those that are off")
     parser.add_argument("--json", action="store_true", help="print calibration.json instead of the table")
+    parser.add_argument("--markdown", action="store_true", help="print the table of netem-profiles/README.md instead")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure anew; 0 if everything is within its bounds, else 1."""
-    kernel = usable_kernel()
+    chosen = choose(args.backend)
+    names = _names(args.names, chosen)
     if args.out is not None and RunDir(args.out).cells.exists():
         raise StoreError(f"{args.out}: holds cells already; --out wants a directory of its own for the probes")
-    place = args.out or stored(kernel).parent / ".probes"
-    found = measure(kernel, args.jobs, place, keep=args.out is not None)
-    _keep(stored(kernel), found)
+    place = args.out or folder().joinpath(".probes")
+    jobs = 1 if chosen.backend.wall_clock else args.jobs
+    found = measure(chosen, names, jobs, place, keep=args.out is not None)
+    page = _keep(chosen, found, names)
+    if args.html is not None:
+        page = write_calibration_page(args.html, msgspec.to_builtins(found))
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    elif args.markdown:
+        calibrate_text.markdown(found.rows)
     else:
-        show(found)
+        title = f"Calibration of Linux {found.kernel_release}, back end {found.backend}"
+        calibrate_text.show(title, found.rows, full=args.full)
+        if page is not None:
+            print(page)
     return 0 if found.passed == len(found.rows) else 1
 
 
+def _names(given: list[str], chosen: Chosen) -> tuple[str, ...]:
+    """What to measure. Raises SpecError for what there is not."""
+    known = [GENERIC, NETEM, *list_profiles()]
+    for name in given:
+        if name not in known:
+            raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `netwarp profiles` lists them')
+    if chosen.backend.wall_clock:
+        if GENERIC in given:
+            raise SpecError(
+                f'the bounds of "{GENERIC}" are the virtual clock\'s; on {chosen.backend.name} name profiles'
+            )
+        known.remove(GENERIC)
+    return tuple(name for name in known if name in given or not given)
+
+
 def calibration_for(chosen: Chosen, jobs: int, scratch: Path) -> Calibration | None:
-    """The stored calibration of this kernel and these programs; measured now, in `scratch`, if there is none.
+    """The stored calibration of this kernel and these programs; the generic probes are measured now, in `scratch`, if
+    there is none. What has been measured of profiles comes with it.
 
     None where cells do not run in virtual time: the probes' bounds are its.
     """
-    kernel = chosen.kernel
-    if kernel is None or chosen.backend.wall_clock:
+    if chosen.kernel is None or chosen.backend.wall_clock:
         return None
-    path = stored(kernel)
+    path = stored(chosen)
     if path.exists():
-        return read_json(path, Calibration)
-    print("netwarp: calibrating this kernel and these programs once ...", file=sys.stderr, flush=True)
-    found = measure(kernel, jobs, scratch, keep=False)
-    _keep(path, found)
+        found = read_json(path, Calibration)
+    else:
+        print("netwarp: calibrating this kernel and these programs once ...", file=sys.stderr, flush=True)
+        found = measure(chosen, (GENERIC,), jobs, scratch, keep=False)
+        _keep(chosen, found, (GENERIC,))
+    more = _stored_profiles(chosen)
+    if more is not None:
+        found = msgspec.structs.replace(found, rows=found.rows + more.rows, curves=more.curves)
     return found
 
 
-def _keep(path: Path, found: Calibration) -> None:
-    """Store it for the next run, unless a probe did not complete (a full disk, a killed guest: no word on the testbed).
-    A checkout that this user may not write to has it measured again."""
-    if any(row.unit == NOT_COMPLETED for row in found.rows):
-        return
+def _stored_profiles(chosen: Chosen) -> Calibration | None:
+    path = stored(chosen, profiles=True)
+    return read_json(path, Calibration) if path.exists() else None
+
+
+def measured_profiles() -> tuple[Row, ...]:
+    """What is stored of the profiles on the virtual clock; nothing where that cannot run here."""
     try:
-        write_json(path, found)
-    except StoreError as error:
+        found = _stored_profiles(choose("virtual"))
+    except BackendUnavailable:
+        return ()
+    return found.rows if found is not None else ()
+
+
+def _keep(chosen: Chosen, found: Calibration, names: Iterable[str]) -> Path | None:
+    """Store it for the next runs, and its page; returns the page. Not if a probe did not complete (a full disk, a
+    killed guest: no word on the testbed). A checkout that this user may not write to has it measured again."""
+    if any(row.unit == NOT_COMPLETED for row in found.rows):
+        return None
+    try:
+        if GENERIC in names:
+            generic = {probe.name for probe in probes()}
+            rows = tuple(row for row in found.rows if row.probe in generic)
+            write_json(stored(chosen), msgspec.structs.replace(found, rows=rows, curves=()))
+        if set(names) - {GENERIC}:
+            return _keep_profiles(chosen, found)
+    except (OSError, StoreError) as error:
         log.warning("the calibration is not kept: %s", error)
+    return None
 
 
-def measure(kernel: KernelBuild, jobs: int, place: Path, *, keep: bool) -> Calibration:
+def _keep_profiles(chosen: Chosen, found: Calibration) -> Path:
+    """What was measured now over what was measured before."""
+    generic = {probe.name for probe in probes()}
+    rows = [row for row in found.rows if row.probe not in generic]
+    curves, now = list(found.curves), {row.probe for row in rows}
+    before = _stored_profiles(chosen)
+    if before is not None:
+        rows += [row for row in before.rows if row.probe not in now]
+        curves += [curve for curve in before.curves if curve.probe not in now]
+    path = stored(chosen, profiles=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = msgspec.structs.replace(found, rows=tuple(rows), curves=tuple(curves))
+    write_json(path, whole)
+    return write_calibration_page(path.with_suffix(".html"), msgspec.to_builtins(whole))
+
+
+def measure(chosen: Chosen, names: Iterable[str], jobs: int, place: Path, *, keep: bool) -> Calibration:
     """Run and judge every probe in the directory `place`, which is left there or not (`keep`). What it held before is
     not trusted. A probe that does not complete is a row that fails."""
     directory = RunDir(place)
     with locked(directory):
         try:
-            rows = _measure(kernel, jobs, directory)
+            rows, curves, load = _measure(chosen.backend, names, jobs, directory)
         finally:
             if not keep:
                 directory.remove()
+    release, sha256 = chosen.identity
     return Calibration(
-        key=calibration_key(kernel),
-        kernel_release=kernel.release,
-        kernel_sha256=kernel.sha256,
-        backend=VirtualBackend.name,
+        key=calibration_key(chosen),
+        kernel_release=release,
+        kernel_sha256=sha256,
+        backend=chosen.backend.name,
         date_utc=now_utc(),
         rows=tuple(rows),
+        curves=tuple(curves),
+        host_load_1min=load,
     )
 
 
-def _measure(kernel: KernelBuild, jobs: int, directory: RunDir) -> list[Row]:
-    wanted = probes()
+def _measure(
+    backend: SandboxBackend, names: Iterable[str], jobs: int, directory: RunDir
+) -> tuple[list[Row], list[Curve], float | None]:
+    budget = ON_THE_WALL_CLOCK if backend.wall_clock else Budget()
+    wanted = [(name, probe) for name in names for probe in _probes(name, budget)]
     outcomes: dict[str, CellOutcome] = {}
 
     def finished(cell: Cell, outcome: CellOutcome) -> None:
@@ -132,21 +231,44 @@ def _measure(kernel: KernelBuild, jobs: int, directory: RunDir) -> list[Row]:
 
     if directory.cells.exists():
         shutil.rmtree(directory.cells)
-    backend = VirtualBackend(kernel.binary, build_directory())
-    execute([probe.cell for probe in wanted], backend, directory, jobs=jobs, finished=finished)
+    execute([probe.cell for _, probe in wanted], backend, directory, jobs=jobs, finished=finished)
     rows: list[Row] = []
-    for probe in wanted:
-        outcome = outcomes[probe.cell.id]
-        if outcome.outcome is Outcome.COMPLETED:
-            rows += judge(probe, directory.cell(probe.cell.id).root, T0_REALTIME_NS)
-        else:
+    curves: list[Curve] = []
+    for name, probe in wanted:
+        outcome, cell = outcomes[probe.cell.id], directory.cell(probe.cell.id)
+        if outcome.outcome is not Outcome.COMPLETED:
             rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, NOT_COMPLETED, False))
-    return rows
+        elif name == GENERIC:
+            rows += judge(probe, cell.root, T0_REALTIME_NS)
+        else:
+            more, drawn = _judge_profile(probe, cell, backend)
+            rows += more
+            curves += drawn
+    loads = [outcome.host_load_1min for outcome in outcomes.values() if outcome.host_load_1min is not None]
+    return rows, curves, max(loads, default=None) if backend.wall_clock else None
 
 
-def calibration_key(kernel: KernelBuild) -> str:
+def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[Row], list[Curve]]:
+    """A capture that has nothing to judge by is a row that fails."""
+    ready = last(read_ndjson(cell.init_log), "ready")
+    try:
+        if ready is None:
+            raise CaptureError(f"calibration: {probe.name}: cell-init never said when T0 was")
+        return judge_profile(probe, cell.root, int(ready["t0_realtime_ns"]), WALL if backend.wall_clock else VIRTUAL)
+    except CaptureError as error:
+        return [Row(probe.name, str(error), 1, 0, 0, NOT_COMPLETED, False)], []
+
+
+def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
+    program = build_directory() / "bin" / "probe"
+    if name == GENERIC:
+        return probes()
+    return netem_probes(program, budget) if name == NETEM else profile_probes(name, program, budget)
+
+
+def calibration_key(chosen: Chosen) -> str:
     """Hash of everything that plays a part: kernel, programs, the probes and their steps, and how they are judged."""
-    digest = hashlib.sha256(kernel.sha256.encode())
+    digest = hashlib.sha256("\n".join(chosen.identity if chosen.kernel is None else (chosen.kernel.sha256,)).encode())
     for name in PROGRAMS:
         digest.update((build_directory() / name).read_bytes())
     for probe in probes():
@@ -156,23 +278,12 @@ def calibration_key(kernel: KernelBuild) -> str:
     return digest.hexdigest()[:16]
 
 
-def stored(kernel: KernelBuild) -> Path:
-    """results/calibration/<key>.json of this checkout."""
-    return build_directory().parent / "results" / "calibration" / f"{calibration_key(kernel)}.json"
+def folder() -> Path:
+    """results/calibration of this checkout."""
+    return build_directory().parent / "results" / "calibration"
 
 
-def show(found: Calibration) -> None:
-    """The table on stdout."""
-    table = Table(title=f"Calibration of Linux {found.kernel_release}, back end {found.backend}", title_justify="left")
-    for name in ("probe", "quantity", "configured", "measured", "off by", "bound", "unit", ""):
-        table.add_column(name, justify="right" if name in ("configured", "measured", "off by", "bound") else "left")
-    for row in found.rows:
-        measured = "-" if row.measured is None else f"{row.measured:.9g}"
-        difference = "-" if row.measured is None else f"{row.measured - row.configured:+.3g}"
-        table.add_row(
-            row.probe, row.quantity, f"{row.configured:.9g}", measured, difference, f"{row.bound:.3g}",
-            row.unit, "ok" if row.ok else "[bold red]OFF[/]",
-        )  # fmt: skip
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"{found.passed} of {len(found.rows)} within bounds")
+def stored(chosen: Chosen, *, profiles: bool = False) -> Path:
+    """<key>.json: the generic probes'. <key>/<back end>.json: the profiles', with its page beside it."""
+    key = calibration_key(chosen)
+    return folder() / key / f"{chosen.backend.name}.json" if profiles else folder() / f"{key}.json"

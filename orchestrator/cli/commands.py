@@ -13,10 +13,13 @@ import zstandard
 
 from ..errors import CaptureError, SpecError, StoreError
 from ..spec import EXAMPLE_SPEC, list_profiles
+from ..spec.problems import nearest
 from ..store import RunDir, locked, read_json
 from ..study import Plan
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
+from .calibrate import measured_profiles
+from .calibrate_text import profile_words
 from .run import add_plan_arguments, plan_of
 from .stages import report, tabulate
 
@@ -37,6 +40,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     export.add_argument("--out", type=Path, default=Path(), help="directory to write to (default: here)")
     export.set_defaults(run=run_export)
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
+    profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
     profiles.set_defaults(run=run_profiles)
     clean = commands.add_parser("clean", help="remove derived files, tables and report of runs (captures stay)")
     clean.add_argument("run_dirs", nargs="+", type=Path, metavar="RUN_DIR")
@@ -99,9 +103,16 @@ def expand(capture: Path, target: Path) -> None:
 
 
 def run_profiles(args: argparse.Namespace) -> int:
-    """`netwarp profiles`."""
-    for name, title in list_profiles().items():
-        print(f"{name:<24} {title}")
+    """`netwarp profiles`: a line each; of those named everything."""
+    known = list_profiles()
+    for name in args.names:
+        if name not in known:
+            raise SpecError(f'there is no profile "{name}"{nearest(name, known)}')
+    if not args.names:
+        for name, title in known.items():
+            print(f"{name:<24} {title}")
+    else:
+        print("\n".join(line for name in args.names for line in profile_words(name, known[name], measured_profiles())))
     return 0
 
 

@@ -8,10 +8,12 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from ..errors import StoreError
-from ..store import RunDir
+from ..store import RunDir, read_json
 from ..tables.rows import NOT_RUN
+from .calibration_page import write_calibration_page
 from .cellview import cell_view
 from .claims import statements
 from .data import RunData, read_run
@@ -81,6 +83,9 @@ def _write(data: RunData, place: Path) -> None:
         behind=behind,
     )
     (place / "index.html").write_bytes(page)
+    if data.calibration is not None:
+        whole = read_json(data.run.calibration, dict[str, Any])
+        write_calibration_page(place / "calibration.html", whole, back="index.html")
 
 
 def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:

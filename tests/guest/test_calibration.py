@@ -152,7 +152,7 @@ def test_calibrate_is_ended(number: int, checkout: Checkout, tmp_path: Path) -> 
     fresh = copy_checkout(tmp_path / "fresh", checkout.kernel, checkout.root)
     stored = fresh.root / "results" / "calibration"
     shutil.rmtree(stored)
-    process = fresh.start("calibrate", cwd=tmp_path)
+    process = fresh.start("calibrate", "generic", cwd=tmp_path)
     while not guests(process.pid):
         assert process.poll() is None
     os.killpg(process.pid, number)

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * probe: UDP datagrams at known times, for `netwarp calibrate`. What comes of them the captures tell.
+ *
+ *	probe send ADDRESS PORT IP_BYTES[,IP_BYTES...] COUNT INTERVAL_NS START_NS UNTIL_NS [AT_NS,...]
+ *		COUNT datagrams, the sizes in turn, at T0 + START + i * INTERVAL (0: all at once), one more of
+ *the first size at T0 + each AT; the socket stays open until T0 + UNTIL. probe echo PORT		says
+ *"listening", sends every datagram back to where it came from
+ *	probe sink PORT		says "listening", takes nothing (the kernel then sends no ICMP)
+ *
+ * Each datagram begins with its number, 64 bit, so that no two are alike. T0 is NETWARP_T0_REALTIME_NS.
+ * Exit status: 0 done, 1 failed, 2 usage.
+ */
+#include "clock.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { HEADERS_BYTES = 28, SIZES_MAX = 16, TIMES_MAX = 256, IP_BYTES_MAX = 65535 };
+
+struct plan {
+	struct sockaddr_in to;
+	int64_t sizes[SIZES_MAX];
+	int64_t at_ns[TIMES_MAX];
+	size_t size_count, at_count;
+	int64_t count, interval_ns, start_ns, until_ns, t0_ns;
+};
+
+static int usage(void)
+{
+	fputs(
+	    "usage: probe send ADDRESS PORT IP_BYTES[,...] COUNT INTERVAL_NS START_NS UNTIL_NS [AT_NS,...]\n"
+	    "       probe echo PORT | probe sink PORT\n"
+	    "for example: probe send 10.0.0.2 7001 100 1000 10000000 0 12000000000\n",
+	    stderr);
+	return 2;
+}
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "probe: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+static bool number(const char *text, int64_t low, int64_t high, int64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoll(text, &end, 10);
+	return !errno && end != text && !*end && *value >= low && *value <= high;
+}
+
+/* A list of numbers between commas; 0 where one is no number or there are too many. `text` is cut up. */
+static size_t numbers(char *text, int64_t low, int64_t high, int64_t *items, size_t most)
+{
+	size_t count = 0;
+	char *save = NULL;
+
+	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		if (count == most || !number(word, low, high, &items[count++]))
+			return 0;
+	return count;
+}
+
+static bool port_of(const char *text, in_port_t *port)
+{
+	int64_t value;
+
+	if (!number(text, 1, 65535, &value))
+		return false;
+	*port = htons((uint16_t)value);
+	return true;
+}
+
+static int send_one(int fd, const struct plan *plan, uint64_t sequence, int64_t ip_bytes)
+{
+	static unsigned char datagram[IP_BYTES_MAX];
+	uint64_t order = htobe64(sequence);
+	size_t bytes = (size_t)(ip_bytes - HEADERS_BYTES);
+
+	memcpy(datagram, &order, sizeof(order));
+	return sendto(fd, datagram, bytes, 0, (const struct sockaddr *)&plan->to, sizeof(plan->to)) ==
+		       (ssize_t)bytes
+		   ? 0
+		   : -1;
+}
+
+static int sleep_until(int64_t realtime_ns)
+{
+	int error;
+
+	do
+		error = clock_sleep_until(realtime_ns);
+	while (error == EINTR);
+	return error;
+}
+
+/* The next moment of two ascending series: the regular ones, and those listed. */
+static int play(int fd, const struct plan *plan)
+{
+	int64_t regular = 0, slept_for = INT64_MIN, at_ns;
+	size_t listed = 0, size;
+
+	for (uint64_t sequence = 0; regular < plan->count || listed < plan->at_count; sequence++) {
+		at_ns = plan->start_ns + regular * plan->interval_ns;
+		size = (size_t)regular % plan->size_count;
+		if (regular == plan->count || (listed < plan->at_count && plan->at_ns[listed] < at_ns)) {
+			at_ns = plan->at_ns[listed++];
+			size = 0;
+		} else {
+			regular++;
+		}
+		if (at_ns != slept_for && sleep_until(plan->t0_ns + at_ns))
+			return fail("sleep");
+		slept_for = at_ns;
+		if (send_one(fd, plan, sequence, plan->sizes[size]))
+			return fail("sendto");
+	}
+	return sleep_until(plan->t0_ns + plan->until_ns) ? fail("sleep") : 0;
+}
+
+static int send_all(int argc, char **argv)
+{
+	struct plan plan = {.to.sin_family = AF_INET};
+	const char *t0 = getenv("NETWARP_T0_REALTIME_NS");
+	int fd, status;
+
+	if (argc < 7 || argc > 8 || inet_pton(AF_INET, argv[0], &plan.to.sin_addr) != 1 ||
+	    !port_of(argv[1], &plan.to.sin_port) || !number(argv[3], 0, INT64_C(1) << 32, &plan.count) ||
+	    !number(argv[4], 0, INT64_MAX / 2, &plan.interval_ns) ||
+	    !number(argv[5], 0, INT64_MAX / 2, &plan.start_ns) ||
+	    !number(argv[6], 0, INT64_MAX / 2, &plan.until_ns))
+		return usage();
+	plan.size_count = numbers(argv[2], HEADERS_BYTES + 8, IP_BYTES_MAX, plan.sizes, SIZES_MAX);
+	if (argc == 8)
+		plan.at_count = numbers(argv[7], 0, INT64_MAX / 2, plan.at_ns, TIMES_MAX);
+	if (!plan.size_count || (argc == 8 && !plan.at_count))
+		return usage();
+	if (!t0 || !number(t0, 0, INT64_MAX / 2, &plan.t0_ns)) {
+		fputs("probe: NETWARP_T0_REALTIME_NS is not set to a time: cell-init sets it\n", stderr);
+		return 2;
+	}
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail("socket");
+	status = clock_timerslack() ? fail("timer slack") : play(fd, &plan);
+	close(fd);
+	return status;
+}
+
+static int echo(int fd)
+{
+	static unsigned char datagram[IP_BYTES_MAX];
+	struct sockaddr_in from;
+	socklen_t length;
+	ssize_t bytes;
+
+	for (;;) {
+		length = sizeof(from);
+		bytes = recvfrom(fd, datagram, sizeof(datagram), 0, (struct sockaddr *)&from, &length);
+		if (bytes < 0 ||
+		    sendto(fd, datagram, (size_t)bytes, 0, (struct sockaddr *)&from, length) != bytes)
+			return fail("echo");
+	}
+}
+
+static int listen_at(const char *port, bool answers)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	int fd, status;
+
+	if (!port_of(port, &at.sin_port))
+		return usage();
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail("socket");
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at))) {
+		status = fail("bind");
+	} else {
+		puts("listening");
+		fflush(stdout);
+		status = answers ? echo(fd) : (pause(), 0);
+	}
+	close(fd);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "echo"))
+		return listen_at(argv[2], true);
+	if (argc == 3 && !strcmp(argv[1], "sink"))
+		return listen_at(argv[2], false);
+	if (argc > 2 && !strcmp(argv[1], "send"))
+		return send_all(argc - 2, argv + 2);
+	return usage();
+}

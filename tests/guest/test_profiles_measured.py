@@ -1,0 +1,113 @@
+"""Profiles in guests: what the README says was measured is measured again; a profile that is wrong is noticed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from chain_kit import Checkout, in_a_guest
+
+from orchestrator.backends import VirtualBackend
+from orchestrator.backends.virtual import T0_REALTIME_NS
+from orchestrator.calibration import VIRTUAL, Budget, Curve, Probe, Row, judge_profile, netem_probes, profile_probes
+from orchestrator.calibration.markdown import profile_lines
+from orchestrator.execute import execute
+from orchestrator.model import Cell, Outcome, Shape
+from orchestrator.store import RunDir
+
+README = Path(__file__).resolve().parents[2] / "netem-profiles" / "README.md"
+SMALL = Budget(many=4000, few=1000)
+
+
+def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell | None = None) -> tuple[list[Row], list[Curve]]:
+    """Run a probe's cell (or another in its place) and judge it as that probe."""
+    run, played = RunDir(place / "x"), cell or probe.cell
+    execute([played], VirtualBackend(checkout.kernel, checkout.root / "build"), run, jobs=1, finished=lambda *_: None)
+    outcome = run.cell(played.id).read_outcome()
+    assert outcome.outcome is Outcome.COMPLETED, outcome
+    return judge_profile(probe, run.cell(played.id).root, T0_REALTIME_NS, VIRTUAL)
+
+
+def program(checkout: Checkout) -> Path:
+    """The sender of datagrams."""
+    return checkout.root / "build" / "bin" / "probe"
+
+
+def test_the_readme_is_measured_again(checkout: Checkout, tmp_path: Path) -> None:
+    """To the digit: the same seed, the same draws."""
+    place = tmp_path / "page.html"
+    done = checkout.run("calibrate", "adsl", "cdma-9600", "--json", "--html", place, cwd=tmp_path).ok()
+    rows = msgspec.convert(json.loads(done.out)["rows"], list[Row])
+    readme = README.read_text()
+    for profile in ("adsl", "cdma-9600"):
+        lines = profile_lines(profile, [row for row in rows if row.probe == profile])
+        assert "".join(lines) in readme
+    page = place.read_text()
+    assert page.count("<svg") == 2  # cdma-9600's delays each way
+    assert "http" not in page
+    shown = checkout.run("profiles", "cdma-9600", cwd=tmp_path).ok().out
+    assert "?" not in shown
+    assert "source: rate: TIA/EIA-95" in shown
+
+
+@pytest.mark.parametrize("name", ["leo-handover", "wifi-80211n-poor"])
+def test_profiles_are_what_they_say(name: str, checkout: Checkout, tmp_path: Path) -> None:
+    for number, probe in enumerate(profile_probes(name, program(checkout), SMALL)):
+        rows, _ = judged(probe, checkout, tmp_path / str(number))
+        assert rows
+        assert all(row.ok for row in rows), [row for row in rows if not row.ok]
+
+
+@pytest.mark.parametrize("part", ["jitter pareto", "reorder", "queue of 64 KiB of frames", "corrupt", "duplicate"])
+def test_each_of_netems_options(part: str, checkout: Checkout, tmp_path: Path) -> None:
+    wanted = [probe for probe in netem_probes(program(checkout), SMALL) if probe.name.startswith(f"netem: {part}")]
+    assert wanted
+    for number, probe in enumerate(wanted):
+        rows, _ = judged(probe, checkout, tmp_path / str(number))
+        assert all(row.ok for row in rows), [row for row in rows if not row.ok]
+
+
+def order_lost(shape: Shape) -> Shape:
+    """Jitter without in_order (and less apart than it spreads, below)."""
+    return msgspec.structs.replace(shape, keeps_order=msgspec.UNSET)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_in_order_keeps_a_burst_in_order_and_jitter_alone_does_not(
+    keeps: bool, checkout: Checkout, tmp_path: Path
+) -> None:
+    """200 datagrams at once into 5 ms of jitter."""
+    (probe, *_) = profile_probes("mobile-lte", program(checkout), SMALL)
+    link = probe.cell.links[0]
+    flow = probe.cell.flows[0]
+    assert flow.program is not None
+    sender = list(flow.program.sender)
+    sender[4:7] = ["100", "200", "0"]
+    own = msgspec.structs.replace(flow.program, sender=tuple(sender))
+    changed = msgspec.structs.replace(
+        probe.cell,
+        links=(link if keeps else msgspec.structs.replace(link, forward=order_lost(link.forward)),),
+        flows=(msgspec.structs.replace(flow, own_program=own),),
+    )
+    rows, _ = judged(probe, checkout, tmp_path, changed)
+    (overtaken,) = [row for row in rows if row.quantity == "overtaken there"]
+    assert overtaken.ok is keeps
+    assert (overtaken.measured or 0) > 50 or keeps
+
+
+def test_on_netns_in_a_guest(checkout: Checkout, kernel: Path, tmp_path: Path) -> None:
+    """The wall clock's own bounds; a cell that the host made late says so instead of being wrong."""
+    result = in_a_guest(
+        kernel, checkout, tmp_path, "calibrate", "wired-lan", "--backend", "netns", "--json", "--out", "x"
+    )
+    assert result is not None
+    assert (tmp_path / "netwarp.out").read_text(), (tmp_path / "netwarp.err").read_text()
+    said = json.loads((tmp_path / "netwarp.out").read_text())
+    assert said["backend"] == "netns"
+    assert said["host_load_1min"] is not None
+    rows = msgspec.convert(said["rows"], list[Row])
+    assert {row.probe for row in rows} == {"wired-lan"}
+    late = [row for row in rows if not row.ok]
+    assert all(row.quantity.startswith("INVALID: ") for row in late), late
