@@ -162,7 +162,7 @@ def _object(found: Agreement, sides: tuple[Side, Side], parted: dict[Levels, tup
         "agree": not found.differs,
         "sides": [
             {"name": side.name, "run_dir": str(side.run.root), "backend": side.manifest.backend,
-             "kernel": side.manifest.kernel_release, "cells": side.outcomes, "again": side.again}
+             "kernel": side.manifest.kernel_release, "cells": side.outcomes, "again": side.again, "late": side.late}
             for side in sides
         ],
         "lateness_s": found.lateness_s,
@@ -199,7 +199,7 @@ def _page(found: Agreement, sides: tuple[Side, Side], parted: dict[Levels, tuple
         sides=[
             SideFacts(
                 side.name, side.manifest.backend, side.manifest.kernel_release, side.outcomes, side.manifest.jobs,
-                side.manifest.host_load_1min, side.manifest.started_utc, side.again,
+                side.manifest.host_load_1min, side.manifest.started_utc, side.again, side.late,
             )
             for side in sides
         ],
@@ -215,7 +215,8 @@ def _print(
     console = summary_console()
     names = [side.name for side in sides]
     for side in sides:
-        console.print(f"{side.name:<8} {side.run.root}  ({side.outcomes})", markup=False, soft_wrap=True)
+        late = f"; {side.late}" if side.late else ""
+        console.print(f"{side.name:<8} {side.run.root}  ({side.outcomes}{late})", markup=False, soft_wrap=True)
     console.print()
     for sentence in sentences(found, names):
         console.print(f"- {sentence}", markup=False)

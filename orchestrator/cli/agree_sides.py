@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 import time
 from collections import Counter
@@ -50,6 +51,22 @@ class Side:
         missing = len(self.results.plan.cells) - sum(counts.values())
         said = [f"{count} {outcome}" for outcome, count in counts.most_common()]
         return ", ".join(said + ([f"{missing} not run"] if missing else []))
+
+    @property
+    def late(self) -> str:
+        """How much of the time the host let the cells that count wake late; "" where nothing measured it."""
+        found = []
+        for cell in self.results.plan.cells:
+            if self.results.completed(cell.id):
+                environment = msgspec.json.decode(self.run.cell(cell.id).environment.read_bytes())
+                found.append(environment.get("host", {}).get("late_wakes_ratio"))
+        ratios = [ratio for ratio in found if ratio is not None]
+        if not ratios:
+            return ""
+        return (
+            f"wakes more than {WALL_LATENESS_NS / 1e6:g} ms late: {statistics.fmean(ratios):.2%} in the mean, "
+            f"{max(ratios):.2%} in the latest cell"
+        )
 
 
 def run_side(args: argparse.Namespace, spec: Spec, plan: Plan, name: str, directory: RunDir) -> Side:

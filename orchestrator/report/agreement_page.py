@@ -27,7 +27,7 @@ WIDTH, HEIGHT, REACH = 360.0, 30.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class SideFacts:
-    """One of the two runs."""
+    """One of the two runs. late: how late the host let its cells wake, in words; again: cells that ran once more."""
 
     name: str
     backend: str
@@ -37,6 +37,7 @@ class SideFacts:
     load: float
     started_utc: str
     again: tuple[str, ...]
+    late: str = ""
 
 
 @dataclass(frozen=True, slots=True)
