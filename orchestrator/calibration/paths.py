@@ -26,8 +26,10 @@ START_NS = S
 APART_NS = 100 * MS
 """Between two programs being started: it takes some microseconds."""
 BRACKET_NS = 5 * US
-MANY, FEW = 20_000, 5_000
-"""Datagrams where losses are counted, and where they are not."""
+MANY, FEW, MOST = 20_000, 5_000, 100_000
+"""Datagrams where losses are counted, where they are not, and at most where what is counted is rare."""
+COUNTED = 60
+"""How many losses, bursts or others are to be expected: far fewer, and a bound reaches down to none at all."""
 MOST_OCCURRENCES = 3
 BESIDE = 20
 """Packets of a burst beyond what its queue holds."""
@@ -120,8 +122,9 @@ def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> 
     """Datagrams so far apart that none waits for another, each echoed at once."""
     shapes = (link.forward, link.backward)
     apart = sum(round(delays_of(shape).width_s * 1e9) + 2 * sending_ns(shape, PROBE_BYTES) for shape in shapes) + MS
-    drawn = any(s.loss_ratio or s.burst_loss or s.duplicate_ratio or s.corrupt_ratio or s.reorder_ratio for s in shapes)
-    count = budget.datagrams(budget.many if drawn else budget.few, apart)
+    rarest = min((ratio for shape in shapes for ratio in _drawn(shape)), default=None)
+    wanted = budget.few if rarest is None else min(MOST, max(budget.many, round(COUNTED / rarest)))
+    count = budget.datagrams(wanted, apart)
     rtt = sum(round(delays_of(shape).values_s[-1] * 1e9) for shape in shapes)
     if link.forward.reorder_ratio:  # some must be under way to be overtaken
         # and no two of the way may come out at one instant: then one would wait for the other
@@ -130,6 +133,15 @@ def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> 
     send = _send(PORTS[0], (PROBE_BYTES,), count, apart, START_NS, last + rtt + S)
     flows = (_flow("echoes", "a", "b", PORTS[0], program, send, "echo", last + rtt + S),)
     return _cell(f"{name} echoes", link, flows, last + rtt + S, seed)
+
+
+def _drawn(shape: Shape) -> list[float]:
+    """The ratios of everything that is thrown dice for but delays; of bursts of losses, how often one begins."""
+    ratios = [shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio]
+    if shape.burst_loss is not None:
+        p, r = shape.burst_loss.p_ratio, shape.burst_loss.r_ratio
+        ratios.append(p * r / (p + r))
+    return [ratio for ratio in ratios if ratio]
 
 
 def _bursts(name: str, link: Link, program: Path, seed: int) -> Cell:

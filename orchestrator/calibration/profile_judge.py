@@ -26,8 +26,6 @@ from .probes import Probe
 from .rows import Row
 
 CURVE_POINTS = 101
-FEWEST = 10
-"""Fewer expected than this measure no ratio: the row is left out (on the wall clock there is little time)."""
 LONGEST_RUN = 6
 FOUND_BITS = 8 * (62 + 13 + 1 + 2) + 14
 """Bits of a probe's frame whose flip makes another packet of it: 62 bytes of UDP and payload and 13 of the IP header in
@@ -131,22 +129,26 @@ def _losses(probe: Probe, name: str, way: Way, shape: Shape) -> Iterator[Row]:
     lost = int(sent - came.sum())
     if shape.burst_loss is not None:
         yield from _gilbert(probe, name, ~came, shape.burst_loss)
-    elif shape.loss_ratio * sent >= FEWEST or not shape.loss_ratio:
-        ratio = shape.loss_ratio
-        yield _row(probe, f"loss {name} of {sent} packets", ratio, lost / sent, binomial_bound(sent, ratio), "ratio")
-    ratio = shape.duplicate_ratio
-    if ratio * sent >= FEWEST:
-        yield _row(probe, f"duplicated {name}", ratio, way.again / sent, binomial_bound(sent, ratio), "ratio")
-    elif not ratio:
+    else:
+        yield from _share(probe, f"loss {name} of {sent} packets", shape.loss_ratio, lost, sent)
+    if shape.duplicate_ratio:
+        yield from _share(probe, f"duplicated {name}", shape.duplicate_ratio, way.again, sent)
+    else:
         yield _row(probe, f"twice or altered {name}", 0, way.again + way.strangers, 0, "packets")
+
+
+def _share(probe: Probe, quantity: str, ratio: float, seen: int, tries: int) -> Iterator[Row]:
+    """A share against its ratio. Left out where so few are expected that none at all would pass as well: that would
+    measure nothing (on the wall clock there is little time)."""
+    bound = binomial_bound(tries, ratio)
+    if tries and (bound < ratio or not ratio):
+        yield _row(probe, quantity, ratio, seen / tries, bound, "ratio")
 
 
 def _altered(probe: Probe, way: Way, shape: Shape) -> Iterator[Row]:
     """netem flips one bit anywhere in the frame; found are those flips by which the packet is not known again."""
     sent, ratio = len(way.sent_ns), shape.corrupt_ratio * FOUND_BITS / (8 * (PROBE_BYTES + 14))
-    if ratio * sent >= FEWEST:
-        altered = (sent - int(way.came.sum())) / sent
-        yield _row(probe, "altered there, where it shows", ratio, altered, binomial_bound(sent, ratio), "ratio")
+    yield from _share(probe, "altered there, where it shows", ratio, sent - int(way.came.sum()), sent)
 
 
 def _gilbert(probe: Probe, name: str, lost: np.ndarray, model: GilbertElliott) -> Iterator[Row]:
@@ -154,22 +156,16 @@ def _gilbert(probe: Probe, name: str, lost: np.ndarray, model: GilbertElliott) -
     probabilities are counted, and the runs of lost packets are geometric."""
     p, r, count = model.p_ratio, model.r_ratio, len(lost)
     share = (p * model.bad_loss_ratio + r * model.good_loss_ratio) / (p + r)
-    if p * r / (p + r) * count < FEWEST:
+    bound = max(model.bad_loss_ratio, 1 - model.good_loss_ratio) * chain_bound(count, p, r)
+    if bound >= share:
         return
-    spread = max(model.bad_loss_ratio, 1 - model.good_loss_ratio)
-    yield _row(
-        probe, f"loss {name} of {count} packets", share, float(lost.mean()), spread * chain_bound(count, p, r), "ratio"
-    )
+    yield _row(probe, f"loss {name} of {count} packets", share, float(lost.mean()), bound, "ratio")
     if (model.bad_loss_ratio, model.good_loss_ratio) != (1.0, 0.0):
         return
     before, after = lost[:-1], lost[1:]
     for what, state, ratio in (("good to bad", ~before, p), ("bad to good", before, r)):
-        tries = int(state.sum())
         turned = int((state & (after != before)).sum())
-        yield _row(
-            probe, f"{what} {name} in {tries} tries", ratio, turned / tries if tries else None,
-            binomial_bound(tries, ratio), "ratio",
-        )  # fmt: skip
+        yield from _share(probe, f"{what} {name}", ratio, turned, int(state.sum()))
     runs = run_lengths(lost)
     yield _row(probe, f"mean run of losses {name}", 1 / r, float(runs.mean()), _run_bound(r, len(runs)), "packets")
     statistic, freedom = chi_square(runs, r)
@@ -207,9 +203,8 @@ def chi_square(runs: np.ndarray, r: float) -> tuple[float, int]:
 def _order(probe: Probe, name: str, way: Way, shape: Shape) -> Iterator[Row]:
     if shape.reorder_ratio:
         ratio = overtakers(shape.reorder_ratio) / 4096
-        came = int(way.came.sum())
         early = int((way.delays_s < shape.one_way_delay_ns / 2e9).sum())
-        yield _row(probe, f"overtaking {name}", ratio, early / came, binomial_bound(came, ratio), "ratio")
+        yield from _share(probe, f"overtaking {name}", ratio, early, int(way.came.sum()))
     elif shape.in_order or not shape.jitter_ns:
         yield _row(probe, f"overtaken {name}", 0, way.overtaken, 0, "packets")
 

@@ -12,6 +12,8 @@ from ..store import write_atomic
 from .numbers import readable
 from .page import environment
 
+SHOWN = {"s": (1e3, "ms"), "ratio": (1.0, "")}
+"""Unit of a row -> (times, unit) in the page."""
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 340, 200, 46, 34, 8
 
 
@@ -60,15 +62,16 @@ def _group(name: str, rows: Sequence[Mapping[str, Any]], curves: Sequence[Mappin
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     measured = row["measured"]
+    scale, unit = SHOWN.get(row["unit"], (1.0, row["unit"]))
     return {
         "quantity": row["quantity"],
-        "configured": _number(row["configured"]),
-        "measured": "none" if measured is None else _number(measured),
-        "bound": "exact" if not row["bound"] else _number(row["bound"]),
+        "configured": _number(scale * row["configured"]),
+        "measured": "none" if measured is None else _number(scale * measured),
+        "bound": "exact" if not row["bound"] else _number(scale * row["bound"]),
         "share": 0.0
         if measured is None or not row["bound"]
         else min(1.0, abs(measured - row["configured"]) / row["bound"]),
-        "unit": row["unit"],
+        "unit": unit,
         "ok": row["ok"],
     }
 
@@ -108,8 +111,9 @@ def chart(curve: Mapping[str, Any]) -> str:
             )
             parts.append(f'<polyline class="{kind}" points="{points}"/>')
     title = escape(f"{curve['title']}: measured against configured")
+    caption = escape(f"{curve['title']}: {curve['y_label']}")
     return (
-        f'<figure><figcaption>{escape(curve["title"])}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<figure><figcaption>{caption}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{title}">{"".join(parts)}</svg></figure>'
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.calibration import VIRTUAL, WALL, Budget, Row, netem_probes, profile_probes
 from orchestrator.calibration.datagrams import Way
-from orchestrator.calibration.expected import binomial_bound, chi_square_bound, delays_of
+from orchestrator.calibration.expected import binomial_bound, chain_bound, chi_square_bound, delays_of
 from orchestrator.calibration.markdown import profile_table
 from orchestrator.calibration.paths import NETEM, PROBE_BYTES, read_link, sending_ns
 from orchestrator.calibration.probes import Probe
@@ -22,7 +22,7 @@ PROGRAM = Path("probe")
 MS, S = 10**6, 10**9
 README = Path(__file__).resolve().parents[2] / "netem-profiles" / "README.md"
 POOR = read_link("wifi-80211n-poor", 1)[0].forward
-COUNT = 20_000
+COUNT = 60_000
 APART = S
 
 
@@ -192,6 +192,23 @@ def test_run_lengths_and_their_chi_square() -> None:
     wrong, _ = chi_square(rng.geometric(0.5, 400), 0.25)
     assert wrong > chi_square_bound(freedom)
     assert chi_square(np.array([1, 2]), 0.5) == (0.0, 0)
+
+
+def test_what_none_at_all_would_pass_is_no_row_and_no_probe_has_such_a_one() -> None:
+    shape = Shape(one_way_delay_ns=10 * MS, loss_ratio=1e-4)  # 6 of 60,000
+    assert not any(quantity.startswith("loss there") for quantity in rows_of(shape, made(shape, 1)))
+    for name in ("wifi-80211n-good", "wifi-80211n-poor", "leo-handover", "transcontinental"):
+        (probe, *_) = profile_probes(name, PROGRAM, Budget())
+        program = probe.cell.flows[0].program
+        assert program is not None
+        count, shape = int(program.sender[5]), probe.cell.links[0].forward
+        if shape.burst_loss is not None:
+            p, r = shape.burst_loss.p_ratio, shape.burst_loss.r_ratio
+            assert chain_bound(count, p, r) < 0.9 * p / (p + r), name
+            assert binomial_bound(round(count * p / (p + r)), r) < 0.9 * r, name
+            assert binomial_bound(round(count * r / (p + r)), p) < 0.9 * p, name
+        else:
+            assert binomial_bound(count, shape.loss_ratio) < 0.9 * shape.loss_ratio
 
 
 def test_bounds_are_what_they_say() -> None:
