@@ -42,6 +42,12 @@ _TITLES = {
     "gave_up_s": "time until the transport gave the connection up (the kernel's word)",
     "cwnd_bytes": "cwnd (the kernel's word, mean)",
     "srtt_s": "smoothed RTT (the kernel's word, mean)",
+    "steady_sent_bit_s": "steady rate of sending",
+    "mathis_bit_s": "Mathis, C = 1.22",
+    "mathis_random_bit_s": "Mathis, C = 1.31",
+    "sawtooth_bit_s": "sawtooth with recovery",
+    "pftk_bit_s": "PFTK, b = 1",
+    "pftk_delayed_bit_s": "PFTK, b = 2",
 }
 LISTED = ("goodput_bit_s", "outage_s", "failover_time_s", "retransmitted_packets")
 """Shown beside each cell in the list, where anything has them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -124,3 +125,37 @@ def test_timeouts_double_and_what_does_not_is_found() -> None:
     found = backoff_of(sending(wrong, [(0, 0)]), 1, None, 120.0)
     assert found is not None and found.outside == 2
     assert allowed_waits(40.0, 3, 60.0)[2].low == 60.0
+
+
+def grown(p: float, events: int, *, whole: bool) -> tuple[float, float]:
+    """Packets a round trip, and loss events over packets, of a window that is halved and grows by one packet a round.
+
+    Each packet is lost with p. What is lost in the window after the first loss is the same event; then one round trip
+    of recovery at half. whole: a window is whole packets, as Linux's TCP counts it, and half of 15 is 7.
+    """
+    draw = random.Random(1)
+    window, acked, sent, rounds = 20.0, 0, 0, 0.0
+    for _ in range(events):
+        left = math.ceil(math.log(1 - draw.random()) / math.log(1 - p))
+        after = -1
+        while left > 0 or after > 0:  # up to the loss, and a window more until it is found
+            sent, rounds, acked, left, after = sent + 1, rounds + 1 / window, acked + 1, left - 1, after - 1
+            if not whole:
+                window += 1 / window
+            elif acked >= window:
+                window, acked = window + 1, 0
+            if left == 0:
+                after = int(window)
+        window = max(2.0, window // 2 if whole else window / 2)
+        sent, rounds, acked = sent + int(window), rounds + 1, 0
+    return sent / rounds, events / sent
+
+
+def test_halving_whole_packets_is_why_tcp_is_below_the_models_at_small_windows() -> None:
+    ratios = {}
+    for p in (0.003, 0.03):
+        for whole in (False, True):
+            rate, event_ratio = grown(p, 6000, whole=whole)
+            ratios[p, whole] = rate / sawtooth_packets_s(event_ratio, 1.0)
+    assert 1 < ratios[0.003, True] < ratios[0.003, False] < RANDOM_OVER_PERIODIC
+    assert ratios[0.03, True] < 0.98 < 1.01 < ratios[0.03, False]
