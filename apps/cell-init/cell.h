@@ -47,7 +47,8 @@ struct cell {
 	unsigned int reason_step; /* 0: none */
 	char message[512];
 
-	bool running; /* `ready` was reached */
+	bool running;	       /* `ready` was reached */
+	const char *stop_file; /* ends the cell when it is there; NULL: none */
 	bool t0_known;
 	int64_t t0_realtime_ns;
 	int64_t t0_monotonic_ns;

@@ -204,8 +204,11 @@ int loop_wait(struct cell *cell, unsigned int *wake)
 		timer_count(cell->timer_fd);
 		return 0;
 	}
-	if (woken & WAKE_PROGRESS)
+	if (woken & WAKE_PROGRESS) {
 		on_progress(cell);
+		if (cell->stop_file && access(cell->stop_file, F_OK) == 0)
+			return cell_fail(cell, "stopped by %s", cell->stop_file);
+	}
 	if ((woken & WAKE_SIGNAL && on_signal(cell)) || (woken & WAKE_CAPTURE && capture_spoke(cell)) ||
 	    (woken & WAKE_DEADLINE && on_deadline(cell)))
 		return -1;

@@ -114,6 +114,7 @@ static int ready(struct cell *cell, const struct step *step)
 	if (progress) {
 		cell->every_ns = step_int(progress, "every_ns", 0);
 		cell->tick_ns = step_int(progress, "tick_ns", 0);
+		cell->stop_file = step_text(progress, "stop");
 		cell->tick_late_ns = step_int(progress, "late_ns", 0);
 		if (loop_progress(cell))
 			return -1;

@@ -3,6 +3,7 @@
 
 #include "cell.h"
 #include "clock.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@ struct child {
 	int ns_fd;
 	const char *stdout_file;
 	const char *stderr_file;
+	bool terminal;	   /* in place of both files */
 	const char *stage; /* where it failed */
 	int error;
 };
@@ -34,30 +36,41 @@ static int open_output(const char *path)
 	return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
 
+static int child_files(struct child *child)
+{
+	int in, out, err;
+
+	if (child->terminal) {
+		child->stage = "the terminal";
+		return terminal_become();
+	}
+	child->stage = "open of /dev/null";
+	in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return -1;
+	child->stage = child->stdout_file;
+	out = open_output(child->stdout_file);
+	if (out < 0)
+		return -1;
+	child->stage = child->stderr_file;
+	err = strcmp(child->stdout_file, child->stderr_file) ? open_output(child->stderr_file) : out;
+	if (err < 0)
+		return -1;
+	child->stage = "dup2";
+	return dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0 ? -1
+													  : 0;
+}
+
 /* Returns only when something failed; child->stage and ->error say what. */
 static void child_exec(struct child *child)
 {
 	struct rlimit files;
 	sigset_t none;
-	int in, out, err;
 
 	child->stage = "setns";
 	if (setns(child->ns_fd, CLONE_NEWNET))
 		goto out;
-	child->stage = "open of /dev/null";
-	in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (in < 0)
-		goto out;
-	child->stage = child->stdout_file;
-	out = open_output(child->stdout_file);
-	if (out < 0)
-		goto out;
-	child->stage = child->stderr_file;
-	err = strcmp(child->stdout_file, child->stderr_file) ? open_output(child->stderr_file) : out;
-	if (err < 0)
-		goto out;
-	child->stage = "dup2";
-	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
+	if (child_files(child))
 		goto out;
 	/* ours does not get through: a real-time task has none (0), and what it forks inherits that */
 	child->stage = "PR_SET_TIMERSLACK";
@@ -140,7 +153,8 @@ int process_spawn(struct cell *cell, const struct step *step)
 		cell_fail(cell, "out of memory");
 		goto out;
 	}
-	if (prepare_files(cell, &child))
+	child.terminal = step_int(step, "terminal", 0) == 1;
+	if (child.terminal ? terminal_prepare(cell) : prepare_files(cell, &child))
 		goto out;
 	pid = start(&child);
 	if (pid < 0) {

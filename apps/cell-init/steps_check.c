@@ -35,7 +35,7 @@ static bool file_name_ok(const char *path)
 /* A `many` key counts only by its first value here: no path or reference is one. */
 static int check_references(struct steps *steps, struct step *step)
 {
-	static const char *const paths[] = {"stdout", "stderr", "file", "path"};
+	static const char *const paths[] = {"stdout", "stderr", "file", "path", "stop"};
 	const char *text = step_text(step, "id");
 	int64_t ns = step_int(step, "ns", -1);
 	size_t i;

@@ -32,7 +32,7 @@
 #define DEFAULT_START_NS UINT64_C(1699999990000000000)
 #define DEFAULT_MEMORY	 "256M"
 
-enum place { KERNEL_FD = 3, SEED_FD, TMP_FD, CPU_FD };
+enum place { KERNEL_FD = 3, SEED_FD, TMP_FD, CPU_FD, TERMINAL_FD = CPU_FD };
 
 struct options {
 	const char *kernel;
@@ -41,6 +41,7 @@ struct options {
 	const char *mode;
 	const char *tmp;
 	const char *seed_library;
+	const char *terminal;
 	uint64_t seed;
 	uint64_t start_ns;
 	uint64_t memory_bytes;
@@ -63,6 +64,7 @@ static void usage(void)
 	    "  --tmpdir DIR         where the guest's memory lies (/dev/shm if it is large enough, else "
 	    "TMPDIR, /tmp)\n"
 	    "  --parent PID         refuse to start unless this is the parent\n"
+	    "  --terminal PATH      on the wall clock: the guest's second console is this terminal\n"
 	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
@@ -84,12 +86,19 @@ static uint64_t size(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"kernel", required_argument, NULL, 'k'}, {"dir", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 's'},   {"memory", required_argument, NULL, 'm'},
-	    {"mode", required_argument, NULL, 'c'},   {"start-ns", required_argument, NULL, 'n'},
-	    {"tmpdir", required_argument, NULL, 't'}, {"parent", required_argument, NULL, 'p'},
-	    {"any-cpu", no_argument, NULL, 'a'},      {"seed-library", required_argument, NULL, 'l'},
-	    {"help", no_argument, NULL, 'h'},	      {0},
+	    {"kernel", required_argument, NULL, 'k'},
+	    {"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},
+	    {"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},
+	    {"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'},
+	    {"parent", required_argument, NULL, 'p'},
+	    {"any-cpu", no_argument, NULL, 'a'},
+	    {"seed-library", required_argument, NULL, 'l'},
+	    {"terminal", required_argument, NULL, 'i'},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
 	};
 	int option;
 
@@ -123,6 +132,9 @@ static void parse(struct options *options, int argc, char **argv)
 		case 'a':
 			options->any_cpu = true;
 			break;
+		case 'i':
+			options->terminal = optarg;
+			break;
 		case 'l':
 			options->seed_library = optarg;
 			break;
@@ -140,6 +152,8 @@ static void parse(struct options *options, int argc, char **argv)
 	if (strcmp(options->mode, "virtual") && strcmp(options->mode, "wall"))
 		die(EXIT_USAGE, "--mode: '%s' is neither virtual nor wall", options->mode);
 	options->virtual = !strcmp(options->mode, "virtual");
+	if (options->virtual && options->terminal)
+		die(EXIT_USAGE, "--terminal: nobody types in virtual time; use --mode wall");
 	options->memory_bytes = size(options->memory);
 }
 
@@ -209,6 +223,8 @@ static void arrange(const struct options *options)
 	place(options->kernel, O_RDONLY, KERNEL_FD);
 	place(options->seed_library ? options->seed_library : default_library(), O_RDONLY, SEED_FD);
 	place(tmp, O_RDONLY | O_DIRECTORY, TMP_FD);
+	if (options->terminal)
+		place(options->terminal, O_RDWR | O_NOCTTY, TERMINAL_FD);
 	if (chdir(options->directory))
 		die(EXIT_CANNOT, "%s: %s", options->directory, strerror(errno));
 	if (access("init", X_OK))
@@ -251,10 +267,12 @@ int main(int argc, char **argv)
 	snprintf(memory, sizeof(memory), "mem=%s", options.memory);
 	snprintf(start, sizeof(start), "time-travel-start=%" PRIu64, options.start_ns);
 	snprintf(seed, sizeof(seed), "NETWARP_SEED=%016" PRIx64, options.seed);
-	if (!options.virtual)
-		*(char **)&arguments[9] = NULL;
+	if (!options.virtual) {
+		*(const char **)&arguments[9] = options.terminal ? "con1=fd:6,fd:6" : NULL;
+		*(char **)&arguments[10] = NULL;
+	}
 	open_console();
-	close_from(TMP_FD + 1);
+	close_from((options.terminal ? TERMINAL_FD : TMP_FD) + 1);
 	if (options.virtual && !options.any_cpu)
 		keep_on_one_cpu(CPU_FD);
 	fexecve(KERNEL_FD, arguments, environment);

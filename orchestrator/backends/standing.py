@@ -59,7 +59,7 @@ def standing(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Iterator[
 
     Raises CellError where it cannot be set up, with the kernel's reason.
     """
-    quiet = msgspec.structs.replace(cell, flows=(), timeline=(), duration_ns=LONGEST_NS)
+    quiet = quiet_of(cell)
     backend.prepare(directory, quiet, compile_cell(quiet, backend.clock))
     with open(directory.log, "wb") as log:
         sandbox = subprocess.Popen(
@@ -76,6 +76,11 @@ def standing(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Iterator[
             sandbox.kill()
             sandbox.wait()
         backend.remove_programs(directory)
+
+
+def quiet_of(cell: Cell) -> Cell:
+    """The cell's network and captures alone, for as long as anybody wants."""
+    return msgspec.structs.replace(cell, flows=(), timeline=(), duration_ns=LONGEST_NS)
 
 
 def _wait_until_ready(sandbox: subprocess.Popen[bytes], directory: CellDir) -> None:

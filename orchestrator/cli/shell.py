@@ -7,15 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..backends.netns import netns_backend
-from ..backends.standing import Standing, standing
+from ..backends.guest_shell import STDERR, STDOUT, guest_shell, shell_status
+from ..backends.netns import NetnsBackend, netns_backend
+from ..backends.standing import standing
+from ..backends.virtual import GuestBackend
 from ..errors import BackendUnavailable, SpecError
 from ..model import Cell
 from ..spec.problems import nearest
 from ..store import CellDir
-from .backends import cannot
+from ..testbed.layout import make_layout
+from . import terminal
+from .backends import cannot, guest
 from .programs import build_directory
 from .run import add_plan_arguments, new_directory, plan_of
 
@@ -30,7 +35,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--node", help="where the shell runs (default: the first host)")
     parser.add_argument(
         "--backend", default="auto", choices=("auto", "guest", "netns"),
-        help="netns: namespaces on this machine's own kernel; auto (default): the same; guest: not built yet",
+        help="netns: namespaces on this machine's own kernel; guest: a guest's, on the wall clock; "
+        "auto (default): netns, where it cannot run guest",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, help="where captures are kept (default: results/<name>/shell/<UTC time>/)")
     parser.add_argument(
@@ -44,26 +50,77 @@ def shell(args: argparse.Namespace) -> int:
     """Run; the exit status of the shell or the command."""
     if args.words == []:
         raise SpecError("--exec needs a command, e.g. --exec ping -c 1 10.0.0.129")
-    if args.backend == "guest":
-        raise BackendUnavailable("a shell in a guest is not built yet; use --backend netns")
     cell = _cell(args)
     node = _node(args.node, cell)
-    backend, problems = netns_backend(build_directory())
-    if problems:
-        raise BackendUnavailable(cannot("netns", problems))
+    backend = _backend(args.backend)
+    words = args.words or _interactive()
+    if args.words is None and isinstance(backend, GuestBackend) and not terminal.has_terminal():
+        raise SpecError("a shell in a guest wants a terminal; for a command without one: --exec COMMAND")
     directory = CellDir((args.out or _new_place(cell)).resolve())
     if directory.root.exists() and any(directory.root.iterdir()):
         raise SpecError(f"{directory.root}: is not empty; another --out starts a new one")
     try:
-        with standing(backend, cell, directory) as found:
-            if args.words is None:
-                print(_greeting(cell, node, found), file=sys.stderr)
-            words = args.words or _interactive()
-            environment = {**os.environ, "PS1": f"{node}# ", "NETWARP_NODE": node}
-            status = subprocess.run(found.entering(node, words, at=Path.cwd()), env=environment, check=False).returncode
+        if args.words is None:
+            print(_greeting(cell, node), file=sys.stderr)
+        if isinstance(backend, GuestBackend):
+            return _in_guest(backend, cell, directory, node, words)
+        return _in_namespaces(backend, cell, directory, node, words)
     finally:
         print(f"netwarp: captures are kept in {directory.capture}", file=sys.stderr)
+
+
+def _backend(name: str) -> NetnsBackend | GuestBackend:
+    """The one asked for; of auto the first that can run here, and says why it is not the first. Raises
+    BackendUnavailable."""
+    said = ""
+    if name in ("auto", "netns"):
+        backend, problems = netns_backend(build_directory())
+        if not problems:
+            return backend
+        said = cannot("netns", problems)
+        if name == "netns":
+            raise BackendUnavailable(said)
+    try:
+        chosen = guest()
+    except BackendUnavailable as error:
+        raise BackendUnavailable("\n".join(filter(None, (said, str(error))))) from None
+    if name == "auto":
+        said += "\nso the network stands in a guest"
+    for text in filter(None, (said, chosen.why)):
+        print(f"netwarp: {text}", file=sys.stderr)
+    assert isinstance(chosen.backend, GuestBackend)
+    return chosen.backend
+
+
+def _in_namespaces(backend: NetnsBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
+    with standing(backend, cell, directory) as found:
+        environment = {**os.environ, **_environment(node)}
+        status = subprocess.run(found.entering(node, words, at=Path.cwd()), env=environment, check=False).returncode
     return status if status >= 0 else 128 - status
+
+
+def _in_guest(backend: GuestBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TERM", "LANG") if key in os.environ}
+    environment = {**kept, **_environment(node)}
+    if terminal.has_terminal():
+        with (
+            terminal.tied() as tie,
+            guest_shell(
+                backend, cell, directory, node, words, environment=environment, at=Path.cwd(), terminal=tie.path
+            ) as sandbox,
+        ):
+            tie.relay(sandbox)
+    else:
+        streams = {directory.root / STDOUT: sys.stdout.buffer, directory.root / STDERR: sys.stderr.buffer}
+        with guest_shell(
+            backend, cell, directory, node, words, environment=environment, at=Path.cwd(), terminal=None
+        ) as sandbox:
+            terminal.follow(streams, sandbox)
+    return shell_status(directory)
+
+
+def _environment(node: str) -> dict[str, str]:
+    return {"PS1": f"{node}# ", "NETWARP_NODE": node}
 
 
 def _cell(args: argparse.Namespace) -> Cell:
@@ -94,9 +151,10 @@ def _interactive() -> list[str]:
     return ["bash", "--norc"] if shutil.which("bash") else ["sh"]
 
 
-def _greeting(cell: Cell, node: str, found: Standing) -> str:
+def _greeting(cell: Cell, node: str) -> str:
+    layout = make_layout(cell)
     lines = [f"netwarp: the network of {cell.id} stands; this is {node}, `exit` takes it down"]
-    ends = [one for one in found.layout.interfaces() if one.node in {each.name for each in cell.nodes}]
+    ends = [one for one in layout.interfaces() if one.node in {each.name for each in cell.nodes}]
     lines += [f"  {one.node:<10} {one.ip:<16} on {one.name}" for one in ends]
-    others = ", ".join(name for name in found.layout.namespaces if name != node)
+    others = ", ".join(name for name in layout.namespaces if name != node)
     return "\n".join([*lines, f"  on another node: ip netns exec NODE COMMAND; there is: {others}"])

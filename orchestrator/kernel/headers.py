@@ -51,7 +51,10 @@ def make_headers(
             runner = Runner(log, log_path, recipe.identity, progress)
             runner.enter("unpacks")
             top = recipe.package  # Debian's tarball has one directory of that name
-            parts = [f"{top}/{name}" for name in ("Makefile", "Kbuild", "scripts", "include", "usr", f"arch/{arch}")]
+            parts = [
+                f"{top}/{name}"
+                for name in ("Makefile", "Kbuild", "scripts", "include", "usr", "tools/include", f"arch/{arch}")
+            ]
             unpack = ["tar", "-x", "--strip-components=1", "-C", str(tree), "-f", str(source.path), "-I", "xz -T0"]
             runner.run([*unpack, f"--exclude={top}/arch/{arch}/boot/*", *parts], cwd=tree)
             runner.enter("makes the headers")

@@ -15,7 +15,6 @@ from orchestrator.cli import main
     [
         (["--node", "aa"], 2, 'there is no node "aa", did you mean "a"?'),
         (["--exec"], 2, "--exec needs a command"),
-        (["--backend", "guest"], 77, "use --backend netns"),
         (["--where", "outage=1s"], 2, "outage"),
     ],
 )
