@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -262,6 +263,14 @@ class Plan(Frozen, frozen=True, kw_only=True):
     claims: tuple[Claim, ...]
     answers: tuple[Answer, ...] = ()
     cells: tuple[Cell, ...]
+
+
+FORMULA = re.compile(r"[=@\t\r]|[+-][^0-9.]")
+
+
+def looks_like_a_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a table would compute this text: a file from elsewhere must not do that."""
+    return FORMULA.match(text) is not None
 
 
 def plan_from_json(data: bytes) -> Plan:

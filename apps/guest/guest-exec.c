@@ -42,6 +42,7 @@ struct options {
 	const char *tmp;
 	const char *seed_library;
 	const char *terminal;
+	const char *user;
 	uint64_t seed;
 	uint64_t start_ns;
 	uint64_t memory_bytes;
@@ -65,6 +66,7 @@ static void usage(void)
 	    "TMPDIR, /tmp)\n"
 	    "  --parent PID         refuse to start unless this is the parent\n"
 	    "  --terminal PATH      on the wall clock: the guest's second console is this terminal\n"
+	    "  --user UID:GID       (root) be this user, whose DIR is; all else has been opened before\n"
 	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
@@ -86,19 +88,13 @@ static uint64_t size(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"kernel", required_argument, NULL, 'k'},
-	    {"dir", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 's'},
-	    {"memory", required_argument, NULL, 'm'},
-	    {"mode", required_argument, NULL, 'c'},
-	    {"start-ns", required_argument, NULL, 'n'},
-	    {"tmpdir", required_argument, NULL, 't'},
-	    {"parent", required_argument, NULL, 'p'},
-	    {"any-cpu", no_argument, NULL, 'a'},
-	    {"seed-library", required_argument, NULL, 'l'},
-	    {"terminal", required_argument, NULL, 'i'},
-	    {"help", no_argument, NULL, 'h'},
-	    {0},
+	    {"kernel", required_argument, NULL, 'k'},	{"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},	{"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},	{"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'},	{"parent", required_argument, NULL, 'p'},
+	    {"any-cpu", no_argument, NULL, 'a'},	{"seed-library", required_argument, NULL, 'l'},
+	    {"terminal", required_argument, NULL, 'i'}, {"user", required_argument, NULL, 'u'},
+	    {"help", no_argument, NULL, 'h'},		{0},
 	};
 	int option;
 
@@ -125,6 +121,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 't':
 			options->tmp = optarg;
+			break;
+		case 'u':
+			options->user = optarg;
 			break;
 		case 'p':
 			options->parent = (pid_t)number("parent", optarg);
@@ -257,6 +256,10 @@ int main(int argc, char **argv)
 	parse(&options, argc, argv);
 	die_with_parent(options.parent);
 	arrange(&options);
+	if (options.user) {
+		become(options.user);
+		die_with_parent(options.parent);
+	}
 	if (setrlimit(RLIMIT_CORE, &no_core))
 		die(EXIT_CANNOT, "RLIMIT_CORE: %s", strerror(errno));
 	/* some containers refuse it; captures were equal without it (measured), so it is worth a warning only

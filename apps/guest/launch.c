@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,6 +46,27 @@ void die_with_parent(pid_t wanted)
 		die(EXIT_CANNOT, "PR_SET_PDEATHSIG: %s", strerror(errno));
 	if (getppid() != parent || (wanted && parent != wanted))
 		die(1, "the parent has gone");
+}
+
+void become(const char *user)
+{
+	char *colon, *end;
+	unsigned long uid, gid;
+
+	errno = 0;
+	uid = strtoul(user, &colon, 10);
+	gid = *colon == ':' ? strtoul(colon + 1, &end, 10) : 0;
+	if (errno || colon == user || *colon != ':' || end == colon + 1 || *end || !uid || !gid ||
+	    uid >= UINT32_MAX || gid >= UINT32_MAX)
+		die(EXIT_USAGE, "--user: '%s' is not UID:GID, and neither is root's", user);
+	if (setgroups(0, NULL) || setresgid((gid_t)gid, (gid_t)gid, (gid_t)gid) ||
+	    setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid))
+		die(EXIT_CANNOT, "--user %s: %s", user, strerror(errno));
+	if (setuid(0) == 0)
+		die(EXIT_CANNOT, "--user %s: root could be had back", user);
+	/* else /proc/self would stay root's, and with it uid_map and our descriptors' names */
+	if (prctl(PR_SET_DUMPABLE, 1))
+		die(EXIT_CANNOT, "PR_SET_DUMPABLE: %s", strerror(errno));
 }
 
 void close_from(int first)

@@ -17,6 +17,11 @@ uint64_t number(const char *name, const char *text);
 /* A sandbox must not outlive whoever waits for it. wanted: refuse to go on unless this is the parent (0:
  * any). */
 void die_with_parent(pid_t wanted);
+/*
+ * From here on somebody else, "UID:GID", for good: no group, no capability of root's is kept. After it
+ * die_with_parent() has to be called again: the kernel forgets that wish when a process becomes another user.
+ */
+void become(const char *user);
 void close_from(int first);
 /* Standard input: nothing; standard output and error: console.txt of the working directory. */
 void open_console(void);

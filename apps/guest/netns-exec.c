@@ -28,6 +28,7 @@
 
 struct options {
 	const char *directory;
+	const char *user;
 	pid_t parent;
 	bool root;
 };
@@ -38,11 +39,9 @@ static volatile sig_atomic_t init_pid;
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"dir", required_argument, NULL, 'd'},
-	    {"parent", required_argument, NULL, 'p'},
-	    {"root", no_argument, NULL, 'r'},
-	    {"help", no_argument, NULL, 'h'},
-	    {0},
+	    {"dir", required_argument, NULL, 'd'},  {"parent", required_argument, NULL, 'p'},
+	    {"user", required_argument, NULL, 'u'}, {"root", no_argument, NULL, 'r'},
+	    {"help", no_argument, NULL, 'h'},	    {0},
 	};
 	int option;
 
@@ -50,6 +49,9 @@ static void parse(struct options *options, int argc, char **argv)
 		switch (option) {
 		case 'd':
 			options->directory = optarg;
+			break;
+		case 'u':
+			options->user = optarg;
 			break;
 		case 'p':
 			options->parent = (pid_t)number("parent", optarg);
@@ -63,6 +65,7 @@ static void parse(struct options *options, int argc, char **argv)
 			     "  --dir DIR     its working directory: init, steps.txt; console.txt is written "
 			     "there\n"
 			     "  --parent PID  refuse to start unless this is the parent\n"
+			     "  --user UID:GID  (root) be this user, whose DIR is, before anything is made\n"
 			     "  --root        without a user namespace: as this machine's root");
 			exit(0);
 		default:
@@ -147,6 +150,10 @@ int main(int argc, char **argv)
 		die(EXIT_CANNOT, "RLIMIT_CORE: %s", strerror(errno));
 	if (pipe(alive))
 		die(EXIT_CANNOT, "pipe: %s", strerror(errno));
+	if (options.user) {
+		become(options.user);
+		die_with_parent(options.parent);
+	}
 	enter(&options);
 	open_console();
 	pid = fork();

@@ -44,14 +44,14 @@ def evaluate(metric: str, expression: str, names: Mapping[str, float | None]) ->
 def _value(node: ast.expr, names: Mapping[str, float | None]) -> float:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return number
+            return float(number)  # a power of whole numbers would have millions of digits
         case ast.Name(id=name):
             if name not in names:
                 raise ValueError(f"unknown name `{name}`; known are {', '.join(sorted(names))}")
             found = names[name]
             if found is None:
                 raise _NoValue
-            return found
+            return float(found)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, names)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,35 @@ from ..testbed.readback import Check
 STEAL_LIMIT = 0.02
 """Of all CPU time during the cell, taken by other guests of the same machine (proc_stat(5)): above it, INVALID."""
 STEAL = 7
+
+
+SLEW = 500e-6
+STEP_NS = 1_000_000
+"""CLOCK_REALTIME against CLOCK_MONOTONIC: adjtimex(2) slews by at most 500 ppm; more than that and 1 ms is a step."""
+
+
+class SteadyClock:
+    """Whether somebody sets the clock a cell's timeline and captures go by. Look often: a step to and fro counts."""
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self._begun_ns = time.monotonic_ns()
+        self._worst_ns = 0
+
+    def look(self) -> None:
+        """Now."""
+        monotonic = time.monotonic_ns()
+        moved = time.time_ns() - monotonic - self._offset_ns
+        beyond = abs(moved) - int(SLEW * (monotonic - self._begun_ns))
+        if beyond > abs(self._worst_ns):
+            self._worst_ns = moved
+
+    def check(self) -> Check:
+        """Within 1 ms, or the cell is INVALID."""
+        self.look()
+        return Check(
+            "clock", abs(self._worst_ns) <= STEP_NS, f"set by {self._worst_ns} ns while the cell ran, at most {STEP_NS}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .records import records_left
 from .sandbox import Progress, SandboxBackend
+from .user import hand_over
 from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
 
 PROBE_LIMIT_S = 60
@@ -38,6 +39,8 @@ class NetnsBackend(SandboxBackend):
     def __init__(self, apps: Path, *, root: bool = False, progress: Progress = lambda cell_id, virtual_s: None) -> None:
         super().__init__(apps, problems=self._probe, progress=progress)
         self.root = root
+        if root:
+            self.user = None
 
     def command(self, cell: Cell, directory: CellDir) -> list[str]:
         """netns-exec, which holds the namespaces."""
@@ -69,9 +72,10 @@ class NetnsBackend(SandboxBackend):
             shutil.copyfile(self.apps / "bin" / "cell-init", directory / "init")
             (directory / "init").chmod(0o755)
             (directory / "steps.txt").write_text(to_text(compiled.steps))
+            user = hand_over(directory, self.user)
             done = subprocess.run(
-                self._launch(directory), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                timeout=PROBE_LIMIT_S, start_new_session=True,
+                [*self._launch(directory), *([] if user is None else user.arguments)], stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, check=False, timeout=PROBE_LIMIT_S, start_new_session=True,
             )  # fmt: skip
             records = records_left(CellDir(directory).init_log)
             console = CellDir(directory).console

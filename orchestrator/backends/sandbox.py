@@ -30,9 +30,10 @@ from ..testbed.readback import Check, verify
 from ..testbed.steps import to_text
 from .arch import arch_used, install_arch, missing_arch
 from .base import Interrupted
-from .host import HostState, host_state
+from .host import HostState, SteadyClock, host_state
 from .programs import missing_program, programs_used
 from .records import Verdict, check_captures, check_ticks, check_times, console_tail, judge, records_left
+from .user import hand_over, take_back, unprivileged
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class SandboxBackend(abc.ABC):
         # in virtual time equal cells have equal captures; elsewhere a payload belongs to one run
         self._secret = os.urandom(16) if self.wall_clock else b""
         self._progress = progress
+        self.user = unprivileged()
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._sandboxes: set[subprocess.Popen[bytes]] = set()
@@ -104,10 +106,15 @@ class SandboxBackend(abc.ABC):
             self.prepare(directory, cell, compiled)
             if refused := self.refuses(cell):
                 return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
-            before = host_state()
+            before, steady = host_state(), SteadyClock()
             try:
-                exit_text = self._boot(cell, directory)
-                verdict = self._settle(cell, directory, compiled, exit_text, before)
+                user = hand_over(directory.root, self.user)
+                try:
+                    exit_text = self._boot(cell, directory, [] if user is None else user.arguments, steady)
+                finally:
+                    if user is not None:
+                        take_back(directory.root)
+                verdict = self._settle(cell, directory, compiled, exit_text, before, steady)
             except CellError as error:
                 verdict = Verdict(Outcome.FAILED, str(error))
             return self._finish(cell, directory, run, verdict, started)
@@ -149,9 +156,9 @@ class SandboxBackend(abc.ABC):
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))
 
-    def _boot(self, cell: Cell, directory: CellDir) -> str:
+    def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
         """Run the sandbox to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
-        arguments = self.command(cell, directory)
+        arguments = [*self.command(cell, directory), *more]
         with open(directory.log, "wb") as stderr, self._lock:
             if self._closed.is_set():
                 raise Interrupted
@@ -160,7 +167,7 @@ class SandboxBackend(abc.ABC):
             )
             self._sandboxes.add(sandbox)
         try:
-            hung = self._watch(cell, directory, sandbox)
+            hung = self._watch(cell, directory, sandbox, steady)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 sandbox.kill()
@@ -174,7 +181,7 @@ class SandboxBackend(abc.ABC):
         status = sandbox.returncode
         return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
-    def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes]) -> str:
+    def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes], steady: SteadyClock) -> str:
         """Follow the console's progress marks until the sandbox ends; returns why it was given up, or ''."""
         handle = os.pidfd_open(sandbox.pid)
         try:
@@ -182,6 +189,7 @@ class SandboxBackend(abc.ABC):
             poll.register(handle, select.POLLIN)
             virtual_s, moved = -1.0, time.monotonic()
             while not poll.poll(POLL_MS):
+                steady.look()
                 now = last_mark(directory.console)
                 if now is not None and now > virtual_s:
                     virtual_s, moved = now, time.monotonic()
@@ -194,7 +202,9 @@ class SandboxBackend(abc.ABC):
         finally:
             os.close(handle)
 
-    def _settle(self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str, before: HostState) -> Verdict:
+    def _settle(
+        self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str, before: HostState, steady: SteadyClock
+    ) -> Verdict:
         """Judge what the sandbox left: its end, its apps, its captures, its read-backs."""
         records = records_left(directory.init_log)
         if is_full(directory.root):
@@ -220,6 +230,8 @@ class SandboxBackend(abc.ABC):
             ticks, late_ticks = check_ticks(records)
             environment["host"] |= ticks
             checks += late + late_ticks
+        if self.clock.sandbox == "namespaces":  # the host's own; a guest goes by its host's CLOCK_MONOTONIC
+            checks.append(steady.check())
         environment["checks"] = checks
         write_json(directory.environment, environment)
         failed = [check for check in checks if not check.ok]

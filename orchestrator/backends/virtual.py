@@ -17,6 +17,7 @@ from ..store import CellDir
 from ..testbed.compile import Clock
 from .programs import spinning_program
 from .sandbox import PROGRAMS, Progress, SandboxBackend
+from .user import open_to_all
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
 """T0 on the guest's clock, 14 November 2023 22:13:20 UTC: any constant does."""
@@ -51,6 +52,9 @@ class GuestBackend(SandboxBackend):
     ) -> None:
         super().__init__(apps, problems=problems, progress=progress)
         self.kernel = kernel
+        place = memory_dir()
+        if self.user is not None and place is not None and not open_to_all(place, kernel, apps / "lib" / "seed.so"):
+            self.user = None  # root's own umask or TMPDIR shuts others out
 
     def command(self, cell: Cell, directory: CellDir) -> list[str]:
         """guest-exec, which becomes the kernel."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..study import looks_like_a_formula
 from ..units import same_value
 from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_integer, read_levels, read_names, read_text
 from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, SECTIONS, TOP
@@ -132,6 +133,8 @@ def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -
     if isinstance(item.value, list) and not item.value:
         problems.add(item, f"is empty; for example {FACTOR_KEYS['levels'].example}")
     for number, name in enumerate(names):
+        if looks_like_a_formula(name):
+            problems.add(item, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
         if name in ("", DOES_NOT_APPLY) or name in FACTOR_KEYS or len(name) > LONGEST_LEVEL or not name.isprintable():
             problems.add(item, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
         for other in names[:number]:

@@ -15,7 +15,7 @@ from .expected import ExpectedReader
 from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
-from .located import Item, parse_toml, plain
+from .located import Item, parse_toml, plain, read_bounded
 from .merge import merge
 from .problems import Problems, nearest
 from .profiles import shown
@@ -62,7 +62,7 @@ def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None
     """
     file = find_spec(path_or_name)
     try:
-        text = file.read_bytes()
+        text = read_bounded(file)
     except OSError as error:
         raise SpecError(f"{file}: cannot be read: {error.strerror}") from error
     return parse_spec(text, file, sets=sets or {})
@@ -179,7 +179,7 @@ def _expected_document(document: Item, file: Path, files: list[Path], problems: 
         problems.add(item, f'there is no file "{name}" beside the spec; leave the key out, or write the file')
         return None
     files.append(path)
-    return parse_toml(path.read_bytes(), shown(path), problems)
+    return parse_toml(read_bounded(path), shown(path), problems)
 
 
 def _overrides(document: Item, sets: Mapping[str, str], problems: Problems) -> Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tree_sitter
@@ -12,6 +13,8 @@ import tree_sitter_toml
 from .problems import Problems
 
 LARGEST_FILE_BYTES = 1 << 20
+LONGEST_LINE_BYTES = 1 << 15
+"""A key of a hundred thousand dots would take a parser minutes."""
 DEEPEST = 16
 Scalar = str | int | float | bool
 Steps = tuple[str | int, ...]
@@ -55,6 +58,10 @@ def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
     if len(text) > LARGEST_FILE_BYTES:
         problems.add_at(file, 1, "", f"larger than {LARGEST_FILE_BYTES} bytes")
         return None
+    if len(max(text.split(b"\n"), key=len)) > LONGEST_LINE_BYTES:
+        long = next(n for n, line in enumerate(text.split(b"\n"), 1) if len(line) > LONGEST_LINE_BYTES)
+        problems.add_at(file, long, "", f"a line longer than {LONGEST_LINE_BYTES} bytes")
+        return None
     try:
         values = tomllib.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -67,9 +74,28 @@ def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
     except (ValueError, RecursionError) as error:  # a number of a million digits, a thousand nested brackets
         problems.add_at(file, 1, "", f"not a document netwarp reads: {error}")
         return None
+    if _depth(values) > 2 * DEEPEST:
+        problems.add_at(file, 1, "", f"nested deeper than {DEEPEST} levels")
+        return None
     lines: dict[Steps, int] = {}
     _Lines(lines).document(tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(text).root_node)
     return _build(values, (), lines, file, 1, problems)
+
+
+def read_bounded(path: Path) -> bytes:
+    """A file's bytes, one more than parse_toml() takes at most: a huge file is refused without reading it."""
+    with open(path, "rb") as file:
+        return file.read(LARGEST_FILE_BYTES + 1)
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and tables are nested, without recursion."""
+    deepest, level = 0, [value]
+    while level:
+        deepest += 1
+        inner = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+        level = [child for children in inner for child in children]
+    return deepest
 
 
 def plain(value: str | float | bool | list[Any] | dict[str, Any], file: str, line: int, key: str) -> Item:

@@ -37,7 +37,7 @@ class Problems:
     def add_at(self, file: str, line: int, key: str, text: str, *, context: str = "") -> None:
         """A problem at a place; line 0 stands for the command line."""
         place = f"{file}:{line}" if line else file
-        message = f"{place}: {key}: {text}" if key else f"{place}: {text}"
+        message = harmless(f"{place}: {key}: {text}" if key else f"{place}: {text}")
         self._messages.setdefault(message, context)
         self._said += 1
 
@@ -47,6 +47,11 @@ class Problems:
             lines = [text + (f" ({context})" if context else "") for text, context in self._messages.items()]
             more = [f"... and {len(lines) - MOST_SHOWN} more problems"] if len(lines) > MOST_SHOWN else []
             raise SpecError("\n".join(lines[:MOST_SHOWN] + more))
+
+
+def harmless(text: str) -> str:
+    """One line without what a terminal would obey: whatever is not printable is written as its escape sequence."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .fields import NAME, check_keys
 from .grammar import PROFILE
-from .located import Item, parse_toml
+from .located import Item, parse_toml, read_bounded
 from .problems import Problems, nearest
 
 PROFILES = Path(__file__).resolve().parents[2] / "netem-profiles"
@@ -26,7 +26,7 @@ def list_profiles(folder: Path = PROFILES) -> dict[str, str]:
 
 def read_profile(path: Path, problems: Problems) -> Item | None:
     """One profile, checked."""
-    item = parse_toml(path.read_bytes(), shown(path), problems)
+    item = parse_toml(read_bounded(path), shown(path), problems)
     if item is not None:
         check_keys(item, PROFILE, problems)
     return item

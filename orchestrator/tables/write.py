@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..model import CellOutcome, Measurement
 from ..store import RunDir, write_atomic
-from ..study import Plan
+from ..study import Plan, looks_like_a_formula
 from .answers import answer_rows
 from .claims import Judged, judge
 from .published import published
@@ -54,4 +54,6 @@ def csv_text(table: Rows) -> str:
 
 
 def _text(field: Field) -> str:
+    if isinstance(field, str) and looks_like_a_formula(field):
+        return f"'{field}"  # a spreadsheet shows it instead of computing it
     return "" if field is None else repr(field) if isinstance(field, float) else str(field)

@@ -51,7 +51,7 @@ BACKENDS = ("virtual", "guest", "netns")
 KILLED = -signal.SIGKILL
 LOOK_S = 0.002
 """Between two looks for a process that is not there yet."""
-LATE = ("timeline", "start of", "steal time")
+LATE = ("timeline", "start of", "steal time", "utilization")
 """Checks that a busy machine makes fail on the wall clock (docs/limitations.md): no fault of a kill."""
 GUEST_SESSION_S = 3000
 MARK = "NETWARP_CHAOS"

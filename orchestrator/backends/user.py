@@ -1,0 +1,88 @@
+"""Who a sandbox is when netwarp is root: somebody who is not."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..kernel.recipe import CHECKOUT
+
+NOBODY = 65534
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Numbers of an ordinary user."""
+
+    uid: int
+    gid: int
+
+    def may_pass(self, directory: Path) -> bool:
+        """Whether this user may look up names in it."""
+        found = directory.stat()
+        owner, group = found.st_uid == self.uid, found.st_gid == self.gid
+        return bool(found.st_mode & (0o100 if owner else 0o010 if group else 0o001))
+
+    @property
+    def arguments(self) -> list[str]:
+        """What guest-exec and netns-exec are told."""
+        return ["--user", f"{self.uid}:{self.gid}"]
+
+
+def unprivileged() -> User | None:
+    """Whom root's sandboxes become: who called sudo, else the owner of the checkout, else nobody. None for all others,
+    whose sandboxes are as unprivileged as they are."""
+    if os.geteuid() != 0:
+        return None
+    owner = CHECKOUT.stat()
+    called = (os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", ""))
+    if all(text.isdecimal() and int(text) for text in called):
+        return User(int(called[0]), int(called[1]))
+    if owner.st_uid and owner.st_gid:
+        return User(owner.st_uid, owner.st_gid)
+    try:
+        entry = pwd.getpwnam("nobody")
+    except KeyError:
+        return User(NOBODY, NOBODY)
+    return User(entry.pw_uid, entry.pw_gid)
+
+
+def open_to_all(directory: Path, *files: Path) -> bool:
+    """Whether anybody may write into the directory and read and run the files: another user's sandbox could."""
+    mode = directory.stat().st_mode
+    return mode & 0o003 == 0o003 and all(file.stat().st_mode & 0o005 == 0o005 for file in files)
+
+
+def hand_over(directory: Path, user: User | None) -> User | None:
+    """Give a directory and what is in it to the user.
+
+    None where there is none, where a directory above shuts others out (a guest walks there by name), or where this file
+    system knows no owners.
+    """
+    if user is None or not all(user.may_pass(place) for place in directory.absolute().parents):
+        return None
+    try:
+        for path in (directory, *directory.rglob("*")):
+            os.chown(path, user.uid, user.gid, follow_symlinks=False)
+    except OSError:
+        take_back(directory)
+        return None
+    return user
+
+
+def take_back(directory: Path) -> None:
+    """Root's again, when the sandbox has ended: what is neither file nor directory is removed, as root would follow it.
+
+    A second name of a file from elsewhere is removed as well: its owner must not change.
+    """
+    for path in (directory, *directory.rglob("*")):
+        found = path.lstat()
+        kind = found.st_mode
+        if not (stat.S_ISDIR(kind) or (stat.S_ISREG(kind) and found.st_nlink == 1)):
+            path.unlink()
+            continue
+        os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
+        os.chmod(path, stat.S_IMODE(kind) & 0o777)

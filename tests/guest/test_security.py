@@ -1,0 +1,225 @@
+"""The boundaries of docs/security.md: who a guest is, what is written where, what goes through a shell (nothing)."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chain_kit import (
+    Checkout,
+    all_completed,
+    captures,
+    copy_checkout,
+    ended,
+    guests,
+    raw_files,
+    same,
+    tables,
+    two_paths,
+    written,
+)
+
+from orchestrator.backends.user import User, hand_over, take_back, unprivileged
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+CLONE_NEWNS = 0x00020000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
+SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
+STARTING = ("subprocess.run", "subprocess.Popen", "subprocess.check_call", "subprocess.check_output")
+FORBIDDEN = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "eval", "exec")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to drop, or may mount")
+
+
+@pytest.fixture
+def open_place(checkout: Checkout) -> Iterator[Path]:
+    """A directory that every user may enter (pytest's own are its user's alone)."""
+    place = Path("/tmp") / f"netwarp-test-security-{os.getpid()}"
+    place.mkdir(mode=0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+@needs_root
+def test_roots_guests_are_not_root(checkout: Checkout, open_place: Path, tmp_path: Path) -> None:
+    """Neither their kernels nor the processes in them, and they have no capability; the results are root's, and equal."""
+    spec = written(open_place / "spec.toml", two_paths(duration="60 s"))
+    process = checkout.start("run", spec, "--no-report", "--jobs", 1, "--out", open_place / "x", cwd=open_place)
+    seen: dict[str, set[str]] = {"Uid": set(), "Gid": set(), "Groups": set(), "CapEff": set(), "CapPrm": set()}
+    while process.poll() is None:
+        for pid in guests(process.pid):
+            try:
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                for one in (pid, *map(int, children)):
+                    status = Path(f"/proc/{one}/status").read_text()
+                    found = dict(line.split(":", 1) for line in status.splitlines())
+                    if found["State"].split()[0] != "Z":
+                        for name, values in seen.items():
+                            values |= set(found[name].split())
+            except (OSError, KeyError):
+                continue  # it has just gone
+    ended(process).ok()
+    assert seen["Uid"] == seen["Gid"] == {str(NOBODY)}
+    assert seen["Groups"] == set()
+    assert {int(text, 16) for text in seen["CapEff"] | seen["CapPrm"]} == {0}
+    assert {path.stat().st_uid for path in (open_place / "x").rglob("*")} == {0}
+    # the same where nobody cannot get at the run directory, so that root's guests stay root's
+    checkout.run("run", spec, "--no-report", "--out", tmp_path / "x", cwd=tmp_path).ok()
+    same(captures(tmp_path / "x"), captures(open_place / "x"))
+    same(raw_files(tmp_path / "x"), raw_files(open_place / "x"))
+    same(tables(tmp_path / "x"), tables(open_place / "x"))
+
+
+@needs_root
+def test_whom_root_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", "1234")
+    monkeypatch.setenv("SUDO_GID", "1235")
+    assert unprivileged() == User(1234, 1235)
+    for text in ("0", "-1", "x", ""):
+        monkeypatch.setenv("SUDO_UID", text)
+        found = unprivileged()
+        assert found is not None and found.uid != 0 and found.gid != 0
+
+
+@needs_root
+def test_what_a_sandbox_leaves_cannot_lead_root_elsewhere(open_place: Path, tmp_path: Path) -> None:
+    """Links, pipes and second names are removed before root looks at a file; set-user-ID bits are taken off."""
+    outside = written(tmp_path / "outside", "root's")
+    cell = open_place / "cell"
+    (cell / "capture").mkdir(parents=True)
+    written(cell / "steps.txt", "")
+    assert hand_over(cell, User(NOBODY, NOBODY)) is not None
+    (cell / "capture" / "a-p1.pcap").symlink_to(outside)
+    (cell / "console.txt").symlink_to("/dev/zero")
+    os.mkfifo(cell / "init.ndjson")
+    (cell / "loop").symlink_to(".")
+    os.link(cell / "steps.txt", cell / "again.txt")
+    written(cell / "tool", "").chmod(0o6755)
+    take_back(cell)
+    assert sorted(path.name for path in cell.rglob("*")) == ["capture", "steps.txt", "tool"] or sorted(
+        path.name for path in cell.rglob("*")
+    ) == ["again.txt", "capture", "tool"]
+    assert (cell / "tool").stat().st_mode & 0o7777 == 0o755
+    assert {path.stat().st_uid for path in cell.rglob("*")} == {0}
+    assert outside.read_text() == "root's"
+
+
+@needs_root
+@pytest.mark.parametrize("program", ["guest-exec", "netns-exec"])
+@pytest.mark.parametrize(
+    "user", ["0:0", "0:65534", "65534:0", "65534", "nobody:nobody", "-1:-1", "1:1x", "", "4294967295:1"]
+)
+def test_who_is_no_user_is_refused(program: str, user: str, tmp_path: Path) -> None:
+    """Least of all root."""
+    written(tmp_path / "init", "").chmod(0o755)
+    more = ["--kernel", "/bin/true", "--seed", "1"] if program == "guest-exec" else []
+    command = [str(ROOT / "build" / "bin" / program), "--dir", str(tmp_path), *more, "--user", user]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 2, done
+    assert "--user" in done.stderr
+
+
+def read_only_but(*places: Path) -> None:
+    """In a child before exec: mounts of its own, all of them read-only but these."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def done(status: int) -> None:
+        if status:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def attributes(path: bytes, flags: int, setting: int, clearing: int) -> None:
+        wanted = (ctypes.c_uint64 * 4)(setting, clearing, 0, 0)
+        done(libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, path, flags, wanted, ctypes.sizeof(wanted)))
+
+    done(libc.unshare(CLONE_NEWNS))
+    done(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+    for place in places:
+        done(libc.mount(os.fsencode(place), os.fsencode(place), None, MS_BIND | MS_REC, None))
+    attributes(b"/", AT_RECURSIVE, MOUNT_ATTR_RDONLY, 0)
+    for place in places:
+        attributes(os.fsencode(place), 0, 0, MOUNT_ATTR_RDONLY)
+
+
+@needs_root
+def test_nothing_is_written_outside_the_run_directory(checkout: Checkout, tmp_path: Path) -> None:
+    """All the machine read-only but the run directory, TMPDIR and /dev/shm: the run is the same."""
+    spec = written(tmp_path / "spec.toml", two_paths(duration="1 s"))
+    checkout.run("run", spec, "--out", tmp_path / "reference", cwd=tmp_path).ok()
+    run, temporary = tmp_path / "x", tmp_path / "tmp"
+    for place in (run, temporary):
+        place.mkdir()
+    done = subprocess.run(
+        checkout.command("run", spec, "--out", run), cwd=tmp_path,
+        env=checkout.environment(tmp_path, TMPDIR=str(temporary)), capture_output=True, text=True, check=False,
+        preexec_fn=lambda: read_only_but(run, temporary, Path("/dev/shm")),
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    all_completed(run)
+    assert (run / "report" / "index.html").is_file()
+    same(tables(run), tables(tmp_path / "reference"))
+    same(captures(run), captures(tmp_path / "reference"))
+    assert list(temporary.iterdir()) == []
+    assert sorted(os.listdir(tmp_path)) == ["reference", "spec.toml", "tmp", "x"]
+
+
+@needs_root
+def test_results_that_cannot_be_written(checkout: Checkout, tmp_path: Path) -> None:
+    """A read-only file system: said in one line, status 1, and no guest was started."""
+    spec = written(tmp_path / "spec.toml", two_paths(duration="1 s"))
+    for arguments in (["--out", str(tmp_path / "x")], []):
+        done = subprocess.run(
+            checkout.command("run", spec, *arguments), cwd=tmp_path, env=checkout.environment(tmp_path, TMPDIR="/dev/shm"),
+            capture_output=True, text=True, check=False,
+            preexec_fn=lambda: read_only_but(Path("/dev/shm")),
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (1, ""), done
+        assert "Read-only file system" in done.stderr and "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert os.listdir(tmp_path) == ["spec.toml"]
+
+
+def sources() -> Iterator[tuple[Path, ast.AST]]:
+    for folder in ("orchestrator", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            yield path, ast.parse(path.read_text())
+
+
+def test_nothing_runs_through_a_shell() -> None:
+    """No call of ours asks for one; arguments are lists; the C programs have neither system() nor popen()."""
+    wrong = []
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            shell = any(word.arg == "shell" for word in node.keywords)
+            text = called in STARTING and node.args and isinstance(node.args[0], (ast.Constant, ast.JoinedStr))
+            if shell or text or called in FORBIDDEN:
+                wrong.append(f"{path.name}:{node.lineno}: {called}")
+    assert wrong == []
+    for path in (ROOT / "apps").rglob("*.c"):
+        words = path.read_text()
+        assert not any(call in words for call in (" system(", "popen(", "execlp(", "wordexp(", '"/bin/sh"')), path
+    assert len(list(sources())) > 100
+
+
+def test_a_checkout_is_only_read(checkout: Checkout, tmp_path: Path) -> None:
+    """A run elsewhere leaves the checkout it runs from as it was (its calibrations are there already)."""
+    copy = copy_checkout(tmp_path / "checkout", checkout.kernel, checkout.root)
+
+    def state() -> dict[str, tuple[int, int]]:
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(copy.root.rglob("*"))}
+
+    before = state()
+    (tmp_path / "work").mkdir()
+    spec = written(tmp_path / "work" / "spec.toml", two_paths(duration="1 s"))
+    copy.run("run", spec, "--no-report", cwd=tmp_path / "work", PYTHONDONTWRITEBYTECODE="1").ok()
+    assert state() == before
