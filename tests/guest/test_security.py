@@ -50,7 +50,7 @@ def open_place(checkout: Checkout) -> Iterator[Path]:
 
 @needs_root
 def test_roots_guests_are_not_root(checkout: Checkout, open_place: Path, tmp_path: Path) -> None:
-    """Neither their kernels nor the processes in them, and they have no capability; the results are root's, and equal."""
+    """Neither their kernels nor the processes in them, without any capability; the results are root's, and equal."""
     spec = written(open_place / "spec.toml", two_paths(duration="60 s"))
     process = checkout.start("run", spec, "--no-report", "--jobs", 1, "--out", open_place / "x", cwd=open_place)
     seen: dict[str, set[str]] = {"Uid": set(), "Gid": set(), "Groups": set(), "CapEff": set(), "CapPrm": set()}
@@ -175,8 +175,9 @@ def test_results_that_cannot_be_written(checkout: Checkout, tmp_path: Path) -> N
     """A read-only file system: said in one line, status 1, and no guest was started."""
     spec = written(tmp_path / "spec.toml", two_paths(duration="1 s"))
     for arguments in (["--out", str(tmp_path / "x")], []):
+        environment = checkout.environment(tmp_path, TMPDIR="/dev/shm")
         done = subprocess.run(
-            checkout.command("run", spec, *arguments), cwd=tmp_path, env=checkout.environment(tmp_path, TMPDIR="/dev/shm"),
+            checkout.command("run", spec, *arguments), cwd=tmp_path, env=environment,
             capture_output=True, text=True, check=False,
             preexec_fn=lambda: read_only_but(Path("/dev/shm")),
         )  # fmt: skip
