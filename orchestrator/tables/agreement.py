@@ -200,13 +200,15 @@ def _agreed(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Plac
         verdict: Verdict = "differ" if nothing.measured and all_there else "not comparable"
         means = [statistics.fmean(values) if values else None for values in (x, y)]
         return Agreed(levels, flow, metric, unit, verdict, means[0], means[1], draws, random)
+    drawn = draws_of(a, b)
+    x, y = drawn.x, drawn.y
     size = max(abs(statistics.fmean(x)), abs(statistics.fmean(y)))
     within = tolerance(metric, unit, size, at, _spread(x, y) if random else None)
     found = Agreed(
-        levels, flow, metric, unit, "unclear", statistics.fmean(x), statistics.fmean(y), draws, random,
+        levels, flow, metric, unit, "unclear", statistics.fmean(x), statistics.fmean(y), (len(x), len(y)), random,
         bound=within.bound, bound_of=within.why,
     )  # fmt: skip
-    return _judged(found, draws_of(a, b), within, at)
+    return _judged(found, drawn, within, at)
 
 
 def _spread(x: Sequence[float], y: Sequence[float]) -> float | None:

@@ -95,6 +95,13 @@ def test_equal_seeds_meet_equal_losses_and_are_held_pair_by_pair() -> None:
     assert paired.low > 3.9
     assert apart.low < 0
     assert paired.verdict == "agree", "the bound is the spread between seeds"
+    # one of the pairs is broken: its other half would shift the mean by tens
+    broken = one(run(values), run([None, *shifted[1:]]))
+    assert broken.draws == (7, 7)
+    assert broken.low is not None
+    assert broken.high is not None
+    assert broken.difference is not None
+    assert broken.low <= broken.difference <= broken.high < 5
 
 
 def test_false_discoveries_are_held_metric_by_metric() -> None:
