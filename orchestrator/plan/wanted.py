@@ -93,13 +93,17 @@ def _shown(selector: Levels) -> str:
 
 
 def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
-    """Everything wanted of a flow, with the flow it means: the only one there is, where none is named."""
+    """Everything wanted of a flow, with the flow it means: the only one there is, where none is named.
+
+    flows: of the cells of this run. What is named need not be in one: a part of the experiments may be run alone.
+    """
     problems = Problems()
+    named = [*flows, *flows_named(spec)]
 
     def flow(section: str, name: str, metric: str, given: str) -> str:
         if metric in CELL_METRICS or (not given and len(flows) == 1):
             return "" if metric in CELL_METRICS else flows[0]
-        if given not in flows:
+        if given not in named:
             item = spec.document.get(section, name) or spec.document
             said = "of which flow?" if not given else f'there is no flow "{given}";'
             problems.add(item, f'{said} name one: {", ".join(flows)}; for example flow = "{flows[0]}"')
@@ -126,12 +130,20 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
     return tables, figures, claims, time_series, event_tables
 
 
+def flows_named(spec: Spec) -> list[str]:
+    """Every flow that the spec or a level of a factor has."""
+    patches = [level.patch for factor in spec.factors.values() for level in factor.levels if level.patch is not None]
+    sections = [section for layer in (spec.document, *patches) if (section := layer.get("flow")) is not None]
+    return list(dict.fromkeys(name for section in sections for name in section.table()))
+
+
 def answers_with_flows(spec: Spec, flows: Sequence[str]) -> tuple[Answer, ...]:
     """Answers with the flow they mean."""
     problems = Problems()
     for answer in spec.answers:
         item = spec.document.get("answer", answer.name) or spec.document
-        if (not answer.flow and len(flows) > 1) or (answer.flow and answer.flow not in flows):
+        known = [*flows, *flows_named(spec)]
+        if (not answer.flow and len(flows) > 1) or (answer.flow and answer.flow not in known):
             problems.add(item, f'name its flow: {", ".join(flows)}; for example flow = "{flows[0]}"')
     problems.check()
     return tuple(msgspec.structs.replace(answer, flow=answer.flow or flows[0]) for answer in spec.answers)

@@ -128,3 +128,11 @@ def test_ha2005_plans_what_its_readme_says() -> None:
     assert {claim.id.split()[0] for claim in plan.claims} >= {f"C{number}" for number in range(1, 19)}
     tcp = [flow for cell in plan.cells for flow in cell.flows if flow.protocol == "tcp" and flow.name != "cross"]
     assert {flow.sender_options.get("separate_sends") for flow in tcp} == {True}
+
+
+def test_a_part_may_be_run_without_the_flows_of_the_others() -> None:
+    plan = make_plan(load_spec("ha2005"), only=["example"])
+    assert {flow.name for cell in plan.cells for flow in cell.flows} == {"bulk"}
+    assert any(table.flow == "sctp1" for table in plan.tables)
+    wrong = BASE + '[table.t]\nmetric = "goodput_bit_s"\nflow = "g"\n'
+    assert any('there is no flow "g"' in one for one in problems_of(wrong))
