@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from orchestrator.calibration import VIRTUAL, WALL, Budget, Row, netem_probes, profile_probes
+from orchestrator.calibration import ON_THE_WALL_CLOCK, VIRTUAL, WALL, Budget, Clock, Row, netem_probes, profile_probes
 from orchestrator.calibration.datagrams import Way
 from orchestrator.calibration.expected import binomial_bound, chain_bound, chi_square_bound, delays_of
 from orchestrator.calibration.markdown import profile_table
@@ -139,12 +139,12 @@ def test_one_packet_overtaken_one_twice_one_lost() -> None:
         assert not rows_of(shape, wrong)[quantity].ok, quantity
 
 
-def burst(shape: Shape, taken: int, sizes: tuple[int, ...] = (1500,)) -> list[Row]:
+def burst(shape: Shape, taken: int, clock: Clock = VIRTUAL) -> list[Row]:
     """A burst of 60 of which the first `taken` get through, at the rate (of packets this long)."""
     (probe,) = [probe for probe in profile_probes("wired-lan", PROGRAM, Budget()) if probe.quantities == ("bursts",)]
     link = msgspec.structs.replace(probe.cell.links[0], forward=shape, backward=Shape())
     probe = Probe("made", msgspec.structs.replace(probe.cell, links=(link,)), ("bursts",))
-    size = np.array([sizes[number % len(sizes)] for number in range(60)])
+    size = np.full(60, 1500)
     gone = np.cumsum(size[:taken] * 8 * 10**9 // (shape.rate_bit_s or 1))
     if shape.in_bytes is not None:
         gone -= gone[0]
@@ -152,7 +152,7 @@ def burst(shape: Shape, taken: int, sizes: tuple[int, ...] = (1500,)) -> list[Ro
     way = Way(np.full(60, S), size, S + shape.one_way_delay_ns + gone, place, 0, 0)
     none = np.zeros(0, dtype=np.int64)
     nothing = Way(none, none, none, none, 0, 0)
-    return judge_ways(probe, (way, nothing), 0, VIRTUAL)[0]
+    return judge_ways(probe, (way, nothing), 0, clock)[0]
 
 
 @pytest.mark.parametrize(("taken", "ok"), [(20, False), (21, True), (22, False)])
@@ -168,6 +168,17 @@ def test_a_queue_in_bytes_is_held_exactly(taken: int, ok: bool) -> None:
     """The first leaves at once, and 20 full packets are 30,000 bytes."""
     rows = burst(Shape(one_way_delay_ns=MS, rate_bit_s=10_000_000, queue_bytes=30_000), taken)
     assert all(row.ok for row in rows if row.quantity.startswith("queue")) is ok
+
+
+def test_on_the_wall_clock_a_queue_that_was_never_full_is_not_judged_and_the_others_by_what_may_be_late() -> None:
+    shape = Shape(one_way_delay_ns=MS, rate_bit_s=10_000_000, queue_packets=20)
+    (row,) = burst(shape, 60, WALL)
+    assert row.quantity.startswith("INVALID: queue and rate there")
+    assert not row.ok
+    # 10 ms are 8.3 packets: 9 more or fewer pass, 10 do not
+    for taken, ok in ((12, True), (30, True), (11, False), (31, False)):
+        rows = [one for one in burst(shape, taken, WALL) if one.quantity.startswith("queue")]
+        assert all(one.ok for one in rows) is ok, (taken, rows)
 
 
 def test_a_rate_off_by_a_thousandth_does_not_pass() -> None:
@@ -223,8 +234,6 @@ def test_bounds_are_what_they_say() -> None:
 
 
 def test_on_the_wall_clock_there_is_less_and_bounds_are_its_own() -> None:
-    from orchestrator.calibration import ON_THE_WALL_CLOCK
-
     for probe in profile_probes("leo-handover", PROGRAM, ON_THE_WALL_CLOCK):
         assert probe.cell.duration_ns < 15 * S, probe.quantities
         assert not probe.cell.timeline
