@@ -40,8 +40,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--backend",
         default="auto",
         choices=BACKENDS,
-        help="where cells run; virtual: a guest in virtual time; guest: one on the wall clock; netns: namespaces on "
-        "this machine's own kernel; hosts: not built yet; auto (default): virtual, where it cannot run netns",
+        help="where cells run; virtual: a guest in virtual time; guest: one on the wall clock (of the distribution's "
+        "kernel where none is built); netns: namespaces on this machine's own kernel; hosts: not built yet; "
+        "auto (default): the first of virtual, netns, guest that can run",
     )
     parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")

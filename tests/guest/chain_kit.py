@@ -300,6 +300,24 @@ levels = ["tcp", "sctp"]
 flow.bulk.paths = ["p1", "p2"]
 """
 
+STANDS = """\
+format = 1
+name = "stands"
+duration = "3 s"
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+one_way_delay = "20 ms"
+[flow.bulk]
+from = "a"
+to = "b"
+protocol = "tcp"
+paths = ["p1"]
+bytes = "1 MB"
+"""
+"""What a shell is opened in: 20 ms each way, nothing else."""
+
 
 def two_paths(*more: str, duration: str = "4 s", shape: str = 'loss = "1 %"\njitter = "2 ms"') -> str:
     """TCP over one, SCTP over two paths of 2 Mbit/s and 40 ms, with losses and jitter to be drawn."""

@@ -6,28 +6,11 @@ import json
 from pathlib import Path
 
 from cell_init_kit import MS, read_pcap
-from chain_kit import Checkout, in_a_guest, written
-
-SPEC = """\
-format = 1
-name = "stands"
-duration = "3 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-one_way_delay = "20 ms"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-bytes = "1 MB"
-"""
+from chain_kit import STANDS, Checkout, in_a_guest, written
 
 
 def test_a_command_on_a_node_with_captures(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
-    spec = written(tmp_path / "spec.toml", SPEC)
+    spec = written(tmp_path / "spec.toml", STANDS)
     # from b, over the other node's name, to itself and back: both names lead to the right place
     command = ["ip", "netns", "exec", "a", "ping", "-n", "-c", "3", "-i", "0.2", "10.0.0.129"]
     done = in_a_guest(
@@ -54,7 +37,7 @@ def test_a_command_on_a_node_with_captures(kernel: Path, checkout: Checkout, tmp
 
 
 def test_the_status_is_the_commands(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
-    spec = written(tmp_path / "spec.toml", SPEC)
+    spec = written(tmp_path / "spec.toml", STANDS)
     done = in_a_guest(
         kernel, checkout, tmp_path / "guest", "shell", str(spec), "--out", "/run/cell/kept", "--exec",
         "ping", "-c", "1", "-W", "1", "10.9.9.9",

@@ -20,24 +20,8 @@ from pathlib import Path
 
 import pytest
 from cell_init_kit import MS, read_pcap
-from chain_kit import Checkout, nothing_left, written
+from chain_kit import STANDS, Checkout, nothing_left, written
 
-SPEC = """\
-format = 1
-name = "stands"
-duration = "3 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-one_way_delay = "20 ms"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-bytes = "1 MB"
-"""
 ANSWER_S = 60
 ROWS, COLUMNS = 33, 101
 
@@ -91,7 +75,7 @@ class Terminal:
 @pytest.fixture
 def shell(checkout: Checkout, tmp_path: Path) -> Iterator[Terminal]:
     """A shell on node b, its prompt shown."""
-    spec = written(tmp_path / "spec.toml", SPEC)
+    spec = written(tmp_path / "spec.toml", STANDS)
     terminal = Terminal(checkout, tmp_path, spec, "--backend", "guest", "--node", "b", "--out", tmp_path / "kept")
     try:
         terminal.until("this is b, `exit` takes it down")
@@ -162,7 +146,7 @@ def test_kill_9_leaves_nothing(shell: Terminal, tmp_path: Path) -> None:
 
 
 def test_a_command_on_a_terminal_and_its_status(checkout: Checkout, tmp_path: Path) -> None:
-    spec = written(tmp_path / "spec.toml", SPEC)
+    spec = written(tmp_path / "spec.toml", STANDS)
     place = tmp_path / "kept"
     words = ("--exec", "sh", "-c", "[ -t 0 ] && [ -t 1 ] && echo on a terminal; exit 5")
     terminal = Terminal(checkout, tmp_path, spec, "--backend", "guest", "--out", place, *words)
@@ -176,7 +160,7 @@ def test_a_command_on_a_terminal_and_its_status(checkout: Checkout, tmp_path: Pa
 
 def test_a_command_without_a_terminal(checkout: Checkout, tmp_path: Path) -> None:
     """Both outputs apart, byte for byte; a signal's status; the distribution's kernel would do as well."""
-    spec = written(tmp_path / "spec.toml", SPEC)
+    spec = written(tmp_path / "spec.toml", STANDS)
     place = tmp_path / "kept"
     command = r"printf 'a\nb\0c'; echo apart >&2; [ -t 0 ] || kill -TERM $$"
     done = checkout.run(
