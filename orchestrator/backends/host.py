@@ -24,17 +24,19 @@ class SteadyClock:
     """Whether somebody sets the clock a cell's timeline and captures go by. Look often: a step to and fro counts."""
 
     def __init__(self) -> None:
-        self._offset_ns, _ = _realtime_offset()
-        self._begun_ns = time.monotonic_ns()
+        self._at_ns = time.monotonic_ns()
+        self._offset_ns, self._unsure_ns = _realtime_offset()
         self._worst_ns = 0
 
     def look(self) -> None:
-        """Now."""
+        """Now, against the last time."""
+        at_ns = time.monotonic_ns()
         offset_ns, unsure_ns = _realtime_offset()
         moved = offset_ns - self._offset_ns
-        beyond = abs(moved) - unsure_ns - int(SLEW * (time.monotonic_ns() - self._begun_ns))
-        if beyond > abs(self._worst_ns):
+        slewed = int(SLEW * (at_ns - self._at_ns)) + unsure_ns + self._unsure_ns
+        if abs(moved) - slewed > abs(self._worst_ns):
             self._worst_ns = moved
+        self._at_ns, self._offset_ns, self._unsure_ns = at_ns, offset_ns, unsure_ns
 
     def check(self) -> Check:
         """Within 1 ms, or the cell is INVALID."""

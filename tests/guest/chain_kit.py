@@ -100,11 +100,16 @@ def ended(process: subprocess.Popen[str], timeout_s: float = LIMIT_S) -> Done:
 
 def in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments: str) -> Result:
     """netwarp in a guest on the wall clock, which has netem and SCTP: leaves netwarp.out and netwarp.err."""
+    return python_in_a_guest(kernel, checkout, place, "-m", "orchestrator", *arguments)
+
+
+def python_in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments: str) -> Result:
+    """Python with the checkout's code, likewise; its home is the guest's /run/cell."""
     steps = [
         step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * MS),
         step("deadline", setup_ns=9 * S, after_t0_ns=200 * S), *namespaces("machine"), step("ready"),
         step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, at_ns=0,
-             arg=[sys.executable, "-m", "orchestrator", *arguments],
+             arg=[sys.executable, *arguments],
              env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
         step("end", at_ns=180 * S, early=1, grace_ns=5 * S),
     ]  # fmt: skip

@@ -213,15 +213,17 @@ class Watch:
 class Chaos:
     """Kills runs of one small spec on one back end."""
 
-    def __init__(self, checkout: Checkout, place: Path, backend: str) -> None:
-        self.checkout, self.place, self.backend = checkout, place, backend
+    def __init__(self, checkout: Checkout, place: Path, backend: str, report: bool) -> None:
+        self.checkout, self.place, self.backend, self.report = checkout, place, backend, report
         for name in ("tmp", "home"):
             (place / name).mkdir(parents=True)
         virtual = backend == "virtual"
         text = two_paths(factor("delay", ["10 ms", "30 ms"]) if virtual else "", duration="3 s" if virtual else "1 s")
         self.spec = place / "spec.toml"
         self.spec.write_text(text.replace('"20 ms"', '"{delay}"', 1) if virtual else text)
-        self.jobs = ("--jobs", "2") if virtual else ()
+        self.more = ("--jobs", "2") if virtual else ()
+        if not report:  # the short version: one cell on the wall clock, no page
+            self.more += ("--no-report", *(() if virtual else ("--where", "protocol=sctp")))
         self.reference = place / "undisturbed"
         started = time.monotonic()
         done = ended(self.start(self.reference))
@@ -230,7 +232,7 @@ class Chaos:
         assert not found, (found, done)
 
     def start(self, run: Path, *more: str) -> subprocess.Popen[str]:
-        arguments = ("run", self.spec, "--backend", self.backend, "--out", run, *self.jobs, *more)
+        arguments = ("run", self.spec, "--backend", self.backend, "--out", run, *self.more, *more)
         return self.checkout.start(*arguments, cwd=self.place, TMPDIR=str(self.place / "tmp"),
                                    HOME=str(self.place / "home"), PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
 
@@ -246,7 +248,7 @@ class Chaos:
             return f"exit status {status}", late
         if sorted(outcomes(run)) != sorted(outcomes(self.reference)):
             return "other cells", late
-        if not (run / "report" / "index.html").is_file():
+        if self.report and not (run / "report" / "index.html").is_file():
             return "no report", late
         if (run / "cells" / ".partial").exists() or list(run.rglob("*.part")):
             return "unfinished files", late
@@ -343,21 +345,22 @@ def all_gone(handles: list[int]) -> float:
 # All of them -----------------------------------------------------------------------------------------------------
 
 
-def kills_of(checkout: Checkout, place: Path, backend: str, kills: int, seed: int) -> list[Kill]:
-    """`kills` on one back end, its targets in turn."""
+def kills_of(checkout: Checkout, place: Path, backend: str, kills: int, seed: int, report: bool) -> list[Kill]:
+    """`kills` on one back end, its targets in turn, from one that the seed chooses."""
     moments = random.Random(f"{seed} {backend}")
-    chaos = Chaos(checkout, place, backend)
+    chaos = Chaos(checkout, place, backend, report)
     targets = list(TARGETS[backend])
     found = []
     for number in range(kills):
-        found.append(chaos.kill(targets[number % len(targets)], moments))
+        found.append(chaos.kill(targets[(seed + number) % len(targets)], moments))
         print(json.dumps(asdict(found[-1])), flush=True)
     return found
 
 
-def netns_in_a_guest(checkout: Checkout, place: Path, kills: int, seed: int) -> list[Kill]:
+def netns_in_a_guest(checkout: Checkout, place: Path, kills: int, seed: int, report: bool) -> list[Kill]:
     """The same in a guest on the wall clock, whose kernel has netem and SCTP."""
     me = [str(Path(__file__).resolve()), "--here", "--backends", "netns", "--kills", str(kills), "--seed", str(seed)]
+    me += [] if report else ["--no-report"]
     steps = [
         step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * kit.MS),
         step("deadline", setup_ns=9 * kit.S, after_t0_ns=(GUEST_SESSION_S + 20) * kit.S),
@@ -384,14 +387,16 @@ def kill_of(line: str) -> Kill:
     return replace(found, left=tuple(found.left))
 
 
-def chaos(checkout: Checkout, place: Path, kills: dict[str, int], seed: int, *, here: bool = False) -> list[Kill]:
-    """So many kills on each back end."""
+def chaos(
+    checkout: Checkout, place: Path, kills: dict[str, int], seed: int, *, here: bool = False, report: bool = True
+) -> list[Kill]:
+    """So many kills on each back end. report: runs make their page, and may be killed while they do."""
     found: list[Kill] = []
     for backend, count in kills.items():
         if backend == "netns" and not here and netns_backend(checkout.root / "build")[1]:
-            found += netns_in_a_guest(checkout, place / backend, count, seed)
+            found += netns_in_a_guest(checkout, place / backend, count, seed, report)
         else:
-            found += kills_of(checkout, place / backend, backend, count, seed)
+            found += kills_of(checkout, place / backend, backend, count, seed, report)
     return found
 
 
@@ -426,6 +431,7 @@ def main() -> int:
     parser.add_argument("--backends", default=",".join(BACKENDS), help="virtual,guest,netns (all three)")
     parser.add_argument("--place", type=Path, help="work here, and leave it (a temporary directory)")
     parser.add_argument("--here", action="store_true", help="netns on this machine's kernel, never in a guest")
+    parser.add_argument("--no-report", action="store_true", help="runs without a page, one cell on the wall clock")
     args = parser.parse_args()
     backends = args.backends.split(",")
     if args.kills < 1 or not set(backends) <= set(BACKENDS):
@@ -440,7 +446,8 @@ def main() -> int:
     checkout = Checkout(kit.ROOT, kernel.binary if kernel else Path("/nonexistent"))
     with contextlib.ExitStack() as stack:
         place = args.place or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netwarp-chaos-")))
-        found = chaos(checkout, place, {name: n for name, n in shares.items() if n}, seed, here=args.here)
+        wanted = {name: n for name, n in shares.items() if n}
+        found = chaos(checkout, place, wanted, seed, here=args.here, report=not args.no_report)
     print(summary(found, seed))
     for kill in found:
         if kill.left or kill.wrong:
