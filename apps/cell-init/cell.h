@@ -126,6 +126,7 @@ int module_load(struct cell *cell, const struct step *step);
 int ns_create(struct cell *cell, const struct step *step);
 int ns_enter(struct cell *cell, int index);
 int setting_sysctl(struct cell *cell, const struct step *step);
+int setting_memory(struct cell *cell, const struct step *step);
 int setting_offload(struct cell *cell, const struct step *step);
 int proc_read(struct cell *cell, const struct step *step);
 int trace_begin(struct cell *cell, const struct step *step);

@@ -29,6 +29,8 @@ static int play_step(struct cell *cell, const struct step *step)
 	switch (step->verb) {
 	case VERB_MODULE:
 		return module_load(cell, step);
+	case VERB_MEMORY:
+		return setting_memory(cell, step);
 	case VERB_NS:
 		return ns_create(cell, step);
 	case VERB_NETLINK:

@@ -45,6 +45,7 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 		       {INT("every_ns", true, 1, FOREVER_NS), INT("tick_ns", false, 1, FOREVER_NS),
 			INT("late_ns", false, 0, FOREVER_NS), TEXT("stop", false)}},
     [VERB_MODULE] = {"module", PHASE_SETUP, {TEXT("module", true)}},
+    [VERB_MEMORY] = {"memory", PHASE_SETUP, {INT("pages", true, 1, INT32_MAX / 2)}},
     [VERB_NS] = {"ns", PHASE_SETUP, {INT("index", true, 0, NS_MAX - 1), TEXT("name", true)}},
     [VERB_NETLINK] = {"netlink", ANY_PHASE, {NS, HEX("data"), TEXT("family", false), AT}},
     [VERB_DUMP] = {"dump", ANY_PHASE, {NS, TEXT("label", true), HEX("data"), AT}},

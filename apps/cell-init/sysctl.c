@@ -57,3 +57,30 @@ int setting_sysctl(struct cell *cell, const struct step *step)
 	ndjson_str(&cell->out, "value", trimmed(text, (size_t)n));
 	return record_end_line(cell);
 }
+
+/* A kernel of few pages keeps few for buffers, and under memory pressure it announces small windows for good:
+ * the transport then measures the sandbox. Pages up to which there is no pressure; half as many more are the
+ * end. */
+int setting_memory(struct cell *cell, const struct step *step)
+{
+	static const char *const paths[] = {"/proc/sys/net/ipv4/tcp_mem", "/proc/sys/net/sctp/sctp_mem"};
+	long long pages = step_int(step, "pages", 0);
+	char value[64], text[256];
+	ssize_t n;
+	size_t i;
+
+	/* the machine's own kernel is not ours to set */
+	if (!cell->guest)
+		return cell_fail(cell, "memory is set in a guest only");
+	snprintf(value, sizeof(value), "%lld\t%lld\t%lld", pages, pages, pages + pages / 2);
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		n = write_then_read(paths[i], value, text, sizeof(text) - 1);
+		if (n < 0 && errno == ENOENT)
+			continue; /* a kernel without that transport */
+		if (n < 0)
+			return cell_fail_errno(cell, errno, "%s = %s", paths[i], value);
+		if (strcmp(trimmed(text, (size_t)n), value))
+			return cell_fail(cell, "%s is %s, asked for %s", paths[i], text, value);
+	}
+	return 0;
+}

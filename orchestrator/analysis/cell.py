@@ -11,10 +11,12 @@ from ..model import Cell, Flow, Measurement
 from ..records import Record, last, read_ndjson
 from ..spec.metrics import CELL_METRICS, METRICS, parameter_numbers
 from ..store import CellDir, write_json
+from ..testbed.layout import make_layout
 from . import events, growth, recovery, series
 from .checks import (
     Check,
     capture_checks,
+    memory_check,
     missing_check,
     payload_check,
     program_check,
@@ -22,6 +24,7 @@ from .checks import (
     sent_check,
     utilization_check,
 )
+from .counters import kernel_counters
 from .datagrams import datagram_metrics, datagrams_at
 from .delivery import delivered
 from .exchange import exchange
@@ -66,6 +69,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     points, checks = _read_points(cell, cell_dir)
     checks += capture_checks(cell, list(points.values()), records.captures)
     checks += trace_check(cell, records.trace)
+    checks.append(memory_check(kernel_counters(records.proc, make_layout(cell).namespaces)))
     span_ns = series.span_ns(cell, points.values(), records.t0_realtime_ns)
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
     shared, of_the_cell = together({name: result.transfer for name, result in results.items()})

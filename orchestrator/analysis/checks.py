@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -68,6 +69,19 @@ def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Str
         if said != read:
             wrong.append(f"{key}: {said} recorded, {read} in the file")
     return Check(check, not wrong, "; ".join(wrong) or f"{record.packets} packets, {record.bytes} B, none dropped")
+
+
+def memory_check(counters: Mapping[str, Mapping[str, int]]) -> Check:
+    """No host's TCP came under memory pressure. From then on the kernel announces what it can spare, not what the
+    receiver's buffer holds: the wire then shows the sandbox's memory. SCTP counts no such thing.
+
+    counters: what each host's kernel counted (kernel_counters()).
+    """
+    pressed = sorted(node for node, counts in counters.items() if counts.get("TcpExt.TCPMemoryPressures"))
+    detail = f"in {', '.join(pressed)}: smaller buffers (sndbuf, rcvbuf, net.ipv4.tcp_wmem, tcp_rmem) or fewer flows"
+    return Check(
+        "memory for TCP's buffers", not pressed, f"the kernel ran short of it {detail}" if pressed else "enough"
+    )
 
 
 PARTIAL = ("lifetime_ns", "max_retransmissions")

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import CaptureError, StoreError
-from ..records import last, read_ndjson
+from ..records import Record, last, read_ndjson
 
 
 class CaptureRecord(msgspec.Struct):
@@ -37,6 +37,8 @@ class CellRecords(msgspec.Struct):
     t0_monotonic_ns: int
     captures: dict[str, CaptureRecord]
     trace: TraceRecord | None = None
+    proc: list[Record] = []
+    """Files of /proc as the hosts saw them at the end: what kernel_counters() reads."""
 
 
 def read_cell_records(path: Path) -> CellRecords:
@@ -54,6 +56,7 @@ def read_cell_records(path: Path) -> CellRecords:
                 **{key: ready.get(key) for key in ("t0_realtime_ns", "t0_monotonic_ns")},
                 "captures": {record.get("file"): record for record in records if record.get("record") == "capture"},
                 "trace": last(records, "trace"),
+                "proc": [record for record in records if record.get("record") == "proc"],
             },
             CellRecords,
         )

@@ -26,6 +26,7 @@ class RunProgress:
         self._done = 0
         self._duration_s = {cell.id: cell.duration_ns / 1e9 for cell in cells}
         self._running: dict[str, float] = {}
+        self._over: set[str] = set()
         self._finished_s = 0.0
         self._left_s = sum(self._duration_s.values())
         self._started = self._said = time.monotonic()
@@ -55,6 +56,8 @@ class RunProgress:
     def virtual(self, cell_id: str, virtual_s: float) -> None:
         """A running cell has reached this virtual time."""
         with self._lock:
+            if cell_id in self._over:  # said on its way, heard after its end
+                return
             self._running[cell_id] = min(max(0.0, virtual_s), self._duration_s.get(cell_id, virtual_s))
             self._show()
 
@@ -62,6 +65,7 @@ class RunProgress:
         """A cell has its outcome."""
         with self._lock:
             self._done += 1
+            self._over.add(cell.id)
             self._running.pop(cell.id, None)
             self._finished_s += self._duration_s[cell.id]
             if outcome.outcome is not Outcome.COMPLETED:

@@ -34,6 +34,9 @@ COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
 TRACE_FILE = "apps/trace.bin"
 TRACE_BUFFER_BYTES = 16 << 20
 """Holds about 190,000 events of 88 bytes; memory of the guest."""
+BUFFER_PAGES = 32_768
+"""128 MiB: half of a guest's memory (backends.virtual). Its kernel would keep a sixteenth for buffers; two hosts of
+8 MiB buffers hold more, and under memory pressure the kernel announces a few kilobytes for good."""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 
@@ -111,6 +114,10 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
         out.add(step("progress", every_ns=clock.progress_ns))
     for module in clock.modules:
         out.add(step("module", module=module, command=f"insmod {module}"))
+    if clock.sandbox == "guest":
+        limits = f"{BUFFER_PAGES} {BUFFER_PAGES} {BUFFER_PAGES + BUFFER_PAGES // 2}"
+        command = "\n".join(f"sysctl -w net.{key}='{limits}'" for key in ("ipv4.tcp_mem", "sctp.sctp_mem"))
+        out.add(step("memory", pages=BUFFER_PAGES, command=command))
     _network(cell, clock, layout, shaping, out)
     for number in range(len(layout.namespaces)):
         _dumps(out, number, DUMPS, shaping)

@@ -34,6 +34,11 @@ def change_record(root: Path, capture: str, **changes: Any) -> None:
     write(root / "init.ndjson", records)
 
 
+def add_record(root: Path, record: dict[str, Any]) -> None:
+    with (root / "init.ndjson").open("a") as log:
+        log.write(json.dumps(record) + "\n")
+
+
 FAULTS: dict[str, tuple[Any, str]] = {
     "drops": (lambda root: change_record(root, "b-p1", dropped=1), "capture record b-p1"),
     "truncated": (lambda root: change_record(root, "b-p1", truncated=2), "capture record b-p1"),
@@ -53,6 +58,12 @@ FAULTS: dict[str, tuple[Any, str]] = {
             root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_200, "gap_bytes": 1}]
         ),
         "pattern ftp",
+    ),
+    "memory pressure": (
+        lambda root: add_record(
+            root, {"record": "proc", "ns": 1, "path": "net/netstat", "text": "TcpExt: TCPMemoryPressures\nTcpExt: 3\n"}
+        ),
+        "memory for TCP's buffers",
     ),
     "no summary": (lambda root: write(root / "apps" / "ftp.receiver.ndjson", []), "payload ftp"),
     "no receiver log": (lambda root: (root / "apps" / "ftp.receiver.ndjson").unlink(), "payload ftp"),
