@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from ..model import Cell, Link, Node, Problem, Shape
 from ..records import last
+from ..scratch import scratch
 from ..store import CellDir
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.readback import verify
@@ -65,10 +65,11 @@ class NetnsBackend(SandboxBackend):
         if not (self.apps / LAUNCHER).is_file():
             return [Problem("the programs are not built", "make setup")]
         compiled = compile_cell(PROBE, self.clock)
-        with tempfile.TemporaryDirectory(prefix="netwarp-probe-") as folder:
-            directory = Path(folder)
+        with scratch("netwarp-probe-") as place:
+            place.chmod(0o711)  # whoever the sandbox is has to get at its own directory
+            directory = place / "cell"
             for name in ("capture", "apps"):
-                (directory / name).mkdir()
+                (directory / name).mkdir(parents=True)
             shutil.copyfile(self.apps / "bin" / "cell-init", directory / "init")
             (directory / "init").chmod(0o755)
             (directory / "steps.txt").write_text(to_text(compiled.steps))

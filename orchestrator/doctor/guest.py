@@ -12,6 +12,7 @@ from orchestrator.kernel import KernelBuild, find_kernel
 from orchestrator.kernel.cache import kernels_dir
 from orchestrator.kernel.distribution import PACKAGE, distribution_kernel, is_distribution, time_travels
 from orchestrator.kernel.recipe import CHECKOUT
+from orchestrator.scratch import scratch
 
 from . import distribution
 from .finding import Finding, answers_in_child, gigabytes
@@ -145,10 +146,10 @@ def boot() -> Finding:
     place = memory_dir()
     if found is None or place is None or is_distribution(found):
         return Finding(what=what, state="note", found="not tried")
-    with tempfile.TemporaryDirectory(prefix="netwarp-doctor-") as folder:
+    with scratch("netwarp-doctor-") as folder:
         command = [str(found.binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/none",
                    "con0=null,fd:1", "con=null", "panic=-1", "time-travel=inf-cpu"]  # fmt: skip
-        environment = {"TMPDIR": str(place), "HOME": folder, "PATH": os.defpath}
+        environment = {"TMPDIR": str(place), "HOME": str(folder), "PATH": os.defpath}
         try:
             guest = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                    capture_output=True, timeout=60, check=False)  # fmt: skip

@@ -1,0 +1,36 @@
+"""Temporary directories that do not pile up: the next process removes what a killed one left. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+LOCK = ".in-use"
+
+
+@contextlib.contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """A directory of our own in TMPDIR, locked while we live; those of this prefix that nobody holds are removed."""
+    _sweep(Path(tempfile.gettempdir()), prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix) as name, open(Path(name) / LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield Path(name)
+
+
+def _sweep(place: Path, prefix: str) -> None:
+    for left in place.glob(f"{prefix}*"):
+        # not ours, a link, or made this very moment and not locked yet: leave it
+        with contextlib.suppress(OSError):
+            if left.lstat().st_uid != os.geteuid() or left.is_symlink():
+                continue
+            handle = os.open(left / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(handle)
