@@ -10,7 +10,7 @@ from .data import RunData
 from .entries import Entries, Entry, levels_of, read_entries
 from .grids import conditions
 from .numbers import DASH, readable, scale
-from .shown import Axis, NumberTable, Row, csv_bytes, level_axis
+from .shown import Axis, NumberTable, Row, csv_bytes, level_axis, tick_texts
 from .style import Look, looks
 
 
@@ -135,6 +135,7 @@ def figure_json(figure: FigureData) -> dict[str, object]:
     """What the page's script draws from."""
     described = asdict(figure)
     described["x"]["label"], described["y"]["label"] = figure.x.label, figure.y.label
+    described["x"]["ticks"] = tick_texts(figure.x)
     return {"kind": "line", **described}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .figures import FigureData, Line
+from .shown import tick_texts
 from .style import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Look
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
     label_y(axes, figure.y.label)
     if figure.x.kind == "log":
         axes.set_xscale("log")
-    axes.set_xticks(figure.x.at, [plain(text) for text in figure.x.text])
+    axes.set_xticks(figure.x.at, [plain(text) for text in tick_texts(figure.x)])
     axes.minorticks_off()
     if figure.x.kind == "category":
         axes.margins(x=0.1)

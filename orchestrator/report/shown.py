@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from .data import RunData
 
 LOG_FROM = 30.0
 """A numeric axis (or colour) whose largest value is this many times its smallest is logarithmic."""
+TOO_CLOSE = 0.01
+"""Of an axis' length: levels nearer to each other share a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,22 @@ def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
         return place_axis(title, [data.level_title(factor, level) for level in distinct])
     at, unit = numeric
     return Axis(title, unit, log_or_linear(at), at, tuple(f"{value:g}" for value in at))
+
+
+def tick_texts(axis: Axis) -> tuple[str, ...]:
+    """How the levels read along the axis: those that stand on top of each other (716 and 717 of 65536) share the label
+    of the first, "716/717", and the others have none.
+    """
+    place = [math.log(value) if axis.kind == "log" else value for value in axis.at]
+    texts = list(axis.text)
+    order = sorted(range(len(place)), key=place.__getitem__)
+    first = order[0]
+    for number in order[1:]:
+        if place[number] - place[first] < (max(place) - min(place)) * TOO_CLOSE:
+            texts[first], texts[number] = f"{texts[first]}/{texts[number]}", ""
+        else:
+            first = number
+    return tuple(texts)
 
 
 def in_plan_order(data: RunData, factor: str, levels: Iterable[str]) -> list[str]:

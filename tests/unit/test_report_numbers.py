@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from orchestrator.report import numbers
 from orchestrator.report.embed import file_name, script_json, url
 from orchestrator.report.series import MOST_POINTS, compact_series, keep_extremes
+from orchestrator.report.shown import Axis, tick_texts
 from orchestrator.report.style import MARKERS, looks
 
 floats = st.floats(min_value=-1e12, max_value=1e12)
@@ -156,3 +157,12 @@ def test_decimals_show_four_digits_of_the_largest() -> None:
     assert numbers.decimals([61_893.0]) == 0
     assert numbers.decimals([0.1248, None]) == 4
     assert numbers.decimals([]) == 0
+
+
+def test_levels_on_top_of_each_other_share_a_label() -> None:
+    at = (64.0, 716.0, 717.0, 1452.0, 1453.0, 65536.0)
+    axis = Axis("size", "B", "log", at, tuple(f"{value:g}" for value in at))
+    assert tick_texts(axis) == ("64", "716/717", "", "1452/1453", "", "65536")
+    places = Axis("outage", "s", "linear", (0.0, 5.0, 10.0, 20.0), ("0", "5", "10", "20"))
+    assert tick_texts(places) == places.text
+    assert tick_texts(Axis("one", "", "category", (0.0,), ("x",))) == ("x",)

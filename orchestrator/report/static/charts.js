@@ -103,7 +103,7 @@ netwarp.charts = (function () {
     const narrow = window.innerWidth < 600;
     Object.assign(layout.xaxis, {
       title: { text: plain(figure.x.label), standoff: 10 }, type: figure.x.kind === "log" ? "log" : "linear",
-      tickvals: figure.x.at, ticktext: figure.x.text.map(plain), showgrid: false, showline: true,
+      tickvals: figure.x.at, ticktext: (figure.x.ticks || figure.x.text).map(plain), showgrid: false, showline: true,
     });
     if (figure.x.kind === "category") layout.xaxis.range = [-0.3, figure.x.at.length - 0.7];
     Object.assign(layout.yaxis, {
