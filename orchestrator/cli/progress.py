@@ -27,7 +27,8 @@ class RunProgress:
         self._duration_s = {cell.id: cell.duration_ns / 1e9 for cell in cells}
         self._running: dict[str, float] = {}
         self._over: set[str] = set()
-        self._finished_s = 0.0
+        self._finished_s = 0.0  # of planned durations: what is left is known of these only
+        self._simulated_s = 0.0  # a cell whose flows end by bytes ends before its duration
         self._left_s = sum(self._duration_s.values())
         self._started = self._said = time.monotonic()
         self._lock = threading.Lock()
@@ -56,9 +57,9 @@ class RunProgress:
     def virtual(self, cell_id: str, virtual_s: float) -> None:
         """A running cell has reached this virtual time."""
         with self._lock:
-            if cell_id in self._over:  # said on its way, heard after its end
+            if cell_id in self._over or cell_id not in self._duration_s:  # heard after its end; none of the plan's
                 return
-            self._running[cell_id] = min(max(0.0, virtual_s), self._duration_s.get(cell_id, virtual_s))
+            self._running[cell_id] = min(max(0.0, virtual_s), self._duration_s[cell_id])
             self._show()
 
     def finished(self, cell: Cell, outcome: CellOutcome) -> None:
@@ -68,6 +69,7 @@ class RunProgress:
             self._over.add(cell.id)
             self._running.pop(cell.id, None)
             self._finished_s += self._duration_s[cell.id]
+            self._simulated_s += outcome.virtual_s or 0.0
             if outcome.outcome is not Outcome.COMPLETED:
                 self._console.print(f"{outcome.outcome} {cell.id}: {outcome.reason}", markup=False, soft_wrap=True)
                 for line in outcome.console_tail:
@@ -78,7 +80,7 @@ class RunProgress:
     def speed(self) -> float:
         """Virtual seconds per wall second since the start."""
         wall_s = time.monotonic() - self._started
-        return (self._finished_s + sum(self._running.values())) / wall_s if wall_s > 0 else 0.0
+        return (self._simulated_s + sum(self._running.values())) / wall_s if wall_s > 0 else 0.0
 
     def skip(self, cells: Iterable[str]) -> None:
         """Cells of an earlier run that need not be run again."""
@@ -90,7 +92,8 @@ class RunProgress:
 
     def _show(self) -> None:
         passed = self._finished_s + sum(self._running.values())
-        left = f"{(self._left_s - passed) / self.speed:.0f} s left" if self.speed > 0 else ""
+        wall_s = time.monotonic() - self._started
+        left = f"{wall_s * max(0.0, self._left_s / passed - 1):.0f} s left" if passed > 0 else ""
         speed = f"{self.speed:.0f} virtual s/s"
         self._bar.update(self._task, completed=self._done, speed=speed, left=left)
         now = time.monotonic()

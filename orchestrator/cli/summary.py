@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model import Outcome
+from ..report.metrics import Metric, metric_names, unit_beside
+from ..spec.metrics import METRICS
 from ..store import RunDir
 from ..study import Answer, Plan
 from ..study import Table as StudyTable
@@ -45,10 +47,11 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     console = summary_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
+    metrics = metric_names(plan, METRICS)
     for table in plan.tables:
         rows = read_csv(directory.tables / f"{table.name}.csv")
         if rows:
-            title, shown = _pivot(table, rows, [source.name for source in plan.sources])
+            title, shown = _pivot(table, metrics[table.metric], rows, [source.name for source in plan.sources])
             console.print(title, style="bold")
             console.print(shown)
     for answer in plan.answers:
@@ -108,25 +111,26 @@ def shown_number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def _pivot(table: StudyTable, rows: list[dict[str, str]], sources: list[str]) -> tuple[str, Table]:
+def _pivot(table: StudyTable, metric: Metric, rows: list[dict[str, str]], sources: list[str]) -> tuple[str, Table]:
     """Its title (a line of its own: rich would wrap it at the table's width) and row factors down, column factors
     across; ours, and the first published number beside it in parentheses.
     """
     published = next((source for source in sources if any(row.get(source) for row in rows)), "")
-    title = f"{table.title}: measured" + (f" ({published})" if published else "")
+    unit = "" if metric.unit in table.title.lower().split() else unit_beside(metric.title, metric.unit)
+    title = f"{table.title}: measured" + (f" ({published})" if published else "") + (f", {unit}" if unit else "")
     shown = Table()
     for factor in table.rows:
         shown.add_column(Text(factor), no_wrap=True)
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     columns: dict[str, None] = {}
     for row in rows:
-        column = " ".join(row[factor] for factor in table.columns)
+        column = " ".join(row[factor] for factor in table.columns if row[factor] != "-")
         columns[column] = None
         value = shown_number(float(row["value"])) if row["value"] else "-"
         beside = f" ({shown_number(float(row[published]))})" if published and row[published] else ""
         lines.setdefault(tuple(row[factor] for factor in table.rows), {})[column] = value + beside
     for column in columns:
-        shown.add_column(Text(column or table.metric), justify="right")
+        shown.add_column(Text(column or metric.title), justify="right")
     for levels, values in lines.items():
         shown.add_row(*map(Text, levels), *(Text(values.get(column, "")) for column in columns))
     return title, shown

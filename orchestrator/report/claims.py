@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..study import Claim
 from .data import Row, RunData, number
+from .metrics import WORDLESS
 from .numbers import fixed, given, readable, scale
 
 # What the number compared means, by kind of claim (orchestrator/tables/claims.py): kinds that give a relative one.
@@ -91,7 +92,7 @@ def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row
     divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
     said = _percent(measured, claim) if relative else _scaled(measured, divisor)
     wanted = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
-    shown_unit = "" if shown_unit == "ratio" else shown_unit
+    shown_unit = "" if shown_unit in WORDLESS else shown_unit
     condition = row["claim"].removeprefix(base).strip()
     return Tested(
         id=row["claim"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..study import Table
 from .data import RunData
 from .entries import Entry, read_entries
+from .metrics import unit_beside
 from .numbers import Difference, decimals, difference, fixed, scale
 
 
@@ -36,7 +37,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A table ready to be written. row_heads, column_heads: level titles, one tuple a row or column; row_levels: the
-    levels themselves, of the factors row_names. sources: (name, title, where it prints these numbers).
+    levels themselves, of the factors row_names. sources: (name, title, where it prints these numbers);
+    source_heads: how their columns are headed. unit: empty where the metric's title says it.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Grid:
     row_heads: tuple[tuple[str, ...], ...]
     rows: tuple[tuple[Place | None, ...], ...]
     sources: tuple[tuple[str, str, str], ...]
+    source_heads: tuple[str, ...]
     system: str
     conditions: str
 
@@ -65,14 +68,14 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
     columns = list(dict.fromkeys(entry.levels[split:] for entry in found.entries))
     by_place = {entry.levels: entry for entry in found.entries}
     metric = data.metrics.get(table.metric)
-    unit = metric.unit if metric else ""
+    title, unit = (metric.title, metric.unit) if metric else (table.metric, "")
     divisor, shown = scale([value for e in found.entries for value in (e.value, *e.references.values())], unit)
     places = _decimals(found.entries, found.sources, divisor)
     return Grid(
         name=table.name,
         title=table.title,
-        metric=metric.title if metric else table.metric,
-        unit=shown,
+        metric=title,
+        unit=unit_beside(title, shown),
         row_names=table.rows,
         row_levels=tuple(rows),
         row_factors=tuple(data.factor_title(factor) for factor in table.rows),
@@ -87,6 +90,7 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
             for row in rows
         ),
         sources=tuple((source, data.source_title(source), found.printed.get(source, "")) for source in found.sources),
+        source_heads=tuple(data.source_title(name) if name in table.beside else name for name in found.sources),
         system=data.system,
         conditions=conditions(data, table.where),
     )

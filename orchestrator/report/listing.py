@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .data import RunData
 from .embed import file_name
-from .metrics import LISTED
+from .metrics import LISTED, unit_beside
 from .numbers import decimals, fixed, scale
 
 
@@ -97,7 +97,8 @@ def make_listing(data: RunData) -> Listing:
 
 def _heading(title: str, unit: str) -> str:
     """ "goodput (kbit/s)", but "retransmitted packets"."""
-    return title if not unit or unit == "ratio" or title.endswith(unit) else f"{title} ({unit})"
+    shown = unit_beside(title, unit)
+    return f"{title} ({shown})" if shown else title
 
 
 def _order(data: RunData, factor: str, level: str) -> float:

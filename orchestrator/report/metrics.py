@@ -27,18 +27,35 @@ _TITLES = {
     "payload_bytes": "payload",
     "wire_bytes": "bytes on the wire",
     "packets": "packets",
+    "packets_both_ways": "packets, both ways",
+    "wire_bytes_both_ways": "bytes on the wire, both ways",
+    "payload_share_ratio": "payload's share of the bytes on the wire",
     "data_packets": "data packets",
     "unique_data_packets": "distinct data packets",
     "ack_packets": "acknowledgement packets",
     "retransmitted_packets": "retransmitted packets",
+    "retransmitted_bytes": "retransmitted bytes",
+    "theory_data_packets_low": "fewest data packets by header arithmetic",
+    "theory_data_packets_high": "most data packets by header arithmetic",
+    "theory_ack_packets_low": "fewest acknowledgement packets by arithmetic",
+    "theory_ack_packets_high": "most acknowledgement packets by arithmetic",
     "outage_s": "outage",
     "first_retransmission_other_path_s": "first retransmission, other path",
     "first_new_data_other_path_s": "first new data sent, other path",
     "failover_time_s": "failover time",
     "recovery_time_s": "recovery time",
     "response_time_s": "response time",
-    "hol_blocking_s": "head-of-line blocking",
+    "hol_blocking_s": "head-of-line delay",
+    "hol_blocking_p95_s": "head-of-line delay, 95th percentile",
+    "hol_blocking_max_s": "head-of-line delay, longest",
+    "hol_blocked_ratio": "share that waited for something older",
+    "hol_blocking_one_stream_s": "head-of-line delay, were it one stream",
     "jain_index": "Jain's fairness index",
+    "jain_all_run_index": "Jain's fairness index while all run",
+    "goodput_all_run_bit_s": "goodput while all run",
+    "share_all_run_ratio": "share of the goodput while all run",
+    "goodput_after_first_end_bit_s": "goodput after the first end",
+    "after_first_end_ratio": "goodput after the first end over that before",
     "gave_up_s": "time until the transport gave the connection up (the kernel's word)",
     "cwnd_bytes": "cwnd (the kernel's word, mean)",
     "srtt_s": "smoothed RTT (the kernel's word, mean)",
@@ -49,6 +66,8 @@ _TITLES = {
     "pftk_bit_s": "PFTK, b = 1",
     "pftk_delayed_bit_s": "PFTK, b = 2",
 }
+WORDLESS = ("", "ratio")
+"""Units that say nothing to a reader."""
 LISTED = ("goodput_bit_s", "outage_s", "failover_time_s", "retransmitted_packets")
 """Shown beside each cell in the list, where anything has them."""
 
@@ -62,6 +81,11 @@ def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:
         title = own.title if own and own.title and own.title != name else _TITLES.get(name, _words(name))
         found[name] = Metric(name, title, units.get(name) or (own.unit if own else ""))
     return found
+
+
+def unit_beside(title: str, unit: str) -> str:
+    """The unit as it stands beside a title; empty where it says nothing ("packets (packets)")."""
+    return "" if unit in WORDLESS or f" {title}".endswith(f" {unit}") else unit
 
 
 def _words(name: str) -> str:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .metrics import WORDLESS
+
 THIN = "\u202f"
 MINUS = "\u2212"
 DASH = "\u2013"
@@ -69,7 +71,7 @@ def with_unit(value: float | None, unit: str) -> str:
         return DASH
     divisor, shown = scale([value], unit)
     text = readable(value / divisor)
-    return text if shown in ("", "ratio") else f"{text} {shown}"
+    return text if shown in WORDLESS else f"{text} {shown}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..units import QuantityError, parse_quantity
 from .data import RunData
+from .metrics import unit_beside
 
 LOG_FROM = 30.0
 """A numeric axis (or colour) whose largest value is this many times its smallest is logarithmic."""
@@ -31,7 +32,8 @@ class Axis:
     @property
     def label(self) -> str:
         """Title and unit: "outage (s)"."""
-        return f"{self.title} ({self.unit})" if self.unit and self.unit != "ratio" else self.title
+        unit = unit_beside(self.title, self.unit)
+        return f"{self.title} ({unit})" if unit else self.title
 
 
 @dataclass(frozen=True, slots=True)

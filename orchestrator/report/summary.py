@@ -152,7 +152,8 @@ def _randomness(data: RunData) -> str:
     if not differing:
         return f"{planned}. None of the {plural(compared, 'measurement')} differs between {seeds}; no interval applies."
     metrics = Counter(metric for metric, _ in differing)
-    named = ", ".join(f"{metric} ({count})" for metric, count in metrics.most_common(SHOWN_METRICS))
+    titles = {name: metric.title for name, metric in data.metrics.items()}
+    named = ", ".join(f"{titles.get(metric, metric)} ({count})" for metric, count in metrics.most_common(SHOWN_METRICS))
     more = f" and {len(metrics) - SHOWN_METRICS} more" if len(metrics) > SHOWN_METRICS else ""
     return (
         f"{planned}. {len(differing)} of {plural(compared, 'measurement')} differ between {seeds}: {named}{more};"

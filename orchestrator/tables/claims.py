@@ -30,6 +30,8 @@ from .statistics import estimate
 Verdict = Literal["holds", "does not hold", "inconclusive", "not tested"]
 SLACK = 1e-12
 """Of a closed bound: numbers that are equal on paper may differ in their last bit."""
+ABSOLUTE = ("value", "every")
+"""Kinds whose number is the metric's own; all others' are relative."""
 _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 
@@ -65,7 +67,7 @@ def judge(results: Results) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
-    unit = units.get(claim.metric, "") if claim.kind in ("value", "every") else "ratio"
+    unit = units.get(claim.metric, "") if claim.kind in ABSOLUTE else "ratio"
     expected = expectation(claim)
     if claim.kind == "later":
         return Judged(claim, "not tested", None, "", "", claim.reason)
@@ -132,7 +134,7 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
         why = f"deterministic, n = {found.n}" if found.spread == "deterministic" else found.said
         return Judged(claim, verdict, found.mean, expected, unit, why)
     if found.low is not None and found.high is not None:
-        why = f"95 % interval {found.low:.6g} to {found.high:.6g}, n = {found.n}"
+        why = f"95 % interval {_range(claim, found.low, found.high)}, n = {found.n}"
         low, high = found.low, found.high
     else:
         moved = _moved(claim, comparison, results)
@@ -140,11 +142,18 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
             why = "one repetition of cells that are random; --repetitions 5 or more decides"
             return Judged(claim, "inconclusive", found.mean, expected, unit, why)
         low, high = moved.low, moved.high
-        why = f"one draw, no interval of its own: {low:.6g} to {high:.6g} {_borrowed(moved)}"
+        why = f"one draw, no interval of its own: {_range(claim, low, high)} {_borrowed(moved)}"
     inside, outside = _compare(wanted, low, high)
     return Judged(
         claim, "holds" if inside else "does not hold" if outside else "inconclusive", found.mean, expected, unit, why
     )
+
+
+def _range(claim: Claim, low: float, high: float) -> str:
+    """From low to high; what is relative in percent, as the report shows it."""
+    if claim.kind in ABSOLUTE:
+        return f"{low:.6g} to {high:.6g}"
+    return f"{100 * low:.4g} % to {100 * high:.4g} %"
 
 
 def _borrowed(moved: Bounds) -> str:
