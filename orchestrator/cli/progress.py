@@ -94,7 +94,7 @@ class RunProgress:
         passed = self._finished_s + sum(self._running.values())
         wall_s = time.monotonic() - self._started
         left = f"{wall_s * max(0.0, self._left_s / passed - 1):.0f} s left" if passed > 0 else ""
-        speed = f"{self.speed:.0f} virtual s/s"
+        speed = f"{self.speed:.{0 if self.speed >= 10 else 1}f} virtual s/s"
         self._bar.update(self._task, completed=self._done, speed=speed, left=left)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._said >= PLAIN_EVERY_S:

@@ -47,6 +47,14 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
             other = text[1:-1] if text.startswith("{") and text.endswith("}") else ""
             level = next(iter(factors[other].levels), None) if other in factors else None
             parameters[name] = level.name if level is not None else parameters.get(other, text)
+
+    def hint(word: str, known: set[str]) -> str:
+        """A name that would be there, had its parameter a unit: that is what is wrong, not the metric."""
+        for name, text in parameters.items():
+            if word.startswith(f"{name}_") and not parameter_numbers({name: text}):
+                return f': the parameter {name} is "{text}", which is no quantity with a unit'
+        return nearest(word, known)
+
     known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
     found: list[OwnMetric] = []
     for name, child in item.table().items() if item is not None else ():
@@ -59,7 +67,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         if name in METRICS:
             problems.add(child, f'"{name}" is a metric of netwarp; a metric of the spec needs another name')
         value = child.get("value")
-        wrong = expression_problem(texts["value"], known, nearest) if value is not None else None
+        wrong = expression_problem(texts["value"], known, hint) if value is not None else None
         if value is not None and wrong is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
         found.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"]))

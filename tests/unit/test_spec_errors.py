@@ -205,6 +205,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[metric.m]\nunit = "B"\nvalue = "payload_byte * 2"\n', "value", 'unknown name "payload_byte", did you mean "payload_bytes"?'),
         ('[metric.m]\nunit = "B"\nvalue = "__import__(\'os\')"\n', "value", "only numbers, names"),
         ('[metric.m]\nunit = "B"\nvalue = "min + 1"\n', "value", 'unknown name "min"'),
+        ('[parameter]\nsize = "9 XB"\n[metric.m]\nunit = "B"\nvalue = "size_bytes * 2"\n', "value", 'the parameter size is "9 XB", which is no quantity'),
         ('[metric.m]\nvalue = "packets"\n', "[metric.m]", "its unit is missing"),
         ('[metric.packets]\nunit = "B"\nvalue = "packets"\n', "[metric.packets]", "another name"),
         ('[table.t]\nmetric = "goodput"\n', "metric", 'unknown metric "goodput"'),
