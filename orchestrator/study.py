@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -281,3 +282,11 @@ def plan_from_json(data: bytes) -> Plan:
 def matches(factors: dict[str, str], where: Levels) -> bool:
     """Whether a cell's levels satisfy a selector."""
     return all(factors.get(factor, "-") in levels for factor, levels in where.items())
+
+
+def in_level_order(plan: Plan, factors: Sequence[str], places: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Distinct places (a level of each factor) as the spec lists the levels; "-" (does not apply) first."""
+    order = {(factor.name, level.name): number for factor in plan.factors for number, level in enumerate(factor.levels)}
+    return sorted(
+        dict.fromkeys(places), key=lambda place: [order.get(pair, -1) for pair in zip(factors, place, strict=True)]
+    )

@@ -7,7 +7,6 @@ import dataclasses
 import filecmp
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..errors import SpecError
+from ..report.data import set_arguments
 from ..store import RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import Results
@@ -84,18 +84,12 @@ def _results(run: RunDir) -> Results:
 
 def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
     """How the runs were made, where that differs."""
-    sets = [" ".join(_set_arguments(one.arguments)) or "-" for one in (a, b)]
+    sets = [" ".join(set_arguments(one.arguments)) or "-" for one in (a, b)]
     return (Moved("--set", *sets),) * (sets[0] != sets[1]) + tuple(
         Moved(title, _said(getattr(a, field), getattr(b, field)), _said(getattr(b, field), getattr(a, field)))
         for field, title in MADE_BY.items()
         if getattr(a, field) != getattr(b, field)
     )
-
-
-def _set_arguments(arguments: Sequence[str]) -> list[str]:
-    """What stood behind --set, in order."""
-    apart = [text for text, before in zip(arguments[1:], arguments, strict=False) if before == "--set"]
-    return apart + [text.removeprefix("--set=") for text in arguments if text.startswith("--set=")]
 
 
 def _planned(a: Plan, b: Plan) -> tuple[Moved, ...]:

@@ -14,7 +14,7 @@ from ..model import Outcome
 from ..report.metrics import Metric, metric_names, unit_beside
 from ..spec.metrics import METRICS
 from ..store import RunDir
-from ..study import Answer, Plan
+from ..study import Answer, Plan, in_level_order
 from ..study import Table as StudyTable
 from ..tables.answers import file_name
 from ..tables.words import sentences
@@ -51,7 +51,7 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     for table in plan.tables:
         rows = read_csv(directory.tables / f"{table.name}.csv")
         if rows:
-            title, shown = _pivot(table, metrics[table.metric], rows, [source.name for source in plan.sources])
+            title, shown = _pivot(plan, table, metrics[table.metric], rows, [source.name for source in plan.sources])
             console.print(title, style="bold")
             console.print(shown)
     for answer in plan.answers:
@@ -111,7 +111,9 @@ def shown_number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def _pivot(table: StudyTable, metric: Metric, rows: list[dict[str, str]], sources: list[str]) -> tuple[str, Table]:
+def _pivot(
+    plan: Plan, table: StudyTable, metric: Metric, rows: list[dict[str, str]], sources: list[str]
+) -> tuple[str, Table]:
     """Its title (a line of its own: rich would wrap it at the table's width) and row factors down, column factors
     across; ours, and the first published number beside it in parentheses.
     """
@@ -121,16 +123,16 @@ def _pivot(table: StudyTable, metric: Metric, rows: list[dict[str, str]], source
     shown = Table()
     for factor in table.rows:
         shown.add_column(Text(factor), no_wrap=True)
-    lines: dict[tuple[str, ...], dict[str, str]] = {}
-    columns: dict[str, None] = {}
+    lines: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
     for row in rows:
-        column = " ".join(row[factor] for factor in table.columns if row[factor] != "-")
-        columns[column] = None
         value = shown_number(float(row["value"])) if row["value"] else "-"
         beside = f" ({shown_number(float(row[published]))})" if published and row[published] else ""
-        lines.setdefault(tuple(row[factor] for factor in table.rows), {})[column] = value + beside
+        place = tuple(row[factor] for factor in table.columns)
+        lines.setdefault(tuple(row[factor] for factor in table.rows), {})[place] = value + beside
+    columns = in_level_order(plan, table.columns, (place for line in lines.values() for place in line))
     for column in columns:
-        shown.add_column(Text(column or metric.title), justify="right")
+        head = " ".join(level for level in column if level != "-")
+        shown.add_column(Text(head or metric.title), justify="right")
     for levels, values in lines.items():
         shown.add_row(*map(Text, levels), *(Text(values.get(column, "")) for column in columns))
     return title, shown

@@ -86,6 +86,12 @@ class RunData:
         return level
 
 
+def set_arguments(arguments: Sequence[str]) -> list[str]:
+    """What stood behind --set, in order."""
+    apart = [text for text, before in zip(arguments[1:], arguments, strict=False) if before == "--set"]
+    return apart + [text.removeprefix("--set=") for text in arguments if text.startswith("--set=")]
+
+
 def read_rows(path: Path) -> list[Row]:
     """Rows of a CSV file; none if there is no such file."""
     try:

@@ -59,7 +59,7 @@ def make_figure(data: RunData, figure: Figure) -> FigureData | None:
     sources = (("", data.system), *((source, data.source_title(source)) for source in found.sources))
     at = levels_at(found, x)
     lines = tuple(line for source, _ in sources for line in _lines(data, figure, found, source, at, divisor))
-    return FigureData(figure.name, figure.title, conditions(data, figure.where), x, y, lines, sources)
+    return FigureData(figure.name, figure.title, conditions(data, figure.where, figure.axes), x, y, lines, sources)
 
 
 def levels_at(found: Entries, axis: Axis) -> dict[str, float]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..study import Table
+from ..study import Table, in_level_order
 from .data import RunData
 from .entries import Entry, read_entries
 from .metrics import unit_beside
@@ -65,7 +66,7 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         return None
     split = len(table.rows)
     rows = list(dict.fromkeys(entry.levels[:split] for entry in found.entries))
-    columns = list(dict.fromkeys(entry.levels[split:] for entry in found.entries))
+    columns = in_level_order(data.plan, table.columns, (entry.levels[split:] for entry in found.entries))
     by_place = {entry.levels: entry for entry in found.entries}
     metric = data.metrics.get(table.metric)
     title, unit = (metric.title, metric.unit) if metric else (table.metric, "")
@@ -92,13 +93,17 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         sources=tuple((source, data.source_title(source), found.printed.get(source, "")) for source in found.sources),
         source_heads=tuple(data.source_title(name) if name in table.beside else name for name in found.sources),
         system=data.system,
-        conditions=conditions(data, table.where),
+        conditions=conditions(data, table.where, table.axes),
     )
 
 
-def conditions(data: RunData, where: dict[str, tuple[str, ...]]) -> str:
-    """A selector in words: "reading: one-way delay; fault: cut" ("-" says only that it may not apply)."""
-    applying = {factor: [level for level in levels if level != "-"] for factor, levels in where.items()}
+def conditions(data: RunData, where: dict[str, tuple[str, ...]], axes: Sequence[str] = ()) -> str:
+    """A selector in words: "reading: one-way delay; fault: cut" ("-" says only that it may not apply); without the
+    factors that stand on axes, where their levels are read.
+    """
+    applying = {
+        factor: [level for level in levels if level != "-"] for factor, levels in where.items() if factor not in axes
+    }
     return "; ".join(
         f"{data.factor_title(factor)}: {', '.join(data.level_title(factor, level) for level in levels)}"
         for factor, levels in applying.items()
@@ -113,8 +118,14 @@ def _titles(data: RunData, factors: tuple[str, ...], levels: tuple[str, ...]) ->
 
 
 def _decimals(entries: tuple[Entry, ...], sources: tuple[str, ...], divisor: float) -> dict[str, int]:
-    """Places after the point: ours to four significant digits, a source's as many as its numbers carry."""
-    places = {"": decimals([entry.value and entry.value / divisor for entry in entries])}
+    """Places after the point: ours to four significant digits (none of whole numbers), a source's as many as its
+    numbers carry.
+    """
+    counted = divisor == 1 and all(entry.value is None or entry.value.is_integer() for entry in entries)
+    drawn = any(entry.low is not None for entry in entries)
+    places = {
+        "": 0 if counted and not drawn else decimals([entry.value and entry.value / divisor for entry in entries])
+    }
     for source in sources:
         carried = [f"{entry.references[source] / divisor:.9g}" for entry in entries if source in entry.references]
         longest = max((len(text.partition(".")[2].partition("e")[0]) for text in carried), default=0)

@@ -75,7 +75,7 @@ def make_heatmap(data: RunData, figure: Figure) -> HeatmapData | None:
     return HeatmapData(
         name=figure.name,
         title=figure.title,
-        conditions=conditions(data, figure.where),
+        conditions=conditions(data, figure.where, figure.axes),
         x=_places(data, figure.x, columns),
         y=_places(data, figure.y, rows),
         value=Axis(metric.title if metric else figure.metric, unit, log_or_linear(values), (), ()),

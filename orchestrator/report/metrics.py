@@ -85,7 +85,7 @@ def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:
 
 def unit_beside(title: str, unit: str) -> str:
     """The unit as it stands beside a title; empty where it says nothing ("packets (packets)")."""
-    return "" if unit in WORDLESS or f" {title}".endswith(f" {unit}") else unit
+    return "" if unit in WORDLESS or unit in title.replace(",", "").split() else unit
 
 
 def _words(name: str) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..study import in_level_order
 from ..units import QuantityError, parse_quantity
 from .data import RunData
 from .metrics import unit_beside
@@ -84,8 +85,7 @@ def tick_texts(axis: Axis) -> tuple[str, ...]:
 
 def in_plan_order(data: RunData, factor: str, levels: Iterable[str]) -> list[str]:
     """Distinct levels as the spec lists them; "-" (does not apply) first."""
-    order = [level.name for known in data.plan.factors if known.name == factor for level in known.levels]
-    return sorted(dict.fromkeys(levels), key=lambda level: order.index(level) if level in order else -1)
+    return [level for (level,) in in_level_order(data.plan, (factor,), ((level,) for level in levels))]
 
 
 def place_axis(title: str, texts: Sequence[str], unit: str = "") -> Axis:

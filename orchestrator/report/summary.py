@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .claims import Statement
-from .data import CellResult, RunData
+from .data import CellResult, RunData, set_arguments
 from .grids import Grid
 from .numbers import fixed
 from .style import OUTCOMES, VERDICTS
@@ -45,7 +45,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     verdicts = Counter(claim.own.verdict for claim in claims)
     return Summary(
         asked=_asked(data),
-        answer=(_cells(data.cells), *_claims(data, claims)),
+        answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
         comparisons=_comparisons(data, grids),
         sure=(_randomness(data), _self_checks(checks), _calibration(data)),
         outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
@@ -68,9 +68,17 @@ def _asked(data: RunData) -> tuple[str, ...]:
         if experiment.name in run:
             factors = ", ".join(data.factor_title(factor) for factor in experiment.factors)
             parts.append(f"{experiment.title}" + (f" (varied: {factors})" if factors else "") + ".")
-    if plan.filters:
-        parts.append(f"This run is a part of it only: {'; '.join(plan.filters)}.")
     return tuple(parts)
+
+
+def _part(data: RunData) -> tuple[str, ...]:
+    """What was run otherwise than the spec says."""
+    said = []
+    if data.plan.filters:
+        said.append(f"This run is a part of the experiment only: {'; '.join(data.plan.filters)}.")
+    if changed := set_arguments(data.manifest.get("arguments") or []):
+        said.append(f"Changed from the spec, whatever titles say: {', '.join(changed)}.")
+    return tuple(said)
 
 
 def _cells(cells: Sequence[CellResult]) -> str:

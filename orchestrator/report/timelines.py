@@ -95,7 +95,8 @@ def make_time_figure(data: RunData, figure: TimeSeries) -> TimeFigure | None:
         return None
     values = [number(row["value"]) for rows in curves.values() for row in rows]
     divisor, unit = scale(values, next(iter(curves.values()))[0]["unit"])
-    title = ", ".join(SERIES_TITLES.get(series, series) for series in figure.series)
+    # of several the legend has the names
+    title = SERIES_TITLES.get(figure.series[0], figure.series[0]) if len(figure.series) == 1 else unit
     lines = tuple(_curve(data, figure, cell, key, rows, factors, divisor) for (cell, key), rows in curves.items())
     first = next(iter(curves))[0]
     timeline = next((one.cell.timeline for one in data.cells if one.id == first), ())

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import Cell
-from ..study import Figure, Plan, Table, matches
+from ..study import Figure, Plan, Table, in_level_order, matches
 from .claims import Judged
 from .results import Results
 
@@ -129,12 +129,11 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
 
 def _places(plan: Plan, wanted: Table | Figure, axes: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Cell]]]:
     """The cells of each place, in the order of the factors' levels ("-" first)."""
-    order = {(factor.name, level.name): number for factor in plan.factors for number, level in enumerate(factor.levels)}
     places: dict[tuple[str, ...], list[Cell]] = {}
     for cell in plan.cells:
         if matches(cell.factors, wanted.where):
             places.setdefault(tuple(cell.factors[axis] for axis in axes), []).append(cell)
-    for levels in sorted(places, key=lambda key: [order.get(pair, -1) for pair in zip(axes, key, strict=True)]):
+    for levels in in_level_order(plan, axes, places):
         yield levels, places[levels]
 
 

@@ -308,8 +308,8 @@ def test_what_is_said_of_randomness_was_observed(tmp_path: Path) -> None:
     repetitions = data.plan.repetitions
     assert repetitions > 1
     assert f"differ between {repetitions} repetitions" in sentence
-    assert "goodput_bit_s" in sentence
-    assert "outage_s" not in sentence, "the same in every repetition"
+    assert "goodput (" in sentence
+    assert "outage" not in sentence, "the same in every repetition"
     one = {metric: value for _, metric, value in data.measured[data.cells[0].id]}
     same = {cell: [("ftp", metric, value) for metric, value in one.items()] for cell in data.measured}
     sentence = _randomness(dataclasses.replace(data, measured=same))

@@ -105,7 +105,7 @@
   ].map(([light, dark, marker, dash]) => ({ light, dark, marker, dash }));
 
   const mean = (values) => values.reduce((sum, [value]) => sum + value, 0) / values.length;
-  const label = (title, unit) => (unit && !` ${title}`.endsWith(` ${unit}`) ? `${title} (${unit})` : title);
+  const label = (title, unit) => (unit && !title.replaceAll(",", "").split(" ").includes(unit) ? `${title} (${unit})` : title);
   const far = (values) => (Math.min(...values) > 0 && Math.max(...values) >= 30 * Math.min(...values) ? "log" : "linear");
 
   // The same descriptions as the report's own figures have, so that the same scripts draw them: one a panel.
