@@ -99,16 +99,19 @@ def test_in_order_keeps_a_burst_in_order_and_jitter_alone_does_not(
 
 
 def test_on_netns_in_a_guest(checkout: Checkout, kernel: Path, tmp_path: Path) -> None:
-    """The wall clock's own bounds; a cell that the host made late says so instead of being wrong."""
-    result = in_a_guest(
-        kernel, checkout, tmp_path, "calibrate", "wired-lan", "--backend", "netns", "--json", "--out", "x"
-    )
-    assert result is not None
-    assert (tmp_path / "netwarp.out").read_text(), (tmp_path / "netwarp.err").read_text()
-    said = json.loads((tmp_path / "netwarp.out").read_text())
-    assert said["backend"] == "netns"
-    assert said["host_load_1min"] is not None
-    rows = msgspec.convert(said["rows"], list[Row])
-    assert {row.probe for row in rows} == {"wired-lan"}
-    late = [row for row in rows if not row.ok]
-    assert all(row.quantity.startswith("INVALID: ") for row in late), late
+    """The wall clock's own bounds; a cell that the host made late says so instead of being wrong. A slow link, whose
+    queue a busy host fills faster than it empties, too."""
+    for attempt in range(3):
+        place = tmp_path / str(attempt)
+        in_a_guest(kernel, checkout, place, "calibrate", "adsl", "--backend", "netns", "--json", "--out", "x")
+        assert (place / "netwarp.out").read_text(), (place / "netwarp.err").read_text()
+        said = json.loads((place / "netwarp.out").read_text())
+        assert said["backend"] == "netns"
+        assert said["host_load_1min"] is not None
+        rows = msgspec.convert(said["rows"], list[Row])
+        assert {row.probe for row in rows} == {"adsl"}
+        off = [row for row in rows if not row.ok]
+        assert all(row.quantity.startswith("INVALID: ") for row in off), off
+        if len(rows) > len(off):
+            return
+    pytest.skip(f"this machine was late in every cell, three times: {off}")
