@@ -42,13 +42,12 @@ from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_text
 from . import calibrate_text
 from .backends import Chosen, choose
+from .calibrate_text import NOT_COMPLETED
 from .manifest import now_utc
 from .programs import build_directory
 
 log = logging.getLogger(__name__)
 PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "bin/probe", "lib/seed.so", "lib/libnetwarp_analyzer.so")
-NOT_COMPLETED = "completed"
-"""Unit of the row of a probe that did not complete: 0 of 1 completed."""
 GENERIC, NETEM = "generic", "netem"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
 
@@ -91,6 +90,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Measure anew; 0 if everything is within its bounds, else 1."""
+    if args.jobs < 1:
+        raise SpecError(f"--jobs {args.jobs}: at least 1")
     chosen = choose(args.backend)
     names = _names(args.names, chosen)
     if args.out is not None and RunDir(args.out).cells.exists():

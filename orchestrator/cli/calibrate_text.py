@@ -10,14 +10,20 @@ from rich.table import Table
 from ..calibration import Row
 from ..calibration.markdown import HEAD, events_of, profile_lines, profile_table, source_of
 
+NOT_COMPLETED = "completed"
+"""Unit of the row of a probe that did not complete: 0 of 1 completed."""
+
 
 def show(title: str, rows: Sequence[Row], *, full: bool) -> None:
     """The summary, then every comparison (`full`) or those that are off."""
     console = Console(highlight=False)
     console.print(_summary(title, rows))
-    listed = rows if full else [row for row in rows if not row.ok]
+    listed = [row for row in rows if row.unit != NOT_COMPLETED and (full or not row.ok)]
     if listed:
         console.print(_rows(listed))
+    for row in rows:
+        if row.unit == NOT_COMPLETED:  # a sentence, no number
+            console.print(f"{row.probe}: {row.quantity}", markup=False, soft_wrap=True)
     console.print(f"{sum(row.ok for row in rows)} of {len(rows)} within bounds")
 
 

@@ -34,6 +34,7 @@ def write_calibration_page(path: Path, calibration: Mapping[str, Any], back: str
             total=len(rows),
             back=back,
             facts=_facts(calibration),
+            wall=calibration.get("backend") in ("guest", "netns"),
             style=Markup((Path(__file__).parent / "static" / "report.css").read_text()),
         )
     )
