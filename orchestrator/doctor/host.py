@@ -89,6 +89,6 @@ def is_root() -> Finding:
     """What runs as root when netwarp does."""
     if os.geteuid() != 0:
         return Finding(what="user", state="ok", found="not root: guests see what this user may read")
-    found = "root: so would be the kernels of guests"
+    found = "root: guests become an ordinary user where that one can reach the run directory, else they stay root"
     remedy = "run netwarp as an ordinary user, who needs nothing more (docs/security.md)"
     return Finding(what="user", state="warning", found=found, remedy=remedy)
