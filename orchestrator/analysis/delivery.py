@@ -40,7 +40,7 @@ def delivered(view: View, protocol: str) -> Delivery:
     else:
         for row in view.data_direction:
             mine = table[table["flow"] == row]
-            parts.append(_sctp(_before_abort(view, row, mine)) if protocol == "sctp" else _tcp(mine))
+            parts.append(_sctp(mine[mine["time_ns"] <= aborted_ns(view, row)]) if protocol == "sctp" else _tcp(mine))
     empty = np.zeros(0, dtype=np.int64)
     arrival, delivery, payload, stream = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
@@ -84,13 +84,15 @@ def _leading(good: Bools) -> Bools:
     return np.logical_and.accumulate(good)
 
 
-def _before_abort(view: View, row: int, chunks: Rows) -> Rows:
-    """What came before the sender's ABORT: it ends the association at once (RFC 9260 9.1), and what is still queued on
-    a path when the ABORT has come on a faster one finds no association."""
+def aborted_ns(view: View, row: int) -> int:
+    """When the data sender's first ABORT in flow `row` was seen; never: the end of int64. It ends the association at
+    once (RFC 9260 9.1): what is still queued on a path when the ABORT has come on a faster one finds no association,
+    and what still comes to the sender is answered by ABORTs that are all alike (8.4).
+    """
     table = view.point.capture.chunks
     aborts = table[(table["flow"] == row) & (table["type"] == ABORT)]
     aborts = aborts[aborts["direction"] == view.data_direction[row]]
-    return chunks[chunks["time_ns"] <= aborts["time_ns"].min()] if len(aborts) else chunks
+    return int(aborts["time_ns"].min(initial=np.iinfo(np.int64).max))
 
 
 def _sctp(chunks: Rows) -> Delivery:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...model import Cell, Flow, Shape
 from ..capture import read_captures
+from ..delivery import aborted_ns
 from ..match import NOWHERE, match
 from ..native import Bools, Ints, Rows
 from ..view import View
@@ -100,5 +101,6 @@ def _towards_receiver(view: View) -> Rows:
     for row, sends in view.data_direction.items():
         table = view.point.capture.flows[row]
         path, towards = int(table["path"]), int(table["path_direction"]) ^ sends
-        mine |= (rows["path"] == path) & (rows["path_direction"] == towards)
+        alive = rows["time_ns"] <= aborted_ns(view, row)  # ABORTs behind it cannot be told apart
+        mine |= (rows["path"] == path) & (rows["path_direction"] == towards) & alive
     return rows[mine][np.argsort(rows["time_ns"][mine], kind="stable")]
