@@ -274,11 +274,12 @@ def test_mptcp_is_mptcp(kernel: Path, tmp_path: Path) -> None:
 
 
 FICKLE = """
-import socket, time
+import socket, sys, time
 peer = socket.create_connection(("10.0.0.129", 5001), source_address=("10.0.0.1", 0))
 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 block = lambda n: bytes([0, 0, 0, 0, n & 255, n >> 8, 0, 0, *range(8, 256)])
-flow = b"".join(block(n) for n in range(400))
+token = int(sys.argv[1]).to_bytes(8, "little")
+flow = bytes(byte ^ token[at % 8] for at, byte in enumerate(b"".join(block(n) for n in range(400))))
 at = 0
 for size in [1460 * 20, 600, 600, 600, *[1460] * 8, 5]:
     peer.sendall(flow[at:at + size])
@@ -290,7 +291,8 @@ for size in [1460 * 20, 600, 600, 600, *[1460] * 8, 5]:
 def test_a_lost_window_clamp_does_not_go_unnoticed(kernel: Path, tmp_path: Path) -> None:
     """A peer that changes its segment size makes the kernel measure anew, which overwrites the clamp."""
     cell = make_cell("tcp", shape=FAST, stop_ns=9 * S, sysctls=PLAIN, receiver={"window_clamp_bytes": 65_700})
-    change = with_arguments("sender", lambda words: ["/usr/bin/python3", "-I", "-S", "-c", FICKLE])
+    python = ["/usr/bin/python3", "-I", "-S", "-c", FICKLE]
+    change = with_arguments("sender", lambda words: [*python, words[words.index("--token") + 1]])
     done = run(kernel, tmp_path, cell, change=change)
     assert done.got["corrupt_bytes"] == 0
     assert max(offered(done, "b-p1")) > 65_700, "this kernel does not do it: the test has lost its subject"
