@@ -51,9 +51,12 @@ def unprivileged() -> User | None:
 
 
 def open_to_all(directory: Path, *files: Path) -> bool:
-    """Whether anybody may write into the directory and read and run the files: another user's sandbox could."""
+    """Whether anybody may write into the directory and read and run the files: another user's sandbox could.
+
+    Not if one is missing; who needs it says so.
+    """
     mode = directory.stat().st_mode
-    return mode & 0o003 == 0o003 and all(file.stat().st_mode & 0o005 == 0o005 for file in files)
+    return mode & 0o003 == 0o003 and all(file.exists() and file.stat().st_mode & 0o005 == 0o005 for file in files)
 
 
 def hand_over(directory: Path, user: User | None) -> User | None:

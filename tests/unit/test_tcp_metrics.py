@@ -47,7 +47,8 @@ def test_they_are_those_of_the_window(name: str, stop_ns: int, tmp_path: Path) -
 def test_none_for_sctp_and_none_without_captures(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "sctp")).metrics
-    assert [metrics[name] for name in NAMES] == [None] * len(NAMES)
+    shared = {"rtt_mean_s", "first_timeout_s"}  # SCTP's own modules make these
+    assert {name for name in NAMES if metrics[name] is not None} <= shared
     cell = make_cell("tcp")
     root = make_directory(cell, "tcp", tmp_path / "tcp")
     (root / "capture" / "a-p1.pcap.zst").unlink()
