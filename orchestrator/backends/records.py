@@ -56,7 +56,9 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     end = last(records, "end")
     if end is None or not records or records[-1] is not end:
         panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
-        return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({panic or exit_text})")
+        said = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
+        why = panic or ": ".join(filter(None, (exit_text, said.rpartition("\n")[2])))
+        return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
     ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
     for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
         if exited.get("status") == EXIT_UNSUPPORTED:

@@ -11,6 +11,8 @@ from pathlib import Path
 from ..kernel.recipe import CHECKOUT
 
 NOBODY = 65534
+BECOMING = 1 << 6 | 1 << 7
+"""CAP_SETGID and CAP_SETUID (capabilities(7)): a container may take them from its root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class User:
 
 def unprivileged() -> User | None:
     """Whom root's sandboxes become: who called sudo, else the owner of the checkout, else nobody. None for all others,
-    whose sandboxes are as unprivileged as they are."""
-    if os.geteuid() != 0:
+    whose sandboxes are as unprivileged as they are, and for a root who may not become anybody else."""
+    if os.geteuid() != 0 or _capabilities() & BECOMING != BECOMING:
         return None
     owner = CHECKOUT.stat()
     called = (os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", ""))
@@ -48,6 +50,11 @@ def unprivileged() -> User | None:
     except KeyError:
         return User(NOBODY, NOBODY)
     return User(entry.pw_uid, entry.pw_gid)
+
+
+def _capabilities() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
 
 
 def open_to_all(directory: Path, *files: Path) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from chain_kit import (
+    STANDS,
     Checkout,
     all_completed,
     captures,
@@ -185,6 +186,49 @@ def test_results_that_cannot_be_written(checkout: Checkout, tmp_path: Path) -> N
         assert "Read-only file system" in done.stderr and "Traceback" not in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert os.listdir(tmp_path) == ["spec.toml"]
+
+
+LOOK_AROUND = """\
+touch {other}/x 2>/dev/null || echo closed
+echo own: $(tail -n +3 /proc/net/dev | cut -d: -f1)
+echo first: $(ls /sys/class/net)
+touch /run/cell/here
+mount -o remount,rw / && touch {other}/x && echo opened
+"""
+
+
+def test_a_guest_sees_files_and_links_as_said_and_is_no_jail(checkout: Checkout, tmp_path: Path) -> None:
+    """All but its cell's directory is read-only, until root in it mounts that anew; no network but the cell's links."""
+    other = tmp_path / "other"
+    other.mkdir()
+    spec = written(tmp_path / "spec.toml", STANDS)
+    script = LOOK_AROUND.format(other=other)
+    done = checkout.run(
+        "shell", spec, "--backend", "guest", "--node", "a", "--out", tmp_path / "x", "--exec", "sh", "-c", script,
+        cwd=tmp_path,
+    ).ok()  # fmt: skip
+    closed, own, first, opened = done.out.splitlines()
+    assert (closed, opened) == ("closed", "opened")
+    assert set(own.split()[1:]) == {"lo", "p1"}
+    assert set(first.split()[1:]) <= {"lo", "dummy0", "ifb0", "ifb1"}, "what Linux makes by itself, all down"
+    assert (tmp_path / "x" / "here").exists()
+    assert (other / "x").exists(), "docs/security.md: a guest is no jail for a program"
+
+
+def test_a_root_without_the_right_to_become_another_stays_root(
+    checkout: Checkout, open_place: Path, tmp_path: Path
+) -> None:
+    """As in containers that take capabilities away: the cell runs all the same."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("only root has capabilities to lose, with setpriv(1)")
+    spec = written(open_place / "spec.toml", two_paths(duration="1 s"))
+    less = ["setpriv", "--bounding-set", "-setuid,-setgid", "--inh-caps", "-setuid,-setgid"]
+    done = subprocess.run(
+        [*less, *checkout.command("run", spec, "--no-report", "--out", open_place / "x")], cwd=open_place,
+        env=checkout.environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    all_completed(open_place / "x")
 
 
 def sources() -> Iterator[tuple[Path, ast.AST]]:
