@@ -131,7 +131,7 @@ def _percent(text: str, claim: Claim | None) -> str:
     value = number(text)
     if value is None:
         return text
-    shown = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.001 else 4)
+    shown = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4)
     return f"+{shown}" if value > 0 and claim is not None and claim.kind != "constant" else shown
 
 
