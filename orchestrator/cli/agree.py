@@ -60,6 +60,12 @@ def run(args: argparse.Namespace) -> int:
     if args.other is not None:
         if args.backends is not None:
             raise SpecError("agree RUN_A RUN_B takes runs that are there; --backends runs a spec: one of the two")
+        for place in (Path(args.spec), args.other):
+            if not place.is_dir():
+                raise SpecError(
+                    f"{place}: is no run directory; two runs: netwarp agree RUN_A RUN_B, a spec: netwarp agree SPEC "
+                    "--backends virtual,guest"
+                )
         sides = _named_apart(side_of(RunDir(Path(args.spec))), side_of(RunDir(args.other)))
         out = args.out
     else:
