@@ -92,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure anew; 0 if everything is within its bounds, else 1."""
     if args.jobs < 1:
         raise SpecError(f"--jobs {args.jobs}: at least 1")
+    names = _names(args.names, args.backend)
     chosen = choose(args.backend)
-    names = _names(args.names, chosen)
     if args.out is not None and RunDir(args.out).cells.exists():
         raise StoreError(f"{args.out}: holds cells already; --out wants a directory of its own for the probes")
     place = args.out or folder().joinpath(".probes")
@@ -114,17 +114,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.passed == len(found.rows) else 1
 
 
-def _names(given: list[str], chosen: Chosen) -> tuple[str, ...]:
+def _names(given: list[str], backend: str) -> tuple[str, ...]:
     """What to measure. Raises SpecError for what there is not."""
     known = [GENERIC, NETEM, *list_profiles()]
     for name in given:
         if name not in known:
             raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `netwarp profiles` lists them')
-    if chosen.backend.wall_clock:
+    if backend != "virtual":
         if GENERIC in given:
-            raise SpecError(
-                f'the bounds of "{GENERIC}" are the virtual clock\'s; on {chosen.backend.name} name profiles'
-            )
+            raise SpecError(f'the bounds of "{GENERIC}" are the virtual clock\'s; on {backend} name profiles')
         known.remove(GENERIC)
     return tuple(name for name in known if name in given or not given)
 

@@ -203,6 +203,7 @@ def test_the_page_escapes_what_it_is_given() -> None:
         (["--backends", "virtual,guest", "--resume"], "--resume wants --out"),
         (["--backends", "virtual,guest", "--jobs", "0"], "--jobs 0: at least 1"),
         (["there", "--backends", "virtual,guest"], "one of the two"),
+        (["spec.toml"], "spec.toml: is no run directory"),
     ],
 )
 def test_mistakes_run_nothing(

@@ -1,10 +1,13 @@
-"""calibration.html: whole, offline, and hostile names are text in it."""
+"""calibration.html: whole, offline, and hostile names are text in it; what `netwarp calibrate` refuses."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from orchestrator.cli import main
 from orchestrator.report import write_calibration_page
 
 BAD = '<script>alert("x")</script>'
@@ -56,3 +59,16 @@ def test_names_are_text(tmp_path: Path) -> None:
 
 def test_an_old_calibration_without_curves_or_words_has_a_page(tmp_path: Path) -> None:
     assert "1 of 1 within bounds" in page(tmp_path, [row("x", "y", 0.02, ok=True)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["wired-lann"], 'there is no profile "wired-lann", did you mean "wired-lan"?'),
+        (["wired-lan", "--jobs", "0"], "--jobs 0: at least 1"),
+        (["generic", "--backend", "guest"], "name profiles"),
+    ],
+)
+def test_mistakes_measure_nothing(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", *arguments]) == 2
+    assert says in capsys.readouterr().err
