@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, in_a_guest, written
+from chain_kit import Checkout, ended, guests, in_a_guest, outcomes, written
 
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import Outcome
@@ -77,6 +80,31 @@ def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     assert abs(ready["t0_realtime_ns"] - 1_700_000_000_000_000_000) > 10**15, "the host's own clock"
     if done.status == 0:
         assert all(0.5e6 < value < 4e6 for value in goodputs(tmp_path / "run"))
+
+
+def test_a_host_that_takes_the_processor_away_is_noticed(checkout: Checkout, tmp_path: Path) -> None:
+    """Half a second in the middle of a cell in which no step falls due: INVALID, and why."""
+    spec = written(tmp_path / "spec.toml", SPEC.partition("[event.outage]")[0])
+    run = tmp_path / "run"
+    process = checkout.start(
+        "run", spec, "--backend", "guest", "--no-report", "--where", "protocol=tcp", "--out", run, cwd=tmp_path
+    )
+    while not any('"ready"' in log.read_text() for log in run.glob("cells/.partial/*/init.ndjson")):
+        assert process.poll() is None, ended(process)
+    time.sleep(1)  # into the cell's three seconds
+    (guest,) = guests(process.pid)
+    os.kill(guest, signal.SIGSTOP)
+    time.sleep(0.5)
+    os.kill(guest, signal.SIGCONT)
+    done = ended(process)
+    assert done.status == 1, done
+    ((cell_id, outcome),) = outcomes(run).items()
+    assert outcome.outcome is Outcome.INVALID, outcome
+    environment = json.loads(RunDir(run).cell(cell_id).environment.read_text())
+    (between,) = [check for check in environment["checks"] if check["check"] == "timeline between steps"]
+    assert not between["ok"]
+    assert environment["host"]["latest_wake_s"] > 0.4
+    assert environment["host"]["late_wakes_ratio"] > 0.1
 
 
 def test_netns_in_a_guest(kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path) -> None:
