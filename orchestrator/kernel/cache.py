@@ -170,7 +170,8 @@ def _from_environment(binary: Path) -> KernelBuild:
         answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=True)
         digest = file_sha256(binary)
     except (OSError, subprocess.SubprocessError) as error:
-        raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: {why}") from error
     if not re.fullmatch(r"\d+\.\d+\S*", answer.stdout.strip()):  # UML's --version is its release and nothing else
         raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: --version says no release")
     return KernelBuild(
