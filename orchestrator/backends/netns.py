@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ..doctor.host import netem
 from ..model import Cell, Link, Node, Problem, Shape
 from ..records import last
 from ..scratch import scratch
@@ -97,7 +98,7 @@ def _no_namespaces(said: list[str]) -> Problem:
     return Problem(
         f"this user cannot make namespaces ({said[0]})",
         "run as root; or sysctl -w kernel.unprivileged_userns_clone=1 (Debian), "
-        "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); or use --backend virtual",
+        "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); or use --backend virtual or guest",
     )
 
 
@@ -105,7 +106,7 @@ def _refused(message: str, step: str) -> Problem:
     if "netem" in step:
         return Problem(
             f"this kernel has no netem ({message})",
-            "modprobe sch_netem as root (RHEL: it is in kernel-modules-extra); or use --backend virtual",
+            f"{netem().remedy or 'modprobe sch_netem as root'}; or use --backend virtual or guest",
         )
     return Problem(f"this kernel refuses `{step}` ({message})", "use --backend virtual")
 

@@ -65,7 +65,7 @@ def _module(what: str, module: str) -> Finding:
     if _known(module):
         found = f"not loaded, but there is a module for Linux {platform.release()}"
     elif not (Path("/lib/modules") / platform.release()).is_dir():
-        remedy = "boot a kernel whose modules are installed, or use the back ends virtual and guest"
+        remedy = "boot a kernel whose modules are installed"
         return Finding(what=what, state="note", found=found, remedy=remedy)
     return Finding(what=what, state="note", found=found, remedy=distribution.module_remedy(module))
 
