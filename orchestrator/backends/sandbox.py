@@ -108,7 +108,8 @@ class SandboxBackend(abc.ABC):
                 return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
             before, steady = host_state(), SteadyClock()
             try:
-                user = hand_over(directory.root, self.user)
+                programs = [Path(one["path"]) for one in programs_used(cell).values() if one["path"] is not None]
+                user = hand_over(directory.root, self.user, programs)
                 try:
                     exit_text = self._boot(cell, directory, [] if user is None else user.arguments, steady)
                 finally:

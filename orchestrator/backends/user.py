@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +25,17 @@ class User:
 
     def may_pass(self, directory: Path) -> bool:
         """Whether this user may look up names in it."""
-        found = directory.stat()
+        return self._allowed(directory, 0o1)
+
+    def may_run(self, program: Path) -> bool:
+        """Whether this user may get at a program, read and run it."""
+        program = program.resolve()
+        return all(self.may_pass(place) for place in program.parents) and self._allowed(program, 0o5)
+
+    def _allowed(self, path: Path, wanted: int) -> bool:
+        found = path.stat()
         owner, group = found.st_uid == self.uid, found.st_gid == self.gid
-        return bool(found.st_mode & (0o100 if owner else 0o010 if group else 0o001))
+        return found.st_mode >> (6 if owner else 3 if group else 0) & wanted == wanted
 
     @property
     def arguments(self) -> list[str]:
@@ -66,13 +75,15 @@ def open_to_all(directory: Path, *files: Path) -> bool:
     return mode & 0o003 == 0o003 and all(file.exists() and file.stat().st_mode & 0o005 == 0o005 for file in files)
 
 
-def hand_over(directory: Path, user: User | None) -> User | None:
-    """Give a directory and what is in it to the user.
+def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ()) -> User | None:
+    """Give a directory and what is in it to the user, who is to run these programs there.
 
-    None where there is none, where a directory above shuts others out (a guest walks there by name), or where this file
-    system knows no owners.
+    None where there is none, where a directory above shuts others out (a guest walks there by name) or a program does,
+    or where this file system knows no owners.
     """
     if user is None or not all(user.may_pass(place) for place in directory.absolute().parents):
+        return None
+    if not all(user.may_run(program) for program in programs):
         return None
     try:
         for path in (directory, *directory.rglob("*")):

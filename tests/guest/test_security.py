@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import ctypes
 import os
 import shutil
@@ -88,6 +89,42 @@ def test_whom_root_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SUDO_UID", text)
         found = unprivileged()
         assert found is not None and found.uid != 0 and found.gid != 0
+
+
+PROGRAM = """\
+format = 1
+name = "programs"
+duration = "1 s"
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+[flow.f]
+from = "a"
+to = "b"
+protocol = "udp"
+paths = ["p1"]
+program = {{ sender = ["{program}", "-c", "id -u"] }}
+"""
+
+
+@needs_root
+@pytest.mark.parametrize(("mode", "uid"), [(0o755, NOBODY), (0o750, 0)])
+def test_a_program_for_root_alone_is_run_by_root(mode: int, uid: int, checkout: Checkout, open_place: Path) -> None:
+    """In a guest everybody is root; outside, who the guest is shows in the owner of what it writes."""
+    (open_place / "bin").mkdir(mode=mode)
+    shutil.copy("/bin/sh", open_place / "bin" / "sh")
+    assert User(NOBODY, NOBODY).may_run(open_place / "bin" / "sh") is (uid != 0)
+    spec = written(open_place / "spec.toml", PROGRAM.format(program=open_place / "bin" / "sh"))
+    process = checkout.start("run", spec, "--no-report", "--out", open_place / "x", cwd=open_place)
+    seen = set()
+    while process.poll() is None:
+        for pid in guests(process.pid):
+            with contextlib.suppress(OSError):
+                seen.add(os.stat(f"/proc/{pid}").st_uid)
+    ended(process).ok()
+    all_completed(open_place / "x")
+    assert uid in seen and (uid == NOBODY or seen == {0})
 
 
 @needs_root
