@@ -15,7 +15,7 @@ from ..study import MOST_PACKETS
 from .faults import Fault
 from .flight import first_sent_since
 from .metrics import Moments, first_ns
-from .native import UNKNOWN, Rows
+from .native import UNKNOWN, Ints, Rows
 from .recovery import hit_path
 from .view import View, sent_rows
 
@@ -100,14 +100,24 @@ def exchange(
     if sender is None or receiver is None or flow.protocol == "mptcp":
         return []
     at = moments_ns(cell, flow, sender, receiver, moments)
-    seen = sorted([*_seen(sender, True), *_seen(receiver, False)], key=lambda one: one.t_ns)
-    times = np.array([one.t_ns for one in seen], dtype=np.int64)
+    here, there = _seen(sender), _seen(receiver)
+    both_ns = np.concatenate([here[0], there[0]])
+    order = np.argsort(both_ns, kind="stable")
+    times = both_ns[order]
+
+    def seen(number: int) -> _Seen:
+        place = int(order[number])
+        at_sender = place < len(here[0])
+        view, (t_ns, places) = (sender, here) if at_sender else (receiver, there)
+        place -= 0 if at_sender else len(here[0])
+        return _Seen(int(t_ns[place]), view, int(places[place]), at_sender)
+
     near: dict[int, dict[str, int]] = {}
     for name, moment in at.items():
         middle = int(np.searchsorted(times, moment, side="left"))
-        for number in range(max(0, middle - MOST_PACKETS), min(len(seen), middle + MOST_PACKETS)):
+        for number in range(max(0, middle - MOST_PACKETS), min(len(times), middle + MOST_PACKETS)):
             near.setdefault(number, {})[name] = number - middle
-    rows = [_describe(seen[number], flow, names, near[number], sender, receiver) for number in sorted(near)]
+    rows = [_describe(seen(number), flow, names, near[number], sender, receiver) for number in sorted(near)]
     for event in cell.timeline:
         close = {name: 0 for name, moment in at.items() if moment == event.at_ns}
         rows.append(
@@ -127,11 +137,11 @@ def exchange(
     return sorted(rows, key=lambda row: (row["t_s"], bool(row["node"])))
 
 
-def _seen(view: View, at_sender: bool) -> list[_Seen]:
+def _seen(view: View) -> tuple[Ints, Ints]:
+    """When each packet of the flow was seen, ns from T0, and its place in the capture."""
     packets = view.point.capture.packets
     places = np.flatnonzero(np.isin(packets["flow"], np.fromiter(view.data_direction, np.uint32)))
-    times = packets["time_ns"][places] - view.t0_realtime_ns
-    return [_Seen(at, view, place, at_sender) for at, place in zip(times.tolist(), places.tolist(), strict=True)]
+    return packets["time_ns"][places] - view.t0_realtime_ns, places
 
 
 def _describe(one: _Seen, flow: Flow, names: list[str], near: dict[str, int], sender: View, receiver: View) -> Row:

@@ -5,7 +5,7 @@ has outstanding; from the kernel's samples (its own word) the congestion window.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -99,23 +99,22 @@ def outstanding_of(flow: Flow, sender: View) -> Outstanding | None:
     )
 
 
-def rounds(flight: Outstanding, until_ns: int | None) -> list[int]:
+def rounds(flight: Outstanding, until_ns: int | None) -> Iterator[int]:
     """Packets sent first in each round trip: one ends when its first packet is acknowledged, and what the
     acknowledgements from then on let out is the next. Only rounds that were over by `until_ns`.
     """
+    known = np.maximum.accumulate(flight.acked_bytes)
     begin = 0
-    found: list[int] = []
     while begin < len(flight.sent_bytes):
-        covering = np.flatnonzero(flight.acked_bytes >= flight.sent_bytes[begin])
-        if not len(covering):
-            break
-        end_ns = int(flight.acked_ns[covering[0]])
+        covering = int(np.searchsorted(known, flight.sent_bytes[begin], side="left"))
+        if covering == len(known):
+            return
+        end_ns = int(flight.acked_ns[covering])
         end = int(np.searchsorted(flight.sent_ns, end_ns, side="left"))
         if end <= begin or (until_ns is not None and end_ns > until_ns):
-            break
-        found.append(end - begin)
+            return
+        yield end - begin
         begin = end
-    return found
 
 
 def wire_metrics(flow: Flow, sender: View | None, moments: Moments) -> dict[str, float | None]:
@@ -124,13 +123,13 @@ def wire_metrics(flow: Flow, sender: View | None, moments: Moments) -> dict[str,
     flight = outstanding_of(flow, sender) if sender is not None else None
     if sender is None or flight is None:
         return found
-    first = rounds(flight, None)
+    first = next(rounds(flight, None), None)
     full = flight.full_ns() if flight.nearly_full_bytes > 0 else None
     again = sender.data.t_ns[sender.data.retransmission & (sender.data.payload_bytes > 0)]
     limits = [full, int(again[0]) if len(again) else None, moments.fault.from_ns if moments.fault else None]
-    growing = rounds(flight, min((limit for limit in limits if limit is not None), default=None))
-    if first:
-        found["initial_window_packets"] = float(first[0])
+    growing = list(rounds(flight, min((limit for limit in limits if limit is not None), default=None)))
+    if first is not None:
+        found["initial_window_packets"] = float(first)
     if len(growing) > 1:
         found["slow_start_growth_ratio"] = float((growing[-1] / growing[0]) ** (1 / (len(growing) - 1)))
     found["peer_window_bytes"] = float(flight.window_bytes) or None

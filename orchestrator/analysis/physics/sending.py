@@ -43,6 +43,7 @@ class Sending:
         known = np.maximum.accumulate(self.acked) if len(self.acked) else self.acked
         places = np.flatnonzero(self.again)
         found: list[int] = []
+        packets = self.packet[places]
         place = 0
         while place < len(places):
             one = int(places[place])
@@ -50,7 +51,7 @@ class Sending:
             done = int(np.searchsorted(known, highest[one]))
             if done == len(known):
                 break
-            place = int(np.searchsorted(self.packet[places], self.ack_packet[done]))
+            place = int(np.searchsorted(packets, self.ack_packet[done]))
         return np.array(found, dtype=np.int64)
 
 
