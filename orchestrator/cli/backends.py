@@ -59,8 +59,8 @@ def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> C
             return Chosen(other, None, f"{said}\nso cells run on this machine's own kernel, on the wall clock (netns)")
         said += "\n" + cannot("netns", more)
         if distribution_kernel() is not None and not check_guest():
-            chosen = guest(progress)
-            return replace(chosen, why=f"{said}\nso, on the wall clock (guest), {chosen.why}")
+            # another kernel on another clock is the user's choice, not a fallback
+            said += "\nwithout a build, on the wall clock: --backend guest runs on this distribution's own kernel"
     raise BackendUnavailable(said)
 
 

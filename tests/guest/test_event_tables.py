@@ -41,7 +41,10 @@ at = "5 s"
 for = "3 s"
 for_phase = "uniform(0 s, 2 s)"
 [figure.window]
-series = ["cwnd_bytes", "goodput_bit_s"]
+series = ["cwnd_bytes"]
+window = ["4 s", "12 s"]
+[figure.arrivals]
+series = ["goodput_bit_s"]
 window = ["4 s", "12 s"]
 [table.found]
 around = ["fault", "first_other_path", "heartbeat", "heartbeat_ack"]
@@ -117,9 +120,11 @@ def test_the_table_shows_the_heartbeat_that_finds_the_path(run: Path, tmp_path: 
 
 def test_a_figure_over_time_holds_the_samples(run: Path) -> None:
     found = rows(run / "tables" / "window.csv")
-    assert {row["series"] for row in found} == {"cwnd_bytes", "goodput_bit_s"}
-    assert {row["path"] for row in found if row["series"] == "cwnd_bytes"} == {"p1", "p2"}
-    assert all(4 <= float(row["t_s"]) <= 12 for row in found)
+    arrived = rows(run / "tables" / "arrivals.csv")
+    assert {row["series"] for row in found} == {"cwnd_bytes"}
+    assert {row["series"] for row in arrived} == {"goodput_bit_s"}
+    assert {row["path"] for row in found} == {"p1", "p2"}
+    assert all(4 <= float(row["t_s"]) <= 12 for row in found + arrived)
     p1 = [float(row["value"]) for row in found if row["path"] == "p1"]
     assert all(one != other for one, other in itertools.pairwise(p1[:-1])), "only changes, and the last"
     assert min(p1) == 1500, "a timeout shrinks the window of the path that was cut to one packet"

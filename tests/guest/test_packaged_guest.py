@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 SPEC = """\
 format = 1
 name = "packaged"
-duration = "6 s"
+duration = "40 s"
 [node.a]
 [node.b]
 [link.p1]
