@@ -51,7 +51,8 @@ class Sending:
             done = int(np.searchsorted(known, highest[one]))
             if done == len(known):
                 break
-            place = int(np.searchsorted(packets, self.ack_packet[done]))
+            # what was acknowledged before it was sent again ends its event at once
+            place = max(place + 1, int(np.searchsorted(packets, self.ack_packet[done])))
         return np.array(found, dtype=np.int64)
 
 
