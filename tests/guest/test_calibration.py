@@ -64,7 +64,8 @@ def test_it_is_stored_for_the_runs_that_follow(checkout: Checkout, tmp_path: Pat
     done = checkout.run("run", "spec.toml", *where, "--no-report", "--out", tmp_path / "x", cwd=tmp_path).ok()
     assert "calibrating" not in done.err
     kept = json.loads((tmp_path / "x" / "calibration.json").read_bytes())
-    assert msgspec.convert(kept["rows"], list[Row]) == measured
+    generic = {row.probe for row in measured}  # another test's profiles may be kept beside them
+    assert [row for row in msgspec.convert(kept["rows"], list[Row]) if row.probe in generic] == measured
 
 
 @dataclass(frozen=True)
