@@ -20,7 +20,7 @@ help: ## list the targets
 	@printf '  make %-14s run experiments/%s, analyse it and write its report\n' $(foreach e,$(EXPERIMENTS),$(e) $(e))
 
 setup: $(READY) kernel apps ## packages, .venv, guest kernel (once, minutes), apps; again: seconds
-	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Set up. Next: make $(firstword $(EXPERIMENTS))",:)
+	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Set up. Next: make help lists the experiments; make $(lastword $(sort $(EXPERIMENTS))) runs one",:)
 
 packages:
 	@setup/packages.sh run
