@@ -22,8 +22,11 @@ help: ## list the targets
 setup: $(READY) kernel apps ## packages, .venv, guest kernel (once, minutes), apps; again: seconds
 	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Set up. Next: make help lists the experiments; make $(lastword $(sort $(EXPERIMENTS))) runs one",:)
 
+# Whatever a target needs is installed at once: a target says which kinds of packages it needs besides `run`, and what it
+# is made from inherits that. Whoever comes later (`make setup test`) installs the rest.
+KINDS := run
 packages:
-	@setup/packages.sh run
+	@setup/packages.sh $(KINDS)
 
 test-packages: packages
 	@setup/packages.sh test
@@ -43,6 +46,9 @@ $(READY): requirements.lock pyproject.toml | packages
 	@.venv/bin/python -m pip install --quiet --no-deps --no-index --no-build-isolation --editable .
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
+
+$(DEV_READY) chaos test lint format: KINDS += test
+test android android-apps: KINDS += android
 
 $(DEV_READY): requirements-dev.lock $(READY) | test-packages
 	@echo "Python packages for tests: .venv from requirements-dev.lock"

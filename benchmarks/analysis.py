@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import importlib.util
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from orchestrator.analysis import read_captures
 from orchestrator.analysis.stream import read_stream
 from orchestrator.cli.manifest import cpu_model
 from orchestrator.cli.programs import build_directory
+from orchestrator.executables import find_executable
 
 FIELDS = [
     "frame.time_epoch",
@@ -88,10 +88,10 @@ def line(name: str, units: int, cost: Cost, against: dict[str, Cost]) -> None:
 def tools_of(capture: Path, repetitions: int) -> dict[str, Cost]:
     """What tshark and tcptrace take for it."""
     found = {}
-    if shutil.which("tshark"):
+    if find_executable("tshark"):
         fields = [word for field in FIELDS for word in ("-e", field)]
         found["tshark -T fields (10)"] = theirs(["tshark", "-n", "-r", str(capture), "-T", "fields", *fields], 3)
-    if shutil.which("tcptrace"):
+    if find_executable("tcptrace"):
         found["tcptrace -l"] = theirs(["tcptrace", "-l", str(capture)], repetitions)
     return found
 
@@ -136,7 +136,7 @@ def sctp(capture: Path, repetitions: int) -> None:
         line("all tables, flow metrics", chunks, cost, {})
     fields = ["frame.time_epoch", "ip.src", "ip.dst", "ip.len", "sctp.chunk_type", "sctp.data_tsn", "sctp.data_sid"]
     fields += ["sctp.data_ssn", "sctp.sack_cumulative_tsn_ack", "sctp.retransmission"]
-    if shutil.which("tshark"):
+    if find_executable("tshark"):
         command = [
             "tshark",
             "-n",

@@ -6,7 +6,6 @@ Standard library only; read by old Pythons too.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 
 EXIT_CANNOT = 77
@@ -29,6 +28,7 @@ def unprepared(arguments: list[str]) -> int:
 
 def _doctor(as_json: bool) -> int:
     from .doctor import distribution, examine, print_findings
+    from .executables import find_executable
 
     findings = examine()
     can = {"virtual": False, "guest": False, "netns": False}
@@ -36,6 +36,6 @@ def _doctor(as_json: bool) -> int:
         print(json.dumps({**can, "findings": [vars(finding) for finding in findings]}, indent=1))
         return 1
     print_findings(findings, can)
-    first = "" if shutil.which("make") else distribution.install(["make"]) + " && "
+    first = "" if find_executable("make") else distribution.install(["make"]) + " && "
     print(f"Next: {first}make setup   (packages with root or sudo, .venv, guest kernel, programs; then: make choi2009)")
     return 1

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
+from ..executables import find_executable
 from ..model import Cell
 from ..testbed.arch import EMULATORS, archs, sender_file
 from .programs import SEARCHED, facts
@@ -20,7 +21,7 @@ def missing_arch(cell: Cell, apps: Path) -> str:
     for arch in archs(cell):
         if not (apps / BUILT[arch]).is_file():
             return f'the sender for arch = "{arch}" is not built; {REMEDY}'
-        if shutil.which(EMULATORS[arch], path=SEARCHED) is None:
+        if find_executable(EMULATORS[arch], path=SEARCHED) is None:
             return f"there is no {EMULATORS[arch]} on this machine; {REMEDY} (or: apt install qemu-user-static)"
     return ""
 

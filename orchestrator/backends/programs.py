@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
+from ..executables import find_executable
 from ..model import Cell
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -32,7 +32,7 @@ def missing_program(cell: Cell) -> str:
     """The first program that is not on this machine, and how to get it; "" if all are."""
     for flow, arguments in _lists(cell):
         program = arguments[0]
-        if shutil.which(program, path=SEARCHED) is None:
+        if find_executable(program, path=SEARCHED) is None:
             package = PACKAGES.get(PurePath(program).name)
             remedy = f"apt install {package}" if package else f"install it in one of {SEARCHED}, or give its path"
             return f"flow {flow}: there is no program {program} on this machine; {remedy}"
@@ -64,7 +64,7 @@ def facts(program: str) -> dict[str, str | None]:
 
 @functools.cache
 def _facts(program: str) -> tuple[tuple[str, str | None], ...]:
-    path = shutil.which(program, path=SEARCHED)
+    path = find_executable(program, path=SEARCHED)
     if path is None:
         return (("path", None),)
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()

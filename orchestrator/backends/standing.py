@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import BackendUnavailable, CellError
+from ..executables import find_executable
 from ..model import Cell
 from ..records import last
 from ..store import CellDir
@@ -42,7 +42,7 @@ class Standing:
 
     def entering(self, node: str, command: Sequence[str], *, at: Path | None = None) -> list[str]:
         """The command line that runs a command on a node, with its standard input and output as they are."""
-        found = shutil.which("nsenter")
+        found = find_executable("nsenter")
         if found is None:
             raise BackendUnavailable("there is no nsenter(1) on this machine; apt install util-linux")
         number = self.layout.namespaces.index(node)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from ..backends.netns import NetnsBackend, netns_backend
 from ..backends.standing import standing
 from ..backends.virtual import GuestBackend
 from ..errors import BackendUnavailable, SpecError
+from ..executables import find_executable, with_sbin
 from ..model import Cell
 from ..spec.problems import nearest
 from ..store import CellDir
@@ -94,14 +94,14 @@ def _backend(name: str) -> NetnsBackend | GuestBackend:
 
 def _in_namespaces(backend: NetnsBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
     with standing(backend, cell, directory) as found:
-        environment = {**os.environ, **_environment(node)}
+        environment = {**os.environ, **node_environment(node)}
         status = subprocess.run(found.entering(node, words, at=Path.cwd()), env=environment, check=False).returncode
     return status if status >= 0 else 128 - status
 
 
 def _in_guest(backend: GuestBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TERM", "LANG") if key in os.environ}
-    environment = {**kept, **_environment(node)}
+    kept = {key: os.environ[key] for key in ("HOME", "TERM", "LANG") if key in os.environ}
+    environment = {**kept, **node_environment(node)}
     if terminal.has_terminal():
         with (
             terminal.tied() as tie,
@@ -119,8 +119,10 @@ def _in_guest(backend: GuestBackend, cell: Cell, directory: CellDir, node: str, 
     return shell_status(directory)
 
 
-def _environment(node: str) -> dict[str, str]:
-    return {"PS1": f"{node}# ", "NETWARP_NODE": node}
+def node_environment(node: str) -> dict[str, str]:
+    """The environment of what runs on a node: a prompt, and a PATH with sbin, where ip(8) and tc(8) are."""
+    path = with_sbin(os.environ.get("PATH", os.defpath))
+    return {"PS1": f"{node}# ", "NETWARP_NODE": node, "PATH": path}
 
 
 def _cell(args: argparse.Namespace) -> Cell:
@@ -148,7 +150,7 @@ def _new_place(cell: Cell) -> Path:
 
 def _interactive() -> list[str]:
     """A shell whose prompt names the node: one's own start-up files would set another."""
-    return ["bash", "--norc"] if shutil.which("bash") else ["sh"]
+    return ["bash", "--norc"] if find_executable("bash") else ["sh"]
 
 
 def _greeting(cell: Cell, node: str) -> str:

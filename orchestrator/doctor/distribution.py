@@ -7,9 +7,10 @@ commands are tried in netwarp's tests; the others are written down from their di
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
+
+from ..executables import find_executable
 
 OS_RELEASE = Path("/etc/os-release")
 INSTALL = {
@@ -40,6 +41,8 @@ NAMES = {
 }
 """Debian's name -> Fedora's (and RHEL's), openSUSE's, Arch's. linux-source-6.12 has no counterpart there: a tarball."""
 FAMILIES = ("fedora", "suse", "arch")
+UBUNTU = Path(__file__).resolve().parents[2] / "setup/ubuntu.txt"
+"""The same of Ubuntu, which setup/packages.sh reads too."""
 MODULE_PACKAGES = {"ubuntu": "linux-modules-extra-{release}", "fedora": "kernel-modules-extra-{release}"}
 """Where modules that not everybody needs are packed apart (sch_netem on Ubuntu and Fedora, sctp on both)."""
 
@@ -88,9 +91,20 @@ def local_names(packages: list[str]) -> list[str]:
     """Debian's package names in this distribution's words; those without a counterpart are left out."""
     here = family()
     if here not in FAMILIES:
-        return packages
+        own = _ubuntu_names() if "ubuntu" in kinds() else {}
+        return [name for name in (own.get(package, package) for package in packages) if name != "-"]
     column = FAMILIES.index(here)
     return [word for package in packages if package in NAMES for word in NAMES[package][column].split()]
+
+
+def _ubuntu_names() -> dict[str, str]:
+    lines = [line.split() for line in UBUNTU.read_text().splitlines() if not line.startswith("#")]
+    return {line[0]: line[1] for line in lines if line}
+
+
+def packs(package: str) -> bool:
+    """Whether this is Debian, or one of its kind that has that package of Debian's."""
+    return family() == "debian" and bool(local_names([package]))
 
 
 def install(packages: list[str]) -> str:
@@ -102,15 +116,17 @@ def install(packages: list[str]) -> str:
 
 
 def missing(packages: list[str]) -> list[str] | None:
-    """Which of them (Debian's names) are not installed; None where nobody can be asked."""
+    """Which of them (Debian's names) are not installed; None where nobody can be asked. One that this distribution has
+    not is no missing one."""
     here = family()
-    if shutil.which("dpkg-query"):
+    if find_executable("dpkg-query"):
+        packages = packages if here in FAMILIES else local_names(packages)
         query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages]
         answer = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         lines = [line.split() for line in answer.stdout.decode(errors="replace").splitlines()]
         there = {line[0] for line in lines if line[1:] == ["installed"]}
         return [package for package in packages if package not in there]
-    if here not in IS_INSTALLED or not shutil.which(IS_INSTALLED[here][0]):
+    if here not in IS_INSTALLED or not find_executable(IS_INSTALLED[here][0]):
         return None
     return [package for package in packages if package in NAMES and not _all_there(package, here)]
 

@@ -11,7 +11,7 @@ from orchestrator.errors import KernelError
 from orchestrator.kernel import KernelBuild, find_kernel
 from orchestrator.kernel.cache import kernels_dir
 from orchestrator.kernel.distribution import PACKAGE, distribution_kernel, is_distribution, time_travels
-from orchestrator.kernel.recipe import CHECKOUT
+from orchestrator.kernel.recipe import CHECKOUT, load_recipe
 from orchestrator.scratch import scratch
 
 from . import distribution
@@ -48,7 +48,7 @@ def kernel() -> Finding:
     if newest is None:
         found = f"none made by this checkout's recipe in {kernels_dir()}"
         remedy = "make kernel   (or: netwarp kernel build)"
-        if distribution.family() != "debian":
+        if not distribution.packs(load_recipe().package):
             remedy = "netwarp kernel build --source linux-6.12.tar.xz   (from kernel.org)"
         return Finding(what="guest kernel", state="missing", found=found, remedy=remedy)
     if not time_travels(newest.binary):
@@ -73,7 +73,7 @@ def wall_kernel() -> Finding:
     if found is None:
         said = f"none made by this checkout's recipe in {kernels_dir()}, and no {PACKAGE} installed"
         remedy = "make kernel"
-        if distribution.family() == "debian":
+        if distribution.packs(PACKAGE):
             remedy += f"; or, with nothing to build: {distribution.install([PACKAGE])}"
         return Finding(what="guest kernel", state="missing", found=said, remedy=remedy)
     return Finding(what="guest kernel", state="ok", found=_named(found))
@@ -86,7 +86,7 @@ def packaged_kernel() -> Finding:
     if found is not None:
         return Finding(what=what, state="ok", found=f"{_named(found)}; --backend guest can run it, nothing to build")
     said = "no User-Mode Linux installed; with it --backend guest needs no kernel build (wall clock only)"
-    remedy = distribution.install([PACKAGE]) if distribution.family() == "debian" else ""
+    remedy = distribution.install([PACKAGE]) if distribution.packs(PACKAGE) else ""
     return Finding(what=what, state="note", found=said, remedy=remedy)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from orchestrator.errors import KernelError
+from orchestrator.executables import find_executable
 from orchestrator.kernel import cache
 from orchestrator.kernel.cache import KernelBuild
 from orchestrator.kernel.config import explain, parse_config, unmet
@@ -36,7 +37,7 @@ def build_kernel(
     KeyboardInterrupt passes through after every child has ended and the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
-    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    missing = [tool for tool in _TOOLS if find_executable(tool) is None]
     if missing:
         raise KernelError(f"the kernel build needs {', '.join(missing)}; `make setup` installs what is missing")
     found = find_source(source, recipe)

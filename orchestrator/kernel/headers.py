@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from orchestrator.errors import KernelError
+from orchestrator.executables import find_executable
 from orchestrator.kernel import cache
 from orchestrator.kernel.recipe import Recipe, load_recipe
 from orchestrator.kernel.run import Progress, Runner
@@ -30,7 +31,7 @@ def make_headers(
     Raises KernelError: no source, a missing tool, a failing command, a full disk.
     """
     recipe = recipe or load_recipe()
-    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+    if missing := [tool for tool in _TOOLS if find_executable(tool) is None]:
         raise KernelError(f"the kernel's headers need {', '.join(missing)}; `make setup` installs what is missing")
     source = find_source(None, recipe)
     key = hashlib.sha256(json.dumps([source.identity, arch]).encode()).hexdigest()[:16]

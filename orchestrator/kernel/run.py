@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator.errors import KernelError
+from orchestrator.executables import with_sbin
 
 # setpriv (util-linux) because preexec_fn is not safe in a process with threads
 _DIE_WITH_US = ("setpriv", "--pdeathsig", "TERM")
@@ -42,8 +43,9 @@ class Runner:
         self._log_path = log_path
         self._progress = progress
         self._started = time.monotonic()
-        keep = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-        self._environment = {**keep, "LC_ALL": "C", **identity}
+        keep = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+        path = with_sbin(os.environ.get("PATH", os.defpath))
+        self._environment = {**keep, "PATH": path, "LC_ALL": "C", **identity}
         self.stage = ""
         self.objects = 0
 

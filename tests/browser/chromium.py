@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchestrator.executables import find_executable
+
 ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",  # tests run as root in containers
@@ -72,7 +74,7 @@ def find_chromium() -> str | None:
         "google-chrome",
         "google-chrome-stable",
     )
-    return next((path for name in names if name and (path := shutil.which(name))), None)
+    return next((path for name in names if name and (path := find_executable(name))), None)
 
 
 class BrowserError(Exception):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import shutil
 import struct
 import subprocess
 import sys
@@ -15,11 +14,12 @@ import zstandard
 from cell_init_kit import BUILD, ROOT, read_pcap
 from chain_kit import Checkout, copy_checkout
 
+from orchestrator.executables import find_executable
 from orchestrator.model import CellOutcome, Outcome
 from orchestrator.store import CellDir
 
 TOOLS = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
-MISSING = [name for name in TOOLS if shutil.which(name) is None]
+MISSING = [name for name in TOOLS if find_executable(name) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no {' and no '.join(MISSING)}: `make android` installs them")
 SPEC = ROOT / "experiments" / "android" / "spec.toml"
 AARCH64 = 183

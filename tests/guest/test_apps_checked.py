@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from apps_lab import FLOW, MS, Options, S, make_cell, run
 
+from orchestrator.executables import find_executable
 from orchestrator.model import Event, Shape
 from orchestrator.testbed.steps import Step
 
@@ -82,7 +82,7 @@ def under_valgrind(item: Step) -> Step:
 
 @pytest.mark.parametrize("protocol", ["sctp", "mptcp"])
 def test_no_wrong_access_and_no_leak(kernel: Path, tmp_path: Path, protocol: str) -> None:
-    assert shutil.which("valgrind") == "/usr/bin/valgrind"
+    assert find_executable("valgrind") == "/usr/bin/valgrind"
     cell = make_cell(
         protocol,
         shape=LOSSY,

@@ -14,6 +14,7 @@ import cell_init_kit as kit
 import pytest
 from chain_kit import HOSTS, Checkout, all_completed, written
 
+from orchestrator.executables import find_executable
 from orchestrator.model import Cell
 from orchestrator.plan import make_plan
 from orchestrator.spec import load_spec
@@ -112,8 +113,10 @@ OFF = "#include <sys/reboot.h>\nint main(void) { return reboot(RB_POWER_OFF); }\
 
 def tc_knows_seeds() -> bool:
     """iproute2 6.6 and later do; netem itself takes a seed from Linux 6.6 on."""
+    tc = find_executable("tc")
+    assert tc is not None, "no tc(8) on this machine: `make test` installs iproute2"
     told = subprocess.run(
-        ["tc", "qdisc", "add", "dev", "lo", "netem", "help"], capture_output=True, text=True, check=False
+        [tc, "qdisc", "add", "dev", "lo", "netem", "help"], capture_output=True, text=True, check=False
     )
     return "seed" in told.stderr
 
@@ -140,6 +143,8 @@ class Built:
         (self.place / "commands").write_text("\n".join(said) + "\n")
         (self.place / "namespaces").write_text("\n".join(self.layout.namespaces) + "\n")
         (self.place / "sysctls").write_text(" ".join({key: None for keys in self.sysctls().values() for key in keys}))
+        tools = find_executable("ip"), find_executable("tc"), find_executable("ethtool"), find_executable("sysctl")
+        assert all(tools), f"ip, tc, ethtool, sysctl: {tools}; `make test` installs them"
         (self.place / "init").write_text(INIT)
         (self.place / "init").chmod(0o755)
         source = written(place / "off.c", OFF)

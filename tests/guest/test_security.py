@@ -28,6 +28,7 @@ from chain_kit import (
 )
 
 from orchestrator.backends.user import User, hand_over, take_back, unprivileged
+from orchestrator.executables import find_executable
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -256,7 +257,7 @@ def test_a_root_without_the_right_to_become_another_stays_root(
     checkout: Checkout, open_place: Path, tmp_path: Path
 ) -> None:
     """As in containers that take capabilities away: the cell runs all the same."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+    if os.geteuid() != 0 or find_executable("setpriv") is None:
         pytest.skip("only root has capabilities to lose, with setpriv(1)")
     spec = written(open_place / "spec.toml", two_paths(duration="1 s"))
     less = ["setpriv", "--bounding-set", "-setuid,-setgid", "--inh-caps", "-setuid,-setgid"]

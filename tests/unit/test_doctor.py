@@ -16,6 +16,7 @@ import pytest
 from orchestrator.backends.netns import NetnsBackend
 from orchestrator.cli import doctor as command
 from orchestrator.doctor import check_guest, check_virtual, distribution, examine, guest, machine, memory_dir, packages
+from orchestrator.executables import find_executable
 from orchestrator.kernel import distribution as packaged
 from orchestrator.kernel import find_kernel
 from orchestrator.kernel.recipe import CHECKOUT
@@ -149,7 +150,7 @@ def test_a_missing_package_is_a_warning_with_the_command(tmp_path: Path, monkeyp
     (tmp_path / "setup/packages.txt").write_text("# list\nrun  no-such-package-of-ours  x\nrun  libc6  y\n")
     monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
     finding = next(finding for finding in examine() if finding.what == "packages")
-    if shutil.which("dpkg-query") is None:
+    if find_executable("dpkg-query") is None:
         assert finding.state == "note"
     else:
         assert finding.state == "warning"
@@ -183,6 +184,37 @@ def test_remedies_are_this_distributions(system: str, tmp_path: Path, monkeypatc
     assert ("linux-modules-extra-" in distribution.module_remedy("sch_netem")) == (system in ("ubuntu", "mint"))
     assert ("sctp-blacklist.conf" in distribution.module_remedy("sctp")) == (system in ("fedora", "rocky"))
     assert "modprobe sctp" in distribution.module_remedy("sctp")
+
+
+def test_ubuntu_is_not_told_to_install_what_it_has_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in dpkg-query that knows every name but bison's and Debian's own."""
+    (tmp_path / "os-release").write_text(SYSTEMS["ubuntu"])
+    (tmp_path / "dpkg-query").write_text(
+        "#!/bin/sh\nshift 3\nfor name; do case $name in bison|chromium|linux-source*|user-mode*) ;; "
+        '*) echo "$name installed";; esac; done\n'
+    )
+    (tmp_path / "dpkg-query").chmod(0o755)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
+    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
+    monkeypatch.setattr(packaged, "BINARY", tmp_path / "linux.uml")
+    monkeypatch.setattr(distribution, "OS_RELEASE", tmp_path / "os-release")
+    assert distribution.missing([*packages("run"), *packages("test")]) == ["bison"]
+    assert distribution.install(["chromium", "linux-source-6.12", "gcc"]).endswith(" chromium-browser gcc")
+    assert guest.packaged_kernel().remedy == ""
+    assert "kernel.org" in guest.kernel().remedy
+    assert "apt" not in guest.wall_kernel().remedy
+
+
+def test_every_package_has_its_name_in_ubuntu() -> None:
+    """And for each it is said how the name is known."""
+    lines = [
+        line.split(maxsplit=2) for line in distribution.UBUNTU.read_text().splitlines() if not line.startswith("#")
+    ]
+    wanted = [name for kind in ("run", "test", "packaged-kernel", "android", "bare") for name in packages(kind)]
+    assert [line[0] for line in lines] == list(dict.fromkeys(wanted))
+    assert all(line[2].startswith(("page", "name")) for line in lines)
 
 
 def test_without_os_release_the_remedy_is_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,104 +1,12 @@
-"""What a person types first: packages.sh and the Makefile, on machines made up from a PATH of stand-ins."""
+"""What a person types first: the Makefile's targets, what they are made from, and setup/bare.sh."""
 
-import os
 import re
-import shutil
-import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
+from setup_kit import make
 
-from orchestrator.doctor import packages
 from orchestrator.kernel.recipe import CHECKOUT
-
-SCRIPT = CHECKOUT / "setup/packages.sh"
-
-
-def stand_in(folder: Path, name: str, body: str) -> None:
-    """A program of that name."""
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A PATH with the tools every machine has, an ordinary user, and no package installed."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("bash", "sh", "awk", "grep", "dirname", "cat", "env"):
-        found = shutil.which(name)
-        assert found is not None
-        (folder / name).symlink_to(found)
-    stand_in(folder, "id", "echo 1000")
-    stand_in(folder, "dpkg-query", "exit 1")
-    stand_in(folder, "apt-get", f'echo "$@" >> {tmp_path}/apt')
-    return folder
-
-
-def run(path: Path, kind: str = "run") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", str(SCRIPT), kind], env={"PATH": str(path)}, capture_output=True, text=True, check=False
-    )
-
-
-def test_without_root_it_prints_the_one_line_and_fails(path: Path, tmp_path: Path) -> None:
-    done = run(path)
-    assert done.returncode == 1
-    lines = [line for line in done.stderr.splitlines() if "apt-get install" in line]
-    assert len(lines) == 1
-    assert lines[0].split()[-len(packages("run")) :] == packages("run")
-    assert not (tmp_path / "apt").exists()
-
-
-def test_nothing_is_said_or_done_when_all_is_installed(path: Path, tmp_path: Path) -> None:
-    stand_in(path, "dpkg-query", "printf '%s installed\\n' " + " ".join(packages("run")))
-    done = run(path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not (tmp_path / "apt").exists()
-
-
-@pytest.mark.parametrize("root", [True, False])
-def test_root_or_sudo_installs_only_what_is_missing(path: Path, tmp_path: Path, root: bool) -> None:
-    installed = [name for name in packages("run") if name not in ("flex", "bison")]
-    # A package that was removed but left its configuration is known to dpkg, and not installed.
-    stand_in(path, "dpkg-query", "printf '%s installed\\n' " + " ".join(installed) + "; echo flex config-files; exit 1")
-    if root:
-        stand_in(path, "id", "echo 0")
-    else:
-        stand_in(path, "sudo", f'echo "sudo $1" >> {tmp_path}/apt; shift; exec "$@"')
-        (path / "true").symlink_to("/bin/true")
-    done = run(path)
-    assert done.returncode == 0, done.stderr
-    said = (tmp_path / "apt").read_text().splitlines()
-    commands = [line for line in said if not line.startswith("sudo")]
-    assert len(commands) == 2
-    assert commands[0].endswith(" update")
-    assert commands[1].endswith("install -y --no-install-recommends flex bison")
-    assert any(line == "sudo -n" for line in said) != root
-
-
-def test_a_failing_apt_fails_the_setup(path: Path) -> None:
-    stand_in(path, "id", "echo 0")
-    stand_in(path, "apt-get", "exit 100")
-    assert run(path).returncode != 0
-
-
-def test_a_machine_without_dpkg_is_told_what_is_needed(path: Path) -> None:
-    (path / "dpkg-query").unlink()
-    done = run(path)
-    assert done.returncode == 0
-    assert "flex" in done.stderr
-
-
-def make(*arguments: str) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    done = subprocess.run(
-        ["make", "-C", str(CHECKOUT), *arguments], env=kept, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_help_lists_every_experiment_and_every_promised_target() -> None:
@@ -115,6 +23,23 @@ def test_an_experiment_sets_up_first_and_takes_options() -> None:
         for word in ("setup/packages.sh run", "orchestrator.kernel build --if-missing", "netwarp run choi2009 --jobs 1")
     }
     assert list(at.values()) == sorted(at.values())
+
+
+@pytest.mark.parametrize(
+    ("goal", "kinds"),
+    [
+        ("setup", "run"),
+        ("choi2009", "run"),
+        ("lint", "run test"),
+        ("chaos", "run test"),
+        ("android", "run android"),
+        ("test", "run test android"),
+    ],
+)
+def test_a_target_installs_all_that_it_needs_at_once(goal: str, kinds: str) -> None:
+    asked = [line.split("packages.sh ")[1] for line in make("-n", goal).splitlines() if "setup/packages.sh" in line]
+    assert asked[0] == kinds
+    assert {kind for line in asked for kind in line.split()} == set(kinds.split()), "what comes later only looks again"
 
 
 def test_the_locks_pin_every_package_by_hash_and_name_no_index() -> None:

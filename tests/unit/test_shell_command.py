@@ -8,6 +8,7 @@ import pytest
 from specs import BASE
 
 from orchestrator.cli import main
+from orchestrator.cli.shell import node_environment
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,11 @@ def test_mistakes(
     assert main(["shell", "spec.toml", *arguments]) == status
     assert says in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"], "nothing was made"
+
+
+def test_who_is_on_a_node_has_the_programs_of_sbin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The greeting names ip(8), and tc(8) is what one looks with; an ordinary user's own PATH comes first."""
+    monkeypatch.setenv("PATH", "/home/u/bin:/usr/bin:/bin")
+    path = node_environment("a")["PATH"].split(":")
+    assert path[:3] == ["/home/u/bin", "/usr/bin", "/bin"]
+    assert {"/usr/sbin", "/sbin"} <= set(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from captures import pcap
 from tcp_story import Story
 
 from orchestrator.analysis.tcp import analyze_tcp
+from orchestrator.executables import find_executable
 
 NAMES = ("zero_window", "window_update", "zero_window_probe", "keep_alive", "duplicate_ack")
-pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark")
+pytestmark = pytest.mark.skipif(find_executable("tshark") is None, reason="no tshark")
 
 
 def tshark(tmp_path: Path, story: Story) -> dict[str, set[int]]:
