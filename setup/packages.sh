@@ -24,6 +24,10 @@ mapfile -t wanted < <(awk -v kinds="$kinds" '
 	FILENAME == "ubuntu.txt" { name[$1] = $2; next }
 	index(kinds, " " $1 " ") && !seen[$2]++ { own = $2 in name ? name[$2] : $2; if (own != "-") print own }
 ' "${lists[@]}")
+if [ ${#wanted[@]} = 0 ]; then
+	echo "This distribution has no package of kind $*: setup/ubuntu.txt says what it has instead" >&2
+	exit 1
+fi
 if ! command -v dpkg-query >/dev/null; then
 	echo "This is no Debian: make sure that what these packages hold is installed: ${wanted[*]}" >&2
 	exit 0

@@ -42,7 +42,7 @@ def run(path: Path, *kinds: str, script: Path = SCRIPT, **more: str) -> subproce
 
 
 def make(*arguments: str) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "ARGS"))}
     done = subprocess.run(
         ["make", "-C", str(CHECKOUT), *arguments], env=kept, capture_output=True, text=True, check=False
     )

@@ -12,6 +12,7 @@ FOLDERS = ("orchestrator", "tests", "benchmarks")
 @functools.cache
 def calls(root: Path) -> list[tuple[Path, ast.Call, str]]:
     """Every call in a Python file of the checkout: the file, the call, what is called (`subprocess.run`)."""
+    assert all((root / folder).is_dir() for folder in FOLDERS)
     return [
         (path, node, ast.unparse(node.func))
         for folder in FOLDERS

@@ -75,6 +75,8 @@ def test_ubuntu_gets_its_own_names(path: Path, tmp_path: Path) -> None:
     names = (tmp_path / "apt").read_text().splitlines()[1].split()
     assert "chromium-browser" in names and "libzstd-dev" in names
     assert not {"chromium", "linux-source-6.12", "user-mode-linux", "-"} & set(names)
+    done = run(path, "packaged-kernel", NETWARP_OS_RELEASE=str(tmp_path / "os-release"))
+    assert done.returncode == 1 and "no package of kind packaged-kernel" in done.stderr
 
 
 def test_an_unknown_kind_is_an_error(path: Path, tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
-from setup_kit import make
+from setup_kit import make, path, run, stand_in
 
+from orchestrator.doctor.distribution import os_release
 from orchestrator.kernel.recipe import CHECKOUT
+
+__all__ = ["path"]
 
 
 def test_help_lists_every_experiment_and_every_promised_target() -> None:
@@ -68,3 +72,66 @@ def test_every_dependency_is_locked() -> None:
     assert names(project["project"]["dependencies"]) <= locked["requirements.lock"]
     assert names(project["build-system"]["requires"]) <= locked["requirements.lock"]
     assert names(project["dependency-groups"]["dev"]) <= locked["requirements-dev.lock"]
+
+
+# The bare system --------------------------------------------------------------------------------------------------
+
+
+def bare_script(tmp_path: Path) -> Path:
+    """setup/bare.sh without this machine's sbin, where a debootstrap may be."""
+    text = (CHECKOUT / "setup/bare.sh").read_text()
+    line = "PATH=$PATH:/usr/sbin:/sbin\n"
+    assert line in text
+    script = tmp_path / "setup/bare.sh"
+    script.parent.mkdir()
+    script.write_text(text.replace(line, ""))
+    return script
+
+
+@pytest.mark.parametrize(
+    ("root", "there", "says"),
+    [
+        (False, (), "a bare root needs root"),
+        (True, (), "there is no debootstrap on this machine: setup/packages.sh bare"),
+        (True, ("debootstrap",), "allows no namespaces of mounts and processes"),
+    ],
+)
+def test_a_bare_system_says_what_it_needs(
+    path: Path, tmp_path: Path, root: bool, there: tuple[str, ...], says: str
+) -> None:
+    stand_in(path, "id", f"echo {0 if root else 1000}")
+    stand_in(path, "unshare", "exit 1")
+    for name in there:
+        stand_in(path, name, "exit 9")
+    done = run(path, "lint", script=bare_script(tmp_path), HOME=str(tmp_path))
+    assert done.returncode == 1 and says in done.stderr
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_bare_system_repeats_the_three_commands_unless_told_otherwise() -> None:
+    assert "setup/bare.sh choi2009 test lint" in make("-n", "bare")
+    assert "setup/bare.sh lint \"test ARGS='-k setup'\"" in make("-n", "bare", "ARGS=lint \"test ARGS='-k setup'\"")
+
+
+def test_a_failing_debootstrap_is_said_with_its_last_words(path: Path, tmp_path: Path) -> None:
+    """And the archive is the one of this machine's apt, of the release that the machine is."""
+    for name in ("mkdir", "rm", "tail", "sed"):
+        (path / name).symlink_to(f"/bin/{name}")
+    stand_in(path, "id", "echo 0")
+    stand_in(path, "unshare", "exit 0")
+    code = os_release()["VERSION_CODENAME"]
+    stand_in(path, "apt-get", f"echo http://a.test/ other main; echo http://b.test/ {code} main")
+    stand_in(path, "debootstrap", 'echo "asked: $*"; echo no such archive; exit 1')
+    done = run(path, "lint", script=bare_script(tmp_path), HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert "no such archive" in done.stderr
+    root = tmp_path / "build/bare/root"
+    assert f"{code} {root} http://b.test/\n" in (tmp_path / "build/bare/debootstrap.log").read_text()
+
+
+def test_ci_chooses_tests_that_are_there() -> None:
+    """For the bare system; one that was moved would end it with a usage error of pytest."""
+    text = (CHECKOUT / ".ci/run").read_text().replace("\\\n", "")
+    chosen = re.search(r'^bare_tests="([^"]+)"$', text, re.MULTILINE)
+    assert chosen is not None
+    assert all((CHECKOUT / name).is_file() for name in chosen[1].split())
