@@ -71,7 +71,12 @@ def with_unit(value: float | None, unit: str) -> str:
         return DASH
     divisor, shown = scale([value], unit)
     text = readable(value / divisor)
-    return text if shown in WORDLESS else f"{text} {shown}"
+    return text if shown in WORDLESS else f"{text} {_singular(shown) if value == 1 else shown}"
+
+
+def _singular(unit: str) -> str:
+    """The unit of one: "chunk" of "chunks". Symbols (s, ms, bit/s) have no plural."""
+    return unit[:-1] if unit.isalpha() and len(unit) > 2 and unit.endswith("s") and not unit.endswith("ss") else unit
 
 
 @dataclass(frozen=True, slots=True)

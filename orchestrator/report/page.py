@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..units import counted
 from .answers import answer_words
 from .cellview import CellView
 from .claims import Statement
@@ -41,6 +42,7 @@ def environment() -> Environment:
     found.globals.update(
         duration=duration,
         with_unit=with_unit,
+        counted=counted,
         verdict=lambda name: VERDICTS.get(name, UNKNOWN),
         outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
     )

@@ -220,7 +220,7 @@
     if (!cell.checks.length) return section("Self-checks", h("p", { class: "note" }, "None are stored."));
     return section(`Self-checks: ${cell.checks.length - failed.length} passed, ${failed.length} failed`,
       failed.length ? rows(failed) : "",
-      h("details", {}, h("summary", {}, `All ${cell.checks.length} checks`), rows(cell.checks)));
+      h("details", {}, h("summary", {}, "All " + netwarp.counted(cell.checks.length, "check")), rows(cell.checks)));
   }
 
   function environment(cell) {
@@ -230,8 +230,8 @@
     const said = kernel ? Object.values(kernel).filter(Boolean).join(" · ") : "";
     return section("Environment, as the kernel reported it",
       h("p", { class: "mono" }, [backend, said].filter(Boolean).join(" · ")),
-      spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ${found.interfaces.length} interfaces, ` +
-        `${found.qdiscs.length} netem qdiscs, ${Object.keys(found.sysctls).length} sysctls`),
+      spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ` + [[found.interfaces, "interface"],
+        [found.qdiscs, "netem qdisc"], [Object.keys(found.sysctls), "sysctl"]].map(([list, noun]) => netwarp.counted(list.length, noun)).join(", ")),
         found.interfaces.length ? table(`Interfaces of ${name}`, Object.keys(found.interfaces[0]), found.interfaces.map((row) => Object.values(row).map(String))) : "",
         found.qdiscs.length ? table(`Qdiscs of ${name}`, Object.keys(found.qdiscs[0]),
           found.qdiscs.map((row) => Object.values(row).map((value) => (value === null ? "–" : String(value)))), [4, 5, 6]) : "",
