@@ -63,8 +63,11 @@ def _asked(data: RunData) -> tuple[str, ...]:
     for experiment in plan.experiments:
         if experiment.name in run:
             factors = ", ".join(data.factor_title(factor) for factor in experiment.factors)
-            parts.append(f"{experiment.title}" + (f" (varied: {factors})" if factors else "") + ".")
-    return tuple(parts)
+            varied = f" (varied: {factors})" if factors else ""
+            parts.append(
+                f"{experiment.title}{varied}." if experiment.title else f"Varied: {factors}." if factors else ""
+            )
+    return tuple(part for part in parts if part)
 
 
 def _part(data: RunData) -> tuple[str, ...]:
