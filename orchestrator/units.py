@@ -120,13 +120,27 @@ def format_quantity(quantity: Quantity) -> str:
     if quantity.kind == "bdp":
         return f"{_plain(Fraction(repr(value)))} bdp"
     if quantity.kind == "packets":
-        return f"{value} packets"
+        return f"{value} packet" if value == 1 else f"{value} packets"
     if quantity.kind == "data":
         unit = next((unit for unit in ("GiB", "MiB", "KiB") if value and not value % _DATA[unit]), "B")
         return f"{int(value) // _DATA[unit]} {unit}"
     units = ("s", "ms", "us", "ns") if quantity.kind == "time" else ("Gbit/s", "Mbit/s", "kbit/s", "bit/s")
     unit = next((unit for unit in units if value >= _UNITS[unit][1]), "s" if quantity.kind == "time" else "bit/s")
     return f"{_plain(Fraction(value) / _UNITS[unit][1])} {unit}"
+
+
+def counted(count: float, one: str, many: str = "") -> str:
+    """A number of things in words: "1 cell", "2 cells", "12\u202f345 packets". many: the plural, where it is no "s"."""
+    return f"{_grouped(count)} {one if count == 1 else many or one + 's'}"
+
+
+def counted_of(part: float, of: float, one: str, many: str = "") -> str:
+    """Some of a number of things: "1 of 2 cells", "1 of 1 cell"."""
+    return f"{_grouped(part)} of {counted(of, one, many)}"
+
+
+def _grouped(count: float) -> str:
+    return f"{round(count):_}".replace("_", "\u202f")
 
 
 def same_value(one: str, other: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..units import counted, counted_of
 from .connection import Connection
 from .hops import Hop
 from .multipath import Multipath
@@ -33,7 +34,7 @@ def file_findings(connections: Sequence[Connection], multipath: Sequence[Multipa
     found: list[str] = [text for one in multipath for text in _multipath(one)]
     silent = sum(map(_unanswered, connections))
     if silent > MANY_UNANSWERED:
-        found.append(f"{silent} of {len(connections)} connections were never answered")
+        found.append(f"{counted_of(silent, len(connections), 'connection')} were never answered")
     for one in connections:
         if silent > MANY_UNANSWERED and _unanswered(one):
             continue
@@ -57,20 +58,17 @@ def connection_findings(one: Connection) -> list[str]:
     return sentences[:MOST_OF_ONE]
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def _multipath(one: Multipath) -> Iterator[str]:
     where = f"MPTCP of flows {', '.join(map(str, one.flows))}"
     totals = one.totals
     if totals["fails"]:
-        yield f"{where}: {_count(int(totals['fails']), 'MP_FAIL')}: a checksum was wrong, or data could not be mapped"
+        yield f"{where}: {counted(int(totals['fails']), 'MP_FAIL')}: a checksum was wrong, or data could not be mapped"
     if totals["unmapped_bytes"]:
-        yield f"{where}: {totals['unmapped_bytes']} of {totals['payload_bytes']} bytes without a mapping (fallback?)"
+        bare = counted_of(totals["unmapped_bytes"], totals["payload_bytes"], "byte")
+        yield f"{where}: {bare} without a mapping (fallback?)"
     if totals["reinjected_bytes"]:
-        segments = _count(int(totals["reinjected_segments"]), "segment")
-        yield f"{where}: {segments} ({totals['reinjected_bytes']} bytes) sent again on another subflow"
+        segments = counted(int(totals["reinjected_segments"]), "segment")
+        yield f"{where}: {segments} ({counted(totals['reinjected_bytes'], 'byte')}) sent again on another subflow"
     if len(one.flows) > 1 and totals["subflows_with_data"] == 1:
         yield f"{where}: only one of {len(one.flows)} subflows carried data"
 
@@ -88,9 +86,10 @@ def _unseen(one: Connection) -> Iterator[str]:
     for unit in ("bytes", "chunks"):
         unseen = one.totals.get(f"acknowledged_unseen_{unit}")
         if unseen:
+            were = counted(int(unseen), f"{unit[:-1]} was", f"{unit} were")
             yield (
-                f"{_count(int(unseen), unit[:-1])} were acknowledged that this capture does not hold: it lacks an "
-                "interface (--merge adds it) or lost packets, and why something was sent again is guesswork"
+                f"{were} acknowledged that this capture does not hold: it lacks an interface (--merge adds it) or lost "
+                "packets, and why something was sent again is guesswork"
             )
 
 
@@ -111,9 +110,9 @@ def _end(one: Connection) -> Iterator[str]:
     answered = all(counts["packets"] for counts in one.directions)
     if not answered and (inits or one.totals.get("syn_s") is not None):
         syns = one.totals.get("syn_retransmitted_packets", 0) + 1
-        yield f"nothing answered {_count(inits, 'INIT') if inits else _count(syns, 'SYN')}"
+        yield f"nothing answered {counted(inits, 'INIT') if inits else counted(syns, 'SYN')}"
     elif again:
-        yield f"the handshake took {_count(int(again), 'retransmission')}"
+        yield f"the handshake took {counted(int(again), 'retransmission')}"
     elif inits > 1:
         yield f"the handshake took {inits} INITs"
 
@@ -122,7 +121,7 @@ def _silence(one: Connection) -> Iterator[str]:
     """The longest pause that a retransmission ended; with timeouts, where the capture can tell them."""
     timeouts = int(one.totals.get("timeouts") or one.totals.get("t3_expiries") or 0)
     word = "T3 expiry" if one.protocol == "sctp" else "retransmission timeout"
-    words = _count(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
+    words = counted(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
     for direction, begin_s, length_s, ended_again in sorted(one.silences, key=lambda pause: -pause[2]):
         if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
             pause = f"for {_time(length_s)} from {_at(begin_s)} on"
@@ -141,13 +140,13 @@ def _paths(one: Connection) -> Iterator[str]:
             way = f"from {_path(event.get('before'))} to {_path(event.get('path'))}"
             if one.totals.get("point") == "receiver":  # what was lost before is new here when it comes again
                 yield (f"data not seen before came on another path at {_at(event['t_s'])}, {way} "
-                       f"({_count(changes, 'change')} in all): sent again, or moved")  # fmt: skip
+                       f"({counted(changes, 'change')} in all): sent again, or moved")  # fmt: skip
                 break
             yield f"new data moved {way} at {_at(event['t_s'])}" + (f" ({changes} moves in all)" if changes > 1 else "")
             break
     unanswered = int(one.totals.get("heartbeats_unanswered") or 0)
     if unanswered:
-        yield f"{_count(unanswered, 'HEARTBEAT')} of {one.totals['heartbeats']} got no answer"
+        yield f"{counted(unanswered, 'HEARTBEAT')} of {one.totals['heartbeats']} got no answer"
 
 
 def _path(name: object) -> str:
@@ -159,31 +158,32 @@ def _repeated(one: Connection) -> Iterator[str]:
         again, data = counts["retransmitted_data_packets"], counts["data_packets"]
         again = counts["retransmitted_packets"] or 0 if again is None else again
         if data and again > RETRANSMITTED * data:
-            share = f"{again} of {data} data packets ({again / data:.1%})"
-            yield f"{share} of {one.ends[direction]} repeat what it had sent before"
+            share = f"{counted_of(again, data, 'data packet')} ({again / data:.1%})"
+            repeat = "repeats" if again == 1 else "repeat"
+            yield f"{share} of {one.ends[direction]} {repeat} what it had sent before"
     for unit in ("packets", "chunks"):
         spurious = one.totals.get(f"spurious_retransmitted_{unit}")
         again = one.totals.get(f"retransmitted_{unit}")
         if spurious and again and spurious >= SPURIOUS * again:
             they = "was needless: what it repeats" if spurious == 1 else "were needless: what they repeat"
-            yield f"{spurious} of {again} retransmitted {unit} {they} had arrived"
+            yield f"{counted_of(spurious, again, f'retransmitted {unit[:-1]}')} {they} had arrived"
     reordered = one.totals.get("reordered_packets")
     if reordered:
-        yield f"{_count(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
+        yield f"{counted(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
 
 
 def _window(one: Connection) -> Iterator[str]:
     totals: Mapping[str, Any] = one.totals
     if totals.get("zero_windows"):
         share = totals["zero_window_s"] / one.facts["duration_s"] if one.facts["duration_s"] else 0
-        yield (f"the receiver closed its window {_count(int(totals['zero_windows']), 'time')}, for "
+        yield (f"the receiver closed its window {counted(int(totals['zero_windows']), 'time')}, for "
                f"{_time(totals['zero_window_s'])} together ({share:.1%} of the connection)")  # fmt: skip
 
 
 def _other(one: Connection) -> Iterator[str]:
     marked = one.totals.get("ce_packets")
     if marked:
-        yield f"{_count(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
+        yield f"{counted(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
     waits, alone = one.totals.get("hol_blocking_mean_s"), one.totals.get("hol_blocking_one_stream_mean_s")
     if waits is not None and waits >= HEAD_OF_LINE_S:
         yield f"messages wait {_time(waits)} on average for earlier ones of their stream" + (
@@ -191,7 +191,7 @@ def _other(one: Connection) -> Iterator[str]:
         )
     gone = one.totals.get("abandoned_chunks")
     if gone:
-        yield f"{_count(int(gone), 'chunk was', 'chunks were')} given up by their sender (FORWARD TSN)"
+        yield f"{counted(int(gone), 'chunk was', 'chunks were')} given up by their sender (FORWARD TSN)"
 
 
 def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
@@ -200,13 +200,13 @@ def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
     for hop in sorted(hops, key=lambda hop: -(hop.loss_ratio or 0)):
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
         if hop.lost_packets and hop.packets:
-            text = f"{where} lost {hop.lost_packets} of {hop.packets} packets ({hop.loss_ratio:.2%})"
+            text = f"{where} lost {counted_of(hop.lost_packets, hop.packets, 'packet')} ({hop.loss_ratio:.2%})"
             longest = max(hop.bursts)
             found.append(text + (f", up to {longest} in a row" if longest >= LONG_BURST else ""))
         if hop.again_packets:
-            found.append(f"{where} doubled {_count(hop.again_packets, 'packet')}")
+            found.append(f"{where} doubled {counted(hop.again_packets, 'packet')}")
         if hop.reordered_packets:
-            found.append(f"{where} reordered {_count(hop.reordered_packets, 'packet')}")
+            found.append(f"{where} reordered {counted(hop.reordered_packets, 'packet')}")
     waits = [
         hop for hop in hops if hop.delay_p95_s and hop.delay_min_s and hop.delay_p95_s > QUEUED * hop.delay_min_s > 0
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..units import counted
 from .capture import Capture
 
 
@@ -10,36 +11,63 @@ def capture_notes(capture: Capture, source: int) -> list[str]:
     row = capture.sources[source]
     notes = [capture.trouble[source]] if capture.trouble[source] else []
     stranded = int(row["fragments"]) - int(row["joined"])
-    for count, text in (
-        (row["truncated"], "packets were captured shorter than they were (snaplen)"),
+    for count, one, many in (
+        (
+            row["truncated"],
+            "packet was captured shorter than it was (snaplen)",
+            "packets were captured shorter than they were (snaplen)",
+        ),
         (
             row["unseen_bytes"],
+            "byte of SCTP packets lies beyond the snaplen: chunks there are in no number",
             "bytes of SCTP packets lie beyond the snaplen: chunks there are in no number",
         ),
-        (row["malformed"], "packets hold a length that cannot be right"),
-        (row["reassembled"], "datagrams came in IP fragments and were put together"),
-        (stranded, "IP fragments belong to datagrams that were never whole here; they are in no flow"),
+        (
+            row["malformed"],
+            "packet holds a length that cannot be right",
+            "packets hold a length that cannot be right",
+        ),
+        (
+            row["reassembled"],
+            "datagram came in IP fragments and was put together",
+            "datagrams came in IP fragments and were put together",
+        ),
+        (
+            stranded,
+            "IP fragment belongs to a datagram that was never whole here; it is in no flow",
+            "IP fragments belong to datagrams that were never whole here; they are in no flow",
+        ),
         (
             row["backwards"],
+            "record goes back in time: what depends on order is wrong by as much (Wireshark's reordercap sorts)",
             "records go back in time: what depends on order is wrong by as much (Wireshark's reordercap sorts)",
         ),
-        (row["untimed"], "records have no time; that of the record before stands in"),
-        (row["bad_checksum"], "packets have a wrong checksum and were not interpreted"),
-        (row["other"], "frames are neither IP nor ARP"),
+        (
+            row["untimed"],
+            "record has no time; that of the record before stands in",
+            "records have no time; that of the record before stands in",
+        ),
+        (
+            row["bad_checksum"],
+            "packet has a wrong checksum and was not interpreted",
+            "packets have a wrong checksum and were not interpreted",
+        ),
+        (row["other"], "frame is neither IP nor ARP", "frames are neither IP nor ARP"),
     ):
         if count:
-            notes.append(f"{count} {text}")
-    for number, one in enumerate(capture.interfaces):
-        if one["source"] != source:
+            notes.append(counted(int(count), one, many))
+    for number, interface in enumerate(capture.interfaces):
+        if interface["source"] != source:
             continue
         name = capture.interface_name(number) or f"{number}"
-        if not one["readable"]:
+        if not interface["readable"]:
             notes.append(
-                f"interface {name}: link type {one['link_type']} cannot be read, "
-                f"so its {one['packets']} packets are only counted"
+                f"interface {name}: link type {interface['link_type']} cannot be read, "
+                f"so its {counted(int(interface['packets']), 'packet is', 'packets are')} only counted"
             )
-        if one["dropped"]:
-            notes.append(f"interface {name}: {one['dropped']} packets were dropped while capturing")
-        if one["malformed"]:
+        if interface["dropped"]:
+            dropped = counted(int(interface["dropped"]), "packet was", "packets were")
+            notes.append(f"interface {name}: {dropped} dropped while capturing")
+        if interface["malformed"]:
             notes.append(f"interface {name}: its description contradicts itself, so its times may be wrong")
     return notes

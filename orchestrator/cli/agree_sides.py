@@ -19,6 +19,7 @@ from ..spec import Spec
 from ..store import RunDir, locked, read_json, write_json
 from ..study import Plan
 from ..tables import Results
+from ..units import counted
 from .backends import choose
 from .manifest import Manifest, now_utc
 from .progress import RunProgress
@@ -75,7 +76,7 @@ def run_side(args: argparse.Namespace, spec: Spec, plan: Plan, name: str, direct
     chosen = choose(name, progress.virtual)
     cores = os.cpu_count() or 1
     jobs = (args.jobs or 1) if chosen.backend.wall_clock else min(args.jobs or cores, cores)
-    print(f"netwarp: {len(plan.cells)} cells on {name}, {jobs} at once", file=sys.stderr, flush=True)
+    print(f"netwarp: {counted(len(plan.cells), 'cell')} on {name}, {jobs} at once", file=sys.stderr, flush=True)
     of_run = argparse.Namespace(resume=args.resume, out=directory.root)
     with locked(directory):
         started = time.monotonic()

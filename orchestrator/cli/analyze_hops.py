@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..analysis import Join
 from ..analysis.hops import Hop
 from ..report.numbers import DASH, fixed, readable
-from .analyze_words import delays, plural, seconds
+from ..units import counted
+from .analyze_words import delays, seconds
 
 HEADS = ("  hop", "packets", "lost", "burst", "delay min/med/p95/max", "reord.")
 
@@ -36,16 +37,16 @@ def join_notes(join: Join) -> list[str]:
     unknown = sum(hop.unknown_packets for hop in join.hops)
     if unknown:
         verb, were = ("is", "it was") if unknown == 1 else ("are", "they were")
-        found.append(f"{plural(unknown, 'packet')} {verb} in no number below: {were} due at the next point when "
+        found.append(f"{counted(unknown, 'packet')} {verb} in no number below: {were} due at the next point when "
                      "nothing was captured there any more, or not yet")  # fmt: skip
     by_time = sum(hop.by_time_packets for hop in join.hops)
     if by_time:
-        found.append(
-            f"{plural(by_time, 'packet')} look exactly like others, and only time tells which of them were lost"
-        )
+        look = counted(by_time, "packet looks", "packets look")
+        found.append(f"{look} exactly like others, and only time tells which were lost")
     negative = sum(hop.negative_packets for hop in join.hops)
     if negative:
-        found.append(f"{plural(negative, 'packet')} arrived before they were sent: the captures' clocks differ")
+        were = "it was" if negative == 1 else "they were"
+        found.append(f"{counted(negative, 'packet')} arrived before {were} sent: the captures' clocks differ")
         found += _offsets(join)
     elif not join.one_clock:
         found.append("delays are differences of the captures' times: as true as their clocks agree")

@@ -20,6 +20,7 @@ from ..errors import StoreError
 from ..report.capture_page import Chart, Line, Panel, Part, Section, Table, capture_page
 from ..report.numbers import fixed, with_unit
 from ..store import write_atomic
+from ..units import counted
 from .analyze_hops import HEADS, hop_row, join_notes
 from .analyze_lines import detail_lines, multipath_lines, multipath_title
 from .analyze_words import (
@@ -27,7 +28,6 @@ from .analyze_words import (
     event_text,
     lead,
     path_of,
-    plural,
     protocol,
     seconds,
     unit_of,
@@ -92,9 +92,9 @@ def _file(one: FileSummary, number: int) -> Section:
     return Section(
         anchor=f"file{number}",
         title=one.name,
-        lead=f"{' and '.join(facts['link_types'])}, {plural(facts['packets'], 'packet')}, "
+        lead=f"{' and '.join(facts['link_types'])}, {counted(facts['packets'], 'packet')}, "
         f"{with_unit(facts['frame_bytes'], 'bytes')}, {seconds(facts['duration_s'])}, "
-        f"{plural(len(one.connections), 'connection')}",
+        f"{counted(len(one.connections), 'connection')}",
         findings=one.findings,
         notes=notes,
         facts=[("Files", ", ".join(one.files)), *((words_of(name).capitalize(), _fact(name, value))

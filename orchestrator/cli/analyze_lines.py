@@ -8,7 +8,8 @@ from typing import Any
 from ..analysis.connection import Connection
 from ..analysis.multipath import Multipath
 from ..report.numbers import fixed, readable, with_unit
-from .analyze_words import delays, plural, seconds
+from ..units import counted
+from .analyze_words import delays, seconds
 
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
@@ -33,7 +34,7 @@ def _parts(*parts: str | None) -> str:
 def _some(totals: Totals, name: str, one: str, many: str = "") -> str | None:
     """ "3 words" where the total is there and above 0."""
     count = totals.get(name)
-    return plural(count, one, many) if count else None
+    return counted(count, one, many) if count else None
 
 
 def _kept(lines: Lines) -> Lines:
@@ -45,7 +46,7 @@ def _rtt(totals: Totals, begin: str, *names: str) -> str:
     if all(value is None for value in values):
         return ""
     samples = totals.get(f"{begin}_samples")
-    return f"{'/'.join(names)} {delays(*values)}" + (f" of {plural(samples, 'sample')}" if samples else "")
+    return f"{'/'.join(names)} {delays(*values)}" + (f" of {counted(samples, 'sample')}" if samples else "")
 
 
 def _tcp(one: Connection) -> Lines:
@@ -91,7 +92,7 @@ def _tcp(one: Connection) -> Lines:
                                    _some(totals, "sack_blocks", "SACK block"), _some(totals, "dsacks", "DSACK"))),
         ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight else None,
                              f"window at most {with_unit(window, 'bytes')}" if window is not None else None,
-                             f"initial window {plural(initial, 'packet')}" if initial else None)),
+                             f"initial window {counted(initial, 'packet')}" if initial else None)),
         ("zero windows", windows),
         ("ECN", _parts(_some(totals, "ect_packets", "packet ECT", "packets ECT"),
                        _some(totals, "ce_packets", "marked CE", "marked CE"),
@@ -141,7 +142,7 @@ def _sctp(one: Connection) -> Lines:
                            f"longest {seconds(longest)}" if longest else None)),
         ("head of line", _hol(totals)),
         ("streams", _streams(tables.get("streams", ()))),
-        ("not known", f"{plural(cut, 'DATA chunk')} whose TSN lies beyond the snaplen" if cut else ""),
+        ("not known", f"{counted(cut, 'DATA chunk')} whose TSN lies beyond the snaplen" if cut else ""),
         ("heartbeats", _parts(_some(totals, "heartbeats", "sent", "sent"),
                               f"{fixed(unanswered, 0)} without an answer" if unanswered else None,
                               _some(totals, "path_changes", "change of path", "changes of path"))),
@@ -177,7 +178,7 @@ def _paths(one: Connection) -> Lines:
     for path in one.paths:
         names = ("data_chunks", "sacks", "retransmitted_chunks")
         data, sacks, again = (max(count or 0 for count in path[name]) for name in names)
-        text = _parts(plural(data, "DATA", "DATA"), plural(sacks, "SACK"),
+        text = _parts(counted(data, "DATA", "DATA"), counted(sacks, "SACK"),
                       f"{fixed(sum(path['heartbeats']), 0)} HB" if sum(path["heartbeats"]) else None,
                       f"{fixed(again, 0)} again" if again else None,
                       with_unit(sum(path["ip_bytes"]), "bytes"))  # fmt: skip

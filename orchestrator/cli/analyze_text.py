@@ -16,9 +16,10 @@ from ..analysis import FileSummary, Join
 from ..analysis.connection import Connection
 from ..analysis.findings import hop_findings
 from ..report.numbers import fixed, with_unit
+from ..units import counted
 from .analyze_block import connection_block, multipath_block
 from .analyze_hops import HEADS, hop_row, join_notes
-from .analyze_words import plural, seconds
+from .analyze_words import seconds
 
 PLAIN_WIDTH = 100
 SHOWN = 10
@@ -53,9 +54,9 @@ def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
     facts = one.facts
     console.print(Text(one.name, style="bold"))
     parts = [
-        " and ".join(facts["link_types"]), plural(facts["packets"], "packet"),
+        " and ".join(facts["link_types"]), counted(facts["packets"], "packet"),
         with_unit(facts["frame_bytes"], "bytes"), seconds(facts["duration_s"]),
-        plural(len(one.connections), "connection"),
+        counted(len(one.connections), "connection"),
     ]  # fmt: skip
     console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
     for note in one.notes:
@@ -77,7 +78,7 @@ def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
         console.print()
         console.print(Padding(_list(rest[:LISTED]), (0, 0, 0, 2)))
     if len(rest) > LISTED:
-        console.print(f"  and {len(rest) - LISTED} smaller connections (--json and --csv hold all)")
+        console.print(f"  and {counted(len(rest) - LISTED, 'smaller connection')} (--json and --csv hold all)")
 
 
 def _bullet(console: Console, text: Text) -> None:

@@ -40,11 +40,6 @@ def share(count: int | None, of: int) -> str:
     return f"{fixed(count, 0)} ({readable(100 * count / of, 3)} %)" if of else fixed(count, 0) if count else DASH
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """1 packet, 2 packets."""
-    return f"{fixed(count, 0)} {one if count == 1 else many or one + 's'}"
-
-
 def unit_of(name: str) -> str:
     """The unit that ends a series' or total's name; "" for counts."""
     bare = name.split("[")[0]

@@ -12,13 +12,13 @@ import msgspec
 import zstandard
 
 from ..errors import CaptureError, SpecError, StoreError
-from ..report.summary import plural
 from ..spec import EXAMPLE_SPEC, list_profiles
 from ..spec.problems import nearest
 from ..store import RunDir, locked, read_json
 from ..study import Plan
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
+from ..units import counted
 from .calibrate import measured_profiles
 from .calibrate_text import profile_words
 from .run import add_plan_arguments, plan_of
@@ -62,7 +62,7 @@ def run_plan(args: argparse.Namespace) -> int:
         if args.steps:
             print(to_commands(compile_cell(cell, Clock(t0_realtime_ns=0)).steps))
     virtual_s = sum(cell.duration_ns for cell in plan.cells) / 1e9
-    print(f"{plural(len(plan.cells), 'cell')}, {virtual_s:g} virtual seconds", file=sys.stderr)
+    print(f"{counted(len(plan.cells), 'cell')}, {virtual_s:g} virtual seconds", file=sys.stderr)
     return 0
 
 

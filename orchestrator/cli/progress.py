@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..model import Cell, CellOutcome, Outcome
+from ..units import counted_of
 
 PLAIN_EVERY_S = 10.0
 
@@ -99,4 +100,6 @@ class RunProgress:
         now = time.monotonic()
         if not self._console.is_terminal and now - self._said >= PLAIN_EVERY_S:
             self._said = now
-            print(f"netwarp: {self._done} of {self._total} cells, {speed}, {left}", file=sys.stderr, flush=True)
+            print(
+                f"netwarp: {counted_of(self._done, self._total, 'cell')}, {speed}, {left}", file=sys.stderr, flush=True
+            )

@@ -19,6 +19,7 @@ from ..model import Cell
 from ..spec.problems import nearest
 from ..store import CellDir
 from ..testbed.layout import make_layout
+from ..units import counted
 from . import terminal
 from .backends import cannot, guest
 from .programs import build_directory
@@ -131,7 +132,8 @@ def _cell(args: argparse.Namespace) -> Cell:
     cell = plan.cells[0]
     if len(plan.cells) > 1:
         print(
-            f"netwarp: {len(plan.cells)} cells; taking the first, {cell.id} (--where chooses another)", file=sys.stderr
+            f"netwarp: {counted(len(plan.cells), 'cell')}; taking the first, {cell.id} (--where chooses another)",
+            file=sys.stderr,
         )
     return cell
 

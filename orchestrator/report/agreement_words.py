@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..tables.agreement import Agreed, Agreement, MetricAgreement
 from ..tables.compare import Levels
+from ..units import counted
 from .numbers import DASH, MINUS, readable, with_unit
 
 LEADING = ("goodput_bit_s", "throughput_bit_s", "completion_time_s", "outage_s", "failover_time_s", "recovery_time_s",
@@ -22,7 +23,7 @@ def sentences(found: Agreement, names: Sequence[str]) -> list[str]:
     total = len(found.numbers)
     places = len({one.levels for one in found.numbers})
     said = [
-        f"{total:,} numbers of {places:,} place{'' if places == 1 else 's'} were held against each other: "
+        f"{counted(total, 'number')} of {counted(places, 'place')} held against each other: "
         f"{found.count('agree'):,} agree within their bounds, {found.count('differ'):,} differ, "
         f"{found.count('unclear'):,} are unclear, {found.count('not comparable'):,} cannot be compared."
     ]

@@ -93,7 +93,7 @@ def _conditions(data: RunData, answer: Answer, rows: Sequence[Row]) -> tuple[Con
     return tuple(
         Condition(
             ", ".join(
-                f"{data.factor_title(factor)} {data.level_title(factor, level)}"
+                f"{data.factor_title(factor)}: {data.level_title(factor, level)}"
                 for factor, level in zip(answer.given, given, strict=True)
                 if level != "-"
             ),

@@ -26,6 +26,7 @@ from .grids import make_grid
 from .listing import Listing, make_listing
 from .page import cell_script, index_page
 from .style import looks as style_looks
+from .style import solid
 from .summary import Checks, summarise
 from .timelines import curve_keys, make_events
 
@@ -63,7 +64,9 @@ def _write(data: RunData, place: Path) -> None:
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
-    looks = style_looks([*variant_looks(data), *curve_keys(data)])
+    curves = dict.fromkeys(curve_keys(data))
+    numbered = style_looks([*variant_looks(data), *curves])
+    looks = {key: solid(look) if key in curves else look for key, look in numbered.items()}
     drawings = draw_figures(data, looks)
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
     (place / "assets" / "explore-data.js").write_text(

@@ -12,7 +12,8 @@ from ..store import CellDir, read_json
 from ..units import Kind, Quantity, format_quantity
 from .data import CellResult, RunData
 from .embed import url
-from .numbers import DASH, with_unit
+from .metrics import GROUP_ORDER, unit_beside
+from .numbers import DASH, SCALED, with_unit
 from .series import compact_series
 
 CellView = dict[str, Any]
@@ -137,12 +138,15 @@ def _measurements(data: RunData, cell_id: str) -> list[dict[str, Any]]:
                 "flow": flow,
                 "metric": name,
                 "title": metric.title,
-                "value": with_unit(value, metric.unit),
+                "group": metric.group,
+                "value": with_unit(
+                    value, metric.unit if metric.unit in SCALED else unit_beside(metric.title, metric.unit)
+                ),
                 "number": value,
                 "exact": "" if value is None else f"{value!r} {metric.unit}",
             }
         )
-    return rows
+    return sorted(rows, key=lambda row: GROUP_ORDER.index(row["group"]))
 
 
 def environment_view(environment: Mapping[str, Any]) -> dict[str, Any]:

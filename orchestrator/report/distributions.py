@@ -150,8 +150,9 @@ def how_many(group: Group) -> str:
 def distribution_words(figure: DistributionData) -> str:
     """The distribution in words: each group's median and range."""
     said = [
-        f"{group.label}{' at ' + figure.x.text[group.place] if figure.kind == 'box' else ''}: {how_many(group)} values,"
-        f" median {readable(group.quartiles[2])}, {readable(group.quartiles[0])} to {readable(group.quartiles[4])}"
+        f"{group.label}{' at ' + figure.x.text[group.place] if figure.kind == 'box' else ''}: {how_many(group)}"
+        f" {'value' if group.of == 1 else 'values'}, median {readable(group.quartiles[2])},"
+        f" {readable(group.quartiles[0])} to {readable(group.quartiles[4])}"
         for group in figure.groups
         if group.values
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .data import RunData
+from .metrics import GROUP_ORDER
 from .shown import level_axis
 from .style import OUTCOMES
 
@@ -30,9 +31,8 @@ def explore_data(data: RunData) -> dict[str, Any]:
                 }
             )
     columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})
-    several = len({flow for _, flow in columns if flow}) > 1
     order = {name: place for place, name in enumerate(data.metrics)}
-    columns.sort(key=lambda column: (order[column[0]], column[1]))
+    columns.sort(key=lambda column: (GROUP_ORDER.index(data.metrics[column[0]].group), order[column[0]], column[1]))
     cells = [(result.id, result.cell) for result in data.cells if result.outcome == next(iter(OUTCOMES))]
     return {
         "factors": factors,
@@ -40,7 +40,8 @@ def explore_data(data: RunData) -> dict[str, Any]:
             {
                 "name": metric,
                 "flow": flow,
-                "title": data.metrics[metric].title + (f" ({flow})" if several and flow else ""),
+                "title": data.metrics[metric].title,
+                "group": data.metrics[metric].group,
                 "unit": data.metrics[metric].unit,
             }
             for metric, flow in columns

@@ -11,11 +11,12 @@ from ..study import Plan
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric's heading and base unit."""
+    """A metric's heading, base unit, and the heading of the group it is listed in."""
 
     name: str
     title: str
     unit: str
+    group: str = ""
 
 
 _TITLES = {
@@ -66,6 +67,28 @@ _TITLES = {
     "pftk_bit_s": "PFTK, b = 1",
     "pftk_delayed_bit_s": "PFTK, b = 2",
 }
+_GROUPS = (
+    ("Models and theory", r"theory|.*_as_theory|mathis|sawtooth|pftk|queue_|backoff_|steady|loss_event"),
+    ("Flows side by side", r"jain|.*all_run|.*after_first_end|finish_place"),
+    ("Head-of-line delay", r"hol_|longest_message|late_messages|response_time"),
+    (
+        "Outage and failover",
+        r"outage|first_(retransmission|new_data|arrival)|failover|recovery|undelivered|.*repaired_path|heartbeat"
+        r"|notification|unreachable|return|refill|state_changes|gave_up",
+    ),
+    ("Windows and round trips", r"cwnd|.*window|slow_start|rtt|srtt"),
+    ("Loss and retransmission", r"retransmitted|.*retransmi|spurious|.*timeout|t3_|tail_loss|reordered"),
+    (
+        "Volume and speed",
+        r"goodput|throughput|utilization|completion|setup|payload|wire_bytes|.*packets|ack_packets|data_|sacks|chunks",
+    ),
+)
+"""Group -> names of the contract's metrics in it, the first that fits."""
+OWN = "The experiment's own"
+OTHER = "Other"
+GROUP_ORDER = (OWN, *(group for group, _ in reversed(_GROUPS)), OTHER)
+"""How a list of metrics is ordered: what is looked for first stands first."""
+_SPELLED = {"rtt": "RTT", "rto": "RTO", "t3": "T3", "hol": "head-of-line", "sacks": "SACKs", "p95": "95th percentile"}
 WORDLESS = ("", "ratio")
 """Units that say nothing to a reader."""
 LISTED = ("goodput_bit_s", "outage_s", "failover_time_s", "retransmitted_packets")
@@ -79,15 +102,24 @@ def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:
     for name in dict.fromkeys([*named, *units]):
         own = named.get(name)
         title = own.title if own and own.title and own.title != name else _TITLES.get(name, _words(name))
-        found[name] = Metric(name, title, units.get(name) or (own.unit if own else ""))
+        found[name] = Metric(
+            name, title, units.get(name) or (own.unit if own else ""), group_of(name, own=name in named)
+        )
     return found
 
 
+def group_of(name: str, *, own: bool = False) -> str:
+    """The group a metric is listed in. own: the spec names it; what the contract does not know is then its own."""
+    return next((group for group, names in _GROUPS if re.match(names, name)), OWN if own else OTHER)
+
+
 def unit_beside(title: str, unit: str) -> str:
-    """The unit as it stands beside a title; empty where it says nothing ("packets (packets)")."""
-    return "" if unit in WORDLESS or unit in title.replace(",", "").split() else unit
+    """The unit as it stands beside a title; empty where it says nothing ("packets (packets)", "packets per second")."""
+    rate = unit.endswith("/s") and title.endswith("per second")
+    return "" if rate or unit in WORDLESS or unit in title.replace(",", "").split() else unit
 
 
 def _words(name: str) -> str:
     """A metric's name without its unit: "paper_throughput_byte_s" -> "paper throughput"."""
-    return re.sub(r"_(byte_s|bit_s|s|bytes|packets|ratio)$", "", name).replace("_", " ")
+    bare = re.sub(r"_(byte_s|bit_s|s|bytes|packets|ratio)$", "", name)
+    return " ".join(_SPELLED.get(word, word) for word in bare.split("_"))

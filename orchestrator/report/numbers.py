@@ -14,19 +14,19 @@ DASH = "\u2013"
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-_SCALED = {"bit/s": "bit/s", "byte/s": "byte/s", "bytes": "B", "byte": "B"}
+SCALED = {"bit/s": "bit/s", "byte/s": "byte/s", "bytes": "B", "byte": "B"}
 """Units that take a decimal prefix, and what follows the prefix."""
 
 
 def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
     """(divisor, unit shown) that gives the largest value one to three digits before the point: bit/s -> kbit/s."""
-    if unit not in _SCALED:
+    if unit not in SCALED:
         return 1.0, unit
     largest = max((abs(value) for value in values if value is not None), default=0.0)
     for factor, prefix in _PREFIXES:
         if largest >= factor:
-            return factor, prefix + _SCALED[unit]
-    return 1.0, _SCALED[unit] if unit in ("bit/s", "byte/s") else unit
+            return factor, prefix + SCALED[unit]
+    return 1.0, SCALED[unit] if unit in ("bit/s", "byte/s") else unit
 
 
 def decimals(values: Iterable[float | None], digits: int = 4) -> int:
@@ -71,7 +71,12 @@ def with_unit(value: float | None, unit: str) -> str:
         return DASH
     divisor, shown = scale([value], unit)
     text = readable(value / divisor)
-    return text if shown in WORDLESS else f"{text} {shown}"
+    return text if shown in WORDLESS else f"{text} {_singular(shown) if value == 1 else shown}"
+
+
+def _singular(unit: str) -> str:
+    """The unit of one: "chunk" of "chunks". Symbols (s, ms, bit/s) have no plural."""
+    return unit[:-1] if unit.isalpha() and len(unit) > 2 and unit.endswith("s") and not unit.endswith("ss") else unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..units import counted
 from .answers import answer_words
 from .cellview import CellView
 from .claims import Statement
@@ -19,11 +21,13 @@ from .grids import Grid
 from .listing import Listing
 from .markers import swatch, variant_css
 from .numbers import duration, fixed, given, readable, with_unit
-from .style import OUTCOMES, VERDICTS, Look
+from .style import OUTCOMES, VERDICTS, Look, look
 from .summary import Summary
-from .timelines import Events
+from .timelines import Events, series_titles
 
 UNKNOWN = ("?", "unsure")
+PALETTE = 64
+"""Looks that the page's scripts may give to what no figure of the spec draws."""
 
 
 def environment() -> Environment:
@@ -41,6 +45,7 @@ def environment() -> Environment:
     found.globals.update(
         duration=duration,
         with_unit=with_unit,
+        counted=counted,
         verdict=lambda name: VERDICTS.get(name, UNKNOWN),
         outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
     )
@@ -62,19 +67,12 @@ def index_page(
     """The page. figures: each with its download links by suffix."""
     ordered = list(looks.values())
     numbers = {key: number for number, key in enumerate(looks)}
-    swatches = {key: swatch(look, numbers[key]) for key, look in looks.items()}
+    swatches = {key: swatch(own, numbers[key]) for key, own in looks.items()}
     payload = {
         "figures": {drawing.name: drawing.payload for drawing, _ in figures},
-        "looks": {
-            key: {
-                "light": look.light,
-                "dark": look.dark,
-                "marker": look.marker,
-                "dash": look.dash,
-                "number": numbers[key],
-            }
-            for key, look in looks.items()
-        },
+        "looks": {key: asdict(own) | {"number": numbers[key]} for key, own in looks.items()},
+        "palette": [asdict(look(number)) for number in range(PALETTE)],
+        "series": series_titles(),
         "cells": listing.scripts,
         "claims": {claim: found.cells for claim, found in behind.items() if found.cells},
         "system": data.system,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .distributions import DistributionData, Group
-from .publish import Canvas, add_legend, label_y, line_style, new_canvas, plain
+from .publish import Canvas, add_legend, label_y, line_style, new_canvas, plain, spread_ticks
 from .style import MATPLOTLIB_DASHES, Look
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def distribution_canvas(figure: DistributionData, looks: Mapping[str, Look]) -> 
     canvas = new_canvas(len(lines))
     axes = canvas.add_subplot()
     (_boxes if figure.kind == "box" else _steps)(axes, figure, looks)
+    if figure.kind == "box":
+        spread_ticks(canvas, axes)
     handles = [Line2D([], [], **line_style(looks[key], 0)) for key in lines]
     add_legend(canvas, handles, [plain(group.label) for group in lines.values()])
     return canvas

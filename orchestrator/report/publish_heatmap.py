@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ COLOURS = "cividis"
 """Read alike with and without colour vision (Nunez, Anderton, Renslow 2018), and darker where the number is smaller."""
 MISSING = "#e4e4e4"
 FIELD_HEIGHT_IN, FIELD_WIDTH_IN, PANEL_HEIGHT_IN = 0.26, 0.36, 0.55
+LETTER_IN, LINE_IN = 0.057, 0.12
+"""Of a label at 7 points."""
+BAR_IN = 0.75
+ROW_LABEL_LETTERS = 24
 
 
 def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
@@ -31,22 +36,35 @@ def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
     width = 2 * WIDTH_IN + 0.25 if wide else WIDTH_IN
     across = min(len(heatmap.panels), max(1, int((width - 0.8) / max(1.2, len(heatmap.x.text) * FIELD_WIDTH_IN))))
     down = -(-len(heatmap.panels) // across)
-    height = down * (PANEL_HEIGHT_IN + FIELD_HEIGHT_IN * len(heatmap.y.text))
-    canvas = new_canvas(width=width, height=max(1.4, height))
+    rows = [textwrap.fill(plain(text), ROW_LABEL_LETTERS) for text in heatmap.y.text]
+    beside = max(len(line) for text in rows for line in text.split("\n")) * LETTER_IN + 0.3
+    field = (width - beside - BAR_IN) / across / len(heatmap.x.text)
+    columns = [_filled(plain(text), field) for text in heatmap.x.text]
+    below = max(text.count("\n") for text in columns) * LINE_IN
+    inner = max(FIELD_HEIGHT_IN, LINE_IN * max(text.count("\n") + 1 for text in rows)) * len(rows)
+    height = max(1.4, down * (PANEL_HEIGHT_IN + inner) + below)
+    canvas = new_canvas(width=width, height=height)
     grid = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     places = [axes for row in grid for axes in row]
     for axes, panel in zip(places, heatmap.panels, strict=False):
         _draw(axes, heatmap, panel, norm)
+        axes.set_xticks(heatmap.x.at, columns)
+        axes.set_yticks(heatmap.y.at, rows)
     for axes in places[len(heatmap.panels) :]:
         axes.remove()
     bar = canvas.colorbar(ScalarMappable(norm, COLOURS), ax=grid.ravel().tolist(), pad=0.02, aspect=30)
-    bar.set_label(plain(heatmap.value.label))
+    bar.set_label(_filled(plain(heatmap.value.label), height * 0.8))
     bar.outline.set_visible(False)
     if heatmap.value.kind == "log":
         bar.ax.yaxis.set_major_formatter("{x:g}")
-    canvas.supxlabel(plain(heatmap.x.label), fontsize=7.5)
-    canvas.supylabel(plain(heatmap.y.label), fontsize=7.5)
+    canvas.supxlabel(_filled(plain(heatmap.x.label), width), fontsize=7.5)
+    canvas.supylabel(_filled(plain(heatmap.y.label), height * 0.8), fontsize=7.5)
     return canvas
+
+
+def _filled(text: str, length_in: float) -> str:
+    """A label in lines of a length, as far as its words allow."""
+    return textwrap.fill(text, max(4, int(length_in / LETTER_IN)), break_long_words=False)
 
 
 def _draw(axes: Axes, heatmap: HeatmapData, panel: Panel, norm: Any) -> None:
@@ -64,8 +82,6 @@ def _draw(axes: Axes, heatmap: HeatmapData, panel: Panel, norm: Any) -> None:
             axes.text(
                 x, y, plain(spot_text(spot)), ha="center", va="center", fontsize=6, color="white" if dark else "black"
             )
-    axes.set_xticks(heatmap.x.at, [plain(text) for text in heatmap.x.text])
-    axes.set_yticks(heatmap.y.at, [plain(text) for text in heatmap.y.text])
     axes.tick_params(length=0)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +28,28 @@ _COLOURS = (
     ("#7A5195", "#B48ACB"),  # violet
 )
 MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
-_DASHES = ("solid", "dash", "dashdot", "longdash", "dot", "longdashdot", "solid", "dash")
+_DASHES = ("solid", "dash", "dashdot", "longdash", "dot", "longdashdot")
 
 
 def looks(variants: Iterable[str]) -> dict[str, Look]:
-    """A look for each variant, in order of first appearance; after 8 colours the markers shift, so pairs stay apart."""
+    """A look for each variant, in order of first appearance."""
     ordered = list(dict.fromkeys(variants))
-    return {variant: _look(number) for number, variant in enumerate(ordered)}
+    return {variant: look(number) for number, variant in enumerate(ordered)}
 
 
-def _look(number: int) -> Look:
+def look(number: int) -> Look:
+    """The look of one number. Colour and marker alone tell 64 apart (the markers shift after every 8 colours); with the
+    dash 384 differ.
+    """
     light, dark = _COLOURS[number % len(_COLOURS)]
     shift = number // len(_COLOURS)
-    place = (number + 3 * shift) % len(MARKERS)
-    return Look(light, dark, MARKERS[place], _DASHES[(number + shift) % len(_DASHES)])
+    marker = MARKERS[(number + 3 * shift) % len(MARKERS)]
+    return Look(light, dark, marker, _DASHES[(number + number // 64) % len(_DASHES)])
+
+
+def solid(look: Look) -> Look:
+    """The same without its dash: a dashed line of many samples cannot be followed; colour and marker tell it apart."""
+    return replace(look, dash=_DASHES[0])
 
 
 MATPLOTLIB_MARKERS = {

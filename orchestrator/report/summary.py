@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..units import counted
 from .claims import Statement
 from .data import CellResult, RunData, set_arguments
 from .grids import Grid
@@ -55,11 +56,6 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     )
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """ "1 cell", "2 cells"."""
-    return f"{fixed(count, 0)} {one if count == 1 else many or one + 's'}"
-
-
 def _asked(data: RunData) -> tuple[str, ...]:
     plan = data.plan
     run = {result.cell.experiment for result in data.cells}
@@ -67,8 +63,11 @@ def _asked(data: RunData) -> tuple[str, ...]:
     for experiment in plan.experiments:
         if experiment.name in run:
             factors = ", ".join(data.factor_title(factor) for factor in experiment.factors)
-            parts.append(f"{experiment.title}" + (f" (varied: {factors})" if factors else "") + ".")
-    return tuple(parts)
+            varied = f" (varied: {factors})" if factors else ""
+            parts.append(
+                f"{experiment.title}{varied}." if experiment.title else f"Varied: {factors}." if factors else ""
+            )
+    return tuple(part for part in parts if part)
 
 
 def _part(data: RunData) -> tuple[str, ...]:
@@ -85,9 +84,9 @@ def _cells(cells: Sequence[CellResult]) -> str:
     counts = Counter(result.outcome for result in cells)
     done = counts.pop(COMPLETED, 0)
     if not counts:
-        return "The one cell completed." if done == 1 else f"All {plural(done, 'cell')} completed."
+        return "The one cell completed." if done == 1 else f"All {counted(done, 'cell')} completed."
     others = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return f"{done} of {plural(len(cells), 'cell')} completed; {others}: their numbers are missing below, not guessed."
+    return f"{done} of {counted(len(cells), 'cell')} completed; {others}: their numbers are missing below, not guessed."
 
 
 def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
@@ -95,11 +94,11 @@ def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
     if not claims:
         return ()
     own = Counter(claim.own.verdict for claim in claims)
-    sentences = [f"Of {plural(len(claims), 'claim')}, {_verdicts(own)} on {data.system}."]
+    sentences = [f"Of {counted(len(claims), 'claim')}, {_verdicts(own)} on {data.system}."]
     others = Counter(test.verdict for claim in claims for test in claim.tests[1:])
     if others:
         sentences.append(
-            f"Of {plural(sum(others.values()), 'test')} of them under other conditions, {_verdicts(others)}."
+            f"Of {counted(sum(others.values()), 'test')} of them under other conditions, {_verdicts(others)}."
         )
     return tuple(sentences)
 
@@ -135,7 +134,7 @@ def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
             worst = max(found, key=lambda one: abs(one[0]))
             median = statistics.median(abs(ratio) for ratio, _, _ in found) * 100
             sentences.append(
-                f"Against {data.source_title(source.name)}: {plural(len(found), 'number')}, half of them within"
+                f"Against {data.source_title(source.name)}: {counted(len(found), 'number')}, half of them within"
                 f" {fixed(median, 1)} %, the farthest {worst[1]} ({worst[2]})."
             )
     return tuple(sentences)
@@ -145,7 +144,7 @@ def _randomness(data: RunData) -> str:
     """What was observed over the repetitions; beside it only what the plan knows to be drawn from the seed."""
     drawn = sum(result.cell.random for result in data.cells)
     repetitions = data.plan.repetitions
-    share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {plural(len(data.cells), 'cell')}"
+    share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {counted(len(data.cells), 'cell')}"
     depends = "depend" if 1 != drawn != len(data.cells) else "depends"
     planned = f"{share} {depends} on the seed" if drawn else "Nothing in these cells is known to depend on the seed"
     if repetitions == 1:
@@ -153,18 +152,21 @@ def _randomness(data: RunData) -> str:
         return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."
     first = sum(not result.cell.repetition for result in data.cells)
     most = "" if len(data.cells) == first * repetitions else "up to "
-    seeds = f"{most}{repetitions} repetitions (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
+    seeds = f"{most}{counted(repetitions, 'repetition')} (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
     differing, compared = _differing(data)
     if not compared:
         return f"{planned}: {seeds}, of which no two completed with a number to compare."
     if not differing:
-        return f"{planned}. None of the {plural(compared, 'measurement')} differs between {seeds}; no interval applies."
+        return (
+            f"{planned}. None of the {counted(compared, 'measurement')} differs between {seeds}; no interval applies."
+        )
     metrics = Counter(metric for metric, _ in differing)
     titles = {name: metric.title for name, metric in data.metrics.items()}
     named = ", ".join(f"{titles.get(metric, metric)} ({count})" for metric, count in metrics.most_common(SHOWN_METRICS))
     more = f" and {len(metrics) - SHOWN_METRICS} more" if len(metrics) > SHOWN_METRICS else ""
     return (
-        f"{planned}. {len(differing)} of {plural(compared, 'measurement')} differ between {seeds}: {named}{more};"
+        f"{planned}. Of {counted(compared, 'measurement')}, {counted(len(differing), 'differs', 'differ')}"
+        f" between {seeds}: {named}{more};"
         " \u00b1 is the 95 % confidence interval of the mean (Student's t)."
     )
 
@@ -186,7 +188,7 @@ def _self_checks(checks: Checks) -> str:
         return "No self-checks are stored with this run."
     passed = "all passed" if not checks.failed else f"{checks.failed} failed, in cells that are therefore not COMPLETED"
     return (
-        f"{plural(checks.done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
+        f"{counted(checks.done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
         f" sums, event times): {passed}."
     )
 
@@ -195,4 +197,5 @@ def _calibration(data: RunData) -> str:
     if data.calibration is None:
         return "No calibration is stored with this run; make calibrate measures this machine's testbed."
     good = sum(bool(row.get("ok")) for row in data.calibration)
-    return f"Calibration: {good} of {len(data.calibration)} measured quantities within their bounds."
+    measured = counted(len(data.calibration), "measured quantity", "measured quantities")
+    return f"Calibration: {good} of {measured} within their bounds."

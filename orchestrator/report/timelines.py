@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..study import EventTable, TimeSeries, matches
+from ..tables.timeline import series_unit
 from .data import CellResult, RunData, number
 from .grids import conditions
+from .metrics import unit_beside
 from .numbers import fixed, readable, scale
 from .series import MOST_POINTS, keep_extremes
 from .shown import Axis, NumberTable, Row, csv_bytes
@@ -20,9 +22,9 @@ SERIES_TITLES = {
     "ssthresh_bytes": "slow-start threshold (the kernel's word)",
     "goodput_bit_s": "goodput",
     "throughput_bit_s": "throughput",
-    "packets_s": "all packets",
-    "data_packets_s": "packets with data",
-    "control_packets_s": "packets without data",
+    "packets_s": "packets per second",
+    "data_packets_s": "packets with data per second",
+    "control_packets_s": "packets without data per second",
 }
 SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 FAULTS = ("cut", "blackhole", "link")
@@ -55,6 +57,13 @@ class TimeFigure:
     y: Axis
     lines: tuple[Curve, ...]
     faults: tuple[tuple[float, float], ...]
+
+
+def series_titles() -> dict[str, dict[str, str]]:
+    """Series -> its title, and the unit that stands beside it, as the page's scripts read them."""
+    return {
+        name: {"title": title, "unit": unit_beside(title, series_unit(name))} for name, title in SERIES_TITLES.items()
+    }
 
 
 def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..model import Cell
 from ..study import Answer, matches
-from ..units import parse_quantity
+from ..units import counted_of, parse_quantity
 from .results import Results
 from .rows import Field, Rows
 
@@ -148,7 +148,10 @@ def _judge(
         return "not measured", ""
     within = choice.value is not None and choice.value <= budget
     if within and choice.absent:
-        return "not measured", f"{choice.absent} of {choice.cells} cells did not run to their end{choice.lost}"
+        return (
+            "not measured",
+            f"{counted_of(choice.absent, choice.cells, 'cell')} did not run to their end{choice.lost}",
+        )
     if within:
         if answer.cost is not None and choice.cost and choice.cost_cell is not None:
             why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..study import Claim, Levels
+from ..units import counted_of
 from .borrowed import Bounds, Kind, Spread, bounds, spreads
 from .comparisons import Comparison, comparisons, mean_of
 from .results import Place, Results
@@ -93,7 +94,8 @@ def _every(claim: Claim, places: Sequence[Place], expected: str, unit: str) -> J
     if missed:
         worst, place, number = min(missed, key=lambda one: _margin(claim, one[0]))
         cell = next((cell.id for cell in place.cells if cell.repetition == number), "")
-        why = f"{len(missed)} of {len(draws)} values are outside, farthest in {cell}"
+        are = "is" if len(missed) == 1 else "are"
+        why = f"{counted_of(len(missed), len(draws), 'value')} {are} outside, farthest in {cell}"
         return Judged(claim, "does not hold", worst, expected, unit, why)
     nearest = min((value for value, _, _ in draws), key=lambda value: _margin(claim, value), default=None)
     if empty := [place.missing for place in places if place.missing]:
@@ -101,7 +103,14 @@ def _every(claim: Claim, places: Sequence[Place], expected: str, unit: str) -> J
     if any(place.random and len(place.values) == 1 for place in places):
         why = "one repetition of cells that are random; --repetitions 5 or more decides"
         return Judged(claim, "inconclusive", nearest, expected, unit, why)
-    return Judged(claim, "holds", nearest, expected, unit, f"all {len(draws)} values are inside")
+    return Judged(
+        claim,
+        "holds",
+        nearest,
+        expected,
+        unit,
+        "the one value is inside" if len(draws) == 1 else f"all {len(draws)} values are inside",
+    )
 
 
 def _compared(claim: Claim, results: Results) -> list[Comparison]:

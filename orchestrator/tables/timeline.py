@@ -18,6 +18,11 @@ BINNED = ("goodput_bit_s", "packets_s", "data_packets_s", "control_packets_s")
 """Binned series of a flow; throughput is binned by path."""
 
 
+def series_unit(name: str) -> str:
+    """The unit of a series, which its name ends in."""
+    return next(unit for suffix, unit in UNITS if name.endswith(suffix))
+
+
 def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wanted: TimeSeries) -> Rows:
     """One row a value. Of sampled series only the samples that differ from the one before (each holds until the next)
     and the last; of binned ones the beginning of each bin.
@@ -29,7 +34,7 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wa
         for name, series in itertools.product(wanted.flows or (wanted.flow,), wanted.series):
             flow = found["flows"].get(name, {})
             named = (*head, name) if wanted.flows else head
-            unit = next(unit for suffix, unit in UNITS if series.endswith(suffix))
+            unit = series_unit(series)
             for path, times, values in _curves(flow, series, found["bin_s"]):
                 inside = [(t, v) for t, v in zip(times, values, strict=True) if v is not None and low <= t <= high]
                 rows += [(*named, path, series, unit, t, float(v)) for t, v in inside]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..study import Answer, Plan
+from ..units import counted_of
 from .answers import VERDICTS, said
 
 Row = Mapping[str, str]
@@ -108,5 +109,5 @@ def _worst(row: Row) -> str:
     if not row["worst"]:
         if row["absent"] == row["cells"]:
             return "did not run"
-        return f"not over at the end of {row['without_value']} of {row['cells']} cells"
+        return f"not over at the end of {counted_of(int(row['without_value']), int(row['cells']), 'cell')}"
     return f"at most {said(float(row['worst']), row['unit'])}{' where it ran' if row['absent'] != '0' else ''}"

@@ -107,7 +107,7 @@ def test_two_cells_on_one_axis(page: Page, small: str) -> None:
     assert page.evaluate(f"{CELL_CHART}.data.every((one) => one.xaxis === undefined || one.xaxis === 'x')")
     dashes = page.evaluate(
         f"[...new Set({CELL_CHART}.data.filter((one) =>"
-        " one.mode === 'lines' && one.hoverinfo !== 'skip').map((one) => one.line.dash))]"
+        " one.mode.startsWith('lines') && one.hoverinfo !== 'skip').map((one) => one.line.dash))]"
     )
     assert dashes == ["solid", "dash"]
     heads = page.evaluate(

@@ -167,9 +167,7 @@ def test_words_and_rows_say_it() -> None:
     found = agreement()
     assert found.differs
     said = sentences(found, ["virtual", "guest"])
-    assert said[0].startswith(
-        "1 numbers of 1 place were held against each other: 0 agree within their bounds, 1 differ"
-    )
+    assert said[0].startswith("1 number of 1 place held against each other: 0 agree within their bounds, 1 differ")
     assert "Beyond their bounds by more than chance: packets (1)." in said
     rows = agreement_rows(found)
     row = dict(zip(rows.header, rows.rows[0], strict=True))

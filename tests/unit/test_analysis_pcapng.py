@@ -110,7 +110,7 @@ def test_interfaces_of_several_sections(tmp_path: Path) -> None:
     assert table["dropped_known"].tolist() == [False, True, False, False]
     assert [capture.interface_name(number) for number in range(4)] == ["eth0", "tun0", "a name longer th", ""]
     notes = capture_notes(capture, 0)
-    assert "interface a name longer th: link type 147 cannot be read, so its 1 packets are only counted" in notes
+    assert "interface a name longer th: link type 147 cannot be read, so its 1 packet is only counted" in notes
     assert "interface tun0: 2 packets were dropped while capturing" in notes
 
 

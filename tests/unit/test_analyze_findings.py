@@ -53,7 +53,7 @@ def test_a_silence_that_a_timeout_ended(tmp_path: Path) -> None:
     assert found[0] == (
         "no data from 10.0.0.1:1000 for 2 s from 0.11 s on, until a retransmission (1 retransmission timeout in all)"
     )
-    assert found[1] == "1 of 21 data packets (4.8%) of 10.0.0.1:1000 repeat what it had sent before"
+    assert found[1] == "1 of 21 data packets (4.8%) of 10.0.0.1:1000 repeats what it had sent before"
 
 
 def test_a_pause_without_a_retransmission_is_no_silence(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_largest_of_very_many_connections(tmp_path: Path) -> None:
     syns = [(T + i, segment(1, flags="S").replace(b"\x03\xe8", (2000 + i).to_bytes(2, "big"))) for i in range(1100)]
     found = look(tmp_path, syns + [(time + 10 * MS, packet) for time, packet in transfer(20, gap_at=10)])
     assert found.connections[0].directions[0]["goodput_bit_s"] is not None
-    assert found.findings[0] == "1100 of 1101 connections were never answered"
+    assert found.findings[0] == "1\u202f100 of 1\u202f101 connections were never answered"
     assert found.findings[1].startswith("flow 1: no data from 10.0.0.1:1000 for 2 s")
     assert "flow 1: 1 of 21 data packets (4.8%)" in found.findings[2]
 

@@ -183,7 +183,7 @@ def test_one_draw_outside_decides_against_every(
     (found,) = judged(plan, {"a": [draws] * 3, "b": [draws] * 3})
     assert (found.verdict, found.measured) == (verdict, measured)
     if verdict == "does not hold":
-        assert found.reason.startswith("1 of 10 values are outside, farthest in ") and "_r9_" in found.reason
+        assert found.reason.startswith("1 of 10 values is outside, farthest in ") and "_r9_" in found.reason
 
 
 def test_the_worst_verdict_wins_not_the_farthest_number(tmp_path: Path) -> None:

@@ -44,12 +44,18 @@
     if (turn === shown) render(cells, wanted, article);
   };
 
-  const table = (caption, heads, rows, numeric = []) =>
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  // rows: of one body, or [heading, rows] of several
+  const table = (caption, heads, rows, numeric = []) => {
+    const grouped = rows.length > 0 && Array.isArray(rows[0][1]);
+    const body = (list, heading) => h("tbody", {},
+      heading && h("tr", {}, h("th", { scope: "rowgroup", colspan: heads.length, class: "group" }, heading)),
+      list.map((row) => h("tr", {}, row.map((field, i) =>
+        h(i ? "td" : "th", { scope: i ? null : "row", class: numeric.includes(i) && "n" }, field)))));
+    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
       h("table", { class: "plain" }, h("caption", { class: "unseen" }, caption),
         h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: numeric.includes(i) && "n" }, head)))),
-        h("tbody", {}, rows.map((row) => h("tr", {}, row.map((field, i) =>
-          h(i ? "td" : "th", { scope: i ? null : "row", class: numeric.includes(i) && "n" }, field)))))));
+        grouped ? rows.map(([heading, list]) => body(list, heading)) : body(rows)));
+  };
 
   const section = (title, ...children) => h("section", {}, h("h3", {}, title), children);
 
@@ -74,7 +80,7 @@
           cell.reason && " " + cell.reason)),
       cell.console_tail.length ? section("Last lines of the console", h("pre", {}, cell.console_tail.join("\n"))) : "",
       cell.series ? series(cells.filter((one) => one.series), cells, wanted) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
-      h("div", { class: other ? "" : "pair" }, measurements(cell, other), events(cell)),
+      h("div", { class: other || cell.flows.length > 2 ? "" : "pair" }, measurements(cell, other), events(cell)),
       configuration(cell), checks(cell), environment(cell), files(cell));
     document.title = title + " – cell of " + document.title.replace(/^.* – cell of /, "");
     const chart = article.querySelector(".chart");
@@ -150,16 +156,19 @@
     const columns = netwarp.timeline.columns(cell).filter((one) => one.binned);
     const several = new Set(columns.map((one) => one.flow)).size > 1;
     const heads = ["from (s)", ...columns.map((one) =>
-      `${one.title}${several ? " " + one.flow : ""}${one.path ? " " + one.path : ""} (${one.unit})`)];
+      `${one.title}${several ? " " + one.flow : ""}${one.path ? " " + one.path : ""}${one.unit && ` (${one.unit})`}`)];
     const rows = columns.length ? columns[0].t.map((t, i) => [number(t), ...columns.map((one) => number(one.v[i]))]) : [];
     return table("Binned series", heads, rows, heads.map((_, i) => i));
   }
 
-  // With another cell beside it: its values, and how far they are from this one's.
+  // By group. Of one cell a column a flow; with another cell beside it, a row a flow: its values, and how far apart they are.
   function measurements(cell, other) {
     const there = cell.measurements.filter((one) => one.exact);
-    const nothing = cell.measurements.filter((one) => !one.exact);
-    const several = cell.flows.length > 1;
+    const nothing = new Set(cell.measurements.filter((one) => !one.exact).map((one) => one.metric));
+    for (const one of there) nothing.delete(one.metric);
+    const flows = [...new Set(there.map((one) => one.flow))];
+    const wide = !other && flows.length > 1 && flows.length <= 4;
+    const several = flows.length > 1 && !wide;
     const value = (one) => (one ? h("span", { title: one.exact }, one.value) : "–");
     const title = (one) => h("span", { title: one.metric }, one.title);
     const twin = (one) => other && other.measurements.find((two) => two.metric === one.metric && two.flow === one.flow && two.exact);
@@ -168,16 +177,21 @@
       const percent = (two.number / one.number - 1) * 100;
       return (percent > 0 ? "+" : "") + netwarp.number(percent, 3) + "\u202f%";
     };
-    const heads = ["metric", ...(several ? ["flow"] : []), ...(other ? ["A", "B", "B to A"] : ["value"])];
-    const row = (one) => [title(one), ...(several ? [one.flow || "cell"] : []), value(one),
+    const named = (flow) => flow || "cell";
+    const heads = ["metric", ...(several ? ["flow"] : []), ...(wide ? flows.map(named) : other ? ["A", "B", "B to A"] : ["value"])];
+    const row = (one) => [title(one), ...(several ? [named(one.flow)] : []), value(one),
       ...(other ? [value(twin(one)), apart(one, twin(one))] : [])];
-    const first = several ? 2 : 1;
+    const across = (name) => {
+      const own = there.filter((one) => one.metric === name);
+      return [title(own[0]), ...flows.map((flow) => value(own.find((one) => one.flow === flow)))];
+    };
+    const rows = (list) => (wide ? [...new Set(list.map((one) => one.metric))].map(across) : list.map(row));
+    const groups = [...new Set(there.map((one) => one.group))].map((group) => [group, rows(there.filter((one) => one.group === group))]);
+    const numeric = heads.map((_, i) => i).filter((i) => i > (several ? 1 : 0));
     return section("Measurements",
-      there.length
-        ? table("Measurements of this cell", heads, there.map(row), other ? [first, first + 1, first + 2] : [first])
-        : h("p", { class: "note" }, "None: only cells that completed are measured."),
-      nothing.length > 0 && h("p", { class: "note" }, "Nothing to measure here: " +
-        nothing.map((one) => one.title + (several && one.flow ? ` of ${one.flow}` : "")).join(", ") + "."));
+      there.length ? table("Measurements of this cell", heads, groups, numeric) : h("p", { class: "note" }, "None: only cells that completed are measured."),
+      nothing.size > 0 && h("p", { class: "note" }, netwarp.counted(nothing.size, "other metric has", "other metrics have") + " nothing to measure in this cell (",
+        h("a", { href: "../tables/measurements.csv" }, "measurements.csv"), " names them)."));
   }
 
   function events(cell) {
@@ -220,7 +234,7 @@
     if (!cell.checks.length) return section("Self-checks", h("p", { class: "note" }, "None are stored."));
     return section(`Self-checks: ${cell.checks.length - failed.length} passed, ${failed.length} failed`,
       failed.length ? rows(failed) : "",
-      h("details", {}, h("summary", {}, `All ${cell.checks.length} checks`), rows(cell.checks)));
+      h("details", {}, h("summary", {}, "All " + netwarp.counted(cell.checks.length, "check")), rows(cell.checks)));
   }
 
   function environment(cell) {
@@ -230,8 +244,8 @@
     const said = kernel ? Object.values(kernel).filter(Boolean).join(" · ") : "";
     return section("Environment, as the kernel reported it",
       h("p", { class: "mono" }, [backend, said].filter(Boolean).join(" · ")),
-      spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ${found.interfaces.length} interfaces, ` +
-        `${found.qdiscs.length} netem qdiscs, ${Object.keys(found.sysctls).length} sysctls`),
+      spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ` + [[found.interfaces, "interface"],
+        [found.qdiscs, "netem qdisc"], [Object.keys(found.sysctls), "sysctl"]].map(([list, noun]) => netwarp.counted(list.length, noun)).join(", ")),
         found.interfaces.length ? table(`Interfaces of ${name}`, Object.keys(found.interfaces[0]), found.interfaces.map((row) => Object.values(row).map(String))) : "",
         found.qdiscs.length ? table(`Qdiscs of ${name}`, Object.keys(found.qdiscs[0]),
           found.qdiscs.map((row) => Object.values(row).map((value) => (value === null ? "–" : String(value)))), [4, 5, 6]) : "",

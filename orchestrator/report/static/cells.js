@@ -32,7 +32,7 @@
       shown += fits;
     }
     document.getElementById("cell-count").textContent =
-      shown === rows.length ? `${shown} cells` : `${shown} of ${rows.length} cells`;
+      (shown === rows.length ? "" : `${shown} of `) + netwarp.counted(rows.length, "cell");
     const note = document.getElementById("cells-behind");
     note.hidden = !behind;
     note.querySelector("b").textContent = behind ? behind.claim : "";

@@ -18,6 +18,46 @@ netwarp.charts = (function () {
   // Plotly reads a little HTML in its texts; names are not HTML.
   const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
+  // Letters are about this wide: tick labels stand at 13 px.
+  const LETTER = 7;
+
+  // A text in lines no wider than `width` pixels, as far as its words allow.
+  function wrap(text, width) {
+    const room = Math.max(4, Math.floor(width / LETTER));
+    const lines = [];
+    for (const word of String(text).split(" ")) {
+      const last = lines.length - 1;
+      if (last >= 0 && lines[last].length + 1 + word.length <= room) lines[last] += " " + word;
+      else lines.push(word);
+    }
+    return lines;
+  }
+  const broken = (text, width) => wrap(text, width).map(plain).join("<br>");
+
+  // An axis title that is not longer than its axis.
+  const title = (text, standoff, room) => ({ text: broken(text, room), standoff, font: { size: 13 } });
+
+  // Labels along a horizontal axis `width` pixels long: places side by side get several lines, numbers that would touch a
+  // line of their own below.
+  function tickTexts(axis, width) {
+    const texts = axis.ticks || axis.text;
+    if (axis.kind === "category") return texts.map((text) => broken(text, width / Math.max(1, texts.length) - LETTER));
+    const at = axis.at.map((value) => (axis.kind === "log" ? Math.log10(value) : value));
+    const [low, high] = [Math.min(...at), Math.max(...at)];
+    const middle = (i) => width * (0.05 + 0.9 * (high > low ? (at[i] - low) / (high - low) : 0.5));
+    const ends = []; // of the last label of each line
+    const found = texts.map(plain);
+    for (const i of at.map((_, place) => place).sort((one, other) => at[one] - at[other])) {
+      const half = (texts[i].length * LETTER) / 2;
+      if (!half) continue; // shares its neighbour's label
+      let line = 0;
+      while (ends[line] !== undefined && middle(i) - half < ends[line] + LETTER) line++;
+      ends[line] = middle(i) + half;
+      found[i] = "<br>".repeat(line) + found[i];
+    }
+    return found;
+  }
+
   const colour = (look) => (netwarp.dark() ? look.dark : look.light);
 
   function baseLayout(colours) {
@@ -73,7 +113,8 @@ netwarp.charts = (function () {
   const sizes = [9, 14, 14, 6];
 
   // Lines over an axis, as figures.py describes them ({x, y, lines, sources}); hidden: set of keys and sources.
-  function lines(figure, lookOf, hidden, colours) {
+  function lines(figure, lookOf, hidden, colours, element) {
+    const [width, height] = [element.clientWidth - 70, element.clientHeight - 60];
     const sources = figure.sources.map(([name]) => name);
     const traces = [];
     for (const line of [...figure.lines].reverse()) {
@@ -100,14 +141,13 @@ netwarp.charts = (function () {
       });
     }
     const layout = baseLayout(colours);
-    const narrow = window.innerWidth < 600;
     Object.assign(layout.xaxis, {
-      title: { text: plain(figure.x.label), standoff: 10 }, type: figure.x.kind === "log" ? "log" : "linear",
-      tickvals: figure.x.at, ticktext: (figure.x.ticks || figure.x.text).map(plain), showgrid: false, showline: true,
+      title: title(figure.x.label, 10, width), type: figure.x.kind === "log" ? "log" : "linear",
+      tickvals: figure.x.at, ticktext: tickTexts(figure.x, width), tickangle: 0, showgrid: false, showline: true,
     });
     if (figure.x.kind === "category") layout.xaxis.range = [-0.3, figure.x.at.length - 0.7];
     Object.assign(layout.yaxis, {
-      title: { text: plain(figure.y.label), standoff: 8, font: { size: narrow ? 12 : 13 } }, exponentformat: "none",
+      title: title(figure.y.label, 8, height), exponentformat: "none",
       ...(figure.y.kind === "log" ? { type: "log", dtick: 1 }
         : { rangemode: figure.lines.every((line) => line.y.every((y) => y >= 0)) ? "tozero" : "normal" }),
     });
@@ -124,5 +164,5 @@ netwarp.charts = (function () {
     });
   }
 
-  return { load, draw, forget, theme, plain, colour, baseLayout, lines, opensCells };
+  return { load, draw, forget, theme, plain, wrap, broken, title, tickTexts, colour, baseLayout, lines, opensCells };
 })();

@@ -19,7 +19,7 @@
       shown += fits;
     }
     document.getElementById("claim-count").textContent =
-      shown === blocks.length ? `${shown} claims` : `${shown} of ${blocks.length} claims`;
+      (shown === blocks.length ? "" : `${shown} of `) + netwarp.counted(blocks.length, "claim");
   }
 
   form.addEventListener("input", () => {

@@ -3,13 +3,13 @@
 
 (function () {
   const shownGroups = (figure, hidden) => figure.groups.filter((group) => group.values.length && !hidden.has("line " + group.key));
-  const valueAxis = (figure) => ({
-    title: { text: netwarp.charts.plain(figure.value.label), standoff: 8 }, type: figure.value.kind === "log" ? "log" : "linear", exponentformat: "none",
+  const valueAxis = (figure, room) => ({
+    title: netwarp.charts.title(figure.value.label, 8, room), type: figure.value.kind === "log" ? "log" : "linear", exponentformat: "none",
     ...(figure.value.kind === "log" && { dtick: "D2" }),
   });
   const howMany = (group) => (group.values.length === group.of ? `n = ${group.of}` : `${group.values.length} of ${group.of} had a value`);
 
-  function cdf(figure, lookOf, hidden, colours) {
+  function cdf(figure, lookOf, hidden, colours, element) {
     const { plain, colour, baseLayout } = netwarp.charts;
     const layout = baseLayout(colours);
     const traces = shownGroups(figure, hidden).map((group) => {
@@ -25,13 +25,13 @@
         hovertemplate: `<b>${plain(group.label)}</b> (${howMany(group)})<br>%{y:.1%} at or below %{x:.4~g} ${plain(figure.value.unit)}<extra></extra>`,
       };
     });
-    Object.assign(layout.xaxis, valueAxis(figure), { showline: true });
-    Object.assign(layout.yaxis, { title: { text: "share of values at or below", standoff: 8 }, range: [0, 1.03], tickformat: ".0%" });
+    Object.assign(layout.xaxis, valueAxis(figure, element.clientWidth - 70), { showline: true });
+    Object.assign(layout.yaxis, { title: netwarp.charts.title("share of values at or below", 8, element.clientHeight - 60), range: [0, 1.03], tickformat: ".0%" });
     Object.assign(layout, { hovermode: "closest", uirevision: figure.value.label });
     return { traces, layout };
   }
 
-  function box(figure, lookOf, hidden, colours) {
+  function box(figure, lookOf, hidden, colours, element) {
     const { plain, colour, baseLayout } = netwarp.charts;
     const layout = baseLayout(colours);
     const groups = shownGroups(figure, hidden);
@@ -57,9 +57,11 @@
         hovertemplate: `<b>${plain(group.label)}</b> (${howMany(group)})<br>%{y:.4~g} ${plain(figure.value.unit)}<extra></extra>`,
       });
     }
-    Object.assign(layout.xaxis, { title: { text: plain(figure.x.label), standoff: 8 }, tickvals: figure.x.at, ticktext: figure.x.text.map(plain),
+    const across = element.clientWidth - 70;
+    Object.assign(layout.xaxis, { title: netwarp.charts.title(figure.x.label, 8, across), tickvals: figure.x.at, tickangle: 0,
+      ticktext: netwarp.charts.tickTexts(figure.x, across),
       range: [-0.6, figure.x.at.length - 0.4], showgrid: false, showline: true });
-    Object.assign(layout.yaxis, valueAxis(figure));
+    Object.assign(layout.yaxis, valueAxis(figure, element.clientHeight - 60));
     if (figure.value.kind !== "log" && groups.every((group) => group.values.every((value) => value >= 0))) layout.yaxis.rangemode = "tozero";
     Object.assign(layout, { hovermode: "closest", uirevision: figure.x.label + figure.value.label });
     return { traces, layout };

@@ -16,7 +16,25 @@
   const select = (name, label, options, chosen) =>
     h("label", {}, label, h("select", { name }, options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
   const factorOf = (name) => data.factors.find((factor) => factor.name === name);
-  const keyOf = (metric) => [metric.name, metric.flow].filter(Boolean).join(" ");
+  const flowsOf = (name) => data.metrics.filter((metric) => metric.name === name).map((metric) => metric.flow);
+
+  // Metrics by group, each once, whatever flows have it.
+  function metricChoice(chosen) {
+    const groups = new Map();
+    for (const { name, title, group } of data.metrics) {
+      if (!groups.has(group)) groups.set(group, new Map());
+      groups.get(group).set(name, title);
+    }
+    return h("label", {}, "Metric", h("select", { name: "metric" }, [...groups].map(([label, metrics]) => h("optgroup", { label },
+      [...metrics].map(([name, title]) => h("option", { value: name, selected: name === chosen }, title))))));
+  }
+
+  // A choice where several flows have the metric; of a metric of the whole cell there is none.
+  function flowChoice(state) {
+    const flows = flowsOf(state.metric);
+    if (flows.length < 2) return "";
+    return select("flow", "Flow", flows.map((flow) => [flow, flow || "cell"]), flows.includes(state.flow) ? state.flow : flows[0]);
+  }
 
   // Every choice by name, so that an address outlives a run with more levels. The form remembers what still makes sense.
   function build(state) {
@@ -27,7 +45,7 @@
     const heat = state.kind === "heatmap";
     form.replaceChildren(...[
       select("kind", "As", KINDS, state.kind),
-      select("metric", "Metric", data.metrics.map((metric) => [keyOf(metric), metric.title]), state.metric),
+      metricChoice(state.metric), flowChoice(state),
       state.kind === "cdf" ? h("input", { type: "hidden", name: "x", value: state.x }) : select("x", "Over (x)", factors, state.x),
       select("a", heat ? "Against (y)" : "Colour by", none.concat(factors), state.a),
       heat ? "" : select("b", "and by", none.concat(factors), state.b || ""),
@@ -50,7 +68,8 @@
     const taken = [state.kind === "cdf" ? -1 : x, panel];
     const by = [state.a, state.kind === "heatmap" ? "" : state.b].map((name) => data.factors.indexOf(factorOf(name)))
       .filter((one, i, all) => one >= 0 && !taken.includes(one) && all.indexOf(one) === i);
-    const metric = Math.max(0, data.metrics.findIndex((one) => keyOf(one) === state.metric));
+    const columns = data.metrics.map((one, i) => i).filter((i) => data.metrics[i].name === state.metric);
+    const metric = columns.find((i) => data.metrics[i].flow === state.flow) ?? columns[0] ?? 0;
     const found = new Map();
     for (const cell of data.cells) {
       const value = cell.values[metric];
@@ -90,19 +109,13 @@
 
   // A variant has the look it has everywhere; combinations no figure draws get the free ones in order.
   function looksFor(groups) {
-    const own = Object.values(netwarp.data.looks);
     const taken = new Set(groups.filter((group) => netwarp.data.looks[group.key]).map((group) => netwarp.data.looks[group.key].number));
-    const free = own.concat(spare).filter((look) => look.number === undefined || !taken.has(look.number));
+    const free = netwarp.data.palette.filter((_, number) => !taken.has(number));
     const found = new Map();
     let next = 0;
     for (const { key } of groups) if (!found.has(key)) found.set(key, netwarp.data.looks[key] || free[next++ % free.length]);
     return (key) => found.get(key);
   }
-  const spare = [
-    ["#0072B2", "#56A8E0", "circle", "solid"], ["#D55E00", "#F28C45", "square", "dash"], ["#009E73", "#3CC79D", "triangle-up", "dashdot"],
-    ["#CC79A7", "#E39BC3", "diamond", "longdash"], ["#B07D00", "#E6B022", "triangle-down", "dot"], ["#56B4E9", "#8FD0F7", "cross", "longdashdot"],
-    ["#333333", "#D0D0D0", "x", "solid"], ["#7A5195", "#B48ACB", "star", "dash"],
-  ].map(([light, dark, marker, dash]) => ({ light, dark, marker, dash }));
 
   const mean = (values) => values.reduce((sum, [value]) => sum + value, 0) / values.length;
   const label = (title, unit) => (unit && !title.replaceAll(",", "").split(" ").includes(unit) ? `${title} (${unit})` : title);
@@ -120,7 +133,8 @@
     const at = levels.map((i, place) => (numeric ? x.at[i] : place));
     const xUnit = numeric ? x.unit : "";
     const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: levels.map((i, place) => (numeric ? String(at[place]) : x.titles[i])) };
-    const value = { title: metric.title, unit, label: label(metric.title, unit), kind: far(all) };
+    const title = metric.flow && flowsOf(metric.name).length > 1 ? `${metric.title} of ${metric.flow}` : metric.title;
+    const value = { title, unit, label: label(title, unit), kind: far(all) };
     const heads = { divisor, levels, kind, x: axis, y: { ...value, kind: "linear" }, value };
     if (kind === "heatmap") return [{ ...heads, ...heat(picked, heads) }];
     return picked.panels.map((panel) => ({ ...heads, title: panel.label, ...(kind === "line" ? lines(panel, heads) : spread(panel, heads)) }));
@@ -255,7 +269,7 @@
       h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: i >= first && "n" }, head)))),
       h("tbody", {}, body.map((row) => h("tr", {}, row.map((field, i) =>
         h(i ? "td" : "th", { scope: i ? null : "row", class: i >= first && "n" }, typeof field === "number" ? number(field) : field)))))));
-    document.getElementById("explore-csv").onclick = () => netwarp.download("netwarp-" + picked.metric.name + ".csv", netwarp.csv([heads, ...body]));
+    document.getElementById("explore-csv").onclick = () => netwarp.download("netwarp-" + [picked.metric.name, picked.metric.flow].filter(Boolean).join("-") + ".csv", netwarp.csv([heads, ...body]));
     if (!groups.length) netwarp.say("No cell fits this choice");
     await draw();
   }
@@ -268,7 +282,7 @@
     const x = (figure && data.factors.find((factor) => factor.title === figure.x.title)) || data.factors[0];
     const other = data.factors.find((factor) => factor !== x);
     const metric = data.metrics.find((one) => one.name === "goodput_bit_s") || data.metrics[0];
-    return { kind: "line", metric: keyOf(metric), x: x.name, a: lines.length ? lines[0] : other ? other.name : "", b: lines[1] || "" };
+    return { kind: "line", metric: metric.name, x: x.name, a: lines.length ? lines[0] : other ? other.name : "", b: lines[1] || "" };
   }
 
   async function begin() {

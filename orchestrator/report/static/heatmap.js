@@ -2,7 +2,7 @@
 "use strict";
 
 (function () {
-  const ROW = 34, HEAD = 30, FOOT = 62, GAP = 58;
+  const LINE = 17, LETTER = 7;
 
   // Cividis at ten places (Nunez, Anderton, Renslow 2018): read alike with and without colour vision.
   const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
@@ -30,7 +30,7 @@
   }
 
   function draw(figure, lookOf, hidden, colours, element) {
-    const { plain, baseLayout } = netwarp.charts;
+    const { plain, wrap, broken, title, baseLayout } = netwarp.charts;
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
     delete layout.xaxis;
@@ -39,8 +39,19 @@
     const panels = figure.panels;
     const across = Math.max(1, Math.min(panels.length, Math.floor(width / Math.max(260, 44 * figure.x.text.length + 70))));
     const down = Math.ceil(panels.length / across);
-    const inner = ROW * figure.y.text.length;
-    const height = down * (HEAD + inner) + (down - 1) * GAP + FOOT;
+    const bar = width < 600 ? 0 : 60; // on a phone the numbers in the fields must do
+    // what is written outside the fields gets its room first
+    const rows = figure.y.text.map((text) => wrap(text, Math.min(220, width * 0.3)));
+    const inner = Math.max(34, LINE * Math.max(...rows.map((lines) => lines.length))) * rows.length;
+    const beside = Math.max(...rows.flat().map((line) => line.length)) * LETTER + 16;
+    const field = (width - beside - bar - 16) / across / Math.max(1, figure.x.text.length);
+    const columns = figure.x.text.map((text) => wrap(text, field - 4));
+    const below = Math.max(...columns.map((lines) => lines.length)) * LINE;
+    // beside the rows if it fits there, else in a line above them
+    const standing = figure.y.label.length * LETTER <= inner;
+    const HEAD = (panels.some((panel) => panel.label) ? 24 : 8) + (standing || !figure.y.label ? 0 : LINE);
+    const TOP = LINE + 6, FOOT = below + 34, GAP = below + 28;
+    const height = TOP + down * (HEAD + inner) + (down - 1) * GAP + FOOT;
     element.style.height = height + "px";
 
     const log = figure.value.kind === "log";
@@ -51,21 +62,23 @@
     const traces = [];
     const annotations = [];
     const shapes = [];
+    const above = [[`<b>${broken(figure.value.label, width)}</b>`, { x: [0], y: [0, 1] }, 0]]; // lines over fields: [text, domain, from the fields up]
     const plot = height - FOOT;
     panels.forEach((panel, number) => {
       const id = number ? number + 1 : "";
       const [column, row] = [number % across, Math.floor(number / across)];
-      const top = row * (HEAD + inner + GAP) + HEAD;
+      const top = TOP + row * (HEAD + inner + GAP) + HEAD;
       const space = across > 1 ? 0.025 : 0;
       const each = (1 - space * (across - 1)) / across;
       const domain = { x: [column * (each + space), column * (each + space) + each], y: [Math.max(0, 1 - (top + inner) / plot), 1 - top / plot] };
       const bottom = row === down - 1 || number + across >= panels.length;
       const common = { ...axis, ticks: "", showgrid: false, zeroline: false, fixedrange: true };
-      layout["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, tickvals: figure.x.at, ticktext: figure.x.text.map(plain),
-        range: [-0.5, figure.x.at.length - 0.5], title: bottom ? { text: plain(figure.x.label), standoff: 6 } : undefined };
-      layout["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, tickvals: figure.y.at, ticktext: figure.y.text.map(plain),
+      layout["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, tickvals: figure.x.at, tickangle: 0,
+        ticktext: columns.map((lines) => lines.map(plain).join("<br>")), range: [-0.5, figure.x.at.length - 0.5], title: bottom ? title(figure.x.label, 6, field * figure.x.text.length + beside) : undefined };
+      layout["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, tickvals: figure.y.at, ticktext: rows.map((lines) => lines.map(plain).join("<br>")),
         showticklabels: !column, // panels side by side share their rows
-        range: [figure.y.at.length - 0.5, -0.5], title: column ? undefined : { text: plain(figure.y.label), standoff: 6 } };
+        range: [figure.y.at.length - 0.5, -0.5], title: column || !standing ? undefined : title(figure.y.label, 6, inner) };
+      if (!column && !standing) above.push([`\u2193 ${plain(figure.y.label)}`, domain, panel.label ? 22 : 4]);
       const cell = (pick) => panel.spots.map((spots, y) => spots.map((spot, x) => (spot ? pick(spot, x, y) : null)));
       const empty = !panel.spots.flat().some((spot) => spot && spot.value !== null);
       traces.push({
@@ -97,13 +110,15 @@
           yanchor: "bottom", yshift: 4, showarrow: false, font: { size: 12.5, color: colours.text } });
       }
     });
+    above.forEach(([text, domain, up], i) => annotations.push({ text, xref: "paper", yref: "paper", x: domain.x[0], y: domain.y[1], xanchor: "left",
+      yanchor: i ? "bottom" : "top", yshift: up, showarrow: false, align: "left", font: { size: 13, color: colours.text } }));
     const marks = log ? decades(low, high) : null;
     layout.coloraxis = {
       colorscale: SCALE, cmin: height01(low), cmax: height01(low) + span,
-      colorbar: { title: { text: plain(figure.value.label), side: "right" }, thickness: 12, outlinewidth: 0, tickfont: { color: colours.soft },
-        len: Math.min(1, 320 / plot), y: 1, yanchor: "top", ...(marks && { tickvals: marks.map(Math.log10), ticktext: marks.map(String) }) },
+      colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: colours.soft },
+        len: Math.min(1 - (TOP + HEAD) / plot, 320 / plot), y: 1 - (TOP + HEAD) / plot, yanchor: "top", ...(marks && { tickvals: marks.map(Math.log10), ticktext: marks.map(String) }) },
     };
-    if (width < 600) layout.coloraxis.showscale = false; // the numbers stand in the fields
+    if (!bar) layout.coloraxis.showscale = false; // the numbers stand in the fields
     Object.assign(layout, { annotations, shapes, height, hovermode: "closest", dragmode: false, margin: { l: 8, r: 8, t: 0, b: FOOT } });
     return { traces, layout, still: true };
   }

@@ -31,6 +31,9 @@ netwarp.number = function (value, digits = 4) {
   return value < 0 && /[1-9]/.test(text) ? "−" + text : text;
 };
 
+// A number of things in words: counted(1, "cell") is "1 cell", counted(2, "cell") "2 cells".
+netwarp.counted = (count, one, many) => `${netwarp.number(count)} ${count === 1 ? one : many || one + "s"}`;
+
 // {divisor, unit} that shows the largest of `values` with a decimal prefix: bit/s -> kbit/s.
 netwarp.scale = function (values, unit) {
   const base = { "bit/s": "bit/s", "byte/s": "byte/s", bytes: "B", byte: "B" }[unit];

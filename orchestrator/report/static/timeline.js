@@ -13,10 +13,8 @@ netwarp.timeline = (function () {
     { keys: ["rto_s"], title: "RTO by path", unit: "s" },
   ];
   const TITLES = { outstanding_packets: "outstanding packets", outstanding_chunks: "outstanding chunks", ssthresh_bytes: "ssthresh" };
-  const PALETTE = [
-    { light: "#0072B2", dark: "#56A8E0" }, { light: "#D55E00", dark: "#F28C45" }, { light: "#009E73", dark: "#3CC79D" },
-    { light: "#CC79A7", dark: "#E39BC3" }, { light: "#B07D00", dark: "#E6B022" }, { light: "#56B4E9", dark: "#8FD0F7" },
-  ];
+  const known = netwarp.data.series; // titles and units of the series that figures over time draw
+  const palette = netwarp.data.palette;
   const INK = { light: "#333333", dark: "#D0D0D0" };
   const UNITS = [["_bit_s", "bit/s"], ["_bytes", "bytes"], ["_packets", ""], ["_chunks", ""], ["_s", "s"], ["_ratio", ""]];
   const unitOf = (key) => (UNITS.find(([end]) => key.endsWith(end)) || [null, ""])[1];
@@ -45,8 +43,8 @@ netwarp.timeline = (function () {
     const { bin_s: bin, flows } = cell.series;
     const add = (key, flow, path, t, v, binned) => {
       const panel = PANELS.find((one) => one.keys.includes(key));
-      const title = TITLES[key] || (panel ? panel.title : key.replace(/_/g, " "));
-      found.push({ name: key, title, unit: panel ? panel.unit : unitOf(key), flow, path, t, v, binned });
+      const title = TITLES[key] || (panel || known[key] || { title: key.replace(/_/g, " ") }).title;
+      found.push({ name: key, title, unit: (panel || known[key] || { unit: unitOf(key) }).unit, flow, path, t, v, binned });
     };
     const bins = (values) => values.map((_, i) => Number((i * bin).toFixed(6)));
     for (const [flow, one] of Object.entries(flows)) {
@@ -75,7 +73,7 @@ netwarp.timeline = (function () {
     for (const one of all) {
       const key = one.flow + " " + one.path;
       if (found.has(key) || (!one.path && !several)) continue;
-      found.set(key, { text: several ? [one.flow, one.path].filter(Boolean).join(", ") : one.path, look: PALETTE[found.size % PALETTE.length] });
+      found.set(key, { text: several ? [one.flow, one.path].filter(Boolean).join(", ") : one.path, look: { ...palette[found.size % palette.length], dash: "solid" } });
     }
     return found;
   }
@@ -155,14 +153,15 @@ netwarp.timeline = (function () {
     };
     const whose = (number) => (cells.length > 1 ? ["A", "B"][number] : "");
     const line = (one, panel, yaxis, finer) => {
-      const known = found.get(one.flow + " " + one.path) || { text: "", look: INK };
+      const { text, look } = found.get(one.flow + " " + one.path) || { text: "", look: INK };
       const { bin_s: bin, duration_s: end } = cells[one.number].series;
       const t = one.binned ? [...one.t, Math.min(one.t.length * bin, end)] : one.t;
       const v = one.binned ? [...one.v, one.v[one.v.length - 1]] : one.v;
       traces.push({
-        type: "scatter", mode: "lines", x: t, y: v.map((value) => (value === null ? null : value / panel.divisor)), yaxis,
-        name: plain([whose(one.number), known.text, one.title.replace(" by path", "")].filter(Boolean).join(" ")),
-        line: { color: colour(known.look), width: finer ? 1.1 : 1.6, shape: "hv", dash: finer ? "dot" : DASHES[one.number] },
+        type: "scatter", mode: look.marker && !finer ? "lines+markers" : "lines", x: t, y: v.map((value) => (value === null ? null : value / panel.divisor)), yaxis,
+        marker: { symbol: look.marker, size: 7, maxdisplayed: 8, color: colour(look) }, // a line is known by its marker, too
+        name: plain([whose(one.number), text, one.title.replace(" by path", "")].filter(Boolean).join(" ")),
+        line: { color: colour(look), width: finer ? 1.1 : 1.6, shape: "hv", dash: finer ? "dot" : DASHES[one.number] },
         opacity: one.number ? 0.85 : 1, hovertemplate: `%{y:.4~g} ${plain(panel.unit)}`,
       });
     };
