@@ -216,7 +216,7 @@ class Flows:
             there = way(self._hosts, links, sender, receiver, last)
             back = way(self._hosts, links, receiver, sender, first, leaving if turned else None)
         except NoRoute as error:
-            self._say(item, f"the path does not exist: {error}")
+            self._say(item, f"the path does not exist: {error}{self._through_hosts(sender, receiver, last)}")
             return None
         for node, hops, link in ((sender, there, first), (receiver, back, leaving or last)):
             if hops[0].link != link:
@@ -235,6 +235,19 @@ class Flows:
             back_link=leaving or msgspec.UNSET,
         )
         return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
+
+    def _through_hosts(self, sender: str, receiver: str, last: str) -> str:
+        """The hosts that would have to forward for there to be a way; "" if that would not do either."""
+        try:
+            hops = way(frozenset(), list(self._links.values()), sender, receiver, last)
+        except NoRoute:
+            return ""
+        between = {node for hop in hops for node in (self._links[hop.link].a, self._links[hop.link].b)}
+        hosts = sorted(between & self._hosts - {sender, receiver})
+        return "".join(
+            f'; "{node}" is a host, and hosts do not forward; write kind = "router" under [node.{node}]'
+            for node in hosts
+        )
 
     def _one_way_back(self, routed: Sequence[Routed], reader: Reader) -> None:
         """A host has one route to an address: where a path says by which link its answers leave, all others agree."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -210,13 +211,35 @@ class Network:
         found: dict[str, str] = {}
         for name, child in item.table().items() if item is not None else ():
             text = str(child.value) if isinstance(child.value, (str, int)) else ""
-            if not SYSCTL.fullmatch(name):
+            if isinstance(child.value, dict):
+                said = f'dots stand between keys here; write its name in quotes, "{_joined(name, child)}"'
+                self._problems.add(child, f"{said}; for example {SYSCTL_EXAMPLE}")
+            elif not SYSCTL.fullmatch(name):
                 self._problems.add(child, f'"{name[:60]}" is no sysctl below net; for example {SYSCTL_EXAMPLE}')
             elif isinstance(child.value, bool) or not SYSCTL_VALUE.fullmatch(text):
                 self._problems.add(child, f"must be the text to write there; for example {SYSCTL_EXAMPLE}")
             else:
                 found[name] = text
         return found
+
+
+def _joined(name: str, item: Item) -> str:
+    """The dotted name that the first keys of nested tables make."""
+    while item.table():
+        key, item = next(iter(item.table().items()))
+        name += f".{key}"
+    return name[:60]
+
+
+def check_linked(nodes: Mapping[str, Item], links: Mapping[str, Draft], problems: Problems, context: str) -> None:
+    """A node without a link takes no part in anything: its link was forgotten."""
+    linked = {node for link in links.values() for node in (link.a, link.b)}
+    new = next(name for number in itertools.count(1) if (name := f"p{number}") not in links)
+    for name, item in nodes.items():
+        if name not in linked:
+            other = next((node for node in nodes if node != name), "b")
+            said = f'has no link; for example [link.{new}] with between = ["{name}", "{other}"]'
+            problems.add(item, said, context=context)
 
 
 def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:

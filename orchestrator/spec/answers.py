@@ -35,8 +35,10 @@ def _answer(
 ) -> Answer:
     metric = read_metric(item, metrics, problems)
     for key in ("settings", "budgets"):
-        if item.get(key) is None:
+        if (listed := item.get(key)) is None:
             problems.add(item, f"its {key} are missing; for example {key} = {ANSWER[key].example}")
+        elif isinstance(listed.value, list) and not listed.value:
+            problems.add(listed, f"is empty; for example {key} = {ANSWER[key].example}")
     settings, given = (read_axes(item, key, factors, problems) for key in ("settings", "given"))
     for factor in sorted(set(settings) & set(given)):
         problems.add(item, f'factor "{factor}" is in both `settings` and `given`')
@@ -80,7 +82,7 @@ def _budgets(item: Item, metric: Metric | None, problems: Problems) -> tuple[str
         try:
             parse_quantity(text, kind)
         except QuantityError as error:
-            problems.add(listed, str(error))
+            problems.add(listed.part(text), str(error))
     return names
 
 

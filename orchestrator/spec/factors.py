@@ -133,13 +133,14 @@ def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -
     if isinstance(item.value, list) and not item.value:
         problems.add(item, f"is empty; for example {FACTOR_KEYS['levels'].example}")
     for number, name in enumerate(names):
+        place = item.items()[number]
         if looks_like_a_formula(name):
-            problems.add(item, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
+            problems.add(place, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
         if name in ("", DOES_NOT_APPLY) or name in FACTOR_KEYS or len(name) > LONGEST_LEVEL or not name.isprintable():
-            problems.add(item, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
+            problems.add(place, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
         for other in names[:number]:
             if name != other and same_value(name, other):
-                problems.add(item, f'"{other}" and "{name}" mean the same')
+                problems.add(place, f'"{other}" and "{name}" mean the same')
 
 
 def _check_circles(factors: Mapping[str, FactorSpec], problems: Problems) -> None:
@@ -203,7 +204,7 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
     names = read_names(listed, EXPERIMENT["factors"], Problems()) if listed is not None else ()
     for factor in names:
         if factor not in factors and listed is not None:
-            problems.add(listed, f'unknown factor "{factor}"{nearest(factor, factors)}')
+            problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
     fixed_item = item.get("fixed")
     check_condition(fixed_item, factors, problems)
     fixed: dict[str, str] = {}
@@ -237,7 +238,9 @@ def _read_zips(
         group = read_names(child, EXPERIMENT["zip"], problems)
         unknown = [name for name in group if name not in names or name not in factors]
         for name in unknown:
-            problems.add(child, f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+            problems.add(child.part(name), f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+        if isinstance(child.value, list) and len(child.value) < 2:
+            problems.add(child, f"at least two factors go together; for example {EXPERIMENT['zip'].example}")
         taken = {name for other in groups for name in other}
         if taken & set(group):
             problems.add(child, f'"{min(taken & set(group))}" is in two groups')

@@ -148,10 +148,10 @@ def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems
     for name in names:
         assert child is not None
         if name not in metrics:
-            problems.add(child, f'unknown metric "{name}"{nearest(name, metrics)}')
+            problems.add(child.part(name), f'unknown metric "{name}"{nearest(name, metrics)}')
         elif metric in metrics and metrics[name].unit != metrics[metric].unit:
             units = f"{metrics[name].unit or 'no unit'}, {metric} in {metrics[metric].unit or 'no unit'}"
-            problems.add(child, f"{name} is in {units}; what stands beside it must have its unit")
+            problems.add(child.part(name), f"{name} is in {units}; what stands beside it must have its unit")
     return names
 
 
@@ -202,7 +202,7 @@ def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems:
     names = read_names(child, TABLE["rows"], Problems())
     for name in names:
         if name not in factors:
-            problems.add(child, f'unknown factor "{name}"{nearest(name, factors)}')
+            problems.add(child.part(name), f'unknown factor "{name}"{nearest(name, factors)}')
     return names
 
 

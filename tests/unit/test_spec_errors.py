@@ -47,7 +47,7 @@ def only(text: str) -> str:
         ('name = "test"', 'name = 2009-01-01', "name", "a date means nothing here", '"10 s"'),
         # the network
         ('between = ["a", "b"]', 'between = ["a"]', "link.p1.between", "two different ends", '["a", "b"]'),
-        ('between = ["a", "b"]', 'between = ["a", "a"]', "link.p1.between", "twice", '["a", "b"]'),
+        ('between = ["a", "b"]', 'between = ["a", "a"]', "link.p1.between[1]", "twice", '["a", "b"]'),
         ('between = ["a", "b"]', 'between = ["a", "bb"]', "link.p1.between", 'no node "bb"', '"b"?'),
         ('rate = "1 Mbit/s"\n', "", "link.p1.queue", "without a rate", '"10 Mbit/s"'),
         ('queue = "50 packets"\n', "", "link.p1.rate", "needs its queue", '"50 packets"'),
@@ -167,7 +167,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[table.t]\naround = ["fault"]\nrows = ["x"]\n', "rows", "a table of events has"),
         ('[table.t]\naround = ["fault"]\npackets = 11\n', "packets = 11", "from 1 to 10"),
         ('[table.t]\nmetric = "packets"\npackets = 3\n', "packets = 3", "belongs to a table of events"),
-        (FACTOR + '[table.t]\naround = ["fault"]\nwhere = { x = "-" }\n', "[table.t]", "no cell fits its `where`"),
+        (FACTOR + '[table.t]\naround = ["fault"]\nwhere = { x = "-" }\n', "where = ", "no cell fits its `where`"),
         (FACTOR + '[experiment.e]\nfactors = ["x"]\nrepetitions = 0\n', "repetitions = 0", "from 1 to 100000"),
         (FACTOR + '[experiment.e]\nfactors = ["x"]\nrepeat = "none"\n', "repeat", 'is none of all, random; for example "random"'),
         (
@@ -212,8 +212,8 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[table.cells]\nmetric = "packets"\n', "[table.cells]", "netwarp writes itself"),
         ('[table.t]\nmetric = "packets"\nrows = ["x"]\n', "rows", 'unknown factor "x"'),
         (FACTOR + '[table.t]\nmetric = "packets"\n', "[table.t]", "would mix 2 cells, which differ in x: choose"),
-        (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nwhere = { x = "-" }\n', "[table.t]", "no cell fits"),
-        (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nflow = "g"\n', "[table.t]", 'there is no flow "g"'),
+        (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nwhere = { x = "-" }\n', "where = ", "no cell fits"),
+        (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nflow = "g"\n', "flow = \"g\"", 'there is no flow "g"'),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "z"\n', 'x = "z"', "x must be a factor"),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "x"\nlines = ["x"]\n', "[figure.t]", "stands on two axes"),
         (FACTOR + '[figure.t]\nkind = "pie"\nmetric = "packets"\nx = "x"\n', "kind", "line, heatmap, cdf, box"),
