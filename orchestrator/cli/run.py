@@ -28,6 +28,7 @@ from .manifest import Manifest, new_manifest, now_utc
 from .programs import program_digests
 from .progress import RunProgress
 from .stages import Results, analyze_all, analyze_one, report, tabulate
+from .sysctls import kernel_sysctls
 
 EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -83,7 +84,12 @@ def plan_of(args: argparse.Namespace) -> tuple[Spec, Plan]:
         raise SpecError("which experiment? e.g. `netwarp run choi2009`; `netwarp plan --example` prints a spec")
     spec = load_spec(args.spec, sets=dict(pairs(args.set, "--set")))
     plan = make_plan(
-        spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=pairs(args.where, "--where")
+        spec,
+        seed=args.seed,
+        repetitions=args.repetitions,
+        only=args.only,
+        where=pairs(args.where, "--where"),
+        kernel=lambda: kernel_sysctls(getattr(args, "backend", "auto")),
     )
     return spec, plan
 

@@ -17,6 +17,7 @@ from .flows import Flows, Routed, rtt_of_links
 from .network import SIDES, Network, build_link, check_linked, finish
 from .reader import Reader
 from .resolve import Resolved, resolve
+from .sysctls import SysctlCheck
 from .timeline import Planned, Timeline, draw
 
 IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
@@ -28,8 +29,8 @@ SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
 class CellPlanner:
     """Makes the cells of a spec. Profiles are read once for all of them."""
 
-    def __init__(self, spec: Spec, problems: Problems) -> None:
-        self._spec, self._problems = spec, problems
+    def __init__(self, spec: Spec, problems: Problems, sysctls: SysctlCheck | None = None) -> None:
+        self._spec, self._problems, self._sysctls = spec, problems, sysctls
         self._network = Network(problems)
 
     def cells(
@@ -67,6 +68,8 @@ class CellPlanner:
             build_link(draft, shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items()
         )
         captures = Captures(nodes, built, routed, self._problems, context).read(resolved.top)
+        if self._sysctls is not None:
+            self._sysctls.nodes(resolved.nodes, links, context)
         if len(self._problems) > before:
             return ()
         own_nodes = _explicit(nodes, routed)
