@@ -112,7 +112,8 @@ class Network:
             reader.problem("between", f"a link has two different ends; for example between = {LINK['between'].example}")
         for end in ends:
             if end not in nodes:
-                reader.problem("between", f'there is no node "{end}"{nearest(end, nodes)}')
+                place = (reader.item.get("between") or reader.item).part(end)
+                self._problems.add(place, f'there is no node "{end}"{nearest(end, nodes)}', context=reader.context)
         profile = self._profile(reader)
         item = reader.item if profile is None else merge(profile, reader.item)
         both = self.directions(reader.below(item))
@@ -158,7 +159,7 @@ class Network:
             reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
         jitter = reader.whole("jitter") or 0
         if jitter > delay:
-            reader.problem("jitter", "is more than the one-way delay; what would be negative, netem makes 0")
+            reader.wrong("jitter", "is more than the one-way delay; what would be negative, netem makes 0")
         reorder = reader.ratio("reorder") or 0.0
         if reorder and not delay:
             reader.problem("reorder", 'needs a delay to overtake; for example one_way_delay = "10 ms"')

@@ -131,7 +131,9 @@ def _layers(
             problems.add(like, f'"{other}" leads back to itself in a circle of `like`')
             return None
         if other not in table:
-            problems.add(like, f'there is no "{other}" to be like{nearest(other, table)}', context=context)
+            problems.add(
+                like, f'there is no "{other}" to be like{nearest(other, table.keys() - seen)}', context=context
+            )
             return None
         seen.add(other)
         chain.append(table[other])

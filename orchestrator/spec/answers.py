@@ -12,7 +12,7 @@ from .fields import read_names
 from .grammar import ANSWER
 from .located import Item
 from .problems import Problems, nearest
-from .wanted import read_axes, read_metric, read_where
+from .wanted import named, read_axes, read_metric, read_where
 
 UNITS: dict[str, Kind] = {"s": "time", "bytes": "data", "bit/s": "rate", "ratio": "ratio", "packets": "packets"}
 """Unit of a metric -> the kind of quantity its budgets are."""
@@ -23,11 +23,7 @@ def read_answers(
     document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
 ) -> tuple[Answer, ...]:
     """Every [answer.NAME] in order."""
-    table = document.get("answer")
-    return tuple(
-        _answer(name, item, metrics, factors, problems)
-        for name, item in (table.table().items() if table is not None else ())
-    )
+    return tuple(_answer(name, item, metrics, factors, problems) for name, item in named(document, "answer"))
 
 
 def _answer(

@@ -99,7 +99,7 @@ class ExpectedReader:
         problems = self._problems
         source, by, values = (self._required(item, key, NUMBERS) for key in ("source", "by", "values"))
         known = self._sources.table() if self._sources is not None else {}
-        if source is not None and source.value not in known:
+        if source is not None and str(source.value) not in known:
             problems.add(source, f'unknown source "{source.value}"{nearest(str(source.value), known)}')
         metric = read_metric(item, self._metrics, problems)
         at = read_where(item.get("at"), self._factors, problems)

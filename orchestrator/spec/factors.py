@@ -80,9 +80,15 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
     item = document.get("factor")
     if item is not None and not isinstance(item.value, dict):
         problems.add(item, f"must be a table; for example {TOP['factor'].example}")
-    factors = {
-        name: _read_factor(name, child, problems) for name, child in (item.table() if item is not None else {}).items()
-    }
+    factors: dict[str, FactorSpec] = {}
+    for name, child in item.table().items() if item is not None else ():
+        if isinstance(child.value, dict):
+            factors[name] = _read_factor(name, child, problems)
+        elif name in FACTOR_KEYS and item is not None:
+            problems.add(item, f"[factor] has no name; for example {TOP['factor'].example}")
+        else:
+            example = TOP["factor"].example.replace("outage", name[:40])
+            problems.add(child, f"must be a table; for example {example}")
     parameters = document.get("parameter")
     for name, factor in factors.items():
         if parameters is not None and name in parameters.table():

@@ -34,6 +34,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "sysctls": ("sysctl",),
     "runs": ("repetitions",),
     "values": ("levels",),
+    "until": ("for",),
+    "congestion": ("sender",),
+    "mss": ("sender",),
+    "nodelay": ("sender",),
+    "sndbuf": ("sender",),
+    "rcvbuf": ("receiver",),
 }
 """Words of other tools and texts -> what a spec calls it: the first of these that is a key of the table is meant."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)

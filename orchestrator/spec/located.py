@@ -28,6 +28,7 @@ class Item:
     """A value of a document and where it was written. `key` is its dotted path from the top of the file.
 
     note: said after a problem with a value that was filled in: where it is used, or how it was written there.
+    used: the item that a level or parameter was filled in for; its place is where the value is used.
     """
 
     value: dict[str, Item] | list[Item] | Scalar
@@ -35,6 +36,7 @@ class Item:
     line: int
     key: str
     note: str = ""
+    used: Item | None = None
 
     def table(self) -> dict[str, Item]:
         """The value as a table; empty if it is none (which the grammar check has already said)."""

@@ -56,7 +56,7 @@ class Values:
             return item.with_value(self.texts[name])
         file = "" if item.file == place.file else f" of {item.file}"
         where = f"as {item.key}, line {item.line}{file}" if item.line else f"as {item.file} {item.key}"
-        return Item(self.texts[name], place.file, place.line, place.key, where)
+        return Item(self.texts[name], place.file, place.line, place.key, where, item)
 
 
 def substitute(item: Item, values: Values, problems: Problems, context: str) -> Item:

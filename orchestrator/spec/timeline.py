@@ -34,6 +34,9 @@ def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems
         if series is None:
             if (child := item.get("window")) is not None:
                 problems.add(child, f"belongs to a figure over time; for example series = {FIGURE['series'].example}")
+            if (child := item.get("flows")) is not None:
+                said = "belongs to a figure over time, this one has `flow`; for example flow = "
+                problems.add(child, said + FIGURE["flow"].example)
             continue
         _refuse(item, ("metric", "x", "lines"), "a figure over time has `series` and `where`", problems)
         wanted = read_names(series, FIGURE["series"], Problems())

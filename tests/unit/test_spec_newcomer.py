@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ LEVELS = 'levels = ["tcp", "sctp"]'
         ("[flow.bulk]", "[flow]", "", "[flow]", "flow", "[flow] has no name; for example [flow.ftp]"),
         ("[link.p1]", "[[link.p1]]", "", "[[link.p1]]", "link.p1", "single brackets"),
         ('kind = "host"\n[node.b]', 'kind = "host"\nsysctl = { net.ipv4.tcp_sack = "0" }\n[node.b]', "", "sysctl = ", "node.a.sysctl.net", 'write its name in quotes, "net.ipv4.tcp_sack"'),
+        ("[table.goodput]", "[table]", "", "[table]", "table", "[table] has no name; for example [table.table5]"),
+        # keys in other places, values of other kinds
+        (PATHS, PATHS + '\ncongestion = "reno"', "", "congestion", "flow.bulk.congestion", 'did you mean "sender"?'),
+        (PATHS, PATHS + '\nsender = { cc = "reno" }', '[experiment.e]\nfactors = ["rate"]\nfixed = { protocol = "tcp" }\n', "sender = ", "flow.bulk.sender.cc", 'did you mean "congestion"?'),
+        (PATHS, PATHS + '\nsender = { congestion = "reno" }', '[experiment.e]\nfactors = ["rate"]\nfixed = { protocol = "sctp" }\n', "sender = ", "flow.bulk.sender.congestion", "no option of a sctp sender; it is one of a tcp or mptcp"),
+        ('to = "b"', 'to = "a"', "", 'to = "a"', "flow.bulk.to", "two hosts"),
+        ('to = "b"', 'to = "b"\nstart = "12 s"', "", "start = ", "flow.bulk.start", "after the end of the cell"),
+        ('queue = "50 packets"\n', "", "", 'rate = "{rate}"', "link.p1.rate", 'a rate needs its queue; for example queue = "50 packets"'),
+        ("", "", FIGURE.replace('"rate"', '["rate"]'), "x = ", "figure.f.x", "must be text"),
+        ("", "", FIGURE + 'flows = ["bulk"]\n', "flows = ", "figure.f.flows", "belongs to a figure over time"),
+        ('title = "TCP and', 'title = "TCP "and"', "", 'TCP "and"', "", "a quote inside a text is written"),
+        ('protocol = "{protocol}"', "protocol = \N{LEFT DOUBLE QUOTATION MARK}tcp\N{RIGHT DOUBLE QUOTATION MARK}", "", "protocol = ", "", 'for example protocol = "tcp"'),
+        ('protocol = "{protocol}"', 'protocol: "tcp"', "", "protocol: ", "", 'for example protocol = "tcp"'),
         # what is empty, and must not be
         (PATHS, "paths = []", "", "paths = []", "flow.bulk.paths", "at least one path"),
         (BETWEEN, "between = []", "", "between = []", "link.p1.between", "two different ends"),
@@ -191,3 +205,58 @@ def test_a_claim_is_named_at_its_line(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         make_plan(parse_spec(text.encode(), tmp_path / "spec.toml", sets={}))
     assert 'expected.toml:7: claim[0].flow: there is no flow "bulkk", did you mean "bulk"?' in str(caught.value)
+
+
+EVERYTHING = (
+    EXAMPLE_SPEC
+    + FIGURE
+    + """[figure.g]
+series = ["cwnd_bytes"]
+window = ["1 s", "2 s"]
+where = { rate = "1 Mbit/s" }
+[event.outage]
+action = "cut"
+link = "p1"
+at = "5 s"
+for = "1 s"
+[experiment.e]
+factors = ["rate", "protocol"]
+repetitions = 2
+[metric.m]
+unit = "s"
+value = "duration_s"
+[answer.q]
+metric = "outage_s"
+settings = ["rate"]
+given = ["protocol"]
+budgets = ["1 s"]
+[parameter]
+size = "1 MB"
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "value", ["3", "1.5", "true", '"x"', '""', '["x"]', "[]", "[3]", "[[]]", "{}", "{ a = 1 }", "[{}]"]
+)
+def test_a_value_of_another_kind_is_never_a_traceback(value: str) -> None:
+    plan_of(EVERYTHING)
+    for line in [line for line in EVERYTHING.splitlines() if " = " in line and not line.startswith("#")]:
+        text = EVERYTHING.replace(f"{line}\n", f"{line.partition(' = ')[0]} = {value}\n")
+        with contextlib.suppress(SpecError):
+            plan_of(text)
+    for name in (
+        "node",
+        "link",
+        "flow",
+        "event",
+        "factor",
+        "table",
+        "figure",
+        "experiment",
+        "metric",
+        "answer",
+        "parameter",
+    ):
+        with contextlib.suppress(SpecError):
+            plan_of(f"{name} = {value}\n{DURATION}\n")
