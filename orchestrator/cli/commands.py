@@ -57,7 +57,7 @@ def run_plan(args: argparse.Namespace) -> int:
     if args.example:
         print(EXAMPLE_SPEC, end="")
         return 0
-    _, plan = plan_of(args)
+    _, plan = plan_of(args, args.backend)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
         return 0
