@@ -100,7 +100,7 @@ def _run_both(args: argparse.Namespace) -> tuple[tuple[Side, Side], Path] | None
         raise SpecError(f"--jobs {args.jobs}: at least 1")
     if args.repetitions is None:
         args.repetitions = REPETITIONS
-    spec, whole = plan_of(args)
+    spec, whole = plan_of(args, names[0])
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
     for name in names:  # before anything runs: may raise BackendUnavailable
         choose(name).backend.close()

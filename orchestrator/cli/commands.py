@@ -19,6 +19,7 @@ from ..study import Plan
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
 from ..units import counted
+from .backends import BACKENDS
 from .calibrate import measured_profiles
 from .calibrate_text import profile_words
 from .run import add_plan_arguments, plan_of
@@ -29,6 +30,9 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Declare them."""
     plan = commands.add_parser("plan", help="show what would be run, without running it")
     add_plan_arguments(plan)
+    plan.add_argument(
+        "--backend", default="auto", choices=BACKENDS, help="whose kernel must know the sysctls (default: auto)"
+    )
     plan.add_argument("--example", action="store_true", help="print a minimal complete spec")
     plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
     plan.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -53,7 +57,7 @@ def run_plan(args: argparse.Namespace) -> int:
     if args.example:
         print(EXAMPLE_SPEC, end="")
         return 0
-    _, plan = plan_of(args)
+    _, plan = plan_of(args, args.backend)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
         return 0

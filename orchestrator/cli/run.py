@@ -28,6 +28,7 @@ from .manifest import Manifest, new_manifest, now_utc
 from .programs import program_digests
 from .progress import RunProgress
 from .stages import Results, analyze_all, analyze_one, report, tabulate
+from .sysctls import kernel_sysctls
 
 EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -77,13 +78,21 @@ def pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
     return found
 
 
-def plan_of(args: argparse.Namespace) -> tuple[Spec, Plan]:
-    """The spec and the plan the arguments ask for; raises SpecError."""
+def plan_of(args: argparse.Namespace, backend: str | None) -> tuple[Spec, Plan]:
+    """The spec and the plan the arguments ask for; raises SpecError.
+
+    backend: whose kernel must know the sysctls of the spec; None: that is not known yet.
+    """
     if args.spec is None:
         raise SpecError("which experiment? e.g. `netwarp run choi2009`; `netwarp plan --example` prints a spec")
     spec = load_spec(args.spec, sets=dict(pairs(args.set, "--set")))
     plan = make_plan(
-        spec, seed=args.seed, repetitions=args.repetitions, only=args.only, where=pairs(args.where, "--where")
+        spec,
+        seed=args.seed,
+        repetitions=args.repetitions,
+        only=args.only,
+        where=pairs(args.where, "--where"),
+        kernel=None if backend is None else lambda: kernel_sysctls(backend),
     )
     return spec, plan
 
@@ -92,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     """Run; the exit status of the contract."""
     if args.jobs is not None and args.jobs < 1:
         raise SpecError(f"--jobs {args.jobs}: at least 1")
-    spec, plan = plan_of(args)
+    spec, plan = plan_of(args, args.backend)
     progress = RunProgress(plan.cells)
     chosen = choose(args.backend, progress.virtual)
     if chosen.why:

@@ -128,7 +128,7 @@ def node_environment(node: str) -> dict[str, str]:
 
 def _cell(args: argparse.Namespace) -> Cell:
     """The one cell asked for; of several the first, and says so. Raises SpecError."""
-    _, plan = plan_of(args)
+    _, plan = plan_of(args, None if args.backend == "auto" else args.backend)
     cell = plan.cells[0]
     if len(plan.cells) > 1:
         print(

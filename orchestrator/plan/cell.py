@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 
-from ..model import Capture, Cell, Event, Flow, Link, Node, Shape
+from ..model import Cell, Event, Flow, Link, Node, Shape
 from ..spec import Spec
 from ..spec.grammar import RESOLVED
-from ..spec.located import Item
 from ..spec.metrics import OF_THE_CELL, fill_in, parameter_numbers
-from ..spec.problems import Problems, nearest
+from ..spec.problems import Problems
+from .captures import Captures
 from .combine import Combination
 from .flows import Flows, Routed, rtt_of_links
-from .network import SIDES, Network, build_link, finish
+from .network import SIDES, Network, build_link, check_linked, finish
 from .reader import Reader
 from .resolve import Resolved, resolve
+from .sysctls import SysctlCheck
 from .timeline import Planned, Timeline, draw
 
 IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
@@ -29,8 +29,8 @@ SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
 class CellPlanner:
     """Makes the cells of a spec. Profiles are read once for all of them."""
 
-    def __init__(self, spec: Spec, problems: Problems) -> None:
-        self._spec, self._problems = spec, problems
+    def __init__(self, spec: Spec, problems: Problems, sysctls: SysctlCheck | None = None) -> None:
+        self._spec, self._problems, self._sysctls = spec, problems, sysctls
         self._network = Network(problems)
 
     def cells(
@@ -55,6 +55,7 @@ class CellPlanner:
         routed = Flows(nodes, links, duration, self._problems, context).read(resolved.flows)
         if not resolved.flows:
             top.problem("flow", 'there is no flow; for example [flow.bulk] with from = "a", to = "b"')
+        check_linked(resolved.nodes, links, self._problems, context)
         rtt_ns = rtt_of_links(routed, links)
         shapes = {
             (name, side): finish(draft.side(side), rtt_ns[name, side], draft.mtu_bytes)
@@ -66,7 +67,9 @@ class CellPlanner:
         built = tuple(
             build_link(draft, shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items()
         )
-        captures = self._captures(resolved.top.get("captures"), nodes, built, context)
+        captures = Captures(nodes, built, routed, self._problems, context).read(resolved.top)
+        if self._sysctls is not None:
+            self._sysctls.nodes(resolved.nodes, links, context)
         if len(self._problems) > before:
             return ()
         own_nodes = _explicit(nodes, routed)
@@ -101,36 +104,6 @@ class CellPlanner:
         numbers = parameter_numbers({**parameters, "duration": f"{duration_ns} ns"})
         assert OF_THE_CELL in numbers
         return {metric.name: fill_in(metric.expression, numbers) for metric in self._spec.own_metrics}
-
-    def _captures(
-        self, item: Item | None, nodes: Mapping[str, Node], links: tuple[Link, ...], context: str
-    ) -> tuple[Capture, ...]:
-        """`"hosts"` (default): every interface of every host; `"all"`: of every node; or a list of "node.link"."""
-        there = {
-            f"{node}.{link.name}": Capture(node=node, link=link.name) for link in links for node in (link.a, link.b)
-        }
-        files = Counter(f"{capture.node}-{capture.link}" for capture in there.values())
-        for name in [name for name, count in files.items() if count > 1]:
-            self._problems.add(
-                self._spec.document, f'two interfaces would be captured into "{name}.pcap": rename a link'
-            )
-        value = "hosts" if item is None else item.value
-        example = RESOLVED["captures"].example
-        if value == "all":
-            return tuple(there.values())
-        if value == "hosts":
-            return tuple(capture for capture in there.values() if nodes[capture.node].kind == "host")
-        if item is None or not isinstance(item.value, list):
-            self._problems.add(item or self._spec.document, f"must be {example}")
-            return ()
-        found: dict[str, Capture] = {}
-        for child in item.value:
-            text = str(child.value)
-            if text not in there:
-                self._problems.add(child, f'there is no interface "{text[:60]}"{nearest(text, there)}', context=context)
-            else:
-                found[text] = there[text]
-        return tuple(found.values())
 
 
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:

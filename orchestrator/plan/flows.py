@@ -84,9 +84,11 @@ class Flows:
         sender, receiver = (reader.text(key) if reader.need(key) else None for key in ("from", "to"))
         for key, node in (("from", sender), ("to", receiver)):
             if node is not None and node not in self._nodes:
-                reader.problem(key, f'there is no node "{node}"{nearest(node, self._nodes)}')
+                reader.wrong(key, f'there is no node "{node}"{nearest(node, self._nodes)}')
             elif node is not None and node not in self._hosts:
-                reader.problem(key, f'"{node}" is a router; flows run between hosts{nearest(node, self._hosts)}')
+                reader.wrong(key, f'"{node}" is a router; flows run between hosts{nearest(node, self._hosts)}')
+        if sender is not None and sender == receiver:
+            reader.wrong("to", f'"{receiver}" would send to itself; a flow has two hosts')
         protocol = self._protocol(reader)
         reader.need("paths")
         if len(self._problems) > before or sender is None or receiver is None or protocol is None:
@@ -216,7 +218,7 @@ class Flows:
             there = way(self._hosts, links, sender, receiver, last)
             back = way(self._hosts, links, receiver, sender, first, leaving if turned else None)
         except NoRoute as error:
-            self._say(item, f"the path does not exist: {error}")
+            self._say(item, f"the path does not exist: {error}{self._through_hosts(sender, receiver, last)}")
             return None
         for node, hops, link in ((sender, there, first), (receiver, back, leaving or last)):
             if hops[0].link != link:
@@ -235,6 +237,19 @@ class Flows:
             back_link=leaving or msgspec.UNSET,
         )
         return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
+
+    def _through_hosts(self, sender: str, receiver: str, last: str) -> str:
+        """The hosts that would have to forward for there to be a way; "" if that would not do either."""
+        try:
+            hops = way(frozenset(), list(self._links.values()), sender, receiver, last)
+        except NoRoute:
+            return ""
+        between = {node for hop in hops for node in (self._links[hop.link].a, self._links[hop.link].b)}
+        hosts = sorted(between & self._hosts - {sender, receiver})
+        return "".join(
+            f'; "{node}" is a host, and hosts do not forward; write kind = "router" under [node.{node}]'
+            for node in hosts
+        )
 
     def _one_way_back(self, routed: Sequence[Routed], reader: Reader) -> None:
         """A host has one route to an address: where a path says by which link its answers leave, all others agree."""
@@ -258,8 +273,9 @@ class Flows:
             stop = self._duration_ns
         for key, time in (("start", start), ("stop", stop)):
             if reader.has(key) and time is not None and time > self._duration_ns:
-                reader.problem(key, "is after the end of the cell (duration)")
-        if stop is not None and stop <= (start or 0):
+                reader.wrong(key, "is after the end of the cell (duration)")
+        late = start is not None and start > self._duration_ns  # said above
+        if stop is not None and stop <= (start or 0) and not (late and not reader.has("stop")):
             reader.problem("stop", 'is not after the start; for example start = "0.5 s", stop = "100 s"')
         return start or 0, stop, total
 
@@ -315,11 +331,11 @@ class Flows:
                 (inner.text("path") if inner.need("path") else None),
             )
             if at is not None and at >= self._duration_ns:
-                inner.problem("at", "is not before the end of the cell (duration)")
+                inner.wrong("at", "is not before the end of the cell (duration)")
             elif at is not None and at < start_ns:
-                inner.problem("at", "is before the start of the flow")
+                inner.wrong("at", "is before the start of the flow")
             if path is not None and path not in paths:
-                inner.problem("path", f'"{path}" is no path of this flow{nearest(path, paths)}')
+                inner.wrong("path", f'"{path}" is no path of this flow{nearest(path, paths)}')
             if at is not None and path in paths:
                 found.append(PrimarySwitch(at_ns=at, path=path))
         return tuple(sorted(found, key=lambda switch: switch.at_ns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import SpecError
 from ..model import Cell
@@ -12,6 +12,7 @@ from ..spec.problems import nearest
 from ..study import Experiment, Factor, Level, Levels, Plan, matches
 from .cell import CellPlanner
 from .combine import Combination, combinations
+from .sysctls import KernelSysctls, SysctlCheck
 from .wanted import answers_with_flows, check_wanted, with_flows
 
 MOST_CELLS = 100_000
@@ -27,12 +28,15 @@ def make_plan(
     repetitions: int | None = None,
     only: str | Sequence[str] | None = None,
     where: Sequence[tuple[str, str]] = (),
+    kernel: Callable[[], KernelSysctls | None] | None = None,
 ) -> Plan:
     """Plan a spec's cells.
 
     seed, repetitions: instead of the spec's and of every experiment's; repetition k has seed + k. only: names of
     experiments.
     where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
+    kernel: the sysctls of the kernel of the run, None where they cannot be had; asked only if the spec sets any.
+    Without it their names are not checked.
     Raises SpecError with every problem.
     """
     seed = spec.seed if seed is None else seed
@@ -48,7 +52,7 @@ def make_plan(
     check_wanted(spec, [levels for _, levels in everything], problems)
     problems.check()
     chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
-    planner = CellPlanner(spec, problems)
+    planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None)
     cells: list[Cell] = []
     for asking, levels in chosen:
         if matches(levels, wanted) and problems.distinct < ENOUGH_PROBLEMS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,7 +112,8 @@ class Network:
             reader.problem("between", f"a link has two different ends; for example between = {LINK['between'].example}")
         for end in ends:
             if end not in nodes:
-                reader.problem("between", f'there is no node "{end}"{nearest(end, nodes)}')
+                place = (reader.item.get("between") or reader.item).part(end)
+                self._problems.add(place, f'there is no node "{end}"{nearest(end, nodes)}', context=reader.context)
         profile = self._profile(reader)
         item = reader.item if profile is None else merge(profile, reader.item)
         both = self.directions(reader.below(item))
@@ -157,7 +159,7 @@ class Network:
             reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
         jitter = reader.whole("jitter") or 0
         if jitter > delay:
-            reader.problem("jitter", "is more than the one-way delay; what would be negative, netem makes 0")
+            reader.wrong("jitter", "is more than the one-way delay; what would be negative, netem makes 0")
         reorder = reader.ratio("reorder") or 0.0
         if reorder and not delay:
             reader.problem("reorder", 'needs a delay to overtake; for example one_way_delay = "10 ms"')
@@ -210,13 +212,35 @@ class Network:
         found: dict[str, str] = {}
         for name, child in item.table().items() if item is not None else ():
             text = str(child.value) if isinstance(child.value, (str, int)) else ""
-            if not SYSCTL.fullmatch(name):
+            if isinstance(child.value, dict):
+                said = f'dots stand between keys here; write its name in quotes, "{_joined(name, child)}"'
+                self._problems.add(child, f"{said}; for example {SYSCTL_EXAMPLE}")
+            elif not SYSCTL.fullmatch(name):
                 self._problems.add(child, f'"{name[:60]}" is no sysctl below net; for example {SYSCTL_EXAMPLE}')
             elif isinstance(child.value, bool) or not SYSCTL_VALUE.fullmatch(text):
                 self._problems.add(child, f"must be the text to write there; for example {SYSCTL_EXAMPLE}")
             else:
                 found[name] = text
         return found
+
+
+def _joined(name: str, item: Item) -> str:
+    """The dotted name that the first keys of nested tables make."""
+    while item.table():
+        key, item = next(iter(item.table().items()))
+        name += f".{key}"
+    return name[:60]
+
+
+def check_linked(nodes: Mapping[str, Item], links: Mapping[str, Draft], problems: Problems, context: str) -> None:
+    """A node without a link takes no part in anything: its link was forgotten."""
+    linked = {node for link in links.values() for node in (link.a, link.b)}
+    new = next(name for number in itertools.count(1) if (name := f"p{number}") not in links)
+    for name, item in nodes.items():
+        if name not in linked:
+            other = next((node for node in nodes if node != name), "b")
+            said = f'has no link; for example [link.{new}] with between = ["{name}", "{other}"]'
+            problems.add(item, said, context=context)
 
 
 def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:

@@ -26,7 +26,7 @@ def read_phase(key: str, reader: Reader) -> tuple[int, int] | None:
         raise QuantityError(f'"{text}" is no phase')
     except QuantityError as error:
         said = str(error).split("; write for example")[0]
-        reader.problem(key, f"{said}; for example {key} = {EVENT[key].example}")
+        reader.wrong(key, f"{said}; for example {key} = {EVENT[key].example}")
         return None
 
 

@@ -22,6 +22,11 @@ class Reader:
 
     def problem(self, key: str, text: str) -> None:
         """Say what is wrong with a key (with the whole table, if the key is not there)."""
+        item = self.item.get(key) or self.item
+        self.problems.add(item.used or item, text, context=self.context)
+
+    def wrong(self, key: str, text: str) -> None:
+        """Say what is wrong with a key's value: where that stands, if it was filled in."""
         self.problems.add(self.item.get(key) or self.item, text, context=self.context)
 
     def has(self, key: str) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..spec import Spec
-from ..spec.fields import NAME, read_levels
+from ..spec.factors import FactorSpec
+from ..spec.fields import NAME, PLACEHOLDER, read_levels
 from ..spec.grammar import CONDITIONS, EVENT, RESOLVED, SECTIONS
 from ..spec.located import Item
-from ..spec.merge import holds, merge, resolve_parameters, substitute
+from ..spec.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute
 from ..spec.problems import Problems, nearest
 from ..spec.programs import PLACEHOLDERS
 from ..spec.shapes import expand_shape
@@ -29,7 +30,6 @@ class Resolved:
     flows: Mapping[str, Item]
     events: Mapping[str, Item]
     parameters: Mapping[str, str]
-    values: Mapping[str, str]
 
 
 def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -> Resolved:
@@ -42,7 +42,8 @@ def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -
             document = merge(document, level.patch.with_value(patch))
     document = merge(document, spec.overrides)
     parameters = resolve_parameters(document.get("parameter"), levels, problems)
-    values = {**parameters, **levels}
+    places = _places(document.get("parameter"), spec.factors, levels)
+    values = Values({**parameters, **levels}, places)
     shape = document.get("shape")
     if shape is not None:
         expanded = expand_shape(substitute(shape, values, problems, context), problems)
@@ -55,11 +56,28 @@ def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -
             if key in ("duration", "captures")
         }
     )
-    return Resolved(top, sections["node"], sections["link"], sections["flow"], sections["event"], parameters, values)
+    return Resolved(top, sections["node"], sections["link"], sections["flow"], sections["event"], parameters)
+
+
+def _places(parameters: Item | None, factors: Mapping[str, FactorSpec], levels: Combination) -> dict[str, Item]:
+    """Where the value of each factor and parameter stands: one that is another's value alone stands where that does."""
+    places: dict[str, Item] = {}
+    for name, factor in factors.items():
+        listed = factor.item.get("levels")
+        if listed is not None:
+            places[name] = listed.part(levels[name])
+    for name, child in (parameters.table() if parameters is not None else {}).items():
+        places.setdefault(name, child)
+    for _ in range(DEEPEST_PARAMETER):
+        for name, place in places.items():
+            other = PLACEHOLDER.fullmatch(str(place.value))
+            if other is not None and other[1] in places:
+                places[name] = places[other[1]]
+    return places
 
 
 def _section(
-    document: Item, section: str, levels: Combination, values: Mapping[str, str], problems: Problems, context: str
+    document: Item, section: str, levels: Combination, values: Values, problems: Problems, context: str
 ) -> dict[str, Item]:
     named = document.get(section)
     table = named.table() if named is not None else {}
@@ -84,7 +102,7 @@ def _section(
     return found
 
 
-def _filled(item: Item, values: Mapping[str, str], problems: Problems, context: str) -> Item:
+def _filled(item: Item, values: Values, problems: Problems, context: str) -> Item:
     """`{name}` filled in; in a program's arguments, what is known only later stays as it is."""
     program = item.get("program")
     rest = item.with_value({key: child for key, child in item.table().items() if key != "program"})
@@ -92,14 +110,15 @@ def _filled(item: Item, values: Mapping[str, str], problems: Problems, context: 
     if program is None:
         return filled
     later = {name: f"{{{name}}}" for name in PLACEHOLDERS}
-    return filled.with_value({**filled.table(), "program": substitute(program, {**values, **later}, problems, context)})
+    known = Values({**values.texts, **later}, values.places)
+    return filled.with_value({**filled.table(), "program": substitute(program, known, problems, context)})
 
 
 def _layers(
     name: str,
     table: Mapping[str, Item],
     default: Item | None,
-    values: Mapping[str, str],
+    values: Values,
     problems: Problems,
     context: str,
 ) -> Item | None:
@@ -112,7 +131,9 @@ def _layers(
             problems.add(like, f'"{other}" leads back to itself in a circle of `like`')
             return None
         if other not in table:
-            problems.add(like, f'there is no "{other}" to be like{nearest(other, table)}', context=context)
+            problems.add(
+                like, f'there is no "{other}" to be like{nearest(other, table.keys() - seen)}', context=context
+            )
             return None
         seen.add(other)
         chain.append(table[other])
@@ -129,7 +150,7 @@ def _applies(item: Item, levels: Combination) -> bool:
     return holds(wanted, levels) and not (refused is not None and holds(refused, levels))
 
 
-def _never_happens(item: Item, values: Mapping[str, str], context: str) -> bool:
+def _never_happens(item: Item, values: Values, context: str) -> bool:
     """`for = "0 s"`: the event does not happen (and the rest of it need not make sense)."""
     length = item.get("for")
     if length is None:

@@ -89,7 +89,7 @@ class Timeline:
         if every is None:
             return [first] if event.at_ns < latest else []
         if (latest - event.at_ns) // every >= MOST_OCCURRENCES:
-            reader.problem("every", f'more than {MOST_OCCURRENCES} times in this cell; for example every = "15 s"')
+            reader.wrong("every", f'more than {MOST_OCCURRENCES} times in this cell; for example every = "15 s"')
             return []
         if first.undo is None:
             reader.problem("every", 'needs `for`: what happens again has ended before; for example for = "50 ms"')
@@ -113,15 +113,15 @@ class Timeline:
             reader.problem("for_phase", 'is added to `for`, which is missing; for example for = "8 s"')
         directions = self._directions(reader)
         if link and link not in self._links:
-            reader.problem("link", f'there is no link "{link}"{nearest(link, self._links)}')
+            reader.wrong("link", f'there is no link "{link}"{nearest(link, self._links)}')
         if not all(needed) or action is None or not link or at is None or len(reader.problems) > before:
             return None
         if "." in name or reader.has("every"):
             pass  # happens as often as there is time for
         elif at + _most(phase) >= self._duration_ns:
-            reader.problem("at", "is outside the cell: it must be before the duration ends")
+            reader.wrong("at", "is outside the cell: it must be before the duration ends")
         elif at + _most(phase) + (length or 0) + _most(length_phase) > self._duration_ns:
-            reader.problem("for", "ends after the cell; leave `for` out if the fault stays to the end")
+            reader.wrong("for", "ends after the cell; leave `for` out if the fault stays to the end")
         event = Event(at_ns=at, name=name, action=action, link=link, directions=directions)
         undo = Event(at_ns=at, name=name, action="repair", link=link, directions=directions)
         if action == "link":

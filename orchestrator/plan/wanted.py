@@ -10,6 +10,7 @@ import msgspec
 from ..spec import Problems, Spec
 from ..spec.located import Item
 from ..spec.metrics import CELL_METRICS
+from ..spec.problems import nearest
 from ..study import Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
 from .combine import Combination
 
@@ -26,33 +27,36 @@ def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Prob
     shown = [("figure", one.name, one.where) for one in spec.time_series]
     for section, name, where in [*shown, *(("table", one.name, one.where) for one in spec.event_tables)]:
         if not any(matches(levels, where) for levels in combinations):
-            problems.add(spec.document.get(section, name) or spec.document, "no cell fits its `where`")
+            problems.add(_place(spec, section, name, "where"), "no cell fits its `where`")
     for answer in spec.answers:
-        item = spec.document.get("answer", answer.name) or spec.document
         wheres = [(answer.where, "where"), *([(answer.cost.where, "cost")] if answer.cost else [])]
         for where, key in wheres:
             if not any(matches(levels, where) for levels in combinations):
-                problems.add(item, f"no cell fits its `{key}`: {_shown(where)}")
+                place = _place(spec, "answer", answer.name, key)
+                problems.add(place, f"no cell fits its `{key}`: {_shown(where)}")
     for claim in spec.claims:
-        for selector in selectors(claim):
+        for side, selector in selectors(claim):
             chosen = [levels for levels in combinations if matches(levels, selector)]
             if len(chosen) != 1:
-                problems.add_at(
-                    str(spec.files[-1]),
-                    0,
-                    f'claim "{claim.id}"',
-                    f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one",
+                said = (
+                    f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one"
                 )
+                problems.add(_place(spec, "claim", claim.id, side), f'claim "{claim.id}": {said}')
 
 
-def selectors(claim: Claim) -> Iterator[Levels]:
-    """Every selector of a claim, with each level it goes over."""
-    for side in (*claim.a, *claim.b):
-        if claim.over:
-            for level in claim.levels:
-                yield {**side, claim.over: (level,)}
-        else:
-            yield side
+def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
+    """Every selector of a claim, with each level it goes over; "a" or "b" before it."""
+    for side, parts in (("a", claim.a), ("b", claim.b)):
+        for part in parts:
+            for levels in ({claim.over: (level,)} for level in claim.levels) if claim.over else ({},):
+                yield side, {**part, **levels}
+
+
+def _place(spec: Spec, section: str, name: str, key: str, text: str = "") -> Item:
+    """Where a table, figure, answer or claim says `key` (in a list: `text`), else where it begins."""
+    item = spec.claim_places.get(name) if section == "claim" else spec.document.get(section, name)
+    item = item or spec.document
+    return (item.get(key) or item).part(text)
 
 
 def _check_axes(
@@ -71,7 +75,7 @@ def _check_axes(
         if matches(levels, where):
             places.setdefault(tuple(levels[axis] for axis in axes), []).append(levels)
     if not places:
-        problems.add(item, "no cell fits its `where`")
+        problems.add(item.get("where") or item, "no cell fits its `where`")
     for mixed in places.values():
         if len(mixed) > 1:
             problems.add(item, f"one place of it would mix {len(mixed)} cells{_differences(mixed)}")
@@ -100,13 +104,10 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
     problems = Problems()
     named = [*flows, *flows_named(spec)]
 
-    def flow(section: str, name: str, metric: str, given: str) -> str:
+    def flow(section: str, name: str, metric: str, given: str, key: str = "flow") -> str:
         if metric in CELL_METRICS or (not given and len(flows) == 1):
             return "" if metric in CELL_METRICS else flows[0]
-        if given not in named:
-            item = spec.document.get(section, name) or spec.document
-            said = "of which flow?" if not given else f'there is no flow "{given}";'
-            problems.add(item, f'{said} name one: {", ".join(flows)}; for example flow = "{flows[0]}"')
+        _check_flow(problems, _place(spec, section, name, key, given), given, flows, named)
         return given
 
     def told(section: str, name: str, wanted: Wanted) -> Wanted:
@@ -115,7 +116,7 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
 
     def known(section: str, name: str, given: Sequence[str]) -> bool:
         for one in given:
-            flow(section, name, "", one)
+            flow(section, name, "", one, "flows")
         return True
 
     tables = tuple(told("table", table.name, table) for table in spec.tables)
@@ -140,10 +141,17 @@ def flows_named(spec: Spec) -> list[str]:
 def answers_with_flows(spec: Spec, flows: Sequence[str]) -> tuple[Answer, ...]:
     """Answers with the flow they mean."""
     problems = Problems()
+    named = [*flows, *flows_named(spec)]
     for answer in spec.answers:
-        item = spec.document.get("answer", answer.name) or spec.document
-        known = [*flows, *flows_named(spec)]
-        if (not answer.flow and len(flows) > 1) or (answer.flow and answer.flow not in known):
-            problems.add(item, f'name its flow: {", ".join(flows)}; for example flow = "{flows[0]}"')
+        if answer.flow or len(flows) > 1:
+            _check_flow(problems, _place(spec, "answer", answer.name, "flow"), answer.flow, flows, named)
     problems.check()
     return tuple(msgspec.structs.replace(answer, flow=answer.flow or flows[0]) for answer in spec.answers)
+
+
+def _check_flow(problems: Problems, place: Item, given: str, flows: Sequence[str], named: Sequence[str]) -> None:
+    """The flow that a table, figure, answer or claim names must be there; where there are several, it names one."""
+    if not given:
+        problems.add(place, f'of which flow? name one: {", ".join(flows)}; for example flow = "{flows[0]}"')
+    elif given not in named:
+        problems.add(place, f'there is no flow "{given}"{nearest(given, named)}')

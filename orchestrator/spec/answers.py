@@ -12,7 +12,7 @@ from .fields import read_names
 from .grammar import ANSWER
 from .located import Item
 from .problems import Problems, nearest
-from .wanted import read_axes, read_metric, read_where
+from .wanted import named, read_axes, read_metric, read_where
 
 UNITS: dict[str, Kind] = {"s": "time", "bytes": "data", "bit/s": "rate", "ratio": "ratio", "packets": "packets"}
 """Unit of a metric -> the kind of quantity its budgets are."""
@@ -23,11 +23,7 @@ def read_answers(
     document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
 ) -> tuple[Answer, ...]:
     """Every [answer.NAME] in order."""
-    table = document.get("answer")
-    return tuple(
-        _answer(name, item, metrics, factors, problems)
-        for name, item in (table.table().items() if table is not None else ())
-    )
+    return tuple(_answer(name, item, metrics, factors, problems) for name, item in named(document, "answer"))
 
 
 def _answer(
@@ -35,8 +31,10 @@ def _answer(
 ) -> Answer:
     metric = read_metric(item, metrics, problems)
     for key in ("settings", "budgets"):
-        if item.get(key) is None:
+        if (listed := item.get(key)) is None:
             problems.add(item, f"its {key} are missing; for example {key} = {ANSWER[key].example}")
+        elif isinstance(listed.value, list) and not listed.value:
+            problems.add(listed, f"is empty; for example {key} = {ANSWER[key].example}")
     settings, given = (read_axes(item, key, factors, problems) for key in ("settings", "given"))
     for factor in sorted(set(settings) & set(given)):
         problems.add(item, f'factor "{factor}" is in both `settings` and `given`')
@@ -80,7 +78,7 @@ def _budgets(item: Item, metric: Metric | None, problems: Problems) -> tuple[str
         try:
             parse_quantity(text, kind)
         except QuantityError as error:
-            problems.add(listed, str(error))
+            problems.add(listed.part(text), str(error))
     return names
 
 

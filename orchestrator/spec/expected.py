@@ -62,6 +62,8 @@ class ExpectedReader:
         self, document: Item, factors: Mapping[str, FactorSpec], metrics: Mapping[str, Metric], problems: Problems
     ) -> None:
         self._document, self._factors, self._metrics, self._problems = document, factors, metrics, problems
+        self.places: dict[str, Item] = {}
+        """Claim, by its id -> where it is written."""
         check_keys(document, FILE, problems)
         self._sources = document.get("source")
         for name, item in self._sources.table().items() if self._sources is not None else ():
@@ -82,7 +84,7 @@ class ExpectedReader:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
         claims = self._document.get("claim")
         found: list[Claim] = []
-        items: dict[str, Item] = {}
+        items = self.places
         for item in claims.items() if claims is not None else ():
             claim = self._claim(item)
             for one in [claim, *self._also(item, claim)]:
@@ -97,7 +99,7 @@ class ExpectedReader:
         problems = self._problems
         source, by, values = (self._required(item, key, NUMBERS) for key in ("source", "by", "values"))
         known = self._sources.table() if self._sources is not None else {}
-        if source is not None and source.value not in known:
+        if source is not None and str(source.value) not in known:
             problems.add(source, f'unknown source "{source.value}"{nearest(str(source.value), known)}')
         metric = read_metric(item, self._metrics, problems)
         at = read_where(item.get("at"), self._factors, problems)
@@ -210,7 +212,7 @@ class ExpectedReader:
             for name in claim.of:
                 if name not in gains:
                     said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{nearest(name, gains)}'
-                    self._problems.add(items[claim.id], f"of: {said}")
+                    self._problems.add((items[claim.id].get("of") or items[claim.id]).part(name), said)
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
         over = item.get("over")

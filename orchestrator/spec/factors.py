@@ -80,9 +80,15 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
     item = document.get("factor")
     if item is not None and not isinstance(item.value, dict):
         problems.add(item, f"must be a table; for example {TOP['factor'].example}")
-    factors = {
-        name: _read_factor(name, child, problems) for name, child in (item.table() if item is not None else {}).items()
-    }
+    factors: dict[str, FactorSpec] = {}
+    for name, child in item.table().items() if item is not None else ():
+        if isinstance(child.value, dict):
+            factors[name] = _read_factor(name, child, problems)
+        elif name in FACTOR_KEYS and item is not None:
+            problems.add(item, f"[factor] has no name; for example {TOP['factor'].example}")
+        else:
+            example = TOP["factor"].example.replace("outage", name[:40])
+            problems.add(child, f"must be a table; for example {example}")
     parameters = document.get("parameter")
     for name, factor in factors.items():
         if parameters is not None and name in parameters.table():
@@ -133,13 +139,14 @@ def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -
     if isinstance(item.value, list) and not item.value:
         problems.add(item, f"is empty; for example {FACTOR_KEYS['levels'].example}")
     for number, name in enumerate(names):
+        place = item.items()[number]
         if looks_like_a_formula(name):
-            problems.add(item, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
+            problems.add(place, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
         if name in ("", DOES_NOT_APPLY) or name in FACTOR_KEYS or len(name) > LONGEST_LEVEL or not name.isprintable():
-            problems.add(item, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
+            problems.add(place, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
         for other in names[:number]:
             if name != other and same_value(name, other):
-                problems.add(item, f'"{other}" and "{name}" mean the same')
+                problems.add(place, f'"{other}" and "{name}" mean the same')
 
 
 def _check_circles(factors: Mapping[str, FactorSpec], problems: Problems) -> None:
@@ -203,7 +210,7 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
     names = read_names(listed, EXPERIMENT["factors"], Problems()) if listed is not None else ()
     for factor in names:
         if factor not in factors and listed is not None:
-            problems.add(listed, f'unknown factor "{factor}"{nearest(factor, factors)}')
+            problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
     fixed_item = item.get("fixed")
     check_condition(fixed_item, factors, problems)
     fixed: dict[str, str] = {}
@@ -237,7 +244,9 @@ def _read_zips(
         group = read_names(child, EXPERIMENT["zip"], problems)
         unknown = [name for name in group if name not in names or name not in factors]
         for name in unknown:
-            problems.add(child, f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+            problems.add(child.part(name), f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+        if isinstance(child.value, list) and len(child.value) < 2:
+            problems.add(child, f"at least two factors go together; for example {EXPERIMENT['zip'].example}")
         taken = {name for other in groups for name in other}
         if taken & set(group):
             problems.add(child, f'"{min(taken & set(group))}" is in two groups')

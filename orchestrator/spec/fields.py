@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,36 @@ from .located import Item
 from .problems import Problems, nearest
 
 NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,31}", re.ASCII)
+ALIASES: dict[str, tuple[str, ...]] = {
+    "delay": ("one_way_delay", "at"),
+    "latency": ("one_way_delay",),
+    "bandwidth": ("rate",),
+    "speed": ("rate",),
+    "capacity": ("rate",),
+    "limit": ("queue",),
+    "buffer": ("queue",),
+    "plr": ("loss",),
+    "size": ("bytes",),
+    "length": ("for",),
+    "duration": ("for", "stop"),
+    "time": ("at", "duration"),
+    "from": ("between",),
+    "to": ("between",),
+    "nodes": ("between",),
+    "src": ("from",),
+    "dst": ("to",),
+    "sysctls": ("sysctl",),
+    "runs": ("repetitions",),
+    "values": ("levels",),
+    "until": ("for",),
+    "congestion": ("sender",),
+    "mss": ("sender",),
+    "nodelay": ("sender",),
+    "sndbuf": ("sender",),
+    "rcvbuf": ("receiver",),
+}
+"""Words of other tools and texts -> what a spec calls it: the first of these that is a key of the table is meant."""
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 LONGEST_TEXT = 2000
 LONGEST_LEVEL = 64
@@ -55,7 +86,8 @@ def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems, *, f
     for key, child in item.value.items():
         field = fields.get(key)
         if field is None:
-            problems.add(child, f'unknown key "{key}"{nearest(key, fields)}')
+            known = next((name for name in ALIASES.get(key, ()) if name in fields), key)
+            problems.add(child, f'unknown key "{key}"{nearest(known, fields)}')
         else:
             check(child, field, problems, fill=fill)
 
@@ -95,13 +127,20 @@ def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None
     if not isinstance(item.value, dict):
         problems.add(item, f"must be a table; for example {field.example}")
         return
+    fields = field.fields or {}
+    if item.value and all(name in fields and not isinstance(v.value, dict) for name, v in item.value.items()):
+        problems.add(item, f"[{item.key}] has no name; for example {field.example}")
+        return
     for name, child in item.value.items():
         if not NAME.fullmatch(name):
             problems.add(
                 child,
                 f'"{name[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first); for example {field.example}',
             )
-        check_keys(child, field.fields or {}, problems, fill=fill)
+        if child.items() and all(isinstance(one.value, dict) for one in child.items()):
+            problems.add(child, f"stands in single brackets, [{child.key}]; for example {field.example}")
+            continue
+        check_keys(child, fields, problems, fill=fill)
 
 
 def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | None:
@@ -117,6 +156,9 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
         found = parse_quantity(item.value, kind)
     except QuantityError as error:
         text = str(error)
+        if comma := _decimal_comma(item.value):
+            problems.add(item, comma)
+            return None
         problems.add(item, text if field.example in text else text.split("; write for example")[0] + wanted)
         return None
     if found.kind not in field.kinds:
@@ -131,6 +173,18 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
     return found
 
 
+def _decimal_comma(text: str) -> str:
+    """What is wrong with "0,5 ms", and how to write it; "" where there is no comma in the number."""
+    match = _DECIMAL_COMMA.match(text.strip())
+    if match is None or len(text) > LONGEST_LEVEL:
+        return ""
+    number, rest = match[0], text.strip()[match.end() :]
+    point = f'"{number.replace(",", ".") if not number.startswith(",") else "0" + number.replace(",", ".")}{rest}"'
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", number, re.ASCII):  # thousands, or thousandths?
+        point = f'"{number.replace(",", "")}{rest}" or {point}'
+    return f"'{text}' has a comma in its number; write {point}"
+
+
 def read_text(item: Item, field: Field, problems: Problems) -> str | None:
     """A text, name or one of the field's choices; None after saying what is wrong."""
     example = f"; for example {field.example}"
@@ -139,7 +193,7 @@ def read_text(item: Item, field: Field, problems: Problems) -> str | None:
         return None
     text = item.value
     if field.type == "choice" and text not in field.choices:
-        problems.add(item, f'"{text[:40]}" is none of {", ".join(field.choices)}{example}')
+        problems.add(item, _no_choice(text, field))
     elif field.type == "name" and not NAME.fullmatch(text):
         problems.add(item, f'"{text[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first){example}')
     elif len(text) > LONGEST_TEXT or not text.replace("\n", " ").isprintable():
@@ -147,6 +201,12 @@ def read_text(item: Item, field: Field, problems: Problems) -> str | None:
     else:
         return text
     return None
+
+
+def _no_choice(text: str, field: Field) -> str:
+    near = difflib.get_close_matches(text.casefold(), field.choices, n=1)
+    example = f', did you mean "{near[0]}"?' if near else f"; for example {field.example}"
+    return f'"{text[:40]}" is none of {", ".join(field.choices)}{example}'
 
 
 def read_integer(item: Item, field: Field, problems: Problems) -> int | None:
@@ -161,14 +221,18 @@ def read_integer(item: Item, field: Field, problems: Problems) -> int | None:
 def read_names(item: Item, field: Field, problems: Problems) -> tuple[str, ...]:
     """A list of texts."""
     if not isinstance(item.value, list) or any(not isinstance(child.value, str) for child in item.value):
-        problems.add(item, f"must be a list of texts; for example {field.example}")
+        wrong = [child for child in item.items() if not isinstance(child.value, str)]
+        problems.add(wrong[0] if wrong else item, f"must be a list of texts; for example {field.example}")
         return ()
     names = tuple(str(child.value) for child in item.value)
     for child in item.value:
         if field.choices and child.value not in field.choices and not is_open(str(child.value)):
-            problems.add(child, f'"{child.value}" is none of {", ".join(field.choices)}; for example {field.example}')
-    if len(set(names)) != len(names):
-        problems.add(item, f"names something twice; for example {field.example}")
+            problems.add(child, _no_choice(str(child.value), field))
+    seen: set[str] = set()
+    for child, name in zip(item.value, names, strict=True):
+        if name in seen:
+            problems.add(child, f'"{name[:40]}" stands there twice; for example {field.example}')
+        seen.add(name)
     return names
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,9 @@ from .expected import ExpectedReader
 from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
-from .located import Item, parse_toml, plain, read_bounded
+from .located import Item, parse_toml, read_bounded
 from .merge import merge
+from .overrides import read_overrides
 from .problems import Problems, nearest
 from .profiles import shown
 from .timeline import read_event_tables, read_time_series
@@ -52,6 +52,8 @@ class Spec:
     sources: tuple[Source, ...]
     expected: tuple[Expected, ...]
     claims: tuple[Claim, ...]
+    claim_places: Mapping[str, Item]
+    """Claim, by its id -> where it is written."""
 
 
 def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None) -> Spec:
@@ -90,7 +92,8 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     document = parse_toml(text, shown(file), problems)
     problems.check()
     assert document is not None
-    overrides = _overrides(document, sets, problems)
+    _check_format(document, problems)
+    overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
     check_keys(document.with_value({k: v for k, v in document.table().items() if k not in filled}), TOP, problems)
@@ -113,10 +116,12 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     sources: tuple[Source, ...] = ()
     expected: tuple[Expected, ...] = ()
     claims: tuple[Claim, ...] = ()
+    claim_places: Mapping[str, Item] = {}
     other = _expected_document(document, file, files, problems)
     if other is not None:
         reader = ExpectedReader(other, factors, metrics, problems)
         sources, expected, claims = reader.sources(), reader.numbers(), reader.claims()
+        claim_places = reader.places
     problems.check()
     name = str(_value(document, "name", ""))
     return Spec(
@@ -141,6 +146,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         sources=sources,
         expected=expected,
         claims=claims,
+        claim_places=claim_places,
     )
 
 
@@ -152,6 +158,14 @@ def _value(document: Item, key: str, default: Any) -> Any:
 def _integer(document: Item, key: str, default: int) -> int:
     item = document.get(key)
     return default if item is None else (read_integer(item, TOP[key], Problems()) or 0)
+
+
+def _check_format(document: Item, problems: Problems) -> None:
+    """A file of another grammar is said to be that, and nothing else is said of it."""
+    item, low = document.get("format"), TOP["format"].low
+    if item is not None and (isinstance(item.value, bool) or item.value != low):
+        problems.add(item, f"this netwarp reads format {low:.0f}; write format = {low:.0f}")
+        problems.check()
 
 
 def _check_parameters(document: Item, problems: Problems) -> None:
@@ -180,49 +194,3 @@ def _expected_document(document: Item, file: Path, files: list[Path], problems: 
         return None
     files.append(path)
     return parse_toml(read_bounded(path), shown(path), problems)
-
-
-def _overrides(document: Item, sets: Mapping[str, str], problems: Problems) -> Item:
-    layer = plain({}, "--set", 0, "")
-    parameters = document.get("parameter")
-    for key, text in sets.items():
-        path = _split(key)
-        if len(path) == 1 and parameters is not None and path[0] in parameters.table():
-            path = ["parameter", *path]
-        if not path or (path[0] not in TOP and len(path) >= 1):
-            known = [*(parameters.table() if parameters is not None else ()), *TOP]
-            problems.add_at("--set", 0, key, f"unknown key{nearest(path[0] if path else key, known)}")
-            continue
-        if path[0] == "parameter" and (parameters is None or path[-1] not in parameters.table()):
-            known = list(parameters.table()) if parameters is not None else []
-            problems.add_at("--set", 0, key, f'unknown parameter "{path[-1]}"{nearest(path[-1], known)}')
-            continue
-        there = document.get(*path)
-        value: Any = text if there is not None and isinstance(there.value, str) else _toml_value(text)
-        item = plain(value, "--set", 0, key)
-        for name in reversed(path):
-            item = Item({name: item}, "--set", 0, key)
-        layer = merge(layer, item)
-    return layer
-
-
-def _split(key: str) -> list[str]:
-    """The parts of a dotted TOML key (`factor.outage."10 s".title`)."""
-    try:
-        found: Any = tomllib.loads(f"{key} = 0")
-    except (ValueError, RecursionError):
-        return []
-    path: list[str] = []
-    while isinstance(found, dict) and len(found) == 1:
-        name, found = next(iter(found.items()))
-        path.append(name)
-    return path
-
-
-def _toml_value(text: str) -> Any:
-    """A number, true, false, list or table if the text is one in TOML, else the text."""
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, (bool, int, float, list, dict, str)) else text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import tree_sitter
 import tree_sitter_toml
 
+from . import syntax
 from .problems import Problems
 
 LARGEST_FILE_BYTES = 1 << 20
@@ -22,12 +25,18 @@ Steps = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value of a document and where it was written. `key` is its dotted path from the top of the file."""
+    """A value of a document and where it was written. `key` is its dotted path from the top of the file.
+
+    note: said after a problem with a value that was filled in: where it is used, or how it was written there.
+    used: the item that a level or parameter was filled in for; its place is where the value is used.
+    """
 
     value: dict[str, Item] | list[Item] | Scalar
     file: str
     line: int
     key: str
+    note: str = ""
+    used: Item | None = None
 
     def table(self) -> dict[str, Item]:
         """The value as a table; empty if it is none (which the grammar check has already said)."""
@@ -48,6 +57,10 @@ class Item:
         """The same value at the place of another."""
         return Item(self.value, other.file, other.line, other.key)
 
+    def part(self, text: str) -> Item:
+        """The last element of a list that is this text: it stands in a line of its own. The list itself if none is."""
+        return next((child for child in reversed(self.items()) if child.value == text), self)
+
     def with_value(self, value: dict[str, Item] | list[Item] | Scalar) -> Item:
         """Another value at the same place."""
         return Item(value, self.file, self.line, self.key)
@@ -62,14 +75,17 @@ def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
         long = next(n for n, line in enumerate(text.split(b"\n"), 1) if len(line) > LONGEST_LINE_BYTES)
         problems.add_at(file, long, "", f"a line longer than {LONGEST_LINE_BYTES} bytes")
         return None
+    text = text.removeprefix(codecs.BOM_UTF8)  # editors of Windows write one
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text[:2]:
+        problems.add_at(file, 1, "", "UTF-16 text; save the file as UTF-8")
+        return None
     try:
         values = tomllib.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        problems.add_at(file, 1 + text[: error.start].count(b"\n"), "", "not UTF-8 text")
+        problems.add_at(file, 1 + text[: error.start].count(b"\n"), "", "not UTF-8 text; save the file as UTF-8")
         return None
     except tomllib.TOMLDecodeError as error:
-        said, _, place = str(error).rpartition(" (at ")
-        problems.add_at(file, _line_of(place, text), "", f"not TOML: {said or error}")
+        problems.add_at(file, *_syntax_problem(error, text))
         return None
     except (ValueError, RecursionError) as error:  # a number of a million digits, a thousand nested brackets
         problems.add_at(file, 1, "", f"not a document netwarp reads: {error}")
@@ -78,8 +94,27 @@ def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
         problems.add_at(file, 1, "", f"nested deeper than {DEEPEST} levels")
         return None
     lines: dict[Steps, int] = {}
-    _Lines(lines).document(tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(text).root_node)
+    _Lines(lines).document(_tree(text))
     return _build(values, (), lines, file, 1, problems)
+
+
+def _tree(text: bytes) -> tree_sitter.Node:
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(text).root_node
+
+
+def _syntax_problem(error: tomllib.TOMLDecodeError, text: bytes) -> tuple[int, str, str]:
+    """Line, key and words for what tomllib refuses."""
+    said, _, place = str(error).rpartition(" (at ")
+    line = _line_of(place, text)
+    if said.startswith(syntax.TWICE):
+        found = _Lines({})
+        with contextlib.suppress(RecursionError):  # a key of ten thousand dots
+            found.document(_tree(text))
+        if found.twice is not None:
+            path, second, first = found.twice
+            return second, dotted(path), f"stands in line {first} already; leave one of the two out"
+    lines = text.decode("utf-8").split("\n")
+    return line, "", f"not TOML: {said or error}{syntax.hint(said or str(error), lines[min(line, len(lines)) - 1])}"
 
 
 def read_bounded(path: Path) -> bytes:
@@ -151,6 +186,9 @@ class _Lines:
     def __init__(self, lines: dict[Steps, int]) -> None:
         self._lines = lines
         self._arrays: dict[Steps, int] = {}
+        self._tables: set[Steps] = set()
+        self.twice: tuple[Steps, int, int] | None = None
+        """The first path that is given a value, or begun as a table, twice; its second and its first line."""
 
     def document(self, root: tree_sitter.Node) -> None:
         """Every pair and table of the file."""
@@ -172,6 +210,9 @@ class _Lines:
             if path in self._arrays:
                 path = (*path, self._arrays[path])
         path = (*path, keys[-1])
+        if node.type == "table" and path in self._tables:
+            self._again(path, node)
+        self._tables.add(path)
         self._note(path, node)
         if node.type == "table_array_element":
             self._arrays[path] = self._arrays.get(path, -1) + 1
@@ -182,8 +223,12 @@ class _Lines:
     def _pair(self, node: tree_sitter.Node, prefix: Steps) -> None:
         key, value = [child for child in node.named_children if child.type != "comment"][:2]
         path = prefix
-        for name in self._keys(key):
+        names = self._keys(key)
+        for place, name in enumerate(names, 1):
             path = (*path, name)
+            if place == len(names) and path in self._lines:
+                self._again(path, node)
+            self._tables.add(path)
             self._note(path, node)
         self._value(value, path)
 
@@ -199,6 +244,9 @@ class _Lines:
             for number, child in enumerate(values):
                 self._note((*path, number), child)
                 self._value(child, (*path, number))
+
+    def _again(self, path: Steps, node: tree_sitter.Node) -> None:
+        self.twice = self.twice or (path, node.start_point[0] + 1, self._lines[path])
 
     def _note(self, path: Steps, node: tree_sitter.Node) -> None:
         self._lines.setdefault(path, node.start_point[0] + 1)

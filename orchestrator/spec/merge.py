@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from .fields import PLACEHOLDER
 from .grammar import DIRECTION, EXCLUSIVE
@@ -40,7 +42,24 @@ def _without(table: Mapping[str, Item], said: set[str]) -> dict[str, Item]:
     return left
 
 
-def substitute(item: Item, values: Mapping[str, str], problems: Problems, context: str) -> Item:
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What `{name}` is filled in with, and where that was written: a wrong level is named at its own line."""
+
+    texts: Mapping[str, str]
+    places: Mapping[str, Item]
+
+    def filled(self, item: Item, name: str) -> Item:
+        """The value of `name` in place of an item that is `"{name}"` and nothing else."""
+        place = self.places.get(name)
+        if place is None:
+            return item.with_value(self.texts[name])
+        file = "" if item.file == place.file else f" of {item.file}"
+        where = f"as {item.key}, line {item.line}{file}" if item.line else f"as {item.file} {item.key}"
+        return Item(self.texts[name], place.file, place.line, place.key, where, item)
+
+
+def substitute(item: Item, values: Values, problems: Problems, context: str) -> Item:
     """Fill in `{name}` in every text below `item`; one that cannot be filled in is said, and left as it is.
 
     A factor that does not apply ("-") has no level to fill in.
@@ -53,10 +72,10 @@ def substitute(item: Item, values: Mapping[str, str], problems: Problems, contex
         return item
     text = item.value
     for name in dict.fromkeys(PLACEHOLDER.findall(text)):
-        if name not in values:
-            problems.add(item, f'"{{{name}}}" is neither a factor nor a parameter{nearest(name, values)}')
+        if name not in values.texts:
+            problems.add(item, f'"{{{name}}}" is neither a factor nor a parameter{nearest(name, values.texts)}')
             continue
-        if values[name] == "-":
+        if values.texts[name] == "-":
             problems.add(
                 item,
                 f'"{{{name}}}" has no level here: factor "{name}" does not apply in this cell; add it to the'
@@ -64,8 +83,12 @@ def substitute(item: Item, values: Mapping[str, str], problems: Problems, contex
                 context=context,
             )
             continue
-        text = text.replace(f"{{{name}}}", values[name])
-    return item.with_value(text)
+        if text == f"{{{name}}}":
+            return values.filled(item, name)
+        text = text.replace(f"{{{name}}}", values.texts[name])
+    if text == item.value:
+        return item
+    return Item(text, item.file, item.line, item.key, f"written {json.dumps(item.value, ensure_ascii=False)}")
 
 
 def resolve_parameters(item: Item | None, levels: Mapping[str, str], problems: Problems) -> dict[str, str]:

@@ -119,6 +119,8 @@ OPTIONS: dict[str, Option] = {
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, ("sender",)),
 }
+ALIASES = {"cc": "congestion", "congestion_control": "congestion", "buffer": "sndbuf", "interval_s": "interval"}
+"""Words of other tools -> the option that is meant."""
 
 
 def read_options(
@@ -133,8 +135,9 @@ def read_options(
     for name, child in table.items():
         option = OPTIONS.get(name)
         if option is None or name not in valid:
-            why = f"no option of a {protocol} {role}" if option else f'unknown option "{name}"'
-            problems.add(child, f"{why}{nearest(name, sorted(valid))}")
+            of = f"; it is one of a {' or '.join(option.protocols)} {' or '.join(option.roles)}" if option else ""
+            why = f"no option of a {protocol} {role}{of}" if option else f'unknown option "{name}"'
+            problems.add(child, f"{why}{nearest(ALIASES.get(name, name), sorted(valid)) if not option else ''}")
             continue
         if name in SCHEDULE:  # read_schedule() does: it has to know the size of a message
             continue

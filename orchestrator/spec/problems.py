@@ -32,7 +32,7 @@ class Problems:
 
     def add(self, item: Item, text: str, *, context: str = "") -> None:
         """A problem at a value. `context` (which cell showed it first) is not part of its identity."""
-        self.add_at(item.file, item.line, item.key, text, context=context)
+        self.add_at(item.file, item.line, item.key, f"{text} ({item.note})" if item.note else text, context=context)
 
     def add_at(self, file: str, line: int, key: str, text: str, *, context: str = "") -> None:
         """A problem at a place; line 0 stands for the command line."""

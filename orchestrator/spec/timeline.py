@@ -34,17 +34,22 @@ def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems
         if series is None:
             if (child := item.get("window")) is not None:
                 problems.add(child, f"belongs to a figure over time; for example series = {FIGURE['series'].example}")
+            if (child := item.get("flows")) is not None:
+                said = "belongs to a figure over time, this one has `flow`; for example flow = "
+                problems.add(child, said + FIGURE["flow"].example)
             continue
         _refuse(item, ("metric", "x", "lines"), "a figure over time has `series` and `where`", problems)
         wanted = read_names(series, FIGURE["series"], Problems())
         for one in wanted:
             if one not in SERIES:
-                problems.add(series, f'unknown series "{one}"{nearest(one, SERIES)}')
+                problems.add(series.part(one), f'unknown series "{one}"{nearest(one, SERIES)}')
         if not wanted:
             problems.add(series, f"is empty; for example {FIGURE['series'].example}")
         where = read_where(item.get("where"), factors, problems)
         window = _window(item.get("window"), problems)
         flows = read_names(child, FIGURE["flows"], Problems()) if (child := item.get("flows")) is not None else ()
+        if child is not None and not child.items():
+            problems.add(child, f"is empty; for example {FIGURE['flows'].example}, or leave the key out")
         if child is not None and item.get("flow") is not None:
             problems.add(child, "names its flows; leave `flow` out")
         units = dict.fromkeys(SERIES[one] for one in wanted if one in SERIES)

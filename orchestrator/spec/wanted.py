@@ -36,7 +36,6 @@ class OwnMetric:
 
 def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[OwnMetric, ...]:
     """Every [metric.NAME]; expressions may use metrics listed before it."""
-    item = document.get("metric")
     patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
     parameters: dict[str, str] = {}
     for layer in [document, *patches]:
@@ -57,7 +56,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
 
     known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
     found: list[OwnMetric] = []
-    for name, child in item.table().items() if item is not None else ():
+    for name, child in named(document, "metric"):
         texts: dict[str, str] = {}
         for key in ("unit", "value"):
             value = child.get(key)
@@ -148,10 +147,10 @@ def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems
     for name in names:
         assert child is not None
         if name not in metrics:
-            problems.add(child, f'unknown metric "{name}"{nearest(name, metrics)}')
+            problems.add(child.part(name), f'unknown metric "{name}"{nearest(name, metrics)}')
         elif metric in metrics and metrics[name].unit != metrics[metric].unit:
             units = f"{metrics[name].unit or 'no unit'}, {metric} in {metrics[metric].unit or 'no unit'}"
-            problems.add(child, f"{name} is in {units}; what stands beside it must have its unit")
+            problems.add(child.part(name), f"{name} is in {units}; what stands beside it must have its unit")
     return names
 
 
@@ -170,6 +169,8 @@ def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, Fac
         there = ", ".join(factors) or "none"
         problems.add(item, f'kind "{kind}" needs {key} = a factor; there is: {there}')
         return ""
+    if not isinstance(child.value, str):
+        return ""  # the grammar has said so
     if child.value not in factors:
         problems.add(child, f'{key} must be a factor, not "{child.value}"{nearest(str(child.value), factors)}')
     return str(child.value)
@@ -181,9 +182,9 @@ def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, k
     if metric is None:
         problems.add(item, f"its metric is missing; for example metric = {TABLE['metric'].example}")
         return ""
-    if metric.value not in metrics:
+    if isinstance(metric.value, str) and metric.value not in metrics:
         problems.add(metric, f'unknown metric "{metric.value}"{nearest(str(metric.value), metrics)}')
-    return str(metric.value)
+    return metric.value if isinstance(metric.value, str) else ""
 
 
 def read_where(item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems) -> Levels:
@@ -202,14 +203,14 @@ def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems:
     names = read_names(child, TABLE["rows"], Problems())
     for name in names:
         if name not in factors:
-            problems.add(child, f'unknown factor "{name}"{nearest(name, factors)}')
+            problems.add(child.part(name), f'unknown factor "{name}"{nearest(name, factors)}')
     return names
 
 
 def named(document: Item, section: str) -> list[tuple[str, Item]]:
-    """The items of a section in order."""
+    """The tables of a section in order (what is none was refused by the grammar)."""
     item = document.get(section)
-    return list(item.table().items()) if item is not None else []
+    return [(name, child) for name, child in item.table().items() if isinstance(child.value, dict)] if item else []
 
 
 def _check_twice(item: Item, axes: tuple[str, ...], problems: Problems) -> None:

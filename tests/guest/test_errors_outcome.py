@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -172,13 +173,11 @@ to = "b"
 protocol = "tcp"
 paths = ["p1"]
 [factor.case]
-levels = ["good", "odd", "unknown", "refused", "no_such_control"]
+levels = ["good", "odd", "refused", "no_such_control"]
 [factor.case.good]
 node.a.sysctl = { "net.ipv4.tcp_ecn" = "1" }
 [factor.case.odd]
 node.a.sysctl = { "net.ipv4.tcp_ecn" = "01" }
-[factor.case.unknown]
-node.a.sysctl = { "net.ipv4.tcp_magic" = "1" }
 [factor.case.refused]
 node.a.sysctl = { "net.ipv4.tcp_retries2" = "100000" }
 [factor.case.no_such_control]
@@ -192,8 +191,7 @@ columns = []
 EXPECTED = {
     "good": ("COMPLETED", []),
     "odd": ("INVALID", ["sysctl net/ipv4/tcp_ecn in a", "asked 01, found 1"]),
-    "unknown": ("FAILED", ["net/ipv4/tcp_magic", "No such file or directory", "steps.txt line "]),
-    "refused": ("FAILED", ["net/ipv4/tcp_retries2", "Invalid argument"]),
+    "refused": ("FAILED", ["net/ipv4/tcp_retries2", "Invalid argument", "steps.txt line "]),
     "no_such_control": ("UNSUPPORTED", ["perfect"]),
 }
 
@@ -235,3 +233,25 @@ def test_only_what_completed_is_counted(checkout: Checkout, tmp_path: Path) -> N
     measured = {row[0] for row in rows(tmp_path / "x" / "tables" / "measurements.csv")}
     assert len(measured) == 1
     assert next(iter(measured)).startswith("good_")
+
+
+def test_a_sysctl_that_the_kernel_does_not_have_ends_the_plan(checkout: Checkout, tmp_path: Path) -> None:
+    """A guest is asked once for its sysctls; the answer is kept by the kernel's hash, and a second plan boots none."""
+    spec, cache = tmp_path / "spec.toml", tmp_path / "cache"
+    for name, nearest in (("net.ipv4.tcp_sak", "net.ipv4.tcp_sack"), ("net.sctp.rto_mn", "net.sctp.rto_min")):
+        written(spec, SYSCTLS.replace("net.ipv4.tcp_retries2", name))
+        line = 1 + spec.read_text().partition(name)[0].count("\n")
+        for command in (["plan", spec], ["run", spec, "--out", tmp_path / "x"]):
+            done = checkout.run(*command, cwd=tmp_path, NETWARP_CACHE=str(cache))
+            assert done.status == 2, done
+            assert f'spec.toml:{line}: factor.case.refused.node.a.sysctl."{name}": Linux ' in done.err
+            assert f'has no sysctl "{name}", did you mean "{nearest}"?' in done.err
+    assert not (tmp_path / "x").exists()
+    (kept,) = (cache / "sysctls").iterdir()
+    assert kept.stem == hashlib.sha256(checkout.kernel.read_bytes()).hexdigest()
+    record = json.loads(kept.read_bytes())
+    kept.write_text(json.dumps(record | {"sysctls": {}}))  # what stands there is believed, no guest is booted
+    done = checkout.run("plan", spec, cwd=tmp_path, NETWARP_CACHE=str(cache))
+    assert 'has no sysctl "net.ipv4.tcp_ecn"' in done.err
+    done = checkout.run("plan", spec, cwd=tmp_path, NETWARP_CACHE=str(tmp_path / "none"), NETWARP_KERNEL="")
+    assert "names of sysctls are not checked: no kernel" in done.err or "this machine's Linux" in done.err, done

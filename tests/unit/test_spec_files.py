@@ -54,7 +54,7 @@ def test_a_profile_has_no_placeholders(tmp_path: Path, monkeypatch: pytest.Monke
 def test_two_nodes_of_one_name() -> None:
     text = BASE + "[node.a]\n"
     found = only(text)
-    assert found.startswith(f"nowhere/spec.toml:{text.count(chr(10))}: not TOML: Cannot declare ('node', 'a') twice")
+    assert found.startswith(f"nowhere/spec.toml:{text.count(chr(10))}: node.a: stands in line 4 already")
 
 
 def test_not_toml() -> None:
@@ -102,7 +102,8 @@ def test_an_error_of_many_cells_is_said_once_with_the_cell_that_showed_it() -> N
     found = only(text)
     assert 'there is no node "c"' in found
     assert found.endswith("(first seen in the cell x=c, y=1)")
-    assert found.startswith(f"nowhere/spec.toml:{line_of(text, 'to = ')}: flow.f.to: ")
+    assert found.startswith(f"nowhere/spec.toml:{line_of(text, 'levels = ')}: factor.x.levels[1]: ")
+    assert f"(as flow.f.to, line {line_of(text, 'to = ')})" in found
 
 
 def test_error_in_a_patch_points_at_the_patch() -> None:
