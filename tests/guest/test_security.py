@@ -8,6 +8,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from chain_kit import (
     copy_checkout,
     ended,
     guests,
+    python_in_a_guest,
     raw_files,
     same,
     tables,
@@ -27,7 +29,7 @@ from chain_kit import (
     written,
 )
 
-from orchestrator.backends.user import User, hand_over, take_back, unprivileged
+from orchestrator.backends.user import User, foreign_owner, hand_over, take_back, unprivileged
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -134,20 +136,63 @@ def test_what_a_sandbox_leaves_cannot_lead_root_elsewhere(open_place: Path, tmp_
     cell = open_place / "cell"
     (cell / "capture").mkdir(parents=True)
     written(cell / "steps.txt", "")
-    assert hand_over(cell, User(NOBODY, NOBODY)) is not None
+    owner = cell.stat()
+    assert hand_over(cell, User(NOBODY, NOBODY)) == User(NOBODY, NOBODY)
     (cell / "capture" / "a-p1.pcap").symlink_to(outside)
     (cell / "console.txt").symlink_to("/dev/zero")
     os.mkfifo(cell / "init.ndjson")
     (cell / "loop").symlink_to(".")
     os.link(cell / "steps.txt", cell / "again.txt")
     written(cell / "tool", "").chmod(0o6755)
-    take_back(cell)
+    take_back(cell, owner)
     assert sorted(path.name for path in cell.rglob("*")) == ["capture", "steps.txt", "tool"] or sorted(
         path.name for path in cell.rglob("*")
     ) == ["again.txt", "capture", "tool"]
     assert (cell / "tool").stat().st_mode & 0o7777 == 0o755
     assert {path.stat().st_uid for path in cell.rglob("*")} == {0}
     assert outside.read_text() == "root's"
+
+
+@needs_root
+def test_a_directory_of_another_owner_stays_that_owners(open_place: Path) -> None:
+    """As hostfs makes it in a guest of an ordinary user, where nobody can be given a file."""
+    cell = open_place / "cell"
+    cell.mkdir()
+    written(cell / "steps.txt", "")
+    for path in (cell, cell / "steps.txt"):
+        os.chown(path, 1234, 1235)
+    owner = cell.stat()
+    assert foreign_owner(cell) == User(1234, 1235)
+    assert hand_over(cell, User(NOBODY, NOBODY)) == User(1234, 1235)
+    assert hand_over(cell, None) is None
+    take_back(cell, owner)
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in (cell, *cell.rglob("*"))} == {(1234, 1235)}
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "command", [("run", "--no-report", "--backend", "netns"), ("shell", "--backend", "netns")], ids=["run", "shell"]
+)
+def test_netns_in_a_guest_of_an_ordinary_user(
+    command: tuple[str, ...], kernel: Path, checkout: Checkout, open_place: Path
+) -> None:
+    """Root there is no root of the files: they are that user's, whoever makes them. Without netns in a guest
+    (test_backend_wall.py, test_shell.py) an ordinary user's tests show the same."""
+    if not User(NOBODY, NOBODY).may_run(Path(sys.executable)):
+        pytest.skip(f"nobody may not run {sys.executable}, which is root's alone")
+    theirs = copy_checkout(open_place / "checkout", kernel)
+    place = open_place / "guest"
+    place.mkdir()
+    os.chown(place, NOBODY, NOBODY)
+    spec = written(open_place / "spec.toml", STANDS)
+    more = ("--exec", "true") if command[0] == "shell" else ()
+    arguments = ("-m", "orchestrator", command[0], str(spec), *command[1:], "--out", "/run/cell/made", *more)
+    done = python_in_a_guest(kernel, theirs, place, *arguments, user=f"{NOBODY}:{NOBODY}")
+    said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
+    exits = [record["status"] for record in done.records("exit")]
+    assert exits == [0] or "late" in said, (said, done.console)
+    assert {path.lstat().st_uid for path in (place / "made").rglob("*")} == {NOBODY}
+    assert (list((place / "made").rglob("*.pcap*"))), said
 
 
 @needs_root
