@@ -78,7 +78,7 @@ def open_to_all(directory: Path, *files: Path) -> bool:
 def foreign_owner(directory: Path) -> User | None:
     """The owner that the file system gives to files of this process, where that is another user.
 
-    So does hostfs in a guest that an ordinary user started (files are that user's), and NFS with root_squash (nobody's).
+    So does hostfs in a guest that an ordinary user started (that user's), and NFS with root_squash (nobody's).
     In a user namespace whose root is this process such files belong to nobody, and cannot be written.
     """
     found = directory.stat()

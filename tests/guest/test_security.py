@@ -8,7 +8,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from chain_kit import (
     copy_checkout,
     ended,
     guests,
-    python_in_a_guest,
     raw_files,
     same,
     tables,
@@ -39,17 +37,6 @@ SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000
 STARTING = ("subprocess.run", "subprocess.Popen", "subprocess.check_call", "subprocess.check_output")
 FORBIDDEN = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "eval", "exec")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to drop, or may mount")
-
-
-@pytest.fixture
-def open_place(checkout: Checkout) -> Iterator[Path]:
-    """A directory that every user may enter (pytest's own are its user's alone)."""
-    place = Path("/tmp") / f"netwarp-test-security-{os.getpid()}"
-    place.mkdir(mode=0o755)
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place)
 
 
 @needs_root
@@ -167,32 +154,6 @@ def test_a_directory_of_another_owner_stays_that_owners(open_place: Path) -> Non
     assert hand_over(cell, None) is None
     take_back(cell, owner)
     assert {(path.stat().st_uid, path.stat().st_gid) for path in (cell, *cell.rglob("*"))} == {(1234, 1235)}
-
-
-@needs_root
-@pytest.mark.parametrize(
-    "command", [("run", "--no-report", "--backend", "netns"), ("shell", "--backend", "netns")], ids=["run", "shell"]
-)
-def test_netns_in_a_guest_of_an_ordinary_user(
-    command: tuple[str, ...], kernel: Path, checkout: Checkout, open_place: Path
-) -> None:
-    """Root there is no root of the files: they are that user's, whoever makes them. Without netns in a guest
-    (test_backend_wall.py, test_shell.py) an ordinary user's tests show the same."""
-    if not User(NOBODY, NOBODY).may_run(Path(sys.executable)):
-        pytest.skip(f"nobody may not run {sys.executable}, which is root's alone")
-    theirs = copy_checkout(open_place / "checkout", kernel)
-    place = open_place / "guest"
-    place.mkdir()
-    os.chown(place, NOBODY, NOBODY)
-    spec = written(open_place / "spec.toml", STANDS)
-    more = ("--exec", "true") if command[0] == "shell" else ()
-    arguments = ("-m", "orchestrator", command[0], str(spec), *command[1:], "--out", "/run/cell/made", *more)
-    done = python_in_a_guest(kernel, theirs, place, *arguments, user=f"{NOBODY}:{NOBODY}")
-    said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
-    exits = [record["status"] for record in done.records("exit")]
-    assert exits == [0] or "late" in said, (said, done.console)
-    assert {path.lstat().st_uid for path in (place / "made").rglob("*")} == {NOBODY}
-    assert (list((place / "made").rglob("*.pcap*"))), said
 
 
 @needs_root
