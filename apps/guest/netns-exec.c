@@ -78,13 +78,21 @@ static void parse(struct options *options, int argc, char **argv)
 		die(EXIT_USAGE, "--dir is required");
 }
 
-static void write_file(const char *path, const char *text)
+static void __attribute__((noreturn)) refused(const char *what)
+{
+	die(EXIT_CANNOT, "user namespaces are refused (%s: %s); `netwarp doctor` says what to do", what,
+	    strerror(errno));
+}
+
+/* Some systems let everybody make a user namespace, and refuse the maps without which nobody is root in it.
+ */
+static void write_map(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY);
 	size_t len = strlen(text);
 
 	if (fd < 0 || write(fd, text, len) != (ssize_t)len || close(fd))
-		die(EXIT_CANNOT, "cannot write %s: %s", path, strerror(errno));
+		refused(path);
 }
 
 static void enter(const struct options *options)
@@ -100,13 +108,13 @@ static void enter(const struct options *options)
 		return;
 	}
 	if (unshare(CLONE_NEWUSER | others))
-		die(EXIT_CANNOT, "cannot make user namespaces: %s", strerror(errno));
+		refused("unshare");
 	snprintf(map, sizeof(map), "0 %u 1\n", user);
-	write_file("/proc/self/uid_map", map);
+	write_map("/proc/self/uid_map", map);
 	/* asked for before an ordinary user may map a group */
-	write_file("/proc/self/setgroups", "deny");
+	write_map("/proc/self/setgroups", "deny");
 	snprintf(map, sizeof(map), "0 %u 1\n", group);
-	write_file("/proc/self/gid_map", map);
+	write_map("/proc/self/gid_map", map);
 }
 
 /* In the namespaces, as their first process. `alive` is open for writing as long as netns-exec lives. */

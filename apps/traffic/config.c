@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "ndjson.h"
 #include "pattern.h"
+#include "sctp_api.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -255,6 +256,14 @@ static int check_sctp(const struct option_table *table, const struct config *con
 	size_t i;
 	int64_t value;
 
+	if (!HAVE_LIBSCTP && config_protocol(config) == PROTOCOL_SCTP) {
+		if (table->role == ROLE_SENDER && !config->bare)
+			return options_error(
+			    table, "bare", "has to be given: this program was built without libsctp", result);
+		if (config->peer.count)
+			return options_error(table, "peer",
+					     "needs libsctp, which this program was built without", result);
+	}
 	for (i = 0; i < sizeof(milliseconds) / sizeof(milliseconds[0]); i++) {
 		memcpy(&value, (const char *)config + milliseconds[i].offset, sizeof(value));
 		if (value != NONE && value % MS)

@@ -5,6 +5,7 @@
 #include "bulk.h"
 #include "clock.h"
 #include "pattern.h"
+#include "sctp_api.h"
 #include "sctp_batch.h"
 #include "sctp_log.h"
 #include "sctp_options.h"
@@ -81,7 +82,7 @@ static int assoc_connect(struct flow *flow)
 
 	address_pack(&config->to, (uint16_t)config->port, packed);
 	if (all)
-		result = sctp_connectx(flow->fd, &packed[0].any, (int)config->to.count);
+		result = sctp_connectx(flow->fd, &packed[0].any, (int)config->to.count, NULL);
 	else
 		result = connect(flow->fd, &packed[0].any, address_length(&packed[0].any));
 	if (result < 0 && errno != EINPROGRESS)
@@ -288,28 +289,30 @@ static bool assoc_progress(struct flow *flow, uint64_t *acknowledged)
 static bool assoc_admits(struct flow *flow)
 {
 	struct sockaddr *list;
-	int count = sctp_getpaddrs(flow->fd, &list);
+	int count = sctp_getpaddrs(flow->fd, 0, &list);
 	bool known;
 
 	if (count <= 0)
 		return false;
 	known = address_list_holds(&flow->config->peer, list, count);
-	free(list);
+	sctp_freepaddrs(list);
 	return known;
 }
 
 static void assoc_addresses(struct flow *flow)
 {
 	struct sockaddr *list;
-	int count = sctp_getladdrs(flow->fd, &list);
+	int count = sctp_getladdrs(flow->fd, 0, &list);
 
-	if (count > 0)
+	if (count > 0) {
 		address_write_packed(&flow->out, "local", list, count);
-	free(list);
-	count = sctp_getpaddrs(flow->fd, &list);
-	if (count > 0)
+		sctp_freeladdrs(list);
+	}
+	count = sctp_getpaddrs(flow->fd, 0, &list);
+	if (count > 0) {
 		address_write_packed(&flow->out, "peer", list, count);
-	free(list);
+		sctp_freepaddrs(list);
+	}
 }
 
 static void assoc_sample(struct flow *flow)

@@ -1,31 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sctp_api: the SCTP of the kernel's own headers, and the functions of RFC 6458 section 9 as the system calls
- * they are on Linux. No library: there is none for every machine a sender may be built for (arm64:
- * docs/android.md), and a distribution's netinet/sctp.h may be older than the kernel that runs.
+ * sctp_api: SCTP's socket interface: the structures and options of the kernel's headers, and the functions of
+ * RFC 6458 section 9 of lksctp (libsctp).
+ *
+ * -DWITHOUT_LIBSCTP: for machines that have no such library to link with (arm64: docs/android.md). A socket
+ * is bound to one address and connected by connect() there, and nobody asks which addresses an association
+ * has.
  */
 #ifndef NETWARP_SCTP_API_H
 #define NETWARP_SCTP_API_H
 
 /* before linux/sctp.h, which needs its types */
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <sys/socket.h>
+
+#ifndef WITHOUT_LIBSCTP
+
+/* takes linux/sctp.h from the built kernel's headers, and so all that this kernel knows */
+#include <netinet/sctp.h>
+
+#define HAVE_LIBSCTP true
+
+#else
 
 #include <linux/sctp.h>
 
-#ifndef SOL_SCTP
-#define SOL_SCTP IPPROTO_SCTP
-#endif
+#include <errno.h>
+#include <stddef.h>
+#define HAVE_LIBSCTP false
+#define SOL_SCTP     IPPROTO_SCTP
 
-/* Add packed addresses to a socket. 0, or -1 and errno. */
-int sctp_bindx(int fd, const struct sockaddr *packed, int count);
-/* Connect to a peer that has all of these addresses. -1 and errno (EINPROGRESS), else not negative. */
-int sctp_connectx(int fd, const struct sockaddr *packed, int count);
-/*
- * The peer's or the own addresses of a one-to-one style socket, packed, in *packed (free() them); returns how
- * many, -1 and errno.
- */
-int sctp_getpaddrs(int fd, struct sockaddr **packed);
-int sctp_getladdrs(int fd, struct sockaddr **packed);
+static inline int sctp_bindx(int fd, struct sockaddr *packed, int count, int flags)
+{
+	(void)fd, (void)packed, (void)count, (void)flags;
+	errno = ENOSYS;
+	return -1;
+}
+
+static inline int sctp_connectx(int fd, struct sockaddr *packed, int count, sctp_assoc_t *id)
+{
+	(void)fd, (void)packed, (void)count, (void)id;
+	errno = ENOSYS;
+	return -1;
+}
+
+static inline int sctp_getpaddrs(int fd, sctp_assoc_t id, struct sockaddr **packed)
+{
+	(void)fd, (void)id;
+	*packed = NULL;
+	errno = ENOSYS;
+	return -1;
+}
+
+static inline int sctp_getladdrs(int fd, sctp_assoc_t id, struct sockaddr **packed)
+{
+	return sctp_getpaddrs(fd, id, packed);
+}
+
+static inline int sctp_freepaddrs(struct sockaddr *packed)
+{
+	(void)packed;
+	return 0;
+}
+
+static inline int sctp_freeladdrs(struct sockaddr *packed)
+{
+	return sctp_freepaddrs(packed);
+}
+
+#endif
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "address.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NS_PER_MS    1000000
@@ -130,7 +129,7 @@ static void write_path(struct ndjson *out, int fd, const union address *address,
 void sctp_log_paths(struct ndjson *out, int fd, int64_t jiffy_ns)
 {
 	struct sockaddr *peers = NULL;
-	int count = sctp_getpaddrs(fd, &peers), i;
+	int count = sctp_getpaddrs(fd, 0, &peers), i;
 	const unsigned char *at = (const unsigned char *)peers;
 	union address address;
 
@@ -143,7 +142,8 @@ void sctp_log_paths(struct ndjson *out, int fd, int64_t jiffy_ns)
 		at += address_length(&address.any);
 	}
 	ndjson_array_end(out);
-	free(peers);
+	if (count > 0)
+		sctp_freepaddrs(peers);
 }
 
 void sctp_log_status(struct ndjson *out, int fd)

@@ -69,12 +69,12 @@ static int bind_all(struct flow *flow, int fd, int family, uint16_t port)
 		list.items[0].any.sa_family = (sa_family_t)family;
 	}
 	address_pack(&list, port, packed);
-	if (flow->config->bare && list.count == 1) {
+	if (list.count == 1) {
 		if (bind(fd, &packed[0].any, address_length(&packed[0].any)))
 			return flow_error(flow, "bind", errno, NULL);
 		return 0;
 	}
-	if (sctp_bindx(fd, &packed[0].any, (int)list.count))
+	if (sctp_bindx(fd, &packed[0].any, (int)list.count, SCTP_BINDX_ADD_ADDR))
 		return flow_error(flow, "sctp_bindx", errno, NULL);
 	return 0;
 }

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ..doctor.host import netem
+from ..doctor.host import namespaces, netem
 from ..model import Cell, Link, Node, Problem, Shape
 from ..records import last
 from ..scratch import scratch
@@ -84,7 +84,7 @@ class NetnsBackend(SandboxBackend):
             said = done.stderr or (console.read_text(errors="replace") if console.exists() else "")
         end = last(records, "end")
         if end is None:
-            return [_no_namespaces(said.strip().splitlines()[-1:] or [f"exit status {done.returncode}"])]
+            return [_no_end((said.strip().splitlines() or [f"exit status {done.returncode}"])[-1])]
         if end["reason"] != "completed":
             return [_refused(str(end["message"]), compiled.steps[(end["step"] or 2) - 2].command)]
         return [
@@ -94,12 +94,13 @@ class NetnsBackend(SandboxBackend):
         ]
 
 
-def _no_namespaces(said: list[str]) -> Problem:
-    return Problem(
-        f"this user cannot make namespaces ({said[0]})",
-        "run as root; or sysctl -w kernel.unprivileged_userns_clone=1 (Debian), "
-        "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); or use --backend virtual or guest",
-    )
+def _no_end(said: str) -> Problem:
+    others = "use --backend virtual or guest"
+    if "namespaces" in said:
+        what = said.removeprefix("netns-exec: ").partition(";")[0]
+        return Problem(what, "; or ".join(filter(None, (namespaces().remedy, others))))
+    remedy = "set TMPDIR to a directory that this user may write to and that is not mounted noexec"
+    return Problem(f"a link cannot be tried ({said})", f"{remedy}; or {others}")
 
 
 def _refused(message: str, step: str) -> Problem:

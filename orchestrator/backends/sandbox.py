@@ -109,12 +109,13 @@ class SandboxBackend(abc.ABC):
             before, steady = host_state(), SteadyClock()
             try:
                 programs = [Path(one["path"]) for one in programs_used(cell).values() if one["path"] is not None]
+                owner = directory.root.stat()
                 user = hand_over(directory.root, self.user, programs)
                 try:
                     exit_text = self._boot(cell, directory, [] if user is None else user.arguments, steady)
                 finally:
                     if user is not None:
-                        take_back(directory.root)
+                        take_back(directory.root, owner)
                 verdict = self._settle(cell, directory, compiled, exit_text, before, steady)
             except CellError as error:
                 verdict = Verdict(Outcome.FAILED, str(error))

@@ -23,6 +23,7 @@ from ..testbed.messages import NAMESPACE_FD_BASE
 from .netns import NetnsBackend
 from .records import console_tail, records_left
 from .sandbox import POLL_MS
+from .user import foreign_owner
 
 LONGEST_NS = 7 * 86400 * 10**9
 """Nobody's shell is open longer; then the network goes by itself."""
@@ -61,10 +62,11 @@ def standing(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Iterator[
     """
     quiet = quiet_of(cell)
     backend.prepare(directory, quiet, compile_cell(quiet, backend.clock))
+    arguments = backend.command(quiet, directory)
+    if backend.user is not None and foreign_owner(directory.root) is not None:
+        arguments.append("--root")  # the root of a user namespace could not write there
     with open(directory.log, "wb") as log:
-        sandbox = subprocess.Popen(
-            backend.command(quiet, directory), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+        sandbox = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
         _wait_until_ready(sandbox, directory)
         yield Standing(make_layout(quiet), _child_of(sandbox.pid))
@@ -91,7 +93,8 @@ def _wait_until_ready(sandbox: subprocess.Popen[bytes], directory: CellDir) -> N
         while last(records_left(directory.init_log), "ready") is None:
             if poll.poll(POLL_MS):
                 end = last(records_left(directory.init_log), "end") or {}
-                said = end.get("message") or " ".join(console_tail(directory.console, 1)) or "no reason given"
+                tails = (console_tail(file, 1) for file in (directory.console, directory.log))
+                said = end.get("message") or next((tail[0] for tail in tails if tail), "no reason given")
                 raise CellError(f"the network could not be set up: {said}")
     finally:
         os.close(handle)

@@ -75,27 +75,46 @@ def open_to_all(directory: Path, *files: Path) -> bool:
     return mode & 0o003 == 0o003 and all(file.exists() and file.stat().st_mode & 0o005 == 0o005 for file in files)
 
 
-def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ()) -> User | None:
-    """Give a directory and what is in it to the user, who is to run these programs there.
+def foreign_owner(directory: Path) -> User | None:
+    """The owner that the file system gives to files of this process, where that is another user.
 
+    So does hostfs in a guest that an ordinary user started (that user's), and NFS with root_squash (nobody's).
+    In a user namespace whose root is this process such files belong to nobody, and cannot be written.
+    """
+    found = directory.stat()
+    return None if found.st_uid == os.geteuid() else User(found.st_uid, found.st_gid)
+
+
+def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ()) -> User | None:
+    """Give a directory, just made, and what is in it to the user, who is to run these programs there.
+
+    Returns the user whose it is now: the one given, or the foreign owner, whose it is already.
     None where there is none, where a directory above shuts others out (a guest walks there by name) or a program does,
     or where this file system knows no owners.
     """
-    if user is None or not all(user.may_pass(place) for place in directory.absolute().parents):
+    if user is None:
+        return None
+    owner = directory.stat()
+    foreign = foreign_owner(directory)
+    user = foreign or user
+    if not (user.uid and user.gid) or not all(user.may_pass(place) for place in directory.absolute().parents):
         return None
     if not all(user.may_run(program) for program in programs):
         return None
+    if foreign is not None:
+        return user
     try:
         for path in (directory, *directory.rglob("*")):
             os.chown(path, user.uid, user.gid, follow_symlinks=False)
     except OSError:
-        take_back(directory)
+        take_back(directory, owner)
         return None
     return user
 
 
-def take_back(directory: Path) -> None:
-    """Root's again, when the sandbox has ended: what is neither file nor directory is removed, as root would follow it.
+def take_back(directory: Path, owner: os.stat_result) -> None:
+    """Give it back to its owner, when the sandbox has ended: what is neither file nor directory is removed, as root
+    would follow it.
 
     A second name of a file from elsewhere is removed as well: its owner must not change.
     """
@@ -105,5 +124,6 @@ def take_back(directory: Path) -> None:
         if not (stat.S_ISDIR(kind) or (stat.S_ISREG(kind) and found.st_nlink == 1)):
             path.unlink()
             continue
-        os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
+        if (found.st_uid, found.st_gid) != (owner.st_uid, owner.st_gid):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
         os.chmod(path, stat.S_IMODE(kind) & 0o777)

@@ -32,6 +32,7 @@ NAMES = {
     "patch": ("patch", "patch", "patch"),
     "libzstd-dev": ("libzstd-devel", "libzstd-devel", "zstd"),
     "zlib1g-dev": ("zlib-devel", "zlib-devel", "zlib"),
+    "libsctp-dev": ("lksctp-tools-devel", "lksctp-tools-devel", "lksctp-tools"),
     "python3-venv": ("python3", "python3", "python"),
     "ca-certificates": ("ca-certificates", "ca-certificates", "ca-certificates"),
     "git": ("git", "git", "git"),

@@ -9,8 +9,6 @@ from pathlib import Path
 from . import distribution
 from .finding import Finding, answers_in_child
 
-_OWN = "libc.unshare(0x10000000 | 0x40000000) == 0"
-"""CLONE_NEWUSER | CLONE_NEWNET"""
 _PACKET_SOCKET = "libc.socket(17, 3, 768) >= 0"
 """AF_PACKET, SOCK_RAW, ETH_P_ALL in network byte order"""
 _SCTP_SOCKET = "libc.socket(2, 1, 132) >= 0"
@@ -23,10 +21,17 @@ _SWITCHES = (
 """Sysctls that forbid ordinary users their namespaces: what they then say, what they should say."""
 
 
+def _own() -> str:
+    """CLONE_NEWUSER | CLONE_NEWNET, and this user as root there, which some systems refuse (O_WRONLY is 1)."""
+    users = f"0 {os.geteuid()} 1"
+    wrote = f"libc.write(libc.open(b'/proc/self/uid_map', 1), b'{users}', {len(users)}) == {len(users)}"
+    return f"libc.unshare(0x10000000 | 0x40000000) == 0 and {wrote}"
+
+
 def namespaces() -> Finding:
     """User and network namespaces without root."""
     what = "host namespaces"
-    if answers_in_child(_OWN):
+    if answers_in_child(_own()):
         return Finding(what=what, state="ok", found="user and network namespaces can be made")
     found = "refused; only the netns back end asks for them"
     wrong = [f"{name.replace('/', '.')}={good}" for name, bad, good in _SWITCHES if _sysctl(name) == bad]
@@ -34,15 +39,18 @@ def namespaces() -> Finding:
         return Finding(
             what=what, state="note", found=found, remedy=distribution.as_root(f"sysctl -w {' '.join(wrong)}")
         )
-    remedy = "in a container: run it with --security-opt seccomp=unconfined; else run netwarp as root"
+    remedy = (
+        "in a container: run it with --security-opt seccomp=unconfined; in a chroot nobody may make them: enter it by "
+        "pivot_root(8), or leave it; else run netwarp as root"
+    )
     return Finding(what=what, state="note", found=found, remedy=remedy)
 
 
 def captures() -> Finding:
     """A packet socket in namespaces of one's own: what cell-init captures with."""
-    if answers_in_child(f"{_OWN} and {_PACKET_SOCKET}") or answers_in_child(_PACKET_SOCKET):
+    if answers_in_child(f"{_own()} and {_PACKET_SOCKET}") or answers_in_child(_PACKET_SOCKET):
         return Finding(what="host captures", state="ok", found="packet sockets can be opened")
-    remedy = "" if not answers_in_child(_OWN) else distribution.module_remedy("af_packet")
+    remedy = "" if not answers_in_child(_own()) else distribution.module_remedy("af_packet")
     return Finding(what="host captures", state="note", found="packet sockets are refused", remedy=remedy)
 
 

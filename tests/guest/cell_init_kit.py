@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from orchestrator.doctor.finding import Finding
+from orchestrator.doctor.host import namespaces as doctor_namespaces
 from orchestrator.testbed import messages
 from orchestrator.testbed.messages import Request, VethEnd
 from orchestrator.testbed.netem import Netem
@@ -41,6 +45,26 @@ def built() -> Path:
         if not tool.exists() or tool.stat().st_mtime < source.stat().st_mtime:
             subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-static", "-o", str(tool), str(source)], check=True)
     return BUILD
+
+
+@functools.cache
+def _user_namespaces() -> Finding:
+    return doctor_namespaces()
+
+
+def needs_user_namespaces() -> None:
+    """Skips the test where the kernel refuses them to this user (in a chroot: to everybody), and says so."""
+    found = _user_namespaces()
+    if found.state != "ok":
+        pytest.skip(f"user namespaces are refused to this user; {found.remedy}")
+
+
+def may_mount() -> list[str]:
+    """unshare(1) for a command that mounts something for itself alone. Skips the test where this user may not."""
+    if os.geteuid() == 0:
+        return ["unshare", "--mount"]
+    needs_user_namespaces()
+    return ["unshare", "--map-root-user", "--mount"]
 
 
 @dataclass(frozen=True)

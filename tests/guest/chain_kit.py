@@ -103,8 +103,8 @@ def in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments: str) -
     return python_in_a_guest(kernel, checkout, place, "-m", "orchestrator", *arguments)
 
 
-def python_in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments: str) -> Result:
-    """Python with the checkout's code, likewise; its home is the guest's /run/cell."""
+def python_in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments: str, user: str = "") -> Result:
+    """Python with the checkout's code, likewise; its home is the guest's /run/cell. user: UID:GID of the guest."""
     steps = [
         step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * MS),
         step("deadline", setup_ns=9 * S, after_t0_ns=200 * S), *namespaces("machine"), step("ready"),
@@ -114,7 +114,8 @@ def python_in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments:
         step("end", at_ns=180 * S, early=1, grace_ns=5 * S),
     ]  # fmt: skip
     prepare(place, steps)
-    return run_guest(kernel, place, steps, "--mode", "wall", "--memory", "1G")
+    options = ["--user", user] if user else []
+    return run_guest(kernel, place, steps, "--mode", "wall", "--memory", "1G", *options)
 
 
 def copy_checkout(target: Path, kernel: Path, source: Path = ROOT) -> Checkout:

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.register_assert_rewrite("chain_kit")
 
-from cell_init_kit import built  # noqa: E402
+from cell_init_kit import built, needs_user_namespaces  # noqa: E402
 from chain_kit import Checkout, copy_checkout  # noqa: E402
+
+
+@pytest.fixture
+def user_namespaces() -> None:
+    """For tests of netns-exec on this machine's own kernel."""
+    needs_user_namespaces()
+
+
+@pytest.fixture
+def open_place(checkout: Checkout) -> Iterator[Path]:
+    """A directory that every user may enter (pytest's own are its user's alone)."""
+    place = Path("/tmp") / f"netwarp-test-open-{os.getpid()}"
+    place.mkdir(mode=0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
 
 
 @pytest.fixture(scope="session")

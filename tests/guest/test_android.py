@@ -72,6 +72,20 @@ def test_they_are_static_programs_for_arm64(arm64: Path, name: str) -> None:
     assert kinds and PT_INTERP not in kinds, "no loader, no libc of the phone's is asked for"
 
 
+@pytest.mark.parametrize(
+    ("program", "arguments", "said"),
+    [
+        ("sender", ["--to", "10.0.1.1", "--message-bytes", "10", "--total-bytes", "100"], "--bare: has to be given"),
+        ("receiver", ["--peer", "10.0.1.1"], "--peer: needs libsctp"),
+    ],
+)
+def test_without_libsctp_they_refuse_what_needs_it(arm64: Path, program: str, arguments: list[str], said: str) -> None:
+    command = ["qemu-aarch64-static", str(arm64 / program), "--protocol", "sctp", "--port", "5001", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2, done
+    assert said in done.stderr and "built without" in done.stderr
+
+
 def test_sctp_from_arm64_arrives_byte_for_byte(phone: Checkout, tmp_path: Path) -> None:
     made = run(phone, tmp_path, "--where", "protocol=sctp", "--where", "loss=1 %", "--repetitions", "1")
     cell, outcome = cell_of(made, "sctp_1_arm64")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from apps_lab import MS, Run, S, make_cell, run, with_arguments, without
+from apps_lab import MS, Run, S, apps, make_cell, run, with_arguments, without
 
 from orchestrator.model import Event, Shape
 
@@ -42,6 +43,15 @@ def unique_payload(done: Run, *captures: str) -> int:
 def names(done: Run, role: str) -> list[tuple[str, str | None, str | None]]:
     """(type, state, address) of the notifications."""
     return [(r["type"], r.get("state"), r.get("address")) for r in done.of(role, "notification")]
+
+
+@pytest.mark.parametrize("program", ["sender", "receiver"])
+def test_the_functions_of_rfc_6458_are_libsctps(program: str) -> None:
+    """`sctp_getaddrlen` is not called by us: it comes with libsctp.a's sctp_getpaddrs()."""
+    done = subprocess.run(["nm", apps() / program], capture_output=True, text=True, check=True)
+    defined = {line.split()[2] for line in done.stdout.splitlines() if line.split()[-2] == "T"}
+    assert {"sctp_bindx", "sctp_getpaddrs", "sctp_getaddrlen"} <= defined
+    assert any(name.startswith("sctp_connectx@@") for name in defined), "the library's versioned function"
 
 
 def test_a_timed_flow_starts_and_stops_on_the_microsecond(kernel: Path, tmp_path: Path) -> None:

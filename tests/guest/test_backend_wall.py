@@ -5,12 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, ended, guests, in_a_guest, outcomes, written
+from chain_kit import (
+    STANDS,
+    Checkout,
+    copy_checkout,
+    ended,
+    guests,
+    in_a_guest,
+    outcomes,
+    python_in_a_guest,
+    written,
+)
 
+from orchestrator.backends.user import User
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import Outcome
 from orchestrator.store import RunDir
@@ -43,6 +55,7 @@ link = "p1"
 at = "1 s"
 for = "500 ms"
 """
+NOBODY = 65534
 USABLE = (Outcome.COMPLETED, Outcome.INVALID)
 """On the wall clock of a busy machine a cell may be late, and then has to say so."""
 
@@ -120,3 +133,28 @@ def test_netns_in_a_guest(kernel: Path, checkout: Checkout, spec: Path, tmp_path
     lateness_is_what_is_wrong(run)
     manifest = json.loads((run / "manifest.json").read_text())
     assert (manifest["backend"], manifest["kernel_sha256"], manifest["jobs"]) == ("netns", "host", 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a guest as somebody else")
+@pytest.mark.parametrize(
+    "command", [("run", "--no-report", "--backend", "netns"), ("shell", "--backend", "netns")], ids=["run", "shell"]
+)
+def test_netns_in_a_guest_of_an_ordinary_user(
+    command: tuple[str, ...], kernel: Path, checkout: Checkout, open_place: Path
+) -> None:
+    """Every file is that user's there, whoever makes it. For an ordinary user all tests in a guest are of this kind."""
+    if not User(NOBODY, NOBODY).may_run(Path(sys.executable)):
+        pytest.skip(f"nobody may not run {sys.executable}, which is root's alone")
+    theirs = copy_checkout(open_place / "checkout", kernel)
+    place = open_place / "guest"
+    place.mkdir()
+    os.chown(place, NOBODY, NOBODY)
+    spec = written(open_place / "spec.toml", STANDS)
+    more = ("--exec", "true") if command[0] == "shell" else ()
+    arguments = ("-m", "orchestrator", command[0], str(spec), *command[1:], "--out", "/run/cell/made", *more)
+    done = python_in_a_guest(kernel, theirs, place, *arguments, user=f"{NOBODY}:{NOBODY}")
+    said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
+    exits = [record["status"] for record in done.records("exit")]
+    assert exits == [0] or "late" in said, (said, done.console)
+    assert {path.lstat().st_uid for path in (place / "made").rglob("*")} == {NOBODY}
+    assert list((place / "made").rglob("*.pcap*")), said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from cell_init_kit import (
     delay,
     ending,
     guest_command,
+    may_mount,
     namespaces,
     netlink,
     opening,
@@ -247,8 +247,7 @@ def on_small_disk(kernel: Path, directory: Path, steps: list[Step], kilobytes: i
         'set -e; cd "$1"; mkdir disk; mount -t tmpfs -o size="$2"k tmpfs disk; cp init udp_tool steps.txt disk; '
         'shift 2; set +e; "$@"; status=$?; cp -r disk/* left; exit $status'
     )
-    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
-    arguments = [*unshare, "sh", "-c", script, "sh", str(directory), str(own + kilobytes)]
+    arguments = [*may_mount(), "sh", "-c", script, "sh", str(directory), str(own + kilobytes)]
     command = guest_command(kernel, directory / "disk")
     done = subprocess.run([*arguments, *command], check=False, capture_output=True, text=True, timeout=WALL_LIMIT_S)
     return Result(directory / "left", done.returncode, done.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 from pathlib import Path
@@ -14,6 +13,7 @@ from cell_init_kit import (
     built,
     ending,
     guest_command,
+    may_mount,
     namespaces,
     opening,
     outlived,
@@ -166,10 +166,9 @@ def test_memory_must_be_executable(kernel: Path, tmp_path: Path) -> None:
     prepare(tmp_path / "cell", EMPTY)
     (tmp_path / "memory").mkdir()
     script = 'mount -t tmpfs -o noexec,size=1g tmpfs "$1" && shift && exec "$@"'
-    mapped = [] if os.geteuid() == 0 else ["--map-root-user"]
     command = guest_command(kernel, tmp_path / "cell", "--tmpdir", str(tmp_path / "memory"))
-    unshare = ["unshare", "--mount", *mapped, "sh", "-c", script, "sh", str(tmp_path / "memory")]
-    done = subprocess.run([*unshare, *command], capture_output=True, text=True, check=False, timeout=60)
+    mounted = [*may_mount(), "sh", "-c", script, "sh", str(tmp_path / "memory")]
+    done = subprocess.run([*mounted, *command], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 77
     assert f"{tmp_path}/memory is mounted noexec" in done.stderr
 

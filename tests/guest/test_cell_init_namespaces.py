@@ -7,18 +7,21 @@ import random
 import select
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cell_init_kit import (
     MS,
+    ROOT,
     WALL_LIMIT_S,
     Result,
     S,
     built,
     capture,
     ending,
+    may_mount,
     namespaces,
     netlink,
     outlived,
@@ -29,10 +32,12 @@ from cell_init_kit import (
     wait_ns,
 )
 
+from orchestrator.doctor.host import namespaces as namespaces_found
 from orchestrator.testbed import messages
 from orchestrator.testbed.steps import Step, step
 
 KILLS = 20
+in_namespaces = pytest.mark.usefixtures("user_namespaces")
 
 
 def launcher(directory: Path, *options: str) -> list[str]:
@@ -44,8 +49,6 @@ def run(directory: Path, steps: list[Step]) -> Result:
     """Play the steps in namespaces of one process."""
     prepare(directory, steps)
     done = subprocess.run(launcher(directory), timeout=WALL_LIMIT_S, check=False, capture_output=True, text=True)
-    if "cannot make user namespaces" in done.stderr:
-        pytest.fail(f"this machine allows no user namespaces: {done.stderr}", pytrace=False)
     return Result(directory, done.returncode, done.stderr)
 
 
@@ -58,6 +61,7 @@ def opening(*, setup_ns: int = 20 * S, after_t0_ns: int = 30 * S) -> list[Step]:
     ]
 
 
+@in_namespaces
 def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
     """Nothing is lost and time order holds, also with both directions on several CPUs."""
     count = 1000  # all of it fits in the ring, so that a busy machine cannot make the kernel drop any
@@ -86,6 +90,7 @@ def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
     assert len(result.records("dump")) == 1
 
 
+@in_namespaces
 @pytest.mark.parametrize(
     ("steps", "status", "reason"),
     [
@@ -100,6 +105,7 @@ def test_exit_status(tmp_path: Path, steps: list[Step], status: int, reason: str
     assert (result.status, result.end["reason"]) == (status, reason)
 
 
+@in_namespaces
 def test_a_stop_from_outside_is_recorded(tmp_path: Path) -> None:
     """SIGTERM: the processes die, the captures are drained, the end record names the signal."""
     steps = [
@@ -131,6 +137,7 @@ def until(process: subprocess.Popen[str], there: Callable[[], bool]) -> None:
     assert there()
 
 
+@in_namespaces
 def test_a_steps_file_for_a_guest_is_refused(tmp_path: Path) -> None:
     result = run(tmp_path, [step("sandbox", kind="guest")])
     assert result.status == 1
@@ -148,6 +155,7 @@ def test_it_refuses_to_be_any_other_process(tmp_path: Path) -> None:
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
+@in_namespaces
 def test_an_ordinary_user_can(tmp_path: Path) -> None:
     """The mounts, the namespaces, the capture need no root of the machine."""
     steps = [
@@ -169,6 +177,7 @@ def test_an_ordinary_user_can(tmp_path: Path) -> None:
     Result(tmp_path / "left", done.returncode, done.stderr).completed()
 
 
+@in_namespaces
 @pytest.mark.parametrize("victim", ["parent", "launcher"])
 def test_nothing_outlives_a_killed_one(tmp_path: Path, victim: str) -> None:
     """kill -9 of netns-exec, or of whoever started it, at random moments: every process of the namespaces goes."""
@@ -207,3 +216,34 @@ def test_what_the_launcher_refuses(options: list[str], status: int, message: str
         timeout=WALL_LIMIT_S,
     )
     assert (done.returncode, message in done.stderr) == (status, True), done.stderr
+
+
+CHECK = """\
+import sys
+from pathlib import Path
+from orchestrator.backends.netns import NetnsBackend
+for problem in NetnsBackend(Path(sys.argv[1])).check():
+    print(problem.what, problem.remedy, sep="\\n")
+"""
+
+
+def test_what_is_refused_is_said(tmp_path: Path) -> None:
+    """In a chroot unshare(2) refuses user namespaces to everybody: not a file is to blame, and the remedy is named."""
+    root = tmp_path / "root"
+    root.mkdir()
+    inside = ["sh", "-c", 'mount --rbind / "$1" && cd "$1" && exec chroot "$@"', "sh", str(root)]
+    done = subprocess.run(
+        [*may_mount(), *inside, sys.executable, "-c", CHECK, str(built())], capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=WALL_LIMIT_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    what, remedy = done.stdout.splitlines()
+    assert what == "user namespaces are refused (unshare: Operation not permitted)"
+    assert "in a chroot nobody may make them" in remedy
+    assert "--backend virtual or guest" in remedy
+
+
+def test_tests_are_skipped_only_where_user_namespaces_are_refused() -> None:
+    """unshare(1) agrees with the doctor, whom the tests ask."""
+    made = subprocess.run(["unshare", "--map-root-user", "--net", "true"], check=False, capture_output=True)
+    assert (namespaces_found().state == "ok") == (made.returncode == 0), made.stderr

@@ -27,7 +27,7 @@ from chain_kit import (
     written,
 )
 
-from orchestrator.backends.user import User, hand_over, take_back, unprivileged
+from orchestrator.backends.user import User, foreign_owner, hand_over, take_back, unprivileged
 from orchestrator.executables import find_executable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,17 +38,6 @@ SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000
 STARTING = ("subprocess.run", "subprocess.Popen", "subprocess.check_call", "subprocess.check_output")
 FORBIDDEN = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "eval", "exec")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to drop, or may mount")
-
-
-@pytest.fixture
-def open_place(checkout: Checkout) -> Iterator[Path]:
-    """A directory that every user may enter (pytest's own are its user's alone)."""
-    place = Path("/tmp") / f"netwarp-test-security-{os.getpid()}"
-    place.mkdir(mode=0o755)
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place)
 
 
 @needs_root
@@ -135,20 +124,37 @@ def test_what_a_sandbox_leaves_cannot_lead_root_elsewhere(open_place: Path, tmp_
     cell = open_place / "cell"
     (cell / "capture").mkdir(parents=True)
     written(cell / "steps.txt", "")
-    assert hand_over(cell, User(NOBODY, NOBODY)) is not None
+    owner = cell.stat()
+    assert hand_over(cell, User(NOBODY, NOBODY)) == User(NOBODY, NOBODY)
     (cell / "capture" / "a-p1.pcap").symlink_to(outside)
     (cell / "console.txt").symlink_to("/dev/zero")
     os.mkfifo(cell / "init.ndjson")
     (cell / "loop").symlink_to(".")
     os.link(cell / "steps.txt", cell / "again.txt")
     written(cell / "tool", "").chmod(0o6755)
-    take_back(cell)
+    take_back(cell, owner)
     assert sorted(path.name for path in cell.rglob("*")) == ["capture", "steps.txt", "tool"] or sorted(
         path.name for path in cell.rglob("*")
     ) == ["again.txt", "capture", "tool"]
     assert (cell / "tool").stat().st_mode & 0o7777 == 0o755
     assert {path.stat().st_uid for path in cell.rglob("*")} == {0}
     assert outside.read_text() == "root's"
+
+
+@needs_root
+def test_a_directory_of_another_owner_stays_that_owners(open_place: Path) -> None:
+    """As hostfs makes it in a guest of an ordinary user, where nobody can be given a file."""
+    cell = open_place / "cell"
+    cell.mkdir()
+    written(cell / "steps.txt", "")
+    for path in (cell, cell / "steps.txt"):
+        os.chown(path, 1234, 1235)
+    owner = cell.stat()
+    assert foreign_owner(cell) == User(1234, 1235)
+    assert hand_over(cell, User(NOBODY, NOBODY)) == User(1234, 1235)
+    assert hand_over(cell, None) is None
+    take_back(cell, owner)
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in (cell, *cell.rglob("*"))} == {(1234, 1235)}
 
 
 @needs_root
