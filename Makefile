@@ -88,6 +88,9 @@ doctor: ## what this machine can run and what it lacks; needs nothing but Python
 chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns')
 	@.venv/bin/python tests/guest/chaos.py $(ARGS)
 
+determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
+	@.venv/bin/python tests/guest/determinism.py $(ARGS)
+
 calibrate: setup ## measured against configured: every profile, option and fault, with bounds
 	@$(NETWARP) calibrate $(ARGS)
 
@@ -128,4 +131,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos calibrate bench bench-analysis test bare lint format lock clean $(EXPERIMENTS)
+.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test bare lint format lock clean $(EXPERIMENTS)

@@ -39,6 +39,7 @@ static int collect(struct cell *cell)
 		request->file = step_text(step, "file");
 		request->block_bytes = (uint32_t)step_int(step, "block_bytes", BLOCK_BYTES);
 		request->blocks = (uint32_t)step_int(step, "blocks", BLOCKS);
+		request->forget = cell->guest;
 		if (make_parents(request->file))
 			return cell_fail_errno(cell, errno, "cannot make the directory of %s", request->file);
 	}

@@ -68,6 +68,10 @@ struct cell {
 	struct process *processes;
 	size_t process_count;
 
+	int kswapd_pid; /* the kernel's reclaiming thread; 0: not known */
+	int64_t kswapd_sleeps;
+	uint64_t memory_marks;
+
 	pid_t capture_pid;
 	int capture_fd;
 

@@ -5,6 +5,7 @@
  */
 #include "cell.h"
 #include "clock.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -183,6 +184,7 @@ static void on_progress(struct cell *cell)
 	len = snprintf(line, sizeof(line), "@%" PRId64 "\n", (now - cell->t0_realtime_ns) / NS_PER_S);
 	if (write(STDOUT_FILENO, line, (size_t)len) < 0)
 		return; /* a console that is gone must not end the cell */
+	memory_mark(cell);
 }
 
 int loop_wait(struct cell *cell, unsigned int *wake)

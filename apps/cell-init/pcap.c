@@ -2,6 +2,7 @@
 #include "pcap.h"
 
 #include "clock.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,6 +68,8 @@ static int write_out(struct pcap *pcap, size_t len, uint64_t records)
 		else if (n == 0 || errno != EINTR)
 			goto fail;
 	}
+	if (pcap->forget)
+		memory_forget(pcap->fd);
 	pcap->bytes += len;
 	pcap->packets += records;
 	pcap->held -= records;

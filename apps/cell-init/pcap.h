@@ -23,7 +23,9 @@
 struct pcap {
 	int fd;	     /* owned: pcap_close() closes it */
 	int error;   /* errno of the first thing that went wrong; nothing is added after it */
-	bool broken; /* ... and it was a write: the file ends where it is */
+	bool forget; /* set once open: drop each piece from the page cache. For a file that is written through
+		      */
+	bool broken; /* .error was a write: the file ends where it is */
 	int fsync_error;
 	uint64_t packets; /* in the file, once closed */
 	uint64_t bytes;	  /* of the file */

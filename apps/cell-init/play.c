@@ -2,6 +2,7 @@
 /* The four phases of a cell: set-up, ready, timeline, end. */
 #include "cell.h"
 #include "clock.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -121,6 +122,7 @@ static int ready(struct cell *cell, const struct step *step)
 		if (loop_progress(cell))
 			return -1;
 	}
+	memory_begin(cell);
 	cell->running = true;
 	if (record_ready(cell, cell->t0_realtime_ns - now))
 		return -1;
@@ -232,6 +234,7 @@ static void kill_processes(struct cell *cell)
 			continue;
 		process->exited = true;
 		process->exit_realtime_ns = loop_now(cell);
+		memory_release(process);
 		record_exit(cell, process);
 	}
 }
@@ -270,6 +273,8 @@ void play(struct cell *cell)
 	if (capture_finish(cell))
 		failed = true;
 	record_ticks(cell);
+	if (memory_record(cell))
+		failed = true;
 	if (!failed && cell->reason == REASON_NONE)
 		cell->reason = REASON_COMPLETED;
 }

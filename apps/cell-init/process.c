@@ -3,6 +3,7 @@
 
 #include "cell.h"
 #include "clock.h"
+#include "memory.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -172,6 +173,10 @@ int process_spawn(struct cell *cell, const struct step *step)
 	process->stdout_file = child.stdout_file;
 	process->pid = pid;
 	process->flow = step_int(step, "flow", 0) == 1;
+	if (cell->guest && !child.terminal)
+		memory_hold(process, (const char *const[]){child.stdout_file, child.stderr_file});
+	else
+		memory_hold(process, (const char *const[PROCESS_OUTPUTS]){NULL});
 	result = 0;
 out:
 	free(child.argv);
@@ -232,6 +237,7 @@ int process_reap(struct cell *cell)
 		process->exited = true;
 		process->status = status;
 		process->exit_realtime_ns = now;
+		memory_release(process);
 		if (record_exit(cell, process))
 			return -1;
 	}

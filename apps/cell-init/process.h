@@ -11,9 +11,12 @@
 struct cell;
 struct step;
 
+#define PROCESS_OUTPUTS 2 /* standard output and standard error */
+
 struct process {
 	const char *id; /* of the step's text */
 	const char *stdout_file;
+	int output_fd[PROCESS_OUTPUTS]; /* in a guest: of memory.c; -1: none */
 	pid_t pid;
 	bool flow;
 	bool exited;

@@ -115,6 +115,7 @@ static const char *tap_open(struct tap *tap, const struct tap_request *request)
 		return "open";
 	if (pcap_open(&tap->pcap, file))
 		return "pcap_open";
+	tap->pcap.forget = request->forget;
 	if (setns(NS_FD_BASE + request->ns, CLONE_NEWNET))
 		return "setns";
 	tap->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);

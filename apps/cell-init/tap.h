@@ -3,6 +3,7 @@
 #ifndef NETWARP_TAP_H
 #define NETWARP_TAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct tap_request {
 	const char *file;
 	uint32_t block_bytes;
 	uint32_t blocks;
+	bool forget; /* see struct pcap */
 };
 
 enum tap_kind {

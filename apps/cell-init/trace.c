@@ -4,6 +4,7 @@
 
 #include "cell.h"
 #include "clock.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,6 +128,7 @@ static void flush(struct sink *to)
 		left -= (size_t)n;
 	}
 	to->waiting = 0;
+	memory_forget(to->fd); /* there is no trace but in a guest */
 }
 
 static void take(void *context, const struct trace_record *record)

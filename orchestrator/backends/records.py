@@ -171,6 +171,21 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance
     return checks
 
 
+FIRST_SLEEPS = 1
+"""kswapd naps for 0.1 s before it sleeps for long: a guest that is ready sooner sees that second sleep, and no more."""
+
+
+def check_memory(records: list[Record]) -> Check:
+    """The guest's kernel reclaimed no memory: from there on equal cells could differ (docs/decisions/0007)."""
+    found = last(records, "memory")
+    if found is None or found["kswapd_sleeps"] is None:
+        return Check("guest memory", False, "the guest left no record of its kernel's kswapd")
+    if found["kswapd_sleeps"] <= FIRST_SLEEPS:
+        return Check("guest memory", True, "none reclaimed")  # no number of bytes: it follows the directory's name
+    why = f"it ran short (its kernel woke kswapd, {found['kswapd_sleeps']} sleeps), so that equal cells can differ"
+    return Check("guest memory", False, f"{why}: lower rates, smaller queues and buffers, or fewer captures need less")
+
+
 LATE_TICKS_LIMIT = 0.02
 """Of the ticks of a wall-clock cell: more of them late, and the host had a part in what the cell measured."""
 

@@ -32,7 +32,7 @@ from .arch import arch_used, install_arch, missing_arch
 from .base import Interrupted
 from .host import HostState, SteadyClock, host_state
 from .programs import missing_program, programs_used
-from .records import Verdict, check_captures, check_ticks, check_times, console_tail, judge, records_left
+from .records import Verdict, check_captures, check_memory, check_ticks, check_times, console_tail, judge, records_left
 from .user import hand_over, take_back, unprivileged
 
 log = logging.getLogger(__name__)
@@ -232,6 +232,8 @@ class SandboxBackend(abc.ABC):
             ticks, late_ticks = check_ticks(records)
             environment["host"] |= ticks
             checks += late + late_ticks
+        elif verdict.outcome is Outcome.COMPLETED:
+            checks.append(check_memory(records))
         if self.clock.sandbox == "namespaces":  # the host's own; a guest goes by its host's CLOCK_MONOTONIC
             checks.append(steady.check())
             if not checks[-1].ok:  # whatever else came of it

@@ -94,6 +94,35 @@ def _chunks(body: bytes) -> Iterator[tuple[int, int]]:
         at += (length + 3) & ~3
 
 
+def describe(data: bytes, length: int) -> str:
+    """A frame in words: what a reader needs to find it."""
+    if len(data) < length:
+        return f"{length} bytes, {len(data)} of them kept"
+    if data[12:14] != b"\x08\x00":
+        return f"Ethernet type {data[12:14].hex()}, {length} bytes"
+    frame = _frame(kit.Packet(0, length, data))
+    body = data[ETHERNET + 4 * (data[ETHERNET] & 15) :]
+    said = f"{frame.source} > {frame.target}, {length} bytes"
+    if frame.protocol == TCP:
+        sequence, acknowledgement = struct.unpack_from("!II", body, 4)
+        return (
+            f"TCP {said}, seq {sequence}, ack {acknowledgement}, flags {frame.flags:#04x}, payload {frame.data_bytes} B"
+        )
+    if frame.protocol == SCTP:
+        tsns = [struct.unpack_from("!I", body, at)[0] for at in _data_chunks(body)]
+        return f"SCTP {said}, chunks {list(frame.chunks)}" + (f", TSN {tsns[0]}" if tsns else "")
+    return f"protocol {frame.protocol}, {said}"
+
+
+def _data_chunks(body: bytes) -> Iterator[int]:
+    """Where the TSN of each DATA chunk stands."""
+    at = 12
+    for kind, length in _chunks(body):
+        if kind == DATA:
+            yield at + 4
+        at += (length + 3) & ~3
+
+
 def from_host(host: str, found: list[Frame]) -> list[Frame]:
     """What that host sent: a's addresses end in .1, b's in .129 (docs: layout of a link with a hop)."""
     ending = {"a": ".1", "b": ".129"}[host]
