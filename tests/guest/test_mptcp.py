@@ -66,3 +66,41 @@ def test_it_is_mptcp_and_not_what_it_falls_back_to(checkout: Checkout, tmp_path:
     data = [frame for frame in from_host("a", seen) if frame.data_bytes]
     assert len(data) > BYTES // 1460
     assert all(MP in frame.options for frame in data)
+
+
+ABORTED = (
+    HOSTS.format(name="mptcp-aborted", duration="4 s")
+    + """
+[link.fast]
+between = ["a", "b"]
+rate = "5 Mbit/s"
+queue = "400 packets"
+one_way_delay = "5 ms"
+[link.slow]
+between = ["a", "b"]
+rate = "2 Mbit/s"
+queue = "40 packets"
+one_way_delay = "150 ms"
+[flow.both]
+from = "a"
+to = "b"
+protocol = "mptcp"
+paths = ["fast", "slow"]
+stop = "3 s"
+"""
+)
+
+
+def test_data_behind_an_abort_on_a_faster_path_are_not_delivered(checkout: Checkout, tmp_path: Path) -> None:
+    """MP_FASTCLOSE on the fast path ends the connection while the slow one still carries data (RFC 8684 3.5)."""
+    spec, run = written(tmp_path / "spec.toml", ABORTED), tmp_path / "x"
+    checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path).ok()
+    all_completed(run)
+    (cell_id,) = cells(run)
+    place = run / "cells" / cell_id
+    checks = {check["check"]: check for check in json.loads((place / "derived" / "checks.json").read_bytes())}
+    summary = json.loads((place / "apps" / "both.receiver.ndjson").read_text().splitlines()[-1])
+    assert summary["reason"] == "peer_aborted"
+    read, detail = summary["unique_bytes"], checks["payload both"]["detail"]
+    assert f"application {read} B, deliverable on the wire {read} B" in detail
+    assert int(detail.rsplit("new on the wire ", 1)[1].removesuffix(" B")) > read  # the slow path's came too late
