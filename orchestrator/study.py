@@ -266,7 +266,8 @@ class Plan(Frozen, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
 
 
-FORMULA = re.compile(r"[=@\t\r]|[+-][^0-9.]")
+FORMULA = re.compile(r"[=@\t\r]|[+-](?!([0-9.][\w .%/]*)?\Z)")
+"""A sign is harmless alone, or before one number and its unit."""
 
 
 def looks_like_a_formula(text: str) -> bool:

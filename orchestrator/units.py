@@ -94,7 +94,9 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
     if unit not in _UNITS:
         raise QuantityError(f"{shown}: {_unknown_unit(unit)}{example}")
     found, scale = _UNITS[unit]
-    if unit == "" and (kind not in (None, "ratio") or Fraction(digits) > 1):
+    # "1" of a ratio may be the whole or 1 %, "0.5" a half or half of a percent; "1e-5" and "0" are one thing only
+    plain = "e" not in digits.lower() and Fraction(digits) != 0
+    if unit == "" and (kind not in (None, "ratio") or plain or Fraction(digits) > 1):
         raise QuantityError(f"{shown} is a bare number: its unit is missing{example}")
     if kind is not None and found != kind:
         raise QuantityError(f"{shown} is {WORDS[found]}, but {WORDS[kind]} is wanted{example}")

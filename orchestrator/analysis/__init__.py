@@ -9,6 +9,7 @@ from __future__ import annotations
 from .capture import Capture, read_captures
 from .cell import analyze_cell
 from .join import Join, join_captures
+from .point import missing_raw
 from .summary import FileSummary, analyze_captures, summarise_points
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "analyze_captures",
     "analyze_cell",
     "join_captures",
+    "missing_raw",
     "read_captures",
     "summarise_points",
 ]

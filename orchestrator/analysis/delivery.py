@@ -11,8 +11,9 @@ import dataclasses
 
 import numpy as np
 
-from .mptcp import data_level
+from .mptcp import MAPPED, data_level
 from .native import Bools, Ints, Rows
+from .resets import before_resets
 from .sctp.messages import messages
 from .sctp.names import ABORT
 from .view import View, sent_rows
@@ -35,6 +36,8 @@ def delivered(view: View, protocol: str) -> Delivery:
     capture = view.point.capture
     parts = []
     table = sent_rows(view, capture.chunks if protocol == "sctp" else capture.segments)
+    if protocol != "sctp":
+        table = table[before_resets(view, table)]
     if protocol == "mptcp":
         parts.append(_mptcp(table[table["payload_bytes"] > 0]))
     else:
@@ -51,32 +54,44 @@ def delivered(view: View, protocol: str) -> Delivery:
 
 def _tcp(segments: Rows) -> Delivery:
     fresh = segments[segments["new_bytes"] > 0]
-    return _stream(fresh["seq"] - 1, fresh)  # the stream's first byte is number 1
+    return _stream(fresh["seq"] - 1, fresh, fresh["time_ns"])  # the stream's first byte is number 1
 
 
 def _mptcp(segments: Rows) -> Delivery:
-    """The stream of the data level. Where no mapping was seen (fallback to TCP), that of the one subflow."""
-    level = data_level(segments)
-    if not level.known.any():
+    """The stream of the data level. A subflow hands over what has no hole before it on that subflow (RFC 8684 3.3.1),
+    even where the data level lacks nothing. Where no mapping was seen (fallback to TCP), the stream of the one subflow.
+    """
+    if not (segments["options"] & MAPPED).any():
         return _tcp(segments)
-    fresh = level.new_bytes > 0
-    return _stream(level.start[fresh], segments[fresh])
+    handed, when = [], []
+    for row in np.unique(segments["flow"]).tolist():
+        fresh = np.flatnonzero((segments["flow"] == row) & (segments["new_bytes"] > 0))
+        whole, _ = _in_order(segments["seq"][fresh] - 1, segments[fresh])
+        handed.append(fresh[whole])
+        when.append(np.maximum.accumulate(segments["time_ns"][fresh[whole]]))
+    rows, ready = np.concatenate(handed), np.concatenate(when)
+    order = np.lexsort((rows, ready))
+    order = order[data_level(segments[rows[order]]).new_bytes > 0]
+    rows = rows[order]
+    return _stream(data_level(segments).start[rows], segments[rows], ready[order])
 
 
-def _stream(first: Ints, segments: Rows) -> Delivery:
-    """A stream of bytes from number 0 on. first: number of each segment's first byte."""
+def _stream(first: Ints, segments: Rows, ready_ns: Ints) -> Delivery:
+    """A stream of bytes from number 0 on. first: number of each segment's first byte; ready_ns: from when on it can be
+    delivered, if all before it can.
+    """
+    whole, gained = _in_order(first, segments)
+    alone = np.zeros(len(whole), dtype=np.int64)
+    return Delivery(segments["time_ns"][whole], np.maximum.accumulate(ready_ns[whole]), gained, alone)
+
+
+def _in_order(first: Ints, segments: Rows) -> tuple[Ints, Ints]:
+    """The segments of a stream up to its first hole, in the order of the stream, and how many bytes each adds to it."""
     order = np.argsort(first, kind="stable")
-    start = first[order]
-    end = start + segments["payload_bytes"][order].astype(np.int64)
-    arrival = segments["time_ns"][order]
-    if not len(order):
-        return Delivery(arrival, arrival, end, end)
-    reach = np.maximum.accumulate(end)
-    before = np.concatenate([[0], reach[:-1]])
-    whole = _leading(start <= before)
-    gained = np.maximum(reach - before, 0)
-    alone = np.zeros(int(whole.sum()), dtype=np.int64)
-    return Delivery(arrival[whole], np.maximum.accumulate(arrival)[whole], gained[whole], alone)
+    end = first[order] + segments["payload_bytes"][order].astype(np.int64)
+    reach = np.maximum.accumulate(np.concatenate([[0], end]))
+    whole = _leading(first[order] <= reach[:-1])
+    return order[whole], np.diff(reach)[whole]
 
 
 def _leading(good: Bools) -> Bools:

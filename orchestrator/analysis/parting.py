@@ -8,13 +8,11 @@ import numpy as np
 
 from ..model import Cell
 from ..store import CellDir
+from ..timer_wheel import HZ, slot_s
 from .native import Bools, Ints
 from .point import Point, read_point
 from .records import read_cell_records
 from .view import View, make_views
-
-GRAINS_MS = ((64, 1), (512, 8), (4096, 64), (32768, 512), (262144, 4096))
-"""(timers shorter than this, grain) of the timer wheel at 1000 Hz (kernel/time/timer.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +53,12 @@ class Parting:
             return ""
         if a.since_back_s is None or b.since_back_s is None:
             return ""
-        later_ms, length_ms = abs(b.t_s - a.t_s) * 1e3, min(a.since_back_s, b.since_back_s) * 1e3
-        grain = next((grain for below, grain in GRAINS_MS if length_ms < below), GRAINS_MS[-1][1])
-        within = "within" if later_ms <= grain else "beyond"
+        later_ms = abs(b.t_s - a.t_s) * 1e3
+        slot_ms = slot_s(min(a.since_back_s, b.since_back_s)) * 1e3
+        within = "within" if later_ms <= slot_ms else "beyond"
         return (
             f" ({a.since_back_s:.3f} and {b.since_back_s:.3f} s after the last packet back: {later_ms:.0f} ms apart, "
-            f"{within} the {grain} ms grain of a timer of that length at 1000 Hz)"
+            f"{within} the {slot_ms:.0f} ms slot of a timer of that length at {HZ} Hz)"
         )
 
 

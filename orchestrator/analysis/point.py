@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import CaptureError
+from ..model import Cell
+from ..store import CellDir
 from .capture import Capture, read_captures
 
-HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits")
+HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,23 @@ def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
         if path.exists():
             return path
     return None
+
+
+def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
+    """Raw files of a finished cell that its analysis needs and that are not there, as names in its directory."""
+    wanted = [directory.init_log]
+    wanted += [
+        directory.apps / f"{flow.name}.{role}.ndjson"
+        for flow in cell.flows
+        if flow.program is None
+        for role in ("sender", "receiver")
+    ]
+    missing = [str(path.relative_to(directory.root)) for path in wanted if not path.exists()]
+    return missing + [
+        f"capture/{one.node}-{one.link}.pcap"
+        for one in cell.captures
+        if capture_file(directory.root, one.node, one.link) is None
+    ]
 
 
 def read_point(cell_dir: Path, node: str, links: Sequence[str], *, host: bool) -> Point:

@@ -9,9 +9,8 @@ What the standards say (RFC 9260: 6.3.1 RTO, 6.3.2 T3-rtx, 6.3.3 back-off, 6.4.1
 - New data moves when the path's state does: POTENTIALLY FAILED once its error count is above pf_retrans and below
   path_max_retrans (with pf_enable), INACTIVE once it is above path_max_retrans; each timeout doubles the RTO up to
   rto_max (sm_sideeffect.c:sctp_do_8_2_transport_strike).
-- A timer never fires early, and late by at most one slot of the timer wheel: 1 ms below 63 ms, 8 ms below 504 ms,
-  64 ms below 4.032 s, 512 ms below 32.256 s, 4.096 s above, HZ = 1000 (kernel/time/timer.c:calc_wheel_index); that is
-  at most an eighth.
+- A timer never fires early, and late by at most one slot of the timer wheel (timer_wheel.py), from 63 ms on at most
+  8/63 of its length.
 - Heartbeats of a path that is potentially failed or unconfirmed leave every RTO/2 + rand(RTO), others that much after
   the heartbeat interval (transport.c:sctp_transport_timeout, sctp_transport_reset_hb_timer); from the second
   unanswered one on each counts as a timeout.
@@ -23,9 +22,9 @@ import dataclasses
 import math
 from typing import Literal
 
-JIFFY_S = 0.001
-WHEEL = ((0.063, 0.001), (0.504, 0.008), (4.032, 0.064), (32.256, 0.512), (258.048, 4.096))
-"""Timers shorter than this (s) fire at most so late (s)."""
+from ..timer_wheel import HZ, slot_s
+
+JIFFY_S = 1 / HZ
 HEARTBEAT_MIN_S = 0.2
 FIRST_WINDOW_PACKETS = 3
 MOST_STRIKES = 64
@@ -116,11 +115,6 @@ class Expected:
 def fires(duration: Range) -> Range:
     """When a timer set for that long goes off: never early, late by at most its slot of the wheel."""
     return Range(duration.low, duration.high + slot_s(duration.high))
-
-
-def slot_s(duration_s: float) -> float:
-    """Width of the timer wheel's slots at that distance, s."""
-    return next((width for below, width in WHEEL if duration_s < below), WHEEL[-1][1] * 8)
 
 
 def timeouts_needed(settings: Settings) -> tuple[int, Literal["POTENTIALLY_FAILED", "INACTIVE"]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,8 @@ from .analyze_html import claim_page, write_page
 from .analyze_text import print_captures
 from .stages import analyze_all, tabulate
 
+MOST_LEFT = 5
+"""Cells that are named when their raw files are missing."""
 CAPTURES = ("*.pcap", "*.pcap.zst", "*.pcap.gz", "*.pcapng", "*.pcapng.zst", "*.pcapng.gz", "*.cap")
 FORMAT = 1
 """Of --json; a number higher than this one has other keys."""
@@ -96,10 +98,25 @@ def _run_directory(root: Path, jobs: int) -> int:
     plan = read_json(run.plan, Plan)
     with locked(run):
         run.clear_partial()
-        analyze_all(plan, run, jobs)
+        left = analyze_all(plan, run, jobs)
         results = tabulate(plan, run)
     summary.print_summary(plan, run, results, None, wall_s=None)
-    return 0 if all(outcome.outcome is Outcome.COMPLETED for outcome in results.outcomes.values()) else 1
+    if left:
+        _say_left(left, len(plan.cells))
+    return 0 if not left and all(outcome.outcome is Outcome.COMPLETED for outcome in results.outcomes.values()) else 1
+
+
+def _say_left(left: Mapping[str, list[str]], cells: int) -> None:
+    """Which cells keep their outcome and derived files, and why."""
+    print(
+        f"netwarp: {len(left)} of {cells} cells were not analysed again; their outcomes and derived files stay. "
+        "Missing files:",
+        file=sys.stderr,
+    )
+    for cell_id, missing in list(left.items())[:MOST_LEFT]:
+        print(f"  {cell_id}: {', '.join(missing)}", file=sys.stderr)
+    if len(left) > MOST_LEFT:
+        print(f"  ... and {len(left) - MOST_LEFT} more cells", file=sys.stderr)
 
 
 def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:

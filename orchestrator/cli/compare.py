@@ -7,6 +7,7 @@ import dataclasses
 import filecmp
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..analysis.point import capture_file
 from ..errors import SpecError
+from ..model import Cell
 from ..report.data import set_arguments
-from ..store import RunDir, read_json, write_atomic
+from ..report.summary import plural
+from ..store import CellDir, RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import Results
 from ..tables.compare import Change, Comparison, Moved, compare, comparison_rows
@@ -114,23 +118,34 @@ def _short(text: str) -> str:
     return text[:DIGEST] if hexadecimal else text
 
 
-def _captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> tuple[int, int]:
-    """(cells whose captures are the same byte for byte, cells that both runs completed under the same id)."""
-    ids = [cell.id for cell in a.plan.cells if a.completed(cell.id) and b.completed(cell.id)]
-    equal = 0
-    for cell_id in ids:
-        one, other = run_a.cell(cell_id).capture, run_b.cell(cell_id).capture
-        names = sorted(path.name for path in one.iterdir())
-        same = names == sorted(path.name for path in other.iterdir())
-        equal += same and all(filecmp.cmp(one / name, other / name, shallow=False) for name in names)
-    return equal, len(ids)
+def _captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> dict[str, int]:
+    """same_id: cells that both runs completed under the same id; same_captures: those whose captures are the same byte
+    for byte; without_captures: those whose captures are not there any more in one of the runs, or in both.
+    """
+    cells = [cell for cell in a.plan.cells if a.completed(cell.id) and b.completed(cell.id)]
+    equal = without = 0
+    for cell in cells:
+        pair = [_capture_files(cell, run.cell(cell.id)) for run in (run_a, run_b)]
+        if None in pair:
+            without += 1
+        else:
+            one, other = pair
+            equal += all(filecmp.cmp(*files, shallow=False) for files in zip(one or (), other or (), strict=True))
+    return {"same_id": len(cells), "same_captures": equal, "without_captures": without}
 
 
-def _object(found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int]) -> dict[str, Any]:
+def _capture_files(cell: Cell, directory: CellDir) -> list[Path] | None:
+    """A cell's captures, in the order of the plan; None where one is not there."""
+    found = [capture_file(directory.root, one.node, one.link) for one in cell.captures]
+    there = [path for path in found if path is not None]
+    return there if len(there) == len(found) else None
+
+
+def _object(found: Comparison, made: tuple[Moved, ...], captures: Mapping[str, int]) -> dict[str, Any]:
     return {
         "differs": found.differs,
         "made": made,
-        "cells": {"same_id": captures[1], "same_captures": captures[0]},
+        "cells": dict(captures),
         "verdicts": found.verdicts,
         "outcomes": found.outcomes,
         "numbers": Counter(one.status for one in found.numbers),
@@ -142,16 +157,18 @@ def _object(found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int
     }
 
 
-def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int]) -> None:
+def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], captures: Mapping[str, int]) -> None:
     console = summary_console()
     console.print(f"A  {a}\nB  {b}")
     if made:
         _print_moved(console, "Made differently", made)
     else:
         console.print("Made alike: same spec, seed, kernel, programs, commit and packages.")
-    equal, both = captures
+    both, equal, without = captures["same_id"], captures["same_captures"], captures["without_captures"]
     if both:
         console.print(f"Cells that are the same in both: {both}; their captures are equal byte for byte in {equal}.")
+        if without:
+            console.print(f"Captures of {plural(without, 'cell')} are not there in both runs: those were not compared.")
     else:
         console.print("No cell is the same in both (another seed, or another spec): compared by levels.")
     counts = Counter(one.status for one in found.numbers)

@@ -150,8 +150,7 @@ def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress
             progress.finished(cell, outcome)
 
         execute(plan.cells, chosen.backend, directory, jobs=jobs, finished=after)
-    if any(not directory.cell(cell_id).checks.exists() for cell_id in finished):
-        analyze_all(plan, directory, jobs)
+    analyze_all(plan, directory, jobs, anew=False)
 
 
 def choose_directory(args: argparse.Namespace, plan: Plan) -> RunDir:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..analysis import analyze_cell
+from ..analysis import analyze_cell, missing_raw
 from ..errors import CaptureError
 from ..model import CellOutcome, Measurement, Outcome, to_json
 from ..report import make_report
@@ -30,8 +30,7 @@ class Results:
 
 def analyze_one(directory: CellDir) -> None:
     """Derive one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
-    outcome = directory.read_outcome()
-    if outcome.outcome is not Outcome.COMPLETED and outcome.judged_by == "backend":
+    if _ended_otherwise(directory.read_outcome()):
         return
     analyze_cell(directory.read_cell(), directory.root)
     judge_by_checks(directory)
@@ -53,10 +52,23 @@ def judge_by_checks(directory: CellDir) -> CellOutcome:
     return judged
 
 
-def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
-    """Derive every finished cell anew."""
+def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dict[str, list[str]]:
+    """Derive every finished cell, or (not anew) those that have no derived files.
+
+    A cell whose raw files are not all there any more is left as it is. Returns those: cell id -> what is missing.
+    """
     finished = run.finished()
-    todo = [run.cell(cell.id) for cell in plan.cells if cell.id in finished]
+    todo, left = [], {}
+    for cell in plan.cells:
+        directory = run.cell(cell.id)
+        if cell.id not in finished or (directory.checks.exists() and not anew):
+            continue
+        if _ended_otherwise(directory.read_outcome()):
+            continue
+        if missing := missing_raw(cell, directory):
+            left[cell.id] = missing
+        else:
+            todo.append(directory)
     # threads: NumPy and the C core do the work, and an interrupted pool of processes leaves processes behind
     with ThreadPoolExecutor(jobs) as pool:
         try:
@@ -65,6 +77,12 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int) -> None:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return left
+
+
+def _ended_otherwise(outcome: CellOutcome) -> bool:
+    """Whether the back end says that the cell did not run to its end: there is nothing to derive then."""
+    return outcome.outcome is not Outcome.COMPLETED and outcome.judged_by == "backend"
 
 
 def collect(plan: Plan, run: RunDir) -> Results:
@@ -78,6 +96,11 @@ def collect(plan: Plan, run: RunDir) -> Results:
         directory = run.cell(cell.id)
         outcomes[cell.id] = directory.read_outcome()
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
+            if not directory.checks.exists() and (missing := missing_raw(cell, directory)):
+                raise CaptureError(
+                    f"{directory.root}: has no derived files, and what they are made from is missing: "
+                    f"{', '.join(missing)}; bring those files back, or run the cell again in a new run"
+                )
             if not directory.checks.exists():
                 raise CaptureError(f"{directory.root}: was never analysed; run `netwarp analyze {run.root}`")
             # netwarp may have been killed between the checks and the outcome they change

@@ -10,10 +10,11 @@ from .data import Row, RunData, number
 from .metrics import WORDLESS
 from .numbers import fixed, given, readable, scale
 
-# What the number compared means, by kind of claim (orchestrator/tables/claims.py): kinds that give a relative one.
+# What the number compared means, by kind of claim (orchestrator/tables/claims.py): kinds that give a relative one. Of
+# several comparisons the worst is shown: the smallest lead, whichever way a claim says it goes.
 _STATISTICS = {
     "greater": "smallest lead",
-    "less": "largest lead",
+    "less": "smallest lead",
     "equal": "largest difference",
     "gain": "mean gain",
     "mean_gain": "mean of the gains",
@@ -21,7 +22,7 @@ _STATISTICS = {
     "mean": "mean",
     "constant": "variation",
     "increasing": "smallest step",
-    "decreasing": "largest step",
+    "decreasing": "smallest step",
 }
 
 

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..study import Figure
+from ..tables.write import csv_bytes
 from .data import RunData, number
 from .entries import levels_of
 from .figures import line_key, line_label
 from .grids import conditions
 from .numbers import fixed, readable, scale
-from .shown import Axis, NumberTable, Row, csv_bytes, in_plan_order, level_axis, log_or_linear, place_axis
+from .shown import Axis, NumberTable, Row, in_plan_order, level_axis, log_or_linear, place_axis
 
 
 @dataclass(frozen=True, slots=True)

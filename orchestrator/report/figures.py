@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ..study import Figure
+from ..tables.write import csv_bytes
 from .data import RunData
 from .entries import Entries, Entry, levels_of, read_entries
 from .grids import conditions
 from .numbers import DASH, readable, scale
-from .shown import Axis, NumberTable, Row, csv_bytes, level_axis, tick_texts
+from .shown import Axis, NumberTable, Row, level_axis, tick_texts
 from .style import Look, looks
 
 

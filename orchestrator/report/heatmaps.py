@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ..study import Figure
+from ..tables.write import csv_bytes
 from .data import RunData
 from .entries import Entry, read_entries
 from .figures import line_label
 from .grids import conditions
 from .numbers import DASH, readable, scale
-from .shown import Axis, NumberTable, Row, csv_bytes, in_plan_order, level_axis, log_or_linear, place_axis
+from .shown import Axis, NumberTable, Row, in_plan_order, level_axis, log_or_linear, place_axis
 
 COMPLETED = "COMPLETED"
 NOTHING = "nothing to measure"

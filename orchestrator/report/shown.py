@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -113,16 +111,3 @@ def _in_one_unit(levels: Sequence[str]) -> tuple[tuple[float, ...], str] | None:
     except QuantityError:
         return None
     return tuple(quantity.value / one for quantity in quantities), unit
-
-
-def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """A CSV file: LF, floats by repr, nothing for None."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_field(field) for field in row] for row in rows)
-    return out.getvalue().encode()
-
-
-def _field(value: object) -> object:
-    return "" if value is None else repr(value) if isinstance(value, float) else value

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..study import EventTable, TimeSeries, matches
 from ..tables.timeline import series_unit
+from ..tables.write import csv_bytes
 from .data import CellResult, RunData, number
 from .grids import conditions
 from .metrics import unit_beside
 from .numbers import fixed, readable, scale
 from .series import MOST_POINTS, keep_extremes
-from .shown import Axis, NumberTable, Row, csv_bytes
+from .shown import Axis, NumberTable, Row
 
 SERIES_TITLES = {
     "cwnd_bytes": "congestion window (the kernel's word)",

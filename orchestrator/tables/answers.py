@@ -162,10 +162,17 @@ def _judge(
         for reason in answer.because
         if (value := results.value(choice.worst.id, answer.flow, reason.metric)) is not None
         and value > (budget if reason.above is None else reason.above)
+        and _may_explain(answer, choice, reason.metric, value)
     )
     why = next(reasons, "")
     looks = results.value(choice.worst.id, answer.flow, answer.tempting) if answer.tempting else None
     return ("looks tempting, does not" if looks is not None and looks <= budget else "does not"), why
+
+
+def _may_explain(answer: Answer, choice: _Choice, metric: str, value: float) -> bool:
+    """Whether a reason's number may be part of the answer's own: what took longer than it did came after it."""
+    both_times = metric.endswith("_s") and answer.metric.endswith("_s")
+    return choice.value is None or not both_times or value <= choice.value
 
 
 def _filled(

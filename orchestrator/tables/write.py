@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..model import CellOutcome, Measurement
@@ -14,7 +14,7 @@ from .answers import answer_rows
 from .claims import Judged, judge
 from .published import published
 from .results import Results
-from .rows import Field, Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
+from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
 from .timeline import event_rows, series_rows
 
 
@@ -45,15 +45,19 @@ def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir
 
 
 def csv_text(table: Rows) -> str:
-    """CSV: LF, `.` as decimal point, floats by repr, nothing for None."""
-    out = io.StringIO()
+    """A table as CSV."""
+    return csv_bytes(table.header, table.rows).decode()
+
+
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """CSV: LF, `.` as decimal point, floats by repr, nothing for None, no text that a spreadsheet would compute."""
+    out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.header)
-    writer.writerows([_text(field) for field in row] for row in table.rows)
-    return out.getvalue()
+    writer.writerows([_text(field) for field in row] for row in (header, *rows))
+    return out.getvalue().encode()
 
 
-def _text(field: Field) -> str:
+def _text(field: object) -> str:
     if isinstance(field, str) and looks_like_a_formula(field):
         return f"'{field}"  # a spreadsheet shows it instead of computing it
-    return "" if field is None else repr(field) if isinstance(field, float) else str(field)
+    return "" if field is None else repr(float(field)) if isinstance(field, float) else str(field)

@@ -25,7 +25,7 @@ def test_a_run_again_and_with_another_setting(checkout: Checkout, tmp_path: Path
     found = json.loads(other.out)
     assert found["differs"]
     assert found["made"] == [{"name": "--set", "a": "-", "b": "link.p1.rate=1 Mbit/s"}]
-    assert found["cells"] == {"same_id": 0, "same_captures": 0}
+    assert found["cells"] == {"same_id": 0, "same_captures": 0, "without_captures": 0}
     rows = list(csv.DictReader(table.read_text().splitlines()))
     tcp = next(row for row in rows if (row["protocol"], row["metric"]) == ("tcp", "throughput_bit_s"))
     assert tcp["status"] == "changed"

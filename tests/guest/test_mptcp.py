@@ -66,3 +66,88 @@ def test_it_is_mptcp_and_not_what_it_falls_back_to(checkout: Checkout, tmp_path:
     data = [frame for frame in from_host("a", seen) if frame.data_bytes]
     assert len(data) > BYTES // 1460
     assert all(MP in frame.options for frame in data)
+
+
+BESIDE_OTHERS = """
+format = 1
+name = "mptcp-aborted"
+title = "MPTCP over a bottleneck shared with SCTP and TCP, and over a satellite"
+duration = "12 s"
+seed = 42
+[node.a]
+[node.b]
+[node.c]
+[node.r]
+kind = "router"
+[link.acca]
+between = ["a", "r"]
+rate = "100 Mbit/s"
+queue = "100 packets"
+one_way_delay = "0.1 ms"
+[link.accc]
+like = "acca"
+between = ["c", "r"]
+[link.terr]
+between = ["r", "b"]
+rate = "5 Mbit/s"
+queue = "1 bdp"
+forward = { one_way_delay = "20 ms" }
+backward = { one_way_delay = "5 ms" }
+[link.sat]
+between = ["a", "b"]
+profile = "geo-satellite"
+[flow.sctp]
+from = "a"
+to = "b"
+protocol = "sctp"
+paths = ["acca>terr", "sat"]
+[flow.sctp.sender]
+path_max_retrans = 2
+pf_retrans = 0
+rto_min = "300 ms"
+rto_initial = "1 s"
+rto_max = "5 s"
+heartbeat_interval = "2 s"
+[flow.tcp]
+from = "c"
+to = "b"
+protocol = "tcp"
+paths = ["accc>terr"]
+sender = { congestion = "cubic" }
+[flow.mptcp]
+from = "a"
+to = "b"
+protocol = "mptcp"
+paths = ["acca>terr", "sat"]
+[event.down]
+action = "link"
+link = "terr"
+end = "r"
+at = "4 s"
+for = "2 s"
+[factor.length]
+levels = ["9.2 s", "11.3 s"]
+[factor.length."9.2 s"]
+duration = "9.2 s"
+[factor.length."11.3 s"]
+duration = "11.3 s"
+"""
+
+
+def test_an_abort_while_a_slow_path_still_carries_data(checkout: Checkout, tmp_path: Path) -> None:
+    """The abort comes on the fast path and ends the connection. In 9.2 s data wait behind a hole on their own subflow
+    while the data level has none; in 11.3 s data arrive in order on the satellite after the connection has ended.
+    """
+    spec, run = written(tmp_path / "spec.toml", BESIDE_OTHERS), tmp_path / "x"
+    checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path).ok()
+    all_completed(run)
+    found = {}
+    for cell_id in cells(run):
+        place = run / "cells" / cell_id
+        summary = json.loads((place / "apps" / "mptcp.receiver.ndjson").read_text().splitlines()[-1])
+        assert summary["reason"] == "peer_aborted"
+        checks = {check["check"]: check for check in json.loads((place / "derived" / "checks.json").read_bytes())}
+        detail, read = checks["payload mptcp"]["detail"], summary["unique_bytes"]
+        assert f"application {read} B, deliverable on the wire {read} B" in detail
+        found[cell_id] = int(detail.rsplit("new on the wire ", 1)[1].removesuffix(" B")) - read
+    assert all(late > 0 for late in found.values()), found

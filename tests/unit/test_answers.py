@@ -202,3 +202,30 @@ def test_cells_that_did_not_run_to_their_end_keep_no_budget() -> None:
     assert ("low", "not measured", "1 of 2 cells did not run to their end") in verdicts
     assert {verdict for knob, verdict, _ in verdicts if knob != "low"} <= {"does not", "looks tempting, does not"}
     assert not any(row["verdict"].startswith("does it") for row in rows)
+
+
+def test_a_reason_is_no_time_longer_than_what_it_explains() -> None:
+    """The first retransmission on the other path came after the outage had ended: it does not explain the outage."""
+    text = STUDY.replace(
+        "because = [", 'because = [{ metric = "first_retransmission_other_path_s", text = "late" },', 1
+    )
+    plan = study(text)
+    late = [
+        Measurement(one.cell_id, one.flow, one.metric, 12.8, one.unit)
+        if one.metric == "first_retransmission_other_path_s"
+        else one
+        for one in usual(plan)
+    ]
+    rows, _ = answered(plan, late)
+    found = {(row["rtt"], row["budget"], row["knob"]): row for row in rows}
+    assert found["10 ms", "500 ms", "mid"]["worst"] == "1.1"
+    assert found["10 ms", "500 ms", "mid"]["because"] == "the outage of 1.1 s is above the budget"
+    within = [
+        Measurement(one.cell_id, one.flow, one.metric, 1.05, one.unit)
+        if one.metric == "first_retransmission_other_path_s"
+        else one
+        for one in usual(plan)
+    ]
+    rows, _ = answered(plan, within)
+    found = {(row["rtt"], row["budget"], row["knob"]): row for row in rows}
+    assert found["10 ms", "500 ms", "mid"]["because"] == "late"

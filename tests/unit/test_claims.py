@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,8 @@ from specs import BASE, spec_of
 
 from orchestrator.model import CellOutcome, Measurement, Outcome
 from orchestrator.plan import Plan, make_plan
+from orchestrator.report.claims import statements
+from orchestrator.report.numbers import MINUS
 from orchestrator.spec import load_spec
 from orchestrator.study import matches
 from orchestrator.tables import Judged, Results, judge, write_tables
@@ -278,3 +281,16 @@ def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
         assert simulator[name].verdict == "holds", name
     for name in ("C9b", "C9c", "C9d", "C6 failover=rfc4960", "C8"):
         assert simulator[name].verdict == "does not hold", name
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("greater", 1), ("less", -1)])
+def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, tmp_path: Path) -> None:
+    """Of three comparisons with leads of 50, 20 and 10 % the one that decides is the smallest."""
+    plan = plan_of(tmp_path, claim(kind, 'a = { who = "a" }\nb = { who = "b" }\n' + OVER))
+    (found,) = judged(plan, {"a": rows(*(1 + sign * lead for lead in (0.5, 0.2, 0.1))), "b": rows(1, 1, 1)})
+    assert found.measured == pytest.approx(sign * 0.1)
+    row = {"claim": "C1", "verdict": found.verdict, "measured": repr(found.measured), "expected": found.expected,
+           "unit": found.unit, "source": "Table 1"}  # fmt: skip
+    data = SimpleNamespace(plan=plan, claims=[row], claim_details=[])
+    (said,) = statements(data)  # type: ignore[arg-type]
+    assert (said.statistic, said.own.measured) == ("smallest lead", f"{'+' if sign > 0 else MINUS}10.0")

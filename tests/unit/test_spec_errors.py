@@ -29,6 +29,8 @@ def only(text: str) -> str:
         ('queue = "50 packets"', 'queue = "0 packets"', "link.p1.queue", "at least 1 packets", '"50 packets"'),
         ('one_way_delay = "20 ms"', 'one_way_delay = "2 h"', "link.p1.one_way_delay", "at most 600 s", '"100 ms"'),
         ('one_way_delay = "20 ms"', 'loss = "2"', "link.p1.loss", "bare number", '"1 %"'),
+        ('one_way_delay = "20 ms"', 'loss = "1"', "link.p1.loss", "bare number", '"1 %"'),
+        ('one_way_delay = "20 ms"', 'loss = "0.01"', "link.p1.loss", "bare number", '"1 %"'),
         ('duration = "10 s"', 'duration = "0 s"', "duration", "at least 1 ms", '"100 s"'),
         # keys and names
         ('one_way_delay = "20 ms"', 'one_way_dely = "20 ms"', "link.p1.one_way_dely", "unknown key", '"one_way_delay"?'),

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import hostile
+import numpy as np
 import pytest
 from specs import BASE, plan_of, problems_of, replaced, spec_of
 
@@ -19,7 +20,7 @@ from orchestrator.spec import load_spec
 from orchestrator.spec.located import LARGEST_FILE_BYTES
 from orchestrator.study import looks_like_a_formula
 from orchestrator.tables.rows import Rows
-from orchestrator.tables.write import csv_text
+from orchestrator.tables.write import csv_bytes, csv_text
 
 CPU_S = 5
 """Nothing here takes a second of an idle machine."""
@@ -65,7 +66,9 @@ def test_a_document_that_wants_too_much(what: str) -> None:
     assert str(caught.value).isprintable() or "\n" in str(caught.value)
 
 
-@pytest.mark.parametrize("level", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-cmd|x", "\\tx", "\\u001b[31mred"])
+@pytest.mark.parametrize(
+    "level", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-cmd|x", "-2+x|y", "\\tx", "\\u001b[31mred"]
+)
 def test_a_level_that_is_a_formula_or_an_escape_sequence(level: str) -> None:
     refused(BASE + f'[factor.x]\nlevels = ["{level}"]\n')
 
@@ -80,6 +83,11 @@ def test_text_in_a_table_is_no_formula() -> None:
     """Claims' words come from a file that may be somebody else's."""
     text = csv_text(Rows("t", ("claim", "text", "value"), [("=1+1", "it's, fine", -1.5), ("+x", None, "-")]))
     assert text.splitlines() == ["claim,text,value", "'=1+1,\"it's, fine\",-1.5", "'+x,,-"]
+
+
+def test_the_report_s_figures_have_the_same_guard() -> None:
+    text = csv_bytes(["=x", "y"], [("=1+1", -1.5), ("-2+cmd|x", None), ("-5 ms", np.float64(0.1)), (3, "-")]).decode()
+    assert text.splitlines() == ["'=x,y", "'=1+1,-1.5", "'-2+cmd|x,", "-5 ms,0.1", "3,-"]
 
 
 @pytest.mark.parametrize("expression", ["9**9**9**9", "((9**64)**64)**64", "10" * 400, "packets" + "**64" * 30])

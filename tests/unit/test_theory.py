@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.failover import theory_metrics
+from orchestrator.analysis.parting import Parting, Sent
 from orchestrator.analysis.theory import (
     Expected,
     Range,
@@ -16,12 +18,12 @@ from orchestrator.analysis.theory import (
     Situation,
     fires,
     rto,
-    slot_s,
     timeouts_needed,
     times_out_without_fault,
 )
 from orchestrator.analysis.theory import expected as expected_or_none
 from orchestrator.spec.failover import THEORY
+from orchestrator.timer_wheel import HZ, slot_s
 
 
 def expected(settings: Settings, situation: Situation) -> Expected:
@@ -78,15 +80,28 @@ def test_the_first_retransmission_takes_one_timeout_whatever_the_thresholds() ->
 
 
 @pytest.mark.parametrize(
-    ("seconds", "slot"), [(0.01, 0.001), (0.062, 0.001), (0.1, 0.008), (1, 0.064), (4, 0.064), (5, 0.512), (60, 4.096)]
-)
+    ("seconds", "slot"),
+    [(0.01, 0.001), (0.0629, 0.001), (0.063, 0.008), (0.1, 0.008), (0.503, 0.008), (0.506, 0.064), (1, 0.064),
+     (4.031, 0.064), (4.05, 0.512), (5, 0.512), (32.3, 4.096), (60, 4.096), (300, 32.768)],
+)  # fmt: skip
 def test_a_timer_is_late_by_its_slot_of_the_wheel_at_most(seconds: float, slot: float) -> None:
     assert slot_s(seconds) == slot
     assert fires(Range(seconds, seconds)) == Range(seconds, seconds + slot)
 
 
+def test_jiffies_are_those_of_the_guest_kernel() -> None:
+    fragment = Path(__file__).parents[2] / "kernel" / "fragment.config"
+    assert f"CONFIG_HZ={HZ}" in fragment.read_text().splitlines()
+
+
+def test_a_timer_of_506_ms_is_in_the_level_that_begins_at_504() -> None:
+    """Two runs that retransmit 506 ms after the last packet back, 50 ms apart: one slot of 64 ms explains it."""
+    one, other = (Sent(t_s, "p1", retransmission=True, since_back_s=0.506) for t_s in (1.0, 1.05))
+    assert "50 ms apart, within the 64 ms slot" in Parting("f", 7, one, other).words("a", "b")
+
+
 @given(st.floats(0.063, 258, allow_nan=False))
-def test_and_that_is_an_eighth(seconds: float) -> None:
+def test_and_that_is_hardly_more_than_an_eighth(seconds: float) -> None:
     assert slot_s(seconds) <= seconds * 8 / 63
 
 

@@ -30,7 +30,7 @@ from orchestrator.units import EXAMPLES, Kind, Quantity, QuantityError, format_q
         (".5 KiB", "data", 512),
         ("1 %", "ratio", 0.01),
         ("1e-5", "ratio", 1e-5),
-        ("1", "ratio", 1.0),
+        ("2.5E-4", "ratio", 2.5e-4),
         ("0", "ratio", 0.0),
         ("45 packets", "packets", 45),
         ("1 packet", "packets", 1),
@@ -57,6 +57,9 @@ def test_decimal_not_binary() -> None:
         ("200", "time", "bare number"),
         ("0", "time", "bare number"),
         ("5", None, "bare number"),
+        ("1", "ratio", "bare number"),  # the whole, or 1 %
+        ("0.5", "ratio", "bare number"),
+        ("0.01", None, "bare number"),
         ("", "time", "not a number"),
         ("fast", "rate", "not a number"),
         ("nan s", "time", "not a number"),
@@ -137,7 +140,7 @@ def test_never_anything_but_a_quantity_or_its_error(text: str) -> None:
 def test_same_value() -> None:
     assert same_value("10s", "10 s")
     assert same_value("0.5 Mbit/s", "500kbit/s")
-    assert same_value("1 %", "0.01")
+    assert same_value("1 %", "1e-2")
     assert not same_value("10 s", "10 ms")
     assert not same_value("10 s", "10 B")
     assert same_value(" tcp", "tcp")

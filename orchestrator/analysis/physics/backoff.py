@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from ...timer_wheel import slot_s
 from ..native import Ints
-from ..theory import Range, fires, slot_s
+from ..theory import Range, fires
 from .sending import Sending
 
 TCP_RTO_MAX_S = 120.0

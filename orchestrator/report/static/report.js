@@ -63,9 +63,13 @@ netwarp.script = (function () {
   };
 })();
 
+// as orchestrator/tables/write.py: an apostrophe before text that a spreadsheet would compute
+const FORMULA = /^(?:[=@\t\r]|[+-](?!(?:[0-9.][\p{L}\p{N}_ .%\/]*)?$))/u;
+
 netwarp.csv = (rows) =>
   rows.map((row) => row.map((field) => {
-    const text = field === null || field === undefined ? "" : String(field);
+    const plain = field === null || field === undefined ? "" : String(field);
+    const text = typeof field === "string" && FORMULA.test(plain) ? "'" + plain : plain;
     return /[",\n\r]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
   }).join(",") + "\n").join("");
 
