@@ -48,6 +48,7 @@ def _run(argv: list[str] | None) -> int:
     doctor.add_parser(commands)
     kernel.add_parser(commands)
     args = parser.parse_args(argv)
+    args.typed = tuple(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
         status: int = args.run(args)

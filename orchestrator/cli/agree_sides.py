@@ -76,10 +76,9 @@ def run_side(args: argparse.Namespace, spec: Spec, plan: Plan, name: str, direct
     cores = os.cpu_count() or 1
     jobs = (args.jobs or 1) if chosen.backend.wall_clock else min(args.jobs or cores, cores)
     print(f"netwarp: {len(plan.cells)} cells on {name}, {jobs} at once", file=sys.stderr, flush=True)
-    of_run = argparse.Namespace(resume=args.resume, out=directory.root)
     with locked(directory):
         started = time.monotonic()
-        manifest = open_run(of_run, spec, plan, directory, chosen, jobs)
+        manifest = open_run(args.resume, spec, plan, directory, chosen, jobs)
         run_cells(plan, directory, chosen, jobs, progress)
         again = late_cells(plan, directory)
         if again:
