@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from ..backends.virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
+from ..backends.virtual import WALL_LATENESS_NS
 from ..model import CellOutcome, Outcome
 from ..spec import Spec
 from ..store import RunDir, locked, read_json, write_json
 from ..study import Plan
 from ..tables import Results
-from .backends import choose
+from .backends import choose, lateness_s
 from .manifest import Manifest, now_utc
 from .progress import RunProgress
 from .run import open_run, run_cells
@@ -42,7 +42,7 @@ class Side:
     @property
     def lateness_s(self) -> float:
         """What its cells may be late by."""
-        return (VIRTUAL_LATENESS_NS if self.manifest.backend == "virtual" else WALL_LATENESS_NS) / 1e9
+        return lateness_s(self.manifest.backend)
 
     @property
     def outcomes(self) -> str:

@@ -22,6 +22,7 @@ from ..study import Plan
 from ..tables import Results
 from ..tables.compare import Change, Comparison, Moved, compare, comparison_rows
 from ..tables.write import csv_text
+from .backends import lateness_s
 from .manifest import Manifest
 from .stages import collect
 from .summary import shown_number, summary_console
@@ -64,15 +65,17 @@ def run_compare(args: argparse.Namespace) -> int:
     if args.csv is not None and args.csv.is_dir():
         raise SpecError(f"--csv {args.csv}: is a directory; name the file, e.g. {args.csv / 'comparison.csv'}")
     a, b = (_results(run) for run in runs)
-    found = compare(a, b)
-    made = _made(*(read_json(run.manifest, Manifest) for run in runs)) + _planned(a.plan, b.plan)
+    manifests = [read_json(run.manifest, Manifest) for run in runs]
+    clock_s = max(lateness_s(manifest.backend) for manifest in manifests)
+    found = compare(a, b, clock_s)
+    made = _made(*manifests) + _planned(a.plan, b.plan)
     captures = _captures(runs[0], runs[1], a, b)
     if args.csv is not None:
         write_atomic(args.csv, csv_text(comparison_rows(found)).encode())
     if args.json:
         sys.stdout.buffer.write(msgspec.json.encode(_object(found, made, captures)) + b"\n")
     else:
-        _print(args.a, args.b, found, made, captures)
+        _print(args.a, args.b, found, made, captures, clock_s)
     return 1 if args.exit_code and found.differs else 0
 
 
@@ -142,7 +145,9 @@ def _object(found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int
     }
 
 
-def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int]) -> None:
+def _print(
+    a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int], clock_s: float
+) -> None:
     console = summary_console()
     console.print(f"A  {a}\nB  {b}")
     if made:
@@ -158,6 +163,10 @@ def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], capture
     console.print(f"Numbers: {', '.join(f'{count} {status}' for status, count in counts.most_common()) or 'none'}")
     if counts["unclear"]:
         console.print("Unclear: random, with one draw in a run; --repetitions 5 would tell.")
+    if counts["unresolved"]:
+        console.print(
+            f"Unresolved: the values differ, but by less than a clock resolves that may be {clock_s * 1e6:g} us late."
+        )
     for title, moved in (("Verdicts that changed", found.verdicts), ("Outcomes that changed", found.outcomes)):
         if moved:
             _print_moved(console, title, moved)

@@ -294,5 +294,5 @@ def test_the_name_of_the_published_numbers_may_have_dots(tmp_path: Path) -> None
     spec = spec_of('expected = "my.expected.toml"\n' + BASE, tmp_path)
     assert [source.name for source in spec.sources] == ["paper"]
     for name in ("../my.expected.toml", ".my.expected.toml", "my..toml", "a/my.toml", "my.expected", ".toml", "toml"):
-        with pytest.raises(SpecError, match="must be a .toml file beside the spec"):
+        with pytest.raises(SpecError, match=r"must be a \.toml file beside the spec"):
             spec_of(f'expected = "{name}"\n' + BASE, tmp_path)
