@@ -26,7 +26,8 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
-def _run(argv: list[str] | None) -> int:
+def make_parser() -> argparse.ArgumentParser:
+    """Every command with its arguments."""
     from .version import Version
 
     parser = argparse.ArgumentParser(
@@ -49,7 +50,11 @@ def _run(argv: list[str] | None) -> int:
     shell.add_parser(commands)
     doctor.add_parser(commands)
     kernel.add_parser(commands)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _run(argv: list[str] | None) -> int:
+    args = make_parser().parse_args(argv)
     args.typed = tuple(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
