@@ -6,6 +6,7 @@ NetwarpError            base; `exit_status` is what the command line returns for
   CellError             a cell could not be run; becomes an Outcome, never escapes a run (1)
   CaptureError          a capture or an analyser table cannot be read (1)
   StoreError            a run directory is missing something, or cannot be written (1)
+    DiskFull            it cannot be written for want of room: the run ends at once, what is finished is kept (1)
   KernelError           the guest kernel cannot be built or found as asked (1)
 """
 
@@ -40,6 +41,10 @@ class CaptureError(NetwarpError):
 
 class StoreError(NetwarpError):
     """A run directory is incomplete or cannot be written."""
+
+
+class DiskFull(StoreError):
+    """There is no room left where the run directory is."""
 
 
 class KernelError(NetwarpError):

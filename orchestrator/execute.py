@@ -26,7 +26,7 @@ def execute(cells: Sequence[Cell], backend: Backend, run: RunDir, *, jobs: int, 
     """Run every cell that has no outcome yet. `finished` is called from worker threads as each one ends.
 
     Raises Stopped on SIGINT or SIGTERM, after every sandbox has been stopped; StoreError where the run directory cannot
-    be written (a full disk): cells not yet run stay without outcome, so that --resume runs them.
+    be written (DiskFull: no room): cells not yet run stay without outcome, so that --resume runs them.
     """
     run.clear_partial()
     done = run.finished()
@@ -37,8 +37,12 @@ def execute(cells: Sequence[Cell], backend: Backend, run: RunDir, *, jobs: int, 
     def work(cell: Cell) -> None:
         if stop.is_set():
             raise Interrupted
-        outcome = backend.run_cell(cell, run)
-        finished(cell, outcome)
+        try:
+            outcome = backend.run_cell(cell, run)
+            finished(cell, outcome)
+        except BaseException:
+            stop.set()  # here: this worker takes the next cell before the thread that waits for it wakes
+            raise
 
     with _signals(stop, backend), ThreadPoolExecutor(jobs) as pool:
         futures: set[Future[None]] = {pool.submit(work, cell) for cell in waiting}

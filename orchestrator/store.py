@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -14,12 +15,14 @@ from typing import TypeVar
 
 import msgspec
 
-from .errors import StoreError
+from .errors import DiskFull, StoreError
 from .model import Cell, CellOutcome
 
 FORMAT_VERSION = 1
+LOCK = ".lock"
 UNFINISHED = ".part"
 """How the name of a file ends that is still being written."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 
 
@@ -128,7 +131,18 @@ def write_atomic(path: Path, data: bytes) -> None:
                 os.unlink(name)
             raise
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> StoreError:
+    """What to raise where a file cannot be written: DiskFull if that is why."""
+    kind = DiskFull if no_room(error) else StoreError
+    return kind(f"{path}: cannot be written: {error.strerror}")
+
+
+def no_room(error: BaseException) -> bool:
+    """Whether something could not be written for want of room: a full disk, a quota that is used up."""
+    return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_ROOM)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -141,9 +155,9 @@ def locked(run: RunDir) -> Iterator[None]:
     """Hold a run directory alone; raises StoreError if another netwarp holds it, or it cannot be made."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
-        file = open(run.root / ".lock", "w")  # noqa: SIM115  closed below
+        file = open(run.root / LOCK, "w")  # noqa: SIM115  closed below
     except OSError as error:
-        raise StoreError(f"{run.root}: cannot be written: {error.strerror}") from error
+        raise unwritten(run.root, error) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

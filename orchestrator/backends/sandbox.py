@@ -21,10 +21,10 @@ from typing import Any
 
 import zstandard
 
-from ..errors import CellError, StoreError
+from ..errors import CellError, DiskFull, StoreError
 from ..model import Cell, CellOutcome, Outcome, Problem, to_json
 from ..records import last
-from ..store import CellDir, RunDir, write_atomic, write_json
+from ..store import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
 from ..testbed.readback import Check, verify
 from ..testbed.steps import to_text
@@ -126,7 +126,10 @@ class SandboxBackend(abc.ABC):
             shutil.rmtree(directory.root, ignore_errors=True)
 
     def _give_up(self, cell: Cell, run: RunDir, error: Exception, started: float) -> CellOutcome:
-        """A file of the cell could not be written (a full disk): drop its files, keep the reason."""
+        """A file of the cell could not be written: drop its files, keep the reason.
+
+        Raises DiskFull where there was no room: the next cell would find none either.
+        """
         directory = run.partial_cell(cell.id)
         shutil.rmtree(directory.root, ignore_errors=True)
         # names only: tables of equal runs hold no path of a machine
@@ -138,6 +141,8 @@ class SandboxBackend(abc.ABC):
         write_atomic(directory.cell, to_json(cell) + b"\n")
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
         self._install(directory, run, cell)
+        if no_room(error):
+            raise DiskFull(f"{run.root}: {reason} (cell {cell.id})") from error
         return outcome
 
     def _install(self, directory: CellDir, run: RunDir, cell: Cell) -> None:
@@ -209,10 +214,10 @@ class SandboxBackend(abc.ABC):
     ) -> Verdict:
         """Judge what the sandbox left: its end, its apps, its captures, its read-backs."""
         records = records_left(directory.init_log)
-        if is_full(directory.root):
-            # then cell-init's own words, its end record and the console may all be missing
-            exit_text += f"; {os.strerror(errno.ENOSPC)} where its files are written"
         verdict = judge(cell, directory, records, exit_text)
+        if verdict.outcome is not Outcome.COMPLETED and is_full(directory.root):
+            # then cell-init's own words, its end record and the console may all be missing
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         try:
             checks, found = verify(compiled, records)
         except (ValueError, KeyError, IndexError) as error:
@@ -245,8 +250,10 @@ class SandboxBackend(abc.ABC):
             (r for r in records if r.get("record") == "capture" and (r["errno"] or r["fsync_errno"])), None
         )
         if unwritten is not None:
-            why = os.strerror(unwritten["errno"] or unwritten["fsync_errno"])
-            verdict = Verdict(Outcome.FAILED, f"{unwritten['file']} could not be written: {why}")
+            number = unwritten["errno"] or unwritten["fsync_errno"]
+            if number in NO_ROOM:
+                raise OSError(number, os.strerror(number), unwritten["file"])
+            verdict = Verdict(Outcome.FAILED, f"{unwritten['file']} could not be written: {os.strerror(number)}")
         if verdict.outcome is Outcome.COMPLETED and failed:
             more = f" (and {len(failed) - 1} more, see environment.json)" if len(failed) > 1 else ""
             verdict = Verdict(Outcome.INVALID, f"{failed[0].check}: {failed[0].detail}{more}")
@@ -270,7 +277,8 @@ class SandboxBackend(abc.ABC):
         outcome = CellOutcome(
             outcome=verdict.outcome,
             reason=verdict.reason,
-            virtual_s=None if end is None or end.get("t_ns") is None else end["t_ns"] / 1e9,
+            # a cell that ended while it was set up: before T0, after no second of its own
+            virtual_s=None if end is None or end.get("t_ns") is None else max(0.0, end["t_ns"] / 1e9),
             wall_s=round(time.monotonic() - started, 3),
             console_tail=() if verdict.outcome is Outcome.COMPLETED else console_tail(directory.console),
             host_load_1min=os.getloadavg()[0],

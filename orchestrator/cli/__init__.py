@@ -10,7 +10,6 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from .. import __version__
 from ..errors import NetwarpError
 
 EXIT_INTERRUPTED = 130
@@ -27,27 +26,36 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
-def _run(argv: list[str] | None) -> int:
+def make_parser() -> argparse.ArgumentParser:
+    """Every command with its arguments."""
+    from .version import Version
+
     parser = argparse.ArgumentParser(
         prog="netwarp", description="Transport-protocol experiments on unmodified Linux kernels, in virtual time."
     )
-    parser.add_argument("--version", action="version", version=f"netwarp {__version__}")
+    parser.add_argument("--version", action=Version, nargs=0, help="netwarp, its commit, the guest kernel; exit")
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from ..kernel import command as kernel
-    from . import agree, analyze, calibrate, compare, doctor, run, shell
+    from . import agree, analyze, calibrate, compare, doctor, export, run, shell
     from . import commands as others
 
     run.add_parser(commands)
     analyze.add_parser(commands)
     others.add_parsers(commands)
+    export.add_parser(commands)
     compare.add_parser(commands)
     agree.add_parser(commands)
     calibrate.add_parser(commands)
     shell.add_parser(commands)
     doctor.add_parser(commands)
     kernel.add_parser(commands)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _run(argv: list[str] | None) -> int:
+    args = make_parser().parse_args(argv)
+    args.typed = tuple(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
         status: int = args.run(args)

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.parting import Parting, parting
-from ..errors import CaptureError, SpecError
+from ..errors import CaptureError, SpecError, StoreError
+from ..invocation import command
 from ..report.agreement_page import AgreementPage, SideFacts, agreement_page
 from ..report.agreement_words import LEADING, amount, gap_words, interval_words, levels_words, sentences
-from ..store import RunDir, locked, write_atomic, write_json
+from ..store import RunDir, locked, no_room, write_atomic, write_json
 from ..study import Plan
 from ..tables.agreement import VERDICTS, Agreed, Agreement, agree, agreement_rows
 from ..tables.compare import Levels, levels_of
@@ -24,7 +25,8 @@ from ..tables.write import csv_text
 from .agree_sides import Side, run_side, side_of
 from .analyze_html import claim_page
 from .backends import BACKENDS, choose
-from .run import EXIT_INTERRUPTED, add_plan_arguments, new_directory, plan_of
+from .places import check_out, new_directory
+from .run import EXIT_INTERRUPTED, add_plan_arguments, plan_of, resuming
 from .summary import summary_console
 
 REPETITIONS = 5
@@ -63,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
         for place in (Path(args.spec), args.other):
             if not place.is_dir():
                 raise SpecError(
-                    f"{place}: is no run directory; two runs: netwarp agree RUN_A RUN_B, a spec: netwarp agree SPEC "
-                    "--backends virtual,guest"
+                    f"{place}: is no run directory; two runs: {command('agree', 'RUN_A', 'RUN_B')}, a spec: "
+                    f"{command('agree', args.spec, '--backends', 'virtual,guest')}"
                 )
         sides = _named_apart(side_of(RunDir(Path(args.spec))), side_of(RunDir(args.other)))
         out = args.out
@@ -104,6 +106,8 @@ def _run_both(args: argparse.Namespace) -> tuple[tuple[Side, Side], Path] | None
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
     for name in names:  # before anything runs: may raise BackendUnavailable
         choose(name).backend.close()
+    if args.out is not None:
+        check_out(args.out, args.resume, names)
     out = args.out or new_directory(Path("results") / "agreement" / whole.name).root
     found = []
     with locked(RunDir(out)):
@@ -113,12 +117,12 @@ def _run_both(args: argparse.Namespace) -> tuple[tuple[Side, Side], Path] | None
             try:
                 found.append(run_side(args, spec, plan, name, RunDir(out / name)))
             except KeyboardInterrupt:
-                print(
-                    f"netwarp: interrupted; go on with: netwarp agree {args.spec} --backends {args.backends} "
-                    f"--out {out} --resume",
-                    file=sys.stderr,
-                )
+                print(f"netwarp: interrupted; go on with: {resuming(args, out)}", file=sys.stderr)
                 return None
+            except (OSError, StoreError) as error:
+                if no_room(error):
+                    print(f"netwarp: make room, then go on with: {resuming(args, out)}", file=sys.stderr)
+                raise
     return (found[0], found[1]), out
 
 
@@ -128,7 +132,7 @@ def _backends(text: str | None) -> tuple[str, str]:
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(known):
         raise SpecError(
             f"--backends {text or ''}: wants two different ones of {', '.join(known)}; for example "
-            "--backends virtual,guest (or two run directories: netwarp agree RUN_A RUN_B)"
+            f"--backends virtual,guest (or two run directories: {command('agree', 'RUN_A', 'RUN_B')})"
         )
     return names[0], names[1]
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from ..backends.virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
+from ..backends.virtual import WALL_LATENESS_NS
 from ..model import CellOutcome, Outcome
 from ..spec import Spec
 from ..store import RunDir, locked, read_json, write_json
 from ..study import Plan
 from ..tables import Results
 from ..units import counted
-from .backends import choose
+from .backends import choose, lateness_s
 from .manifest import Manifest, now_utc
 from .progress import RunProgress
 from .run import open_run, run_cells
@@ -43,7 +43,7 @@ class Side:
     @property
     def lateness_s(self) -> float:
         """What its cells may be late by."""
-        return (VIRTUAL_LATENESS_NS if self.manifest.backend == "virtual" else WALL_LATENESS_NS) / 1e9
+        return lateness_s(self.manifest.backend)
 
     @property
     def outcomes(self) -> str:
@@ -77,10 +77,9 @@ def run_side(args: argparse.Namespace, spec: Spec, plan: Plan, name: str, direct
     cores = os.cpu_count() or 1
     jobs = (args.jobs or 1) if chosen.backend.wall_clock else min(args.jobs or cores, cores)
     print(f"netwarp: {counted(len(plan.cells), 'cell')} on {name}, {jobs} at once", file=sys.stderr, flush=True)
-    of_run = argparse.Namespace(resume=args.resume, out=directory.root)
     with locked(directory):
         started = time.monotonic()
-        manifest = open_run(of_run, spec, plan, directory, chosen, jobs)
+        manifest = open_run(args.resume, spec, plan, directory, chosen, jobs)
         run_cells(plan, directory, chosen, jobs, progress)
         again = late_cells(plan, directory)
         if again:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..backends import DistributionBackend, GuestBackend, Progress, SandboxBackend, VirtualBackend, netns_backend
+from ..backends.virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
 from ..doctor import check_guest, check_virtual, wall_kernel_build
 from ..errors import BackendUnavailable
 from ..kernel import KernelBuild, find_kernel
@@ -76,6 +77,11 @@ def guest(progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
         why = f"cells run on {_named(chosen)}: its timers are 10 ms grained, and losses need not follow the seed"
         return replace(chosen, why=why)
     return Chosen(GuestBackend(kernel.binary, build_directory(), problems=check_guest, progress=progress), kernel)
+
+
+def lateness_s(backend: str) -> float:
+    """How late a step of a cell may be on the clock of that back end, before the cell is INVALID."""
+    return (VIRTUAL_LATENESS_NS if backend == "virtual" else WALL_LATENESS_NS) / 1e9
 
 
 def _named(chosen: Chosen) -> str:

@@ -32,6 +32,7 @@ from ..calibration import (
 )  # fmt: skip
 from ..errors import BackendUnavailable, CaptureError, SpecError, StoreError
 from ..execute import execute
+from ..invocation import command
 from ..model import Cell, CellOutcome, Frozen, Outcome
 from ..records import last, read_ndjson
 from ..report import write_calibration_page
@@ -44,6 +45,7 @@ from . import calibrate_text
 from .backends import Chosen, choose
 from .calibrate_text import NOT_COMPLETED
 from .manifest import now_utc
+from .places import check_out
 from .programs import build_directory
 
 log = logging.getLogger(__name__)
@@ -94,8 +96,10 @@ def run(args: argparse.Namespace) -> int:
         raise SpecError(f"--jobs {args.jobs}: at least 1")
     names = _names(args.names, args.backend)
     chosen = choose(args.backend)
-    if args.out is not None and RunDir(args.out).cells.exists():
-        raise StoreError(f"{args.out}: holds cells already; --out wants a directory of its own for the probes")
+    if args.out is not None:
+        if RunDir(args.out).cells.exists():
+            raise StoreError(f"{args.out}: holds cells already; --out wants a directory of its own for the probes")
+        check_out(args.out, resume=False)
     place = args.out or folder().joinpath(".probes")
     jobs = 1 if chosen.backend.wall_clock else args.jobs
     found = measure(chosen, names, jobs, place, keep=args.out is not None)
@@ -119,7 +123,7 @@ def _names(given: list[str], backend: str) -> tuple[str, ...]:
     known = [GENERIC, NETEM, *list_profiles()]
     for name in given:
         if name not in known:
-            raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `netwarp profiles` lists them')
+            raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `{command("profiles")}` lists them')
     if backend != "virtual":
         if GENERIC in given:
             raise SpecError(f'the bounds of "{GENERIC}" are the virtual clock\'s; on {backend} name profiles')

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from ..calibration import Row
 from ..calibration.markdown import HEAD, events_of, profile_lines, profile_table, source_of
+from ..invocation import command
 
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
@@ -45,7 +46,7 @@ def profile_words(name: str, title: str, rows: Sequence[Row]) -> list[str]:
     if mine:
         lines.append("  configured → measured here (of jitter: what its distribution comes to)")
     else:
-        lines.append(f"  not measured on this machine yet: netwarp calibrate {name}")
+        lines.append(f"  not measured on this machine yet: {command('calibrate', name)}")
     return [*lines, f"  source: {source_of(name)}"]
 
 

@@ -1,17 +1,15 @@
-"""The smaller commands: plan, report, export, profiles, clean."""
+"""The smaller commands: plan, report, profiles, clean."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from pathlib import Path
 
 import msgspec
-import zstandard
 
-from ..errors import CaptureError, SpecError, StoreError
+from ..errors import SpecError
 from ..spec import EXAMPLE_SPEC, list_profiles
 from ..spec.problems import nearest
 from ..store import RunDir, locked, read_json
@@ -40,10 +38,6 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     reports = commands.add_parser("report", help="make the report of a run directory again")
     reports.add_argument("run_dir", type=Path)
     reports.set_defaults(run=run_report)
-    export = commands.add_parser("export", help="write captures as plain pcap files")
-    export.add_argument("captures", nargs="+", type=Path, metavar="CAPTURE.pcap.zst")
-    export.add_argument("--out", type=Path, default=Path(), help="directory to write to (default: here)")
-    export.set_defaults(run=run_export)
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
     profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
     profiles.set_defaults(run=run_profiles)
@@ -78,33 +72,6 @@ def run_report(args: argparse.Namespace) -> int:
         tabulate(plan, run)
     print(report(run))
     return 0
-
-
-def run_export(args: argparse.Namespace) -> int:
-    """`netwarp export`: CAPTURE.pcap.zst -> CAPTURE.pcap."""
-    args.out.mkdir(parents=True, exist_ok=True)
-    for capture in args.captures:
-        if capture.suffix != ".zst":
-            raise CaptureError(f"{capture}: not a .zst capture; it needs no export")
-        target = args.out / capture.name.removesuffix(".zst")
-        if target.exists():
-            raise StoreError(f"{target}: exists; remove it or choose another --out")
-        expand(capture, target)
-        print(target)
-    return 0
-
-
-def expand(capture: Path, target: Path) -> None:
-    """Decompress into a file that is whole or not there; raises CaptureError."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with open(capture, "rb") as source, open(temporary, "wb") as sink:
-            zstandard.ZstdDecompressor().copy_stream(source, sink)
-        os.replace(temporary, target)
-    except (OSError, zstandard.ZstdError) as error:
-        raise CaptureError(f"{capture}: cannot be exported: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def run_profiles(args: argparse.Namespace) -> int:

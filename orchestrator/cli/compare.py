@@ -20,12 +20,13 @@ from ..analysis.point import capture_file
 from ..errors import SpecError
 from ..model import Cell
 from ..report.data import set_arguments
-from ..report.summary import plural
 from ..store import CellDir, RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import Results
 from ..tables.compare import Change, Comparison, Moved, compare, comparison_rows
 from ..tables.write import csv_text
+from ..units import counted
+from .backends import lateness_s
 from .manifest import Manifest
 from .stages import collect
 from .summary import shown_number, summary_console
@@ -68,15 +69,17 @@ def run_compare(args: argparse.Namespace) -> int:
     if args.csv is not None and args.csv.is_dir():
         raise SpecError(f"--csv {args.csv}: is a directory; name the file, e.g. {args.csv / 'comparison.csv'}")
     a, b = (_results(run) for run in runs)
-    found = compare(a, b)
-    made = _made(*(read_json(run.manifest, Manifest) for run in runs)) + _planned(a.plan, b.plan)
+    manifests = [read_json(run.manifest, Manifest) for run in runs]
+    clock_s = max(lateness_s(manifest.backend) for manifest in manifests)
+    found = compare(a, b, clock_s)
+    made = _made(*manifests) + _planned(a.plan, b.plan)
     captures = _captures(runs[0], runs[1], a, b)
     if args.csv is not None:
         write_atomic(args.csv, csv_text(comparison_rows(found)).encode())
     if args.json:
         sys.stdout.buffer.write(msgspec.json.encode(_object(found, made, captures)) + b"\n")
     else:
-        _print(args.a, args.b, found, made, captures)
+        _print(args.a, args.b, found, made, captures, clock_s)
     return 1 if args.exit_code and found.differs else 0
 
 
@@ -157,7 +160,9 @@ def _object(found: Comparison, made: tuple[Moved, ...], captures: Mapping[str, i
     }
 
 
-def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], captures: Mapping[str, int]) -> None:
+def _print(
+    a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], captures: Mapping[str, int], clock_s: float
+) -> None:
     console = summary_console()
     console.print(f"A  {a}\nB  {b}")
     if made:
@@ -168,13 +173,17 @@ def _print(a: Path, b: Path, found: Comparison, made: tuple[Moved, ...], capture
     if both:
         console.print(f"Cells that are the same in both: {both}; their captures are equal byte for byte in {equal}.")
         if without:
-            console.print(f"Captures of {plural(without, 'cell')} are not there in both runs: those were not compared.")
+            console.print(f"Captures of {counted(without, 'cell')} are not there in both runs: those were not compared.")
     else:
         console.print("No cell is the same in both (another seed, or another spec): compared by levels.")
     counts = Counter(one.status for one in found.numbers)
     console.print(f"Numbers: {', '.join(f'{count} {status}' for status, count in counts.most_common()) or 'none'}")
     if counts["unclear"]:
         console.print("Unclear: random, with one draw in a run; --repetitions 5 would tell.")
+    if counts["unresolved"]:
+        console.print(
+            f"Unresolved: the values differ, but by less than a clock resolves that may be {clock_s * 1e6:g} us late."
+        )
     for title, moved in (("Verdicts that changed", found.verdicts), ("Outcomes that changed", found.outcomes)):
         if moved:
             _print_moved(console, title, moved)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import itertools
 import json
 import os
 import sys
@@ -14,20 +13,23 @@ from pathlib import Path
 
 import msgspec
 
+from .. import invocation
 from ..errors import SpecError, StoreError
 from ..execute import execute
 from ..model import Cell, CellOutcome, Outcome
 from ..plan import make_plan
 from ..spec import Spec, load_spec
-from ..store import RunDir, locked, read_json, write_json
+from ..store import RunDir, locked, no_room, read_json, write_json
 from ..study import Plan
 from . import summary
 from .backends import BACKENDS, Chosen, choose
 from .calibrate import calibration_for
 from .manifest import Manifest, new_manifest, now_utc
+from .places import choose_directory, link_latest
+from .plan_changes import plan_changes
 from .programs import program_digests
 from .progress import RunProgress
-from .stages import Results, analyze_all, analyze_one, report, tabulate
+from .stages import Results, analyze_all, analyze_one, collect, report, tabulate
 from .sysctls import kernel_sysctls
 
 EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
@@ -84,7 +86,8 @@ def plan_of(args: argparse.Namespace, backend: str | None) -> tuple[Spec, Plan]:
     backend: whose kernel must know the sysctls of the spec; None: that is not known yet.
     """
     if args.spec is None:
-        raise SpecError("which experiment? e.g. `netwarp run choi2009`; `netwarp plan --example` prints a spec")
+        run, example = invocation.command("run", "choi2009"), invocation.command("plan", "--example")
+        raise SpecError(f"which experiment? e.g. `{run}`; `{example}` prints a spec")
     spec = load_spec(args.spec, sets=dict(pairs(args.set, "--set")))
     plan = make_plan(
         spec,
@@ -107,11 +110,11 @@ def run(args: argparse.Namespace) -> int:
     if chosen.why:
         print(f"netwarp: {chosen.why}", file=sys.stderr)
     jobs = args.jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
-    directory = choose_directory(args, plan)
+    directory = choose_directory(args.out, args.resume, plan)
     with locked(directory):
         started = time.monotonic()
-        manifest = open_run(args, spec, plan, directory, chosen, jobs)
         try:
+            manifest = open_run(args.resume, spec, plan, directory, chosen, jobs)
             run_cells(plan, directory, chosen, jobs, progress)
             wall_s = None if args.resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration")
@@ -122,14 +125,18 @@ def run(args: argparse.Namespace) -> int:
             results = tabulate(plan, directory)
             page = None if args.no_report else report(directory)
         except KeyboardInterrupt:
-            done = len(directory.finished())
-            print(
-                f"netwarp: interrupted; {done} of {len(plan.cells)} cells are kept in {directory.root}\n"
-                f"netwarp: go on with: netwarp run {args.spec} --out {directory.root} --resume",
-                file=sys.stderr,
-            )
+            say_stopped("interrupted", args, directory, plan)
             return EXIT_INTERRUPTED
-    link_latest(args, directory)
+        except (OSError, StoreError) as error:
+            if not no_room(error):
+                raise
+            say_stopped(f"{error}; nothing more was run. Make room first", args, directory, plan)
+            if args.json:
+                print(json.dumps(as_json(directory, collect(plan, directory))))
+            else:
+                print(directory.root)
+            return EXIT_INCOMPLETE
+    link_latest(directory, plan)
     incomplete = sum(1 for outcome in results.outcomes.values() if outcome.outcome is not Outcome.COMPLETED)
     if args.json:
         print(json.dumps(as_json(directory, results)))
@@ -153,45 +160,38 @@ def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress
     analyze_all(plan, directory, jobs, anew=False)
 
 
-def choose_directory(args: argparse.Namespace, plan: Plan) -> RunDir:
-    """--out, or the latest run when resuming, or a new one under results/."""
-    base = Path("results") / plan.name
-    if args.out is not None:
-        return RunDir(args.out)
-    if args.resume:
-        latest = base / "latest"
-        if not latest.exists():
-            raise SpecError(f"{base}: there is no run to resume; leave --resume away, or name it with --out")
-        return RunDir(latest.resolve())
-    return new_directory(base)
+def say_stopped(why: str, args: argparse.Namespace, directory: RunDir, plan: Plan) -> None:
+    """On stderr: why a run stopped before its end, what is kept (a FAILED cell is run again), how to go on."""
+    outcomes = [directory.cell(cell_id).read_outcome().outcome for cell_id in directory.finished()]
+    done = len(outcomes) - outcomes.count(Outcome.FAILED)
+    print(
+        f"netwarp: {why}; {done} of {len(plan.cells)} cells are kept in {directory.root}\n"
+        f"netwarp: go on with: {resuming(args, directory.root)}",
+        file=sys.stderr,
+    )
 
 
-def new_directory(base: Path) -> RunDir:
-    """A new directory named after the time in UTC; two runs of one second are told apart by a number."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    for number in itertools.count(1):
-        directory = base / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            directory.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        break
-    return RunDir(directory)
+def resuming(args: argparse.Namespace, out: Path) -> str:
+    """The command of these arguments with what makes it go on: it works as typed, in the same directory."""
+    options: list[object] = ["--out", out] if args.out is None else []
+    return invocation.more(args.typed, *options, *([] if args.resume else ["--resume"]))
 
 
-def open_run(
-    args: argparse.Namespace, spec: Spec, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int
-) -> Manifest:
+def open_run(resume: bool, spec: Spec, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int) -> Manifest:
     """Write plan.json and manifest.json, or check that an interrupted run was of the same plan and kernel."""
     if directory.plan.exists():
-        if not args.resume:
+        if not resume:
             raise SpecError(
                 f"{directory.root}: holds a run already; --resume goes on with it, another --out starts a new one"
             )
         before = read_json(directory.plan, Plan)
-        if before != plan:
-            raise SpecError(f"{directory.root}: holds a run of another plan (spec, seed or choice of cells differ)")
         manifest = read_json(directory.manifest, Manifest)
+        if before != plan:
+            differs = "".join(f"\n  {line}" for line in plan_changes(before, plan))
+            raise SpecError(
+                f"{directory.root}: holds a run of another plan:{differs}\n"
+                f"  it was started with: {invocation.command(*manifest.arguments)}"
+            )
         if manifest.backend != chosen.backend.name:
             raise SpecError(
                 f"{directory.root}: its cells ran on the back end {manifest.backend}; "
@@ -224,7 +224,6 @@ def open_run(
     )
     write_json(directory.manifest, manifest)
     write_json(directory.plan, plan)
-    link_latest(args, directory)
     return manifest
 
 
@@ -237,17 +236,6 @@ def rerun_failed(directory: RunDir) -> None:
         cell = directory.cell(cell_id)
         if cell.read_outcome().outcome is Outcome.FAILED:
             directory.set_aside(cell_id)
-
-
-def link_latest(args: argparse.Namespace, directory: RunDir) -> None:
-    """results/<name>/latest -> this run (only for runs without --out)."""
-    if args.out is not None or directory.root.is_symlink():
-        return
-    link = directory.root.parent / "latest"
-    temporary = directory.root.parent / f".latest.{os.getpid()}"
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(directory.root.name)
-    os.replace(temporary, link)
 
 
 def as_json(directory: RunDir, results: Results) -> dict[str, object]:

@@ -22,8 +22,9 @@ from ..testbed.layout import make_layout
 from ..units import counted
 from . import terminal
 from .backends import cannot, guest
+from .places import new_directory
 from .programs import build_directory
-from .run import add_plan_arguments, new_directory, plan_of
+from .run import add_plan_arguments, plan_of
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from ..analysis import analyze_cell, missing_raw
 from ..errors import CaptureError
+from ..invocation import command
 from ..model import CellOutcome, Measurement, Outcome, to_json
 from ..report import make_report
 from ..store import CellDir, RunDir, read_json, write_atomic
@@ -102,7 +103,7 @@ def collect(plan: Plan, run: RunDir) -> Results:
                     f"{', '.join(missing)}; bring those files back, or run the cell again in a new run"
                 )
             if not directory.checks.exists():
-                raise CaptureError(f"{directory.root}: was never analysed; run `netwarp analyze {run.root}`")
+                raise CaptureError(f"{directory.root}: was never analysed; run `{command('analyze', run.root)}`")
             # netwarp may have been killed between the checks and the outcome they change
             outcomes[cell.id] = judge_by_checks(directory)
         if outcomes[cell.id].outcome is Outcome.COMPLETED:

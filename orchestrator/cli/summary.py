@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -35,9 +36,9 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 def summary_console() -> Console:
-    """Standard output, plain and of a fixed width where it is no terminal."""
+    """Standard output, plain where it is no terminal, and then as wide as COLUMNS says, or of a fixed width."""
     console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
         console.width = PLAIN_WIDTH
     return console
 

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from orchestrator import invocation
 from orchestrator.errors import KernelError
 from orchestrator.kernel import KernelBuild, find_kernel
 from orchestrator.kernel.cache import kernels_dir
@@ -47,9 +48,9 @@ def kernel() -> Finding:
         return Finding(what="guest kernel", state="missing", found=str(error), remedy="unset NETWARP_KERNEL")
     if newest is None:
         found = f"none made by this checkout's recipe in {kernels_dir()}"
-        remedy = "make kernel   (or: netwarp kernel build)"
+        remedy = f"make kernel   (or: {invocation.command('kernel', 'build')})"
         if not distribution.packs(load_recipe().package):
-            remedy = "netwarp kernel build --source linux-6.12.tar.xz   (from kernel.org)"
+            remedy = f"{invocation.command('kernel', 'build', '--source', 'linux-6.12.tar.xz')}   (from kernel.org)"
         return Finding(what="guest kernel", state="missing", found=found, remedy=remedy)
     if not time_travels(newest.binary):
         found = f"{_named(newest)} has no virtual clock: it can only run --backend guest"
@@ -159,4 +160,5 @@ def boot() -> Finding:
     if _BOOT_SIGN in console:
         return Finding(what=what, state="ok", found="up to its first program")
     last = " / ".join(console.strip().splitlines()[-3:]) or "it said nothing"
-    return Finding(what=what, state="missing", found=last, remedy="netwarp kernel build; a container may forbid ptrace")
+    remedy = f"{invocation.command('kernel', 'build')}; a container may forbid ptrace"
+    return Finding(what=what, state="missing", found=last, remedy=remedy)

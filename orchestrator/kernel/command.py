@@ -98,7 +98,7 @@ def _list(args: argparse.Namespace) -> int:
         print(json.dumps([{**_record(build), "default": build == chosen} for build in builds]))
         return 0
     if not builds:
-        print(f"no kernel in {kernels_dir()}; build one: netwarp kernel build")
+        print(f"no kernel in {kernels_dir()}; build one: make kernel")
     current = load_recipe().digest
     for build in builds:
         mark = "*" if build == chosen else " "

@@ -75,7 +75,7 @@ def _package(recipe: Recipe) -> Source:
         raise KernelError(
             f"no kernel source: {recipe.tarball} is missing; install it with\n"
             f"  apt-get install {recipe.package}\n"
-            "(Debian 12; Ubuntu has no such package), or name a source: netwarp kernel build --source DIRECTORY|TARBALL"
+            "(Debian 12; Ubuntu has no such package), or name another source: --source DIRECTORY|TARBALL"
         )
     query = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", recipe.package]
     try:

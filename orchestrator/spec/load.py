@@ -184,8 +184,8 @@ def _expected_document(document: Item, file: Path, files: list[Path], problems: 
     name = read_text(item, TOP["expected"], Problems()) if item is not None else None
     if item is None or name is None:
         return None
-    stem, _, suffix = name.rpartition(".")
-    if suffix != "toml" or not NAME.fullmatch(stem):
+    *stem, suffix = name.split(".")  # every part is a name: no folder, no hidden file, nothing upwards
+    if suffix != "toml" or not stem or not all(NAME.fullmatch(part) for part in stem):
         problems.add(item, f'"{name[:60]}" must be a .toml file beside the spec; for example "expected.toml"')
         return None
     path = file.parent / name

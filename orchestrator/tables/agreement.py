@@ -36,6 +36,7 @@ from .compare import (
     Moved,
     combinations,
     moved_verdicts,
+    sending_s,
     units_of,
     wanted_numbers,
 )
@@ -171,12 +172,11 @@ def _circumstances(
         places = (a.place(cells_a, flow, metric), b.place(cells_b, flow, metric))
         return max((value for place in places for value in place.values.values()), default=0.0)
 
-    ends = [(cell.duration_ns if one.stop_ns is None else one.stop_ns) - one.start_ns for one in mine]
     return Circumstances(
         lateness_s=lateness_s,
         fault_s=(max(steps) - min(steps)) / 1e9 if steps else 0.0,
         silence_s=largest("outage_s"),
-        window_s=largest("completion_time_s") or max(ends, default=cell.duration_ns) / 1e9,
+        window_s=sending_s(a, b, (cells_a, cells_b), flow),
         packets=largest("packets"),
         acks=largest("ack_packets") or largest("packets"),
         mtu_bytes=max(link.mtu_bytes for link in cell.links),

@@ -3,6 +3,7 @@
 A number is one metric of one flow at one combination of levels; both runs' repetitions of it are compared:
 
 same          every repetition has the same value in both runs
+unresolved    the values differ in every repetition by less than the clock of the cells resolves (tolerance.py)
 changed       nothing random in it and the values differ; or they are random and differ by more than chance; or one of
               the runs had nothing to measure there, in any repetition
 within noise  random, and the difference may be chance
@@ -28,8 +29,9 @@ from .claims import judge
 from .results import Place, Results
 from .rows import NOT_RUN, Rows
 from .statistics import false_discoveries, student_t_p
+from .tolerance import resolution
 
-Status = Literal["same", "changed", "within noise", "unclear", "only in A", "only in B"]
+Status = Literal["same", "unresolved", "changed", "within noise", "unclear", "only in A", "only in B"]
 RATE = 0.05
 """Of false discoveries among the numbers called changed."""
 HEADER = ("flow", "metric", "unit", "status", "a", "b", "relative", "p", "draws_a", "draws_b")
@@ -88,17 +90,26 @@ class Comparison:
         return bool(self.verdicts or self.outcomes) or any(one.status == "changed" for one in self.numbers)
 
 
-def compare(a: Results, b: Results) -> Comparison:
-    """Compare run B with run A, by levels: cells need not have equal ids. Pure."""
+def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
+    """Compare run B with run A, by levels: cells need not have equal ids. Pure.
+
+    lateness_s: how late a start, a fault or a packet may be on the clock of these cells; 0: every difference counts.
+    """
     cells_a, cells_b = combinations(a), combinations(b)
     units = units_of(a) | units_of(b)
     wanted = wanted_numbers(a, cells_a) | wanted_numbers(b, cells_b)
     numbers = []
+    sending: dict[tuple[Key, str], float] = {}
     for (key, flow, metric), levels in wanted.items():
-        left = a.place(cells_a.get(key, ()), flow, metric)
-        right = b.place(cells_b.get(key, ()), flow, metric)
+        cells = cells_a.get(key, ()), cells_b.get(key, ())
+        left, right = a.place(cells[0], flow, metric), b.place(cells[1], flow, metric)
         if left.values or right.values:
-            numbers.append(_change(levels, flow, metric, units[metric], left, right))
+            if (key, flow) not in sending:
+                sending[key, flow] = sending_s(a, b, cells, flow)
+            bound = resolution(
+                metric, units[metric], max(map(abs, left.values.values()), default=0.0), sending[key, flow], lateness_s
+            )
+            numbers.append(_change(levels, flow, metric, units[metric], left, right, bound))
     return Comparison(_beyond_chance(numbers), moved_verdicts(a, b), _outcomes(a, b, cells_a, cells_b))
 
 
@@ -143,7 +154,7 @@ def units_of(results: Results) -> dict[str, str]:
     return {name: unit or own.get(name, "") for name, unit in found.items()}
 
 
-def _change(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Place) -> Change:
+def _change(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Place, bound: float) -> Change:
     draws = (len(a.values), len(b.values))
     means = [math.fsum(place.values.values()) / len(place.values) if place.values else None for place in (a, b)]
     status: Status
@@ -153,6 +164,8 @@ def _change(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Plac
         status = "changed" if other.measured else "only in A" if a.values else "only in B"
     elif _alike(a, b):
         status = "same"
+    elif _farthest(a, b) <= bound:
+        status = "unresolved"
     elif not (a.random or b.random):
         status = "changed"
     else:
@@ -164,6 +177,23 @@ def _change(levels: Levels, flow: str, metric: str, unit: str, a: Place, b: Plac
 def _alike(a: Place, b: Place) -> bool:
     """The same value in every repetition, or one value throughout, however many repetitions there are."""
     return a.values == b.values or len({*a.values.values(), *b.values.values()}) == 1
+
+
+def _farthest(a: Place, b: Place) -> float:
+    """The largest difference between the runs: of one repetition, or of any two where they have different ones."""
+    if a.values.keys() == b.values.keys():
+        return max(abs(b.values[number] - value) for number, value in a.values.items())
+    return max(abs(y - x) for x in a.values.values() for y in b.values.values())
+
+
+def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell]], flow: str) -> float:
+    """How long a flow sends in the cells of a combination: until its bytes are there, else until its stop."""
+    places = [run.place(mine, flow, "completion_time_s") for run, mine in zip((a, b), cells, strict=True)]
+    complete_s = max((value for place in places for value in place.values.values()), default=0.0)
+    cell = (*cells[0], *cells[1])[0]
+    mine = [one for one in cell.flows if one.name == flow] or list(cell.flows)
+    ends = [(cell.duration_ns if one.stop_ns is None else one.stop_ns) - one.start_ns for one in mine]
+    return complete_s or max(ends, default=cell.duration_ns) / 1e9
 
 
 def _p_value(a: Place, b: Place) -> float | None:

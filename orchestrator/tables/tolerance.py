@@ -120,6 +120,17 @@ def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: f
     return Tolerance(bound, why)
 
 
+def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s: float) -> float:
+    """How far a number of one clock may move though nothing changed: both ends of a time may be late, a rate is over
+    such a time. Numbers that are counted are exact. value: its size. sends_s: how long its flow may send.
+    """
+    if unit == "s":
+        return 2 * lateness_s
+    if (unit in COUNTS or unit == "bytes") and not metric.startswith(SAMPLED):
+        return 0.0
+    return value * 2 * lateness_s / sends_s if sends_s > 0 else 0.0
+
+
 def _made_of(metric: str, own: Mapping[str, str]) -> frozenset[str]:
     """The metric, and those that a metric of the spec's own is computed from."""
     found, left = {metric}, [metric]

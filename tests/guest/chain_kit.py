@@ -29,6 +29,7 @@ LIMIT_S = 240
 """No command here takes a tenth of this; one that hangs must not hang the tests."""
 GONE_S = 20
 """What has been killed is gone long before this, on the busiest machine."""
+HINT = "go on with: "
 PARTS = (
     "orchestrator",
     "kernel",
@@ -85,6 +86,16 @@ class Checkout:
     def run(self, *arguments: object, cwd: Path, **more: str) -> Done:
         """Run netwarp to its end."""
         return ended(self.start(*arguments, cwd=cwd, **more))
+
+
+def as_typed(checkout: Checkout, said: str, cwd: Path) -> Done:
+    """Runs the command that netwarp said to go on with, given to a shell as it stands."""
+    (line,) = [text.partition(HINT)[2] for text in said.splitlines() if HINT in text]
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=cwd, env=checkout.environment(cwd), capture_output=True, text=True, check=False,
+        timeout=LIMIT_S,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def ended(process: subprocess.Popen[str], timeout_s: float = LIMIT_S) -> Done:

@@ -12,6 +12,7 @@ import pytest
 from chain_kit import (
     Checkout,
     all_completed,
+    as_typed,
     captures,
     factor,
     nothing_left,
@@ -74,7 +75,7 @@ def trusted(run: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 @pytest.mark.parametrize("kilobytes", [16, 256, 2000, 3600, 5500])
 def test_full_disk(kilobytes: int, checkout: Checkout, spec: Path, undisturbed: Path, tmp_path: Path) -> None:
-    """From no room for the plan, over none for the programs, for the captures, to almost enough."""
+    """From no room for the plan, over none for the programs, for the captures, to almost enough: the run ends there."""
     disk = tmp_path / "disk"
     with small_disk(disk, kilobytes):
         run = disk / "x"
@@ -84,9 +85,12 @@ def test_full_disk(kilobytes: int, checkout: Checkout, spec: Path, undisturbed: 
         assert FULL in done.out + done.err, done
         assert "Traceback" not in done.err, done
         trusted(run)
+        ends = [outcome.outcome for outcome in outcomes(run).values()]
+        assert ends.count(Outcome.FAILED) <= 1, "the next cell would find no room either"
+        assert f"{ends.count(Outcome.COMPLETED)} of 4 cells are kept in {run}" in done.err
         nothing_left(tmp_path)
         subprocess.run(["mount", "-o", "remount,size=200m", str(disk)], check=True)
-        checkout.run(*arguments, "--resume", cwd=tmp_path).ok()
+        as_typed(checkout, done.err, tmp_path).ok()
         all_completed(run)
         same(captures(run), captures(undisturbed))
         same(raw_files(run), raw_files(undisturbed))

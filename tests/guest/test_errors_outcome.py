@@ -150,6 +150,8 @@ def test_app(program: str, mode: str, outcome: Outcome, said: str, laboratory: L
     found = laboratory.outcome(cell)
     assert found.outcome is outcome, found
     assert said in found.reason
+    assert found.virtual_s is not None
+    assert found.virtual_s >= 0
 
 
 def test_a_program_that_is_not_there(laboratory: Laboratory, cell: Cell) -> None:

@@ -20,7 +20,13 @@ LEVELS = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
 
 
 def run(
-    values: Sequence[float | None], *, random: bool = True, seed: int = 1, levels: str = LEVELS, metric: str = "packets"
+    values: Sequence[float | None],
+    *,
+    random: bool = True,
+    seed: int = 1,
+    levels: str = LEVELS,
+    metric: str = "packets",
+    unit: str = "packets",
 ) -> Results:
     """A run whose n-th cell measured the n-th value; as many repetitions as the values say."""
     text = BASE.replace('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"') if random else BASE
@@ -28,7 +34,7 @@ def run(
     plan = make_plan(spec_of(text + levels), seed=seed, repetitions=len(values) // count)
     there = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
     ordered = sorted(plan.cells, key=lambda cell: list(cell.factors.values()))
-    measured = [Measurement(cell.id, "f", metric, v, "packets") for cell, v in zip(ordered, values, strict=True)]
+    measured = [Measurement(cell.id, "f", metric, v, unit) for cell, v in zip(ordered, values, strict=True)]
     return Results(plan, there, measured)
 
 
@@ -60,6 +66,28 @@ def test_equal_seeds_are_compared_pair_by_pair() -> None:
     one = '[factor.x]\nlevels = ["1 s"]\n'
     assert statuses(run(a, levels=one), run(b, levels=one)) == ["changed"]
     assert statuses(run(a, levels=one), run(b, levels=one, seed=50)) == ["within noise"]
+
+
+def test_what_the_clock_does_not_resolve_is_no_change() -> None:
+    """One read of the guest's clock (256 ns) on a short time; a count is exact, and so is a difference beyond it."""
+    clock_s = 2e-6
+    one = '[factor.x]\nlevels = ["1 s"]\n'
+
+    def found(a: list[float | None], b: list[float | None], metric: str, unit: str, *, random: bool = False) -> Status:
+        sides = [run(values, random=random, levels=one, metric=metric, unit=unit) for values in (a, b)]
+        (number,) = compare(*sides, clock_s).numbers
+        assert compare(*sides, clock_s).differs == (number.status == "changed")
+        assert [each.status for each in compare(*sides).numbers] != ["unresolved"]
+        return number.status
+
+    assert found([0.4e-6], [0.656e-6], "hol_blocking_s", "s") == "unresolved"
+    assert found([0.4e-6], [4.5e-6], "hol_blocking_s", "s") == "changed"
+    assert found([1e6], [1e6 + 0.02], "goodput_bit_s", "bit/s") == "unresolved", "10 s that may be 256 ns longer"
+    assert found([1e6], [1e6 + 2], "goodput_bit_s", "bit/s") == "changed"
+    assert found([1e8], [1e8 + 1], "wire_bytes", "bytes") == "changed"
+    assert found([1e8], [1e8 + 1], "packets", "packets") == "changed"
+    drawn: list[float | None] = [1e-6, 2e-6, 3e-6]
+    assert found(drawn, [one + 256e-9 for one in drawn if one], "hol_blocking_s", "s", random=True) == "unresolved"
 
 
 def test_what_only_one_run_has() -> None:

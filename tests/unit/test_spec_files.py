@@ -287,3 +287,13 @@ def test_a_damaged_spec_is_an_error_or_a_plan_never_a_crash(damage: list[tuple[i
         assert all(re.match(r"\S+\.toml(:\d+)?: |\.\.\. and ", line) for line in str(error).splitlines()), str(error)
     else:
         assert plan.cells
+
+
+def test_the_name_of_the_published_numbers_may_have_dots(tmp_path: Path) -> None:
+    """But it is a file beside the spec: nothing hidden, nothing elsewhere."""
+    (tmp_path / "my.expected.toml").write_text('[source.paper]\ntitle = "A paper"\n')
+    spec = spec_of('expected = "my.expected.toml"\n' + BASE, tmp_path)
+    assert [source.name for source in spec.sources] == ["paper"]
+    for name in ("../my.expected.toml", ".my.expected.toml", "my..toml", "a/my.toml", "my.expected", ".toml", "toml"):
+        with pytest.raises(SpecError, match=r"must be a \.toml file beside the spec"):
+            spec_of(f'expected = "{name}"\n' + BASE, tmp_path)

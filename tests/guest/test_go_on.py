@@ -1,0 +1,125 @@
+"""Going on with a run: the printed command works as typed, a wrong directory is refused, `latest` has ended."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+from chain_kit import Checkout, Done, all_completed, as_typed, ended, factor, guests, nothing_left, two_paths, written
+
+from orchestrator.store import RunDir, read_json
+from orchestrator.study import Plan
+
+
+def spec_in(place: Path) -> Path:
+    """Eight cells, whose rate is a parameter; the file's name needs quoting."""
+    text = two_paths(factor("delay", ["10 ms", "20 ms", "30 ms", "40 ms"]), '[parameter]\npace = "2 Mbit/s"')
+    text = text.replace('"20 ms"', '"{delay}"', 1).replace('rate = "2 Mbit/s"', 'rate = "{pace}"', 1)
+    return written(place / "my spec.toml", text)
+
+
+def interrupted(checkout: Checkout, *arguments: object, cwd: Path) -> Done:
+    """netwarp, Ctrl-C as soon as a guest runs."""
+    process = checkout.start(*arguments, cwd=cwd)
+    while not guests(process.pid):
+        assert process.poll() is None, ended(process)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.status == 130, done
+    nothing_left(cwd)
+    return done
+
+
+@pytest.mark.parametrize("out", [[], ["--out", "my run"]], ids=["results", "out"])
+def test_the_hint_of_run_works_as_typed(out: list[str], checkout: Checkout, tmp_path: Path) -> None:
+    """Every option that chooses cells is in it; without --out, `latest` points to nothing before the run has ended."""
+    spec = spec_in(tmp_path)
+    words = ["--set", "pace=1 Mbit/s", "--where", "delay=20 ms", "--where", "delay=10 ms", "--seed", 9]
+    more = ["--only", "main", "--repetitions", 2, "--jobs", 1, "--backend", "virtual", "--no-report"]
+    done = interrupted(checkout, "run", spec.name, *words, *more, *out, cwd=tmp_path)
+    latest = tmp_path / "results" / "chain" / "latest"
+    assert not latest.is_symlink()
+    again = as_typed(checkout, done.err, tmp_path).ok()
+    run = tmp_path / again.out.splitlines()[-1]
+    all_completed(run)
+    plan = read_json(RunDir(run).plan, Plan)
+    assert (len(plan.cells), plan.seed, plan.parameters) == (8, 9, {"pace": "1 Mbit/s"})
+    assert RunDir(run).finished() == {cell.id for cell in plan.cells}
+    assert latest.is_symlink() == (not out)
+    if not out:
+        assert latest.resolve() == run.resolve()
+
+
+def test_resume_finds_the_interrupted_one(checkout: Checkout, tmp_path: Path) -> None:
+    """`latest` stays at the run that has ended; --resume alone goes on with the newer one of the same plan."""
+    spec = spec_in(tmp_path)
+    base = tmp_path / "results" / "chain"
+    whole = checkout.run("run", spec, "--where", "delay=10 ms", "--no-report", cwd=tmp_path).ok()
+    interrupted(checkout, "run", spec, "--no-report", "--jobs", 1, cwd=tmp_path)
+    assert (base / "latest").resolve() == (tmp_path / whole.out.splitlines()[-1]).resolve()
+    done = checkout.run("run", spec, "--no-report", "--resume", cwd=tmp_path).ok()
+    run = tmp_path / done.out.splitlines()[-1]
+    assert len(RunDir(run).finished()) == 8
+    assert (base / "latest").resolve() == run.resolve()
+    again = checkout.run("run", spec, "--where", "delay=10 ms", "--no-report", "--resume", cwd=tmp_path).ok()
+    assert (tmp_path / whole.out.splitlines()[-1]).resolve() == (tmp_path / again.out.splitlines()[-1]).resolve()
+
+
+def test_the_hint_of_agree_works_as_typed(checkout: Checkout, tmp_path: Path) -> None:
+    spec = spec_in(tmp_path)
+    words = ["--set", "pace=1 Mbit/s", "--where", "delay=10 ms", "--seed", 3, "--repetitions", 1, "--jobs", 2]
+    done = interrupted(checkout, "agree", spec.name, *words, "--backends", "virtual,guest", cwd=tmp_path)
+    again = as_typed(checkout, done.err, tmp_path)
+    assert again.status in (0, 1) and "Metrics, over all places" in again.out, again
+    out = tmp_path / again.out.splitlines()[-1]
+    assert all((out / side / "tables" / "cells.csv").exists() for side in ("virtual", "guest"))
+
+
+def test_a_wrong_directory(checkout: Checkout, tmp_path: Path) -> None:
+    """--resume wants a run, a new run wants an empty place: 2, and nothing is made or touched."""
+    spec = spec_in(tmp_path)
+    somebody = tmp_path / "thesis"
+    somebody.mkdir()
+    (somebody / "chapter1.tex").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    for command in (["run", spec, "--no-report"], ["agree", spec, "--backends", "virtual,guest"]):
+        for out in ("typo", "empty", "thesis"):
+            done = checkout.run(*command, "--where", "delay=10 ms", "--resume", "--out", out, cwd=tmp_path)
+            assert (done.status, done.out) == (2, ""), done
+            assert f"{out}: there is no run" in done.err, done
+        done = checkout.run(*command, "--where", "delay=10 ms", "--out", "thesis", cwd=tmp_path)
+        assert (done.status, done.out) == (2, ""), done
+        assert "thesis: holds files that are not netwarp's (chapter1.tex)" in done.err, done
+    done = checkout.run("calibrate", "generic", "--out", "thesis", cwd=tmp_path)
+    assert (done.status, "chapter1.tex" in done.err) == (2, True), done
+    assert os.listdir(somebody) == ["chapter1.tex"]
+    assert sorted(os.listdir(tmp_path)) == ["empty", "my spec.toml", "thesis"]
+    assert os.listdir(tmp_path / "empty") == []
+
+
+def test_another_plan_is_told_apart(checkout: Checkout, tmp_path: Path) -> None:
+    """What differs is named, and the command that the run was started with."""
+    spec = spec_in(tmp_path)
+    run = tmp_path / "x"
+    started = ["run", spec, "--where", "delay=10 ms", "--seed", 2, "--no-report"]
+    checkout.run(*started, "--out", run, cwd=tmp_path).ok()
+    shorter = written(tmp_path / "other.toml", spec.read_text().replace('duration = "4 s"', 'duration = "3 s"'))
+    here = ["--where", "delay=10 ms"]
+    cases: list[tuple[list[object], list[str]]] = [
+        ([spec, *here, "--seed", 7], ["seed: 2 in the run, asked for: 7"]),
+        ([spec, *here, "--seed", 2, "--repetitions", 2], ["repetitions: 1 in the run, asked for: 2"]),
+        ([spec, "--seed", 2], ["choice of cells: delay=10 ms in the run, asked for: everything"]),
+        ([spec, *here, "--seed", 2, "--set", "pace=1 Mbit/s"],
+         ["parameter pace: 2 Mbit/s in the run, asked for: 1 Mbit/s", "rate_bit_s: 2000000 in the run, asked for"]),
+        ([shorter, *here, "--seed", 2], ["duration_ns: 4000000000 in the run, asked for: 3000000000"]),
+    ]  # fmt: skip
+    for arguments, said in cases:
+        done = checkout.run("run", *arguments, "--no-report", "--out", run, "--resume", cwd=tmp_path)
+        assert done.status == 2, done
+        for words in said:
+            assert words in done.err, (words, done.err)
+        assert shlex.join(str(word) for word in started) in done.err
+    all_completed(run)
