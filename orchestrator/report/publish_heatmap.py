@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,9 @@ def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
     columns = [_filled(plain(text), field) for text in heatmap.x.text]
     below = max(text.count("\n") for text in columns) * LINE_IN
     inner = max(FIELD_HEIGHT_IN, LINE_IN * max(text.count("\n") + 1 for text in rows)) * len(rows)
-    height = max(1.4, down * (PANEL_HEIGHT_IN + inner) + below)
+    value = _filled(plain(heatmap.value.label), width)
+    above = LINE_IN * (value.count("\n") + 1)
+    height = max(1.4, down * (PANEL_HEIGHT_IN + inner) + below + above)
     canvas = new_canvas(width=width, height=height)
     grid = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     places = [axes for row in grid for axes in row]
@@ -53,10 +56,13 @@ def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
     for axes in places[len(heatmap.panels) :]:
         axes.remove()
     bar = canvas.colorbar(ScalarMappable(norm, COLOURS), ax=grid.ravel().tolist(), pad=0.02, aspect=30)
-    bar.set_label(_filled(plain(heatmap.value.label), height * 0.8))
     bar.outline.set_visible(False)
     if heatmap.value.kind == "log":
-        bar.ax.yaxis.set_major_formatter("{x:g}")
+        marks = _decades(min(values), max(values))
+        bar.set_ticks(marks, labels=[f"{mark:g}" for mark in marks])
+        bar.ax.minorticks_off()
+    # above the fields: beside its bar it would be longer than a low map is high
+    canvas.suptitle(value, fontsize=7.5)
     canvas.supxlabel(_filled(plain(heatmap.x.label), width), fontsize=7.5)
     canvas.supylabel(_filled(plain(heatmap.y.label), height * 0.8), fontsize=7.5)
     return canvas
@@ -65,6 +71,13 @@ def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
 def _filled(text: str, length_in: float) -> str:
     """A label in lines of a length, as far as its words allow."""
     return textwrap.fill(text, max(4, int(length_in / LETTER_IN)), break_long_words=False)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """1, 2, 5 and their tens between two values (charts.js: the same)."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    marks = [float(f"{step}e{power}") for power in powers for step in ((1,) if high > 1000 * low else (1, 2, 5))]
+    return [mark for mark in marks if low * 0.999 <= mark <= high * 1.001]
 
 
 def _draw(axes: Axes, heatmap: HeatmapData, panel: Panel, norm: Any) -> None:

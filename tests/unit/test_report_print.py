@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib as mpl
 import pytest
 from matplotlib.lines import Line2D
 
-from orchestrator.report.publish import SETTINGS, add_legend, label_y, new_canvas
+from orchestrator.report.figures import FigureData, Line
+from orchestrator.report.heatmaps import HeatmapData, Panel, Spot
+from orchestrator.report.publish import SETTINGS, add_legend, label_y, line_canvas, new_canvas
+from orchestrator.report.publish_heatmap import heatmap_canvas
+from orchestrator.report.shown import Axis
+from orchestrator.report.style import looks
 
 
 @pytest.mark.parametrize("letters", [5, 26, 30, 45])
@@ -26,3 +33,52 @@ def test_legend_and_label_fit(letters: int, count: int) -> None:
         assert sheet.x0 <= box.x0 and box.x1 <= sheet.x1
         assert sheet.y0 <= box.y0 and box.y1 <= sheet.y1
     assert legend.y1 <= axes.get_window_extent().y0
+
+
+def _axis(title: str, texts: tuple[str, ...]) -> Axis:
+    return Axis(title, "", "category", tuple(map(float, range(len(texts)))), texts)
+
+
+def test_labels_of_a_printed_heat_map_do_not_overlap() -> None:
+    levels = ("without any loss", "0.5 %, in runs of 2", "2 %, in runs of 4")
+    spot = Spot(2.5, "", 1, ("c",))
+    heatmap = HeatmapData(
+        "map", "Map", "", _axis("loss on the path that both hosts share", levels),
+        _axis("failover settings of the association", ("default", "RFC 4960 (no PF)")),
+        Axis("longest time without new payload at the receiver", "s", "linear", (), ()),
+        (Panel("", ((spot, spot, spot), (spot, Spot(4.0, "", 1, ("c",)), spot))),),
+    )  # fmt: skip
+    with mpl.rc_context(SETTINGS):
+        canvas = heatmap_canvas(heatmap, {})
+        canvas.draw_without_rendering()
+        axes = canvas.axes[0]
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        sheet = canvas.bbox
+        beside = [*boxes, *(one.get_window_extent() for one in (canvas._supylabel, canvas._suptitle))]
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
+    for box in beside:
+        assert sheet.x0 - 1 <= box.x0 and box.x1 <= sheet.x1 + 1
+        assert sheet.y0 - 1 <= box.y0 and box.y1 <= sheet.y1 + 1
+
+
+def test_printed_tick_labels_do_not_touch() -> None:
+    """choi2009's Figure 9: 500, 700 and 1000 ms on a logarithmic axis a column wide."""
+    texts = ("10", "50", "100", "200", "500", "700", "1000")
+    at = tuple(map(float, texts))
+    line = Line("v", "v", "", at, at, (None,) * 7, (None,) * 7, (1,) * 7, (("c",),) * 7)
+    figure = FigureData(
+        "f", "F", "", Axis("RTT", "ms", "log", at, texts), Axis("goodput", "bit/s", "linear", (), ()), (line,),
+        (("", "Linux"),),
+    )  # fmt: skip
+    with mpl.rc_context(SETTINGS):
+        canvas = line_canvas(figure, looks(["v"]))
+        canvas.draw_without_rendering()
+        labels = canvas.axes[0].get_xticklabels()
+        assert [label.get_text().strip() for label in labels] == list(texts)
+        rows: dict[int, list[float]] = {}
+        for label in labels:
+            box = label.get_window_extent()
+            row = label.get_text().count("\n")
+            assert box.x0 > rows.get(row, [float("-inf")])[-1] + 2, label.get_text()
+            rows.setdefault(row, []).append(box.x1)
+        assert len(rows) > 1

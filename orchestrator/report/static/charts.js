@@ -37,6 +37,18 @@ netwarp.charts = (function () {
   // An axis title that is not longer than its axis.
   const title = (text, standoff, room) => ({ text: broken(text, room), standoff, font: { size: 13 } });
 
+  // 1, 2, 5 and their tens between two values: the marks of a logarithmic axis or colour bar.
+  function decades(low, high) {
+    const found = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      for (const step of high > 1000 * low ? [1] : [1, 2, 5]) {
+        const value = Number((step * 10 ** power).toPrecision(6));
+        if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+      }
+    }
+    return found;
+  }
+
   // Labels along a horizontal axis `width` pixels long: places side by side get several lines, numbers that would touch a
   // line of their own below.
   function tickTexts(axis, width) {
@@ -164,5 +176,5 @@ netwarp.charts = (function () {
     });
   }
 
-  return { load, draw, forget, theme, plain, wrap, broken, title, tickTexts, colour, baseLayout, lines, opensCells };
+  return { load, draw, forget, theme, plain, wrap, broken, title, tickTexts, decades, colour, baseLayout, lines, opensCells };
 })();

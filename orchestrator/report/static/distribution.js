@@ -5,8 +5,12 @@
   const shownGroups = (figure, hidden) => figure.groups.filter((group) => group.values.length && !hidden.has("line " + group.key));
   const valueAxis = (figure, room) => ({
     title: netwarp.charts.title(figure.value.label, 8, room), type: figure.value.kind === "log" ? "log" : "linear", exponentformat: "none",
-    ...(figure.value.kind === "log" && { dtick: "D2" }),
+    ...(figure.value.kind === "log" && logMarks(figure.groups.flatMap((group) => group.values))),
   });
+  function logMarks(values) {
+    const marks = netwarp.charts.decades(Math.min(...values) / 2, Math.max(...values) * 2);
+    return { tickvals: marks, ticktext: marks.map(String) };
+  }
   const howMany = (group) => (group.values.length === group.of ? `n = ${group.of}` : `${group.values.length} of ${group.of} had a value`);
 
   function cdf(figure, lookOf, hidden, colours, element) {

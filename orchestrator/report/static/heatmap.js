@@ -17,20 +17,8 @@
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
   }
 
-  // 1, 2, 5 and their tens between two values: the marks of a logarithmic colour bar.
-  function decades(low, high) {
-    const found = [];
-    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-      for (const step of [1, 2, 5]) {
-        const value = Number((step * 10 ** power).toPrecision(6));
-        if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
-      }
-    }
-    return found;
-  }
-
   function draw(figure, lookOf, hidden, colours, element) {
-    const { plain, wrap, broken, title, baseLayout } = netwarp.charts;
+    const { plain, wrap, broken, title, decades, baseLayout } = netwarp.charts;
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
     delete layout.xaxis;
@@ -47,9 +35,7 @@
     const field = (width - beside - bar - 16) / across / Math.max(1, figure.x.text.length);
     const columns = figure.x.text.map((text) => wrap(text, field - 4));
     const below = Math.max(...columns.map((lines) => lines.length)) * LINE;
-    // beside the rows if it fits there, else in a line above them
-    const standing = figure.y.label.length * LETTER <= inner;
-    const HEAD = (panels.some((panel) => panel.label) ? 24 : 8) + (standing || !figure.y.label ? 0 : LINE);
+    const HEAD = (panels.some((panel) => panel.label) ? 24 : 8) + (figure.y.label ? LINE : 0);
     const TOP = LINE + 6, FOOT = below + 34, GAP = below + 28;
     const height = TOP + down * (HEAD + inner) + (down - 1) * GAP + FOOT;
     element.style.height = height + "px";
@@ -74,11 +60,11 @@
       const bottom = row === down - 1 || number + across >= panels.length;
       const common = { ...axis, ticks: "", showgrid: false, zeroline: false, fixedrange: true };
       layout["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, tickvals: figure.x.at, tickangle: 0,
-        ticktext: columns.map((lines) => lines.map(plain).join("<br>")), range: [-0.5, figure.x.at.length - 0.5], title: bottom ? title(figure.x.label, 6, field * figure.x.text.length + beside) : undefined };
+        ticktext: columns.map((lines) => lines.map(plain).join("<br>")), range: [-0.5, figure.x.at.length - 0.5], title: bottom ? title(figure.x.label, 6, field * figure.x.text.length) : undefined };
       layout["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, tickvals: figure.y.at, ticktext: rows.map((lines) => lines.map(plain).join("<br>")),
         showticklabels: !column, // panels side by side share their rows
-        range: [figure.y.at.length - 0.5, -0.5], title: column || !standing ? undefined : title(figure.y.label, 6, inner) };
-      if (!column && !standing) above.push([`\u2193 ${plain(figure.y.label)}`, domain, panel.label ? 22 : 4]);
+        range: [figure.y.at.length - 0.5, -0.5] };
+      if (!column && figure.y.label) above.push([`\u2193 ${plain(figure.y.label)}`, domain, panel.label ? 22 : 4]);
       const cell = (pick) => panel.spots.map((spots, y) => spots.map((spot, x) => (spot ? pick(spot, x, y) : null)));
       const empty = !panel.spots.flat().some((spot) => spot && spot.value !== null);
       traces.push({
