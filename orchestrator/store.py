@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from .errors import StoreError
-from .model import Cell, CellOutcome
+from .model import Cell, CellOutcome, from_json
 
 FORMAT_VERSION = 1
 UNFINISHED = ".part"
@@ -104,7 +104,7 @@ class CellDir:
 def read_json(path: Path, kind: type[T]) -> T:
     """Decode a JSON file into a type; raises StoreError naming the file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return from_json(path.read_bytes(), kind)
     except FileNotFoundError as error:
         raise StoreError(f"{path}: missing; is this a netwarp run directory, and did the run get this far?") from error
     except (OSError, msgspec.DecodeError) as error:
