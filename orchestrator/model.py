@@ -292,12 +292,7 @@ _making = threading.Lock()
 
 
 def from_json(data: bytes, kind: type[T]) -> T:
-    """Decode into a type, from any thread; raises msgspec.DecodeError."""
+    """Read it back, in any thread; raises msgspec.DecodeError on anything unknown or of the wrong type."""
     with _making:  # msgspec (0.22) shows a type's fields to other threads before it knows them all: a SIGSEGV there
         decoder = msgspec.json.Decoder(kind)
     return decoder.decode(data)
-
-
-def cell_from_json(data: bytes) -> Cell:
-    """Read a Cell back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
-    return from_json(data, Cell)

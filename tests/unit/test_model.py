@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 from cells import two_path_cell
 
-from orchestrator.model import Cell, cell_from_json, to_json
+from orchestrator.model import Cell, from_json, to_json
 
 
 def test_id_survives_json_whatever_the_factors_are_called() -> None:
     cell = two_path_cell(factors={"zeta": "10 s", "alpha": "tcp", "middle": "-"})
     assert cell.id.startswith("10s_tcp_r0_")
-    assert cell_from_json(to_json(cell)).id == cell.id
+    assert from_json(to_json(cell), Cell).id == cell.id
     readable = msgspec.json.format(msgspec.json.encode(cell), indent=2)
     assert msgspec.json.decode(readable, type=Cell).id == cell.id
 
