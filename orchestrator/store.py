@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from .errors import DiskFull, StoreError
-from .model import Cell, CellOutcome
+from .model import Cell, CellOutcome, from_json
 
 FORMAT_VERSION = 1
 LOCK = ".lock"
@@ -107,7 +107,7 @@ class CellDir:
 def read_json(path: Path, kind: type[T]) -> T:
     """Decode a JSON file into a type; raises StoreError naming the file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return from_json(path.read_bytes(), kind)
     except FileNotFoundError as error:
         raise StoreError(f"{path}: missing; is this a netwarp run directory, and did the run get this far?") from error
     except (OSError, msgspec.DecodeError) as error:

@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-import msgspec
-
-from .model import Cell, Frozen
+from .model import Cell, Frozen, from_json
 
 PLAN_FORMAT = 1
 
@@ -277,7 +275,7 @@ def looks_like_a_formula(text: str) -> bool:
 
 def plan_from_json(data: bytes) -> Plan:
     """Read a Plan back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
-    return msgspec.json.decode(data, type=Plan)
+    return from_json(data, Plan)
 
 
 def matches(factors: dict[str, str], where: Levels) -> bool:

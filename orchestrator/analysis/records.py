@@ -41,6 +41,9 @@ class CellRecords(msgspec.Struct):
     """Files of /proc as the hosts saw them at the end: what kernel_counters() reads."""
 
 
+msgspec.json.Decoder(CellRecords)  # what convert() needs is made here, in one thread (model.from_json says why)
+
+
 def read_cell_records(path: Path) -> CellRecords:
     """init.ndjson. Raises CaptureError: unreadable, no `ready` record (no T0 to count from), or one of another form."""
     try:

@@ -173,7 +173,7 @@ def _print(
     if both:
         console.print(f"Cells that are the same in both: {both}; their captures are equal byte for byte in {equal}.")
         if without:
-            console.print(f"Captures of {counted(without, 'cell')} are not there in both runs: those were not compared.")
+            console.print(f"Captures of {counted(without, 'cell')} are missing in a run: those were not compared.")
     else:
         console.print("No cell is the same in both (another seed, or another spec): compared by levels.")
     counts = Counter(one.status for one in found.numbers)

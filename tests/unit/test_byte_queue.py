@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from specs import BASE, plan_of, problems_of, replaced
 
-from orchestrator.model import Cell, Event, cell_from_json, to_json
+from orchestrator.model import Cell, Event, from_json, to_json
 from orchestrator.testbed.compile import Clock, compile_cell
 from orchestrator.testbed.netem import Netem
 from orchestrator.testbed.size_table import overhead_of, size_table
@@ -36,7 +36,7 @@ def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
     cell = cell_of(TEXT)
     shape = cell.links[0].forward
     assert (shape.in_bytes, shape.queue_packets) == (65536, None)
-    assert cell_from_json(to_json(cell)) == cell
+    assert from_json(to_json(cell), Cell) == cell
     compiled = compile_cell(cell, Clock(t0_realtime_ns=0))
     root, child = compiled.installed[:2]
     assert isinstance(root.stage, Netem)

@@ -9,7 +9,7 @@ import pytest
 from specs import BASE, plan_of, problems_of, replaced, spec_of
 
 from orchestrator.errors import SpecError
-from orchestrator.model import cell_from_json, to_json
+from orchestrator.model import Cell, from_json, to_json
 from orchestrator.plan import make_plan, plan_from_json
 from orchestrator.spec import EXAMPLE_SPEC, load_spec, parse_spec
 from orchestrator.study import matches
@@ -129,7 +129,7 @@ def test_plan_and_cells_survive_json() -> None:
     plan = make_plan(load_spec("choi2009"), seed=5, repetitions=2, where=[("outage", "10s")])
     assert plan_from_json(to_json(plan)) == plan
     for cell in plan.cells:
-        assert cell_from_json(to_json(cell)) == cell
+        assert from_json(to_json(cell), Cell) == cell
     json.loads(to_json(plan))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BASE, spec_of
 
-from orchestrator.model import cell_from_json, to_json
+from orchestrator.model import Cell, from_json, to_json
 from orchestrator.plan import make_plan, plan_from_json
 
 counts = st.lists(st.integers(1, 4), min_size=0, max_size=4)
@@ -33,7 +33,7 @@ def test_a_full_product(levels: list[int], repetitions: int, seed: int) -> None:
     assert len({tuple(cell.factors.items()) for cell in plan.cells}) == math.prod(levels)
     assert [cell.repetition for cell in plan.cells[:repetitions]] == list(range(repetitions))
     assert plan_from_json(to_json(plan)) == plan
-    assert all(cell_from_json(to_json(cell)).id == cell.id for cell in plan.cells)
+    assert all(from_json(to_json(cell), Cell).id == cell.id for cell in plan.cells)
 
 
 @settings(max_examples=30, deadline=None)

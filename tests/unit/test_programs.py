@@ -13,7 +13,7 @@ from orchestrator.backends.netns import NetnsBackend
 from orchestrator.backends.programs import programs_used
 from orchestrator.backends.records import asked_to_end
 from orchestrator.backends.virtual import VirtualBackend
-from orchestrator.model import Cell, Flow, Program, cell_from_json, to_json
+from orchestrator.model import Cell, Flow, Program, from_json, to_json
 from orchestrator.testbed.compile import Clock, compile_cell
 from orchestrator.testbed.steps import to_text
 
@@ -92,7 +92,7 @@ def test_a_cell_without_a_program_has_the_json_and_id_it_always_had() -> None:
     cell = plan_of(BASE).cells[0]
     assert b"program" not in to_json(cell)
     own = cell_of(OWN)
-    assert cell_from_json(to_json(own)) == own
+    assert from_json(to_json(own), Cell) == own
 
 
 @pytest.mark.parametrize(
