@@ -71,6 +71,7 @@ struct cell {
 	int kswapd_pid; /* the kernel's reclaiming thread; 0: not known */
 	int64_t kswapd_sleeps;
 	uint64_t memory_marks;
+	int64_t free_least_kb, cached_most_kb;
 
 	pid_t capture_pid;
 	int capture_fd;

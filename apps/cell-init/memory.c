@@ -13,7 +13,7 @@
 
 #define KSWAPD	    "kswapd0"
 #define KSWAPD_LAST 300 /* kernel threads have the first process numbers */
-/* Marks (each a virtual second) between two looks at the programs' outputs: two system calls a file. */
+/* Marks (each a virtual second) between two looks at the programs' outputs: a system call a file. */
 #define OUTPUT_MARKS 16
 
 void memory_hold(struct process *process, const char *const *outputs)
@@ -35,18 +35,6 @@ void memory_release(struct process *process)
 		close(process->output_fd[i]);
 		process->output_fd[i] = -1;
 	}
-}
-
-void memory_mark(struct cell *cell)
-{
-	size_t p, i;
-
-	if (!cell->guest || ++cell->memory_marks % OUTPUT_MARKS)
-		return;
-	for (p = 0; p < cell->process_count; p++)
-		for (i = 0; i < PROCESS_OUTPUTS; i++)
-			if (cell->processes[p].output_fd[i] >= 0)
-				memory_forget(cell->processes[p].output_fd[i]);
 }
 
 /* A small file of /proc as text; false when there is none. */
@@ -75,6 +63,34 @@ static int64_t number_of(const char *text, const char *key)
 		line = line ? line + 1 : NULL;
 	}
 	return -1;
+}
+
+/* The page cache at its largest, free memory at its least, as far as it was looked at. */
+static void look(struct cell *cell)
+{
+	int64_t free_kb, cached_kb;
+	char text[4096];
+
+	slurp("/proc/meminfo", text, sizeof(text));
+	free_kb = number_of(text, "MemFree:");
+	cached_kb = number_of(text, "Cached:");
+	if (!cell->free_least_kb || free_kb < cell->free_least_kb)
+		cell->free_least_kb = free_kb;
+	if (cached_kb > cell->cached_most_kb)
+		cell->cached_most_kb = cached_kb;
+}
+
+void memory_mark(struct cell *cell)
+{
+	size_t p, i;
+
+	if (!cell->guest || ++cell->memory_marks % OUTPUT_MARKS)
+		return;
+	look(cell); /* before: this is the most that is kept */
+	for (p = 0; p < cell->process_count; p++)
+		for (i = 0; i < PROCESS_OUTPUTS; i++)
+			if (cell->processes[p].output_fd[i] >= 0)
+				memory_forget(cell->processes[p].output_fd[i]);
 }
 
 static int find_kswapd(void)
@@ -112,23 +128,20 @@ void memory_begin(struct cell *cell)
 int memory_record(struct cell *cell)
 {
 	const struct timespec instant = {.tv_nsec = 1};
-	int64_t sleeps, free_kb, cached_kb;
-	char text[4096];
+	int64_t sleeps;
 
 	if (!cell->guest || !cell->running)
 		return 0;
 	/* kswapd may have been woken and still wait for the CPU, which we outrank */
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &instant, NULL);
 	sleeps = kswapd_sleeps(cell->kswapd_pid);
-	slurp("/proc/meminfo", text, sizeof(text));
-	free_kb = number_of(text, "MemFree:");
-	cached_kb = number_of(text, "Cached:");
+	look(cell);
 	ndjson_begin(&cell->out, "memory");
 	if (sleeps < 0 || cell->kswapd_sleeps < 0)
 		ndjson_null(&cell->out, "kswapd_sleeps");
 	else
 		ndjson_int(&cell->out, "kswapd_sleeps", sleeps - cell->kswapd_sleeps);
-	ndjson_int(&cell->out, "free_bytes", free_kb * 1024);
-	ndjson_int(&cell->out, "cached_bytes", cached_kb * 1024);
+	ndjson_int(&cell->out, "least_free_bytes", cell->free_least_kb * 1024);
+	ndjson_int(&cell->out, "most_cached_bytes", cell->cached_most_kb * 1024);
 	return record_end_line(cell);
 }

@@ -1,6 +1,7 @@
 """What of a flow's payload could be handed to the receiving application, and when: in order, without holes.
 
-TCP delivers the stream up to the first byte that is missing (RFC 9293 3.10.7.4). SCTP delivers whole messages, the
+TCP delivers the stream up to the first byte that is missing (RFC 9293 3.10.7.4) or that its kernel did not take
+(refused.py). SCTP delivers whole messages, the
 ordered ones of each stream in SSN order, streams independent of each other, unordered ones at once (RFC 9260 6.5,
 6.6). Head-of-line delay is how long what has arrived waits for what has not: delivery time less arrival.
 """
@@ -13,6 +14,7 @@ import numpy as np
 
 from .mptcp import MAPPED, data_level
 from .native import Bools, Ints, Rows
+from .refused import taken
 from .resets import before_resets
 from .sctp.messages import messages
 from .sctp.names import ABORT
@@ -43,13 +45,23 @@ def delivered(view: View, protocol: str) -> Delivery:
     else:
         for row in view.data_direction:
             mine = table[table["flow"] == row]
-            parts.append(_sctp(mine[mine["time_ns"] <= aborted_ns(view, row)]) if protocol == "sctp" else _tcp(mine))
+            if protocol == "sctp":
+                parts.append(_sctp(mine[mine["time_ns"] <= aborted_ns(view, row)]))
+            else:
+                parts.append(_tcp(mine[taken(mine, _answers(view, row))]))
     empty = np.zeros(0, dtype=np.int64)
     arrival, delivery, payload, stream = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
         for field in dataclasses.fields(Delivery)
     )
     return Delivery(arrival - view.t0_realtime_ns, delivery - view.t0_realtime_ns, payload, stream)
+
+
+def _answers(view: View, row: int) -> Rows:
+    """The receiver's segments of flow `row`."""
+    table = view.point.capture.segments
+    keep: Bools = (table["flow"] == row) & (table["direction"] != view.data_direction[row])
+    return table[keep]
 
 
 def _tcp(segments: Rows) -> Delivery:

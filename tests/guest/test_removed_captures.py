@@ -38,7 +38,7 @@ def test_nothing_derived_gets_worse(checkout: Checkout, tmp_path: Path) -> None:
     said = checkout.run("compare", whole, run, cwd=tmp_path).ok().out
     assert "Nothing changed beyond noise." in said
     assert "their captures are equal byte for byte in 1." in said
-    assert "Captures of 1 cell are not there in both runs" in said
+    assert "Captures of 1 cell are missing in a run" in said
     as_json = json.loads(checkout.run("compare", whole, run, "--json", cwd=tmp_path).ok().out)
     assert as_json["cells"] == {"same_id": 2, "same_captures": 1, "without_captures": 1}
 

@@ -8,7 +8,7 @@ from orchestrator.backends.records import check_memory
 
 
 def record(sleeps: int | None) -> list[dict[str, object]]:
-    return [{"record": "memory", "kswapd_sleeps": sleeps, "free_bytes": 240 << 20, "cached_bytes": 1 << 20}]
+    return [{"record": "memory", "kswapd_sleeps": sleeps, "least_free_bytes": 240 << 20, "most_cached_bytes": 1 << 20}]
 
 
 @pytest.mark.parametrize("sleeps", [0, 1])
