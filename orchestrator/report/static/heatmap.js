@@ -18,7 +18,7 @@
   }
 
   function draw(figure, lookOf, hidden, colours, element) {
-    const { plain, wrap, broken, title, decades, baseLayout } = netwarp.charts;
+    const { plain, wrap, title, decades, baseLayout } = netwarp.charts;
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
     delete layout.xaxis;
@@ -35,8 +35,12 @@
     const field = (width - beside - bar - 16) / across / Math.max(1, figure.x.text.length);
     const columns = figure.x.text.map((text) => wrap(text, field - 4));
     const below = Math.max(...columns.map((lines) => lines.length)) * LINE;
-    const HEAD = (panels.some((panel) => panel.label) ? 24 : 8) + (figure.y.label ? LINE : 0);
-    const TOP = LINE + 6, FOOT = below + 34, GAP = below + 28;
+    const room = field * figure.x.text.length;
+    const rowLines = figure.y.label ? wrap("\u2193 " + figure.y.label, room) : [];
+    const told = wrap(figure.value.label, room * across + bar);
+    const more = LINE * (wrap(figure.x.label, room).length - 1); // lines of its title after the first
+    const HEAD = (panels.some((panel) => panel.label) ? 24 : 8) + LINE * rowLines.length;
+    const TOP = LINE * told.length + 6, FOOT = below + 40 + more, GAP = below + 28;
     const height = TOP + down * (HEAD + inner) + (down - 1) * GAP + FOOT;
     element.style.height = height + "px";
 
@@ -48,7 +52,7 @@
     const traces = [];
     const annotations = [];
     const shapes = [];
-    const above = [[`<b>${broken(figure.value.label, width)}</b>`, { x: [0], y: [0, 1] }, 0]]; // lines over fields: [text, domain, from the fields up]
+    const above = [[`<b>${told.map(plain).join("<br>")}</b>`, { x: [0], y: [0, 1] }, 0]]; // lines over fields: [text, domain, from the fields up]
     const plot = height - FOOT;
     panels.forEach((panel, number) => {
       const id = number ? number + 1 : "";
@@ -60,11 +64,11 @@
       const bottom = row === down - 1 || number + across >= panels.length;
       const common = { ...axis, ticks: "", showgrid: false, zeroline: false, fixedrange: true };
       layout["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, tickvals: figure.x.at, tickangle: 0,
-        ticktext: columns.map((lines) => lines.map(plain).join("<br>")), range: [-0.5, figure.x.at.length - 0.5], title: bottom ? title(figure.x.label, 6, field * figure.x.text.length) : undefined };
+        ticktext: columns.map((lines) => lines.map(plain).join("<br>")), range: [-0.5, figure.x.at.length - 0.5], title: bottom ? title(figure.x.label, 10 + more, room) : undefined };
       layout["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, tickvals: figure.y.at, ticktext: rows.map((lines) => lines.map(plain).join("<br>")),
         showticklabels: !column, // panels side by side share their rows
         range: [figure.y.at.length - 0.5, -0.5] };
-      if (!column && figure.y.label) above.push([`\u2193 ${plain(figure.y.label)}`, domain, panel.label ? 22 : 4]);
+      if (!column && rowLines.length) above.push([rowLines.map(plain).join("<br>"), domain, panel.label ? 22 : 4]);
       const cell = (pick) => panel.spots.map((spots, y) => spots.map((spot, x) => (spot ? pick(spot, x, y) : null)));
       const empty = !panel.spots.flat().some((spot) => spot && spot.value !== null);
       traces.push({
