@@ -35,12 +35,13 @@ def _run(argv: list[str] | None) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from ..kernel import command as kernel
-    from . import agree, analyze, calibrate, compare, doctor, run, shell
+    from . import agree, analyze, calibrate, clean, compare, doctor, run, shell
     from . import commands as others
 
     run.add_parser(commands)
     analyze.add_parser(commands)
     others.add_parsers(commands)
+    clean.add_parser(commands)
     compare.add_parser(commands)
     agree.add_parser(commands)
     calibrate.add_parser(commands)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ..errors import SpecError
 from ..report.data import set_arguments
+from ..report.numbers import readable
 from ..store import RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import Results
@@ -24,7 +25,7 @@ from ..tables.compare import Change, Comparison, Moved, compare, comparison_rows
 from ..tables.write import csv_text
 from .manifest import Manifest
 from .stages import collect
-from .summary import shown_number, summary_console
+from .summary import summary_console
 
 SHOWN = 20
 MADE_BY = {
@@ -195,6 +196,6 @@ def _changes(changed: list[Change]) -> Table:
     for one in changed:
         levels = " ".join(level for _, level in one.levels)
         change = "" if one.relative is None else f"{one.relative:+.2%}"
-        numbers = ("-" if value is None else shown_number(value) for value in (one.a, one.b))
+        numbers = (readable(value) for value in (one.a, one.b))
         shown.add_row(*map(Text, (levels, one.flow, f"{one.metric} [{one.unit}]", *numbers, change)))
     return shown
