@@ -32,6 +32,7 @@ from .exchange import exchange
 from .expression import evaluate
 from .failover import failover_metrics
 from .metrics import FLOW_METRICS, Window, flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .mptcp.cell import subflows_of
 from .physics import physics_metrics
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
@@ -178,6 +179,9 @@ def _flow(
     metrics |= transfer_metrics(cell, flow, receiver, window, metrics)
     metrics |= physics_metrics(cell, flow, sender, receiver, window, moments, metrics)
     happened = events.moment_events(flow, moments, names)
+    if (subflows := subflows_of(flow, sender, receiver, window, names.names)) is not None:
+        metrics |= subflows.metrics
+        happened += subflows.events
     if receiver is not None:
         happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))
     if sender is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import CaptureError
 from .capture import Capture, read_captures
 
-HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits")
+HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ..model import Outcome
 from ..report.data import read_run
 from ..report.grids import Grid, Number, Place, make_grid
 from ..report.numbers import with_unit
+from ..report.summary import plural
 from ..store import RunDir, read_json
 from ..study import Answer, Plan
 from ..tables.answers import file_name
@@ -56,6 +57,8 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
             if (grid := make_grid(data, table)) is not None:
                 _print_table(console, plan, grid)
     _print_identical(console, plan, directory, results)
+    for line in _unused_paths(plan, results):
+        console.print(f"note: {line}")
     for answer in plan.answers:
         _print_answer(console, plan, answer, read_csv(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_csv(directory.tables / "claims.csv")
@@ -168,6 +171,21 @@ def _print_identical(console: Console, plan: Plan, directory: RunDir, results: R
     digests = {cell_id: read_json(path, dict[str, str]) for cell_id, path in there.items() if path.exists()}
     for one in identical_levels(plan, digests):
         console.print(f"note: {one.sentence}")
+
+
+def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
+    """MPTCP flows that had no subflow on some of their paths, which no other number shows."""
+    paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
+    counted: dict[str, list[str]] = {}
+    several: Counter[str] = Counter()
+    for one in results.measurements:
+        if one.metric == "paths_used" and paths[one.cell_id, one.flow] > 1 and one.value is not None:
+            several[one.flow] += 1
+            if one.value < paths[one.cell_id, one.flow]:
+                counted.setdefault(one.flow, []).append(one.cell_id)
+    for flow, cells in counted.items():
+        share = f"{len(cells)} of {plural(several[flow], 'cell')}"
+        yield f'flow "{flow}" had no subflow on some of its paths in {share} (metric paths_used; the first: {cells[0]})'
 
 
 def size_words(directory: RunDir) -> str:
