@@ -18,7 +18,7 @@ from rich.text import Text
 from ..errors import SpecError
 from ..report.data import set_arguments
 from ..report.numbers import readable
-from ..store import RunDir, read_json, write_atomic
+from ..store import CellDir, RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import Results
 from ..tables.compare import Change, Comparison, Moved, compare, comparison_rows
@@ -118,13 +118,19 @@ def _short(text: str) -> str:
 def _captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> tuple[int, int]:
     """(cells whose captures are the same byte for byte, cells that both runs completed under the same id)."""
     ids = [cell.id for cell in a.plan.cells if a.completed(cell.id) and b.completed(cell.id)]
-    equal = 0
-    for cell_id in ids:
-        one, other = run_a.cell(cell_id).capture, run_b.cell(cell_id).capture
-        names = sorted(path.name for path in one.iterdir())
-        same = names == sorted(path.name for path in other.iterdir())
-        equal += same and all(filecmp.cmp(one / name, other / name, shallow=False) for name in names)
-    return equal, len(ids)
+    return sum(_same_captures(run_a.cell(cell_id), run_b.cell(cell_id)) for cell_id in ids), len(ids)
+
+
+def _same_captures(one: CellDir, other: CellDir) -> bool:
+    """By the files; where a run's were removed, by the digests that its analysis kept. What is not known is unequal."""
+    names = [sorted(path.name for path in cell.capture.glob("*.pcap*")) for cell in (one, other)]
+    if all(names):
+        files = names[0]
+        return names[0] == names[1] and all(
+            filecmp.cmp(one.capture / name, other.capture / name, shallow=False) for name in files
+        )
+    kept = [read_json(cell.packets, dict[str, str]) if cell.packets.exists() else {} for cell in (one, other)]
+    return bool(kept[0]) and kept[0] == kept[1]
 
 
 def _object(found: Comparison, made: tuple[Moved, ...], captures: tuple[int, int]) -> dict[str, Any]:

@@ -12,7 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 from report_kit import plan_of, put, spec_text, write_run
 
 from orchestrator.cli import main
-from orchestrator.store import RunDir, locked
+from orchestrator.cli.compare import _captures
+from orchestrator.store import RunDir, locked, read_json
+from orchestrator.study import Plan
+from orchestrator.tables import Results
 
 
 @pytest.fixture
@@ -115,3 +118,21 @@ def test_without_a_run_they_are_listed(
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert clean("--captures", tmp_path) == 2
     assert "is not a run directory" in capsys.readouterr().err
+
+
+def test_runs_are_still_told_equal_by_the_digests_their_analysis_kept(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, plan_of(spec_text(), tmp_path / "spec")) for name in ("a", "b")]
+    plan = read_json(runs[0].plan, Plan)
+    results = [Results(plan, {one: run.cell(one).read_outcome() for one in run.finished()}, []) for run in runs]
+
+    def compared() -> tuple[int, int]:
+        return _captures(runs[0], runs[1], results[0], results[1])
+
+    assert compared() == (12, 12), "by the files"
+    assert clean("--captures", runs[0].root) == 0
+    assert compared() == (0, 12), "no digest was kept: not known, so not called equal"
+    for run in runs:
+        for cell_id in run.finished():
+            put(run.cell(cell_id).packets, {"a-p1": "1" * 64})
+    put(runs[1].cell(plan.cells[0].id).packets, {"a-p1": "2" * 64})
+    assert compared() == (11, 12)
