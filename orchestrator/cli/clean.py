@@ -95,5 +95,5 @@ def _list(option: str) -> None:
     """Every run below results/ with its size."""
     for plan in sorted(Path("results").glob("*/*/plan.json")):
         if not plan.parent.is_symlink():
-            print(f"{plan.parent}: {size_words(RunDir(plan.parent))}")
+            print(f"{plan.parent}: {size_words(*RunDir(plan.parent).sizes())}")
     print(f"nothing was removed; name the runs: netwarp clean{option} RUN_DIR...")

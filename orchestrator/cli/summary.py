@@ -78,8 +78,9 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
         console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}")
     if len(failed) > SHOWN_FAILURES:
         console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
-    console.print(f"size: {size_words(directory)}")
-    if directory.captures():
+    total, captures = directory.sizes()
+    console.print(f"size: {size_words(total, captures)}")
+    if captures:
         remove = f"netwarp clean --captures {shlex.quote(str(directory.root))}"
         console.print(f"to keep the numbers without the captures: {remove}", soft_wrap=True)
     if page is not None:
@@ -188,7 +189,6 @@ def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
         yield f'flow "{flow}" had no subflow on some of its paths in {share} (metric paths_used; the first: {cells[0]})'
 
 
-def size_words(directory: RunDir) -> str:
+def size_words(total: int, captures: int) -> str:
     """What a run takes of the disk: "8.803 MB, of it 756.8 kB captures"."""
-    total, captures = directory.sizes()
     return f"{with_unit(total, 'bytes')}, of it {with_unit(captures, 'bytes') if captures else 'no'} captures"

@@ -71,22 +71,10 @@ def test_it_is_mptcp_and_not_what_it_falls_back_to(checkout: Checkout, tmp_path:
 
 
 TWO_PATHS = (
-    HOSTS.format(name="subflows", duration="20 s")
-    + """
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "20 packets"
-one_way_delay = "20 ms"
-[link.p2]
-like = "p1"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "mptcp"
-paths = ["p1", "p2"]
-stop = "15 s"
-"""
+    SPEC.replace('loss = "0.5 %"\n', "")
+    .replace('paths = ["p1"]', 'paths = ["p1", "p2"]')
+    .replace(f'bytes = "{BYTES} B"', 'stop = "15 s"')
+    + '[link.p2]\nlike = "p1"\n'
 )
 ADD_ADDR_LOST = """
 [event.gone]

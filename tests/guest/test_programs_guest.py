@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, in_a_guest, tables, written
+from chain_kit import HOSTS, Checkout, in_a_guest, tables, written
 
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import CellOutcome, Outcome
@@ -135,11 +135,6 @@ def test_ping_is_the_same_in_every_table_and_capture_of_two_runs(checkout: Check
 
 
 SCTP_TEST = """\
-format = 1
-name = "sctp-test"
-duration = "80 s"
-[node.a]
-[node.b]
 [link.p1]
 between = ["a", "b"]
 rate = "1 Mbit/s"
@@ -171,7 +166,9 @@ SENT_BYTES = 20 * 10 * 32768
 
 
 def sctp_test_through_a_link_down(checkout: Checkout, place: Path, paths: str) -> tuple[CellDir, dict[str, str]]:
-    spec = written(place / "spec.toml", SCTP_TEST.replace("PATHS", paths))
+    spec = written(
+        place / "spec.toml", HOSTS.format(name="sctp-test", duration="80 s") + SCTP_TEST.replace("PATHS", paths)
+    )
     checkout.run("run", spec, "--no-report", "--out", place / "run", cwd=place).ok()
     cell = CellDir(next((place / "run" / "cells").glob("main*")))
     rows = read_csv(place / "run" / "tables" / "measurements.csv")
