@@ -66,6 +66,15 @@ class RunDir:
         aside.parent.mkdir(exist_ok=True)
         os.replace(self.cell(cell_id).root, aside)
 
+    def captures(self) -> list[Path]:
+        """Every capture file of its finished cells, of those set aside too."""
+        return sorted(path for path in self.cells.rglob("capture/*") if path.is_file() and not path.is_symlink())
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of all its files, and of the captures among them."""
+        every = (path for path in self.root.rglob("*") if path.is_file() and not path.is_symlink())
+        return sum(path.stat().st_size for path in every), sum(path.stat().st_size for path in self.captures())
+
     def clear_partial(self) -> None:
         """Remove what an interrupted run left; never trusted, never read."""
         if self.partial.exists():
@@ -94,6 +103,7 @@ class CellDir:
         self.series = self.derived / "series.json"
         self.exchange = self.derived / "exchange.json"
         self.checks = self.derived / "checks.json"
+        self.packets = self.derived / "packets.json"
 
     def read_cell(self) -> Cell:
         """The Cell; raises StoreError if the file is missing or not one."""

@@ -1,8 +1,9 @@
-"""A cell's raw files in, derived/{measurements,series,exchange,checks}.json out. Never asks which back end ran it."""
+"""A cell's raw files in, derived/{measurements,series,exchange,packets,checks}.json out, whichever back end ran it."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from .exchange import exchange
 from .expression import evaluate
 from .failover import failover_metrics
 from .metrics import FLOW_METRICS, Window, flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .mptcp.cell import subflows_of
 from .physics import physics_metrics
 from .point import Point, read_point
 from .records import CellRecords, read_cell_records
@@ -100,7 +102,19 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         },
     )
     write_json(directory.exchange, {name: result.exchange for name, result in results.items()})
+    write_json(directory.packets, _digests(directory.capture))
     write_json(directory.checks, checks)
+
+
+def _digests(captures: Path) -> dict[str, str]:
+    """Capture -> SHA-256 of its file, which says nothing but packets and their times: cells can be told equal by it
+    even where the captures are gone.
+    """
+    found = {}
+    for path in sorted(captures.glob("*.pcap*")):
+        with open(path, "rb") as file:
+            found[path.name.split(".pcap")[0]] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, Point], list[Check]]:
@@ -165,6 +179,9 @@ def _flow(
     metrics |= transfer_metrics(cell, flow, receiver, window, metrics)
     metrics |= physics_metrics(cell, flow, sender, receiver, window, moments, metrics)
     happened = events.moment_events(flow, moments, names)
+    if (subflows := subflows_of(flow, sender, receiver, window, names.names)) is not None:
+        metrics |= subflows.metrics
+        happened += subflows.events
     if receiver is not None:
         happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))
     if sender is not None:

@@ -47,7 +47,8 @@ def failover_metrics(
     connected = _connected_ns(told, t0_monotonic_ns)
     found: dict[str, float | None] = {}
     if sender is not None:
-        found |= _told(flow, sender, moments, told, t0_monotonic_ns)
+        if flow.program is None:  # a program says nothing of what the kernel told it
+            found |= _told(flow, sender, moments, told, t0_monotonic_ns)
         found["return_time_s"] = _return_time_s(sender, moments, window)
         if receiver is not None:
             found["refill_time_s"] = _refill_time_s(receiver, moments, window)

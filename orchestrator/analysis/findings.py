@@ -69,6 +69,16 @@ def _multipath(one: Multipath) -> Iterator[str]:
     if totals["reinjected_bytes"]:
         segments = counted(int(totals["reinjected_segments"]), "segment")
         yield f"{where}: {segments} ({counted(totals['reinjected_bytes'], 'byte')}) sent again on another subflow"
+    for row in one.tables["subflows"]:
+        if row["asked_s"] is not None and row["joined_s"] is None and len(one.flows) > 1:
+            yield f"{where}: subflow {row['subflow']} was asked for at {_at(row['asked_s'])} and never established"
+        elif row["lost_s"] is not None:
+            yield f"{where}: subflow {row['subflow']} was lost at {_at(row['lost_s'])}, before the connection's end"
+    joined = {row["subflow"].partition(">")[2].rpartition(":")[0] for row in one.tables["subflows"]}
+    for event in one.events:
+        if event["what"] == "ADD_ADDR" and event["from"] == "other" and event["address"] not in joined:
+            told = f"address {event['address']} was told at {_at(event['t_s'])} (ADD_ADDR)"
+            yield f"{where}: {told}, and no subflow to it is in this capture"
     if len(one.flows) > 1 and totals["subflows_with_data"] == 1:
         yield f"{where}: only one of {len(one.flows)} subflows carried data"
 

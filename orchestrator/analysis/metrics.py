@@ -13,6 +13,7 @@ import numpy as np
 from ..model import Cell, Flow
 from ..spec.failover import FAILOVER_METRICS
 from ..spec.metrics import CELL_METRICS, METRICS
+from ..spec.mptcp import MPTCP_METRICS
 from ..spec.physics import PHYSICS_METRICS
 from ..spec.sctp import SCTP_METRICS
 from ..spec.together import TOGETHER_METRICS
@@ -29,6 +30,7 @@ _ELSEWHERE = {
     *CELL_METRICS,
     *FAILOVER_METRICS,
     *SCTP_METRICS,
+    *MPTCP_METRICS,
     *TOGETHER_METRICS,
     *WAITING_METRICS,
     *STREAM_WAITING_METRICS,

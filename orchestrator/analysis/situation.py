@@ -57,10 +57,11 @@ def settings_of(cell: Cell, flow: Flow) -> Settings:
 def situation_of(cell: Cell, flow: Flow, connected_ns: int | None) -> Situation | None:
     """The fault that hits the flow's primary. connected_ns: from T0 (None: the flow's start).
 
-    None: no fault, one path only, the fault is not on the primary alone, or the primary is switched by hand.
+    None: no fault, one path only, the fault is not on the primary alone, the primary is switched by hand, or a program
+    of the user's own sends, whose socket options and load are not known.
     """
     met = faults_met(cell, flow)
-    if flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
+    if flow.program is not None or flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
         return None
     fault = met[0]
     first, other = flow.paths[0], flow.paths[1]

@@ -37,13 +37,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     from ..kernel import command as kernel
-    from . import agree, analyze, calibrate, compare, doctor, export, run, shell
+    from . import agree, analyze, calibrate, clean, compare, doctor, export, run, shell
     from . import commands as others
 
     run.add_parser(commands)
     analyze.add_parser(commands)
     others.add_parsers(commands)
     export.add_parser(commands)
+    clean.add_parser(commands)
     compare.add_parser(commands)
     agree.add_parser(commands)
     calibrate.add_parser(commands)

@@ -194,7 +194,9 @@ def multipath_lines(one: Multipath) -> Lines:
          _parts(f"{readable(100 * row['new_ratio'], 3)} % of the data" if row["new_ratio"] is not None else None,
                 with_unit(row["new_bytes"], "bytes"),
                 _some(row, "retransmitted_segments", "retransmitted", "retransmitted"),
-                _some(row, "reinjected_segments", "reinjected", "reinjected"), "backup" if row["backup"] else None))
+                _some(row, "reinjected_segments", "reinjected", "reinjected"), "backup" if row["backup"] else None,
+                "never established" if row["asked_s"] is not None and row["joined_s"] is None else None,
+                f"lost at {readable(row['lost_s'], 6)} s" if row["lost_s"] is not None else None))
         for row in one.tables["subflows"]
     ]  # fmt: skip
     return _kept([

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..analysis.connection import Connection
-from ..report.numbers import DASH, fixed, readable, with_unit
+from ..report.numbers import DASH, fixed, readable, scale, with_unit
 
-UNITS = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
 ENDS = (("_bit_s", "bit/s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_s", "s"))
 WHOLE_NAMES = {"flight_bytes": "in flight", "round_packets": "packets a round trip", "outstanding_bytes": "outstanding"}
 """Series whose names need more than their words in another spelling."""
@@ -16,21 +15,15 @@ WHOLE_NAMES = {"flight_bytes": "in flight", "round_packets": "packets a round tr
 
 def seconds(value: float | None) -> str:
     """A time with the unit that suits it: 12.3 ms."""
-    if value is None:
-        return DASH
-    for limit, factor, unit in UNITS:
-        if 0 < abs(value) < limit:
-            return f"{readable(value * factor, 4)} {unit}"
-    return f"{readable(value, 4)} s"
+    return with_unit(value, "s")
 
 
 def delays(*values: float | None) -> str:
     """Several times in one unit, that of the largest: 20.4/260/506/634 ms."""
-    there = [abs(value) for value in values if value is not None]
-    if not there:
+    if all(value is None for value in values):
         return DASH
-    factor, unit = next(((f, u) for limit, f, u in UNITS if 0 < max(there) < limit), (1.0, "s"))
-    return "/".join(DASH if value is None else readable(value * factor, 3) for value in values) + f" {unit}"
+    divisor, unit = scale(values, "s")
+    return "/".join(DASH if value is None else readable(value / divisor, 3) for value in values) + f" {unit}"
 
 
 def share(count: int | None, of: int) -> str:

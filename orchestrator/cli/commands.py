@@ -1,9 +1,8 @@
-"""The smaller commands: plan, report, profiles, clean."""
+"""The smaller commands: plan, report, profiles."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import msgspec
 from ..errors import SpecError
 from ..spec import EXAMPLE_SPEC, list_profiles
 from ..spec.problems import nearest
-from ..store import RunDir, locked, read_json
+from ..store import RunDir, read_json
 from ..study import Plan
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
@@ -41,9 +40,6 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
     profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
     profiles.set_defaults(run=run_profiles)
-    clean = commands.add_parser("clean", help="remove derived files, tables and report of runs (captures stay)")
-    clean.add_argument("run_dirs", nargs="+", type=Path, metavar="RUN_DIR")
-    clean.set_defaults(run=run_clean)
 
 
 def run_plan(args: argparse.Namespace) -> int:
@@ -85,18 +81,4 @@ def run_profiles(args: argparse.Namespace) -> int:
             print(f"{name:<24} {title}")
     else:
         print("\n".join(line for name in args.names for line in profile_words(name, known[name], measured_profiles())))
-    return 0
-
-
-def run_clean(args: argparse.Namespace) -> int:
-    """`netwarp clean`: only what can be made again."""
-    for root in args.run_dirs:
-        run = RunDir(root)
-        if not run.plan.exists():
-            raise SpecError(f"{root}: is not a run directory of netwarp's (no plan.json)")
-        with locked(run):
-            run.clear_partial()
-            for path in [run.tables, run.report, *(run.cell(cell_id).derived for cell_id in run.finished())]:
-                if path.exists():
-                    shutil.rmtree(path)
     return 0

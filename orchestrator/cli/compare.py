@@ -20,6 +20,7 @@ from ..analysis.point import capture_file
 from ..errors import SpecError
 from ..model import Cell
 from ..report.data import set_arguments
+from ..report.numbers import readable
 from ..store import CellDir, RunDir, read_json, write_atomic
 from ..study import Plan
 from ..tables import Results
@@ -29,7 +30,7 @@ from ..units import counted
 from .backends import lateness_s
 from .manifest import Manifest
 from .stages import collect
-from .summary import shown_number, summary_console
+from .summary import summary_console
 
 SHOWN = 20
 MADE_BY = {
@@ -123,18 +124,24 @@ def _short(text: str) -> str:
 
 def _captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> dict[str, int]:
     """same_id: cells that both runs completed under the same id; same_captures: those whose captures are the same byte
-    for byte; without_captures: those whose captures are not there any more in one of the runs, or in both.
+    for byte; without_captures: those whose captures, and the digests that analysis keeps of them, a run lacks.
     """
     cells = [cell for cell in a.plan.cells if a.completed(cell.id) and b.completed(cell.id)]
     equal = without = 0
     for cell in cells:
-        pair = [_capture_files(cell, run.cell(cell.id)) for run in (run_a, run_b)]
-        if None in pair:
-            without += 1
-        else:
-            one, other = pair
-            equal += all(filecmp.cmp(*files, shallow=False) for files in zip(one or (), other or (), strict=True))
+        same = _same_captures(cell, run_a.cell(cell.id), run_b.cell(cell.id))
+        equal += same is True
+        without += same is None
     return {"same_id": len(cells), "same_captures": equal, "without_captures": without}
+
+
+def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
+    """By the files; where captures were removed, by the digests that the analysis kept. None: not known."""
+    files = [_capture_files(cell, directory) for directory in (a, b)]
+    if files[0] is not None and files[1] is not None:
+        return all(filecmp.cmp(*pair, shallow=False) for pair in zip(files[0], files[1], strict=True))
+    kept = [read_json(side.packets, dict[str, str]) if side.packets.exists() else {} for side in (a, b)]
+    return kept[0] == kept[1] if all(kept) else None
 
 
 def _capture_files(cell: Cell, directory: CellDir) -> list[Path] | None:
@@ -221,6 +228,6 @@ def _changes(changed: list[Change]) -> Table:
     for one in changed:
         levels = " ".join(level for _, level in one.levels)
         change = "" if one.relative is None else f"{one.relative:+.2%}"
-        numbers = ("-" if value is None else shown_number(value) for value in (one.a, one.b))
+        numbers = (readable(value) for value in (one.a, one.b))
         shown.add_row(*map(Text, (levels, one.flow, f"{one.metric} [{one.unit}]", *numbers, change)))
     return shown

@@ -5,19 +5,22 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .. import invocation
 from ..model import Outcome
-from ..report.metrics import Metric, metric_names, unit_beside
-from ..spec.metrics import METRICS
-from ..store import RunDir
-from ..study import Answer, Plan, in_level_order
-from ..study import Table as StudyTable
+from ..report.data import read_run
+from ..report.grids import Grid, Number, Place, make_grid
+from ..report.numbers import with_unit
+from ..store import RunDir, read_json
+from ..study import Answer, Plan
 from ..tables.answers import file_name
+from ..tables.identical import identical_levels
 from ..tables.words import sentences
 from .stages import Results
 
@@ -48,13 +51,14 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     console = summary_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
-    metrics = metric_names(plan, METRICS)
-    for table in plan.tables:
-        rows = read_csv(directory.tables / f"{table.name}.csv")
-        if rows:
-            title, shown = _pivot(plan, table, metrics[table.metric], rows, [source.name for source in plan.sources])
-            console.print(title, style="bold")
-            console.print(shown)
+    if plan.tables:
+        data = read_run(directory)
+        for table in plan.tables:
+            if (grid := make_grid(data, table)) is not None:
+                _print_table(console, plan, grid)
+    _print_identical(console, plan, directory, results)
+    for line in _unused_paths(plan, results):
+        console.print(f"note: {line}")
     for answer in plan.answers:
         _print_answer(console, plan, answer, read_csv(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_csv(directory.tables / "claims.csv")
@@ -74,6 +78,11 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
         console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}")
     if len(failed) > SHOWN_FAILURES:
         console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
+    total, captures = directory.sizes()
+    console.print(f"size: {size_words(total, captures)}")
+    if captures:
+        remove = invocation.command("clean", "--captures", directory.root)
+        console.print(f"to keep the numbers without the captures: {remove}", soft_wrap=True)
     if page is not None:
         print(f"report: {page.resolve()}")
     print(directory.root)
@@ -107,33 +116,79 @@ def _named(ids: list[str]) -> str:
     return f" ({', '.join(ids[:SHOWN_CLAIMS])}{', ...' if len(ids) > SHOWN_CLAIMS else ''})"
 
 
-def shown_number(value: float) -> str:
-    """Four digits, and no exponent where a person would write none."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
-
-
-def _pivot(
-    plan: Plan, table: StudyTable, metric: Metric, rows: list[dict[str, str]], sources: list[str]
-) -> tuple[str, Table]:
-    """Its title (a line of its own: rich would wrap it at the table's width) and row factors down, column factors
-    across; ours, and the first published number beside it in parentheses.
-    """
-    published = next((source for source in sources if any(row.get(source) for row in rows)), "")
-    unit = "" if metric.unit in table.title.lower().split() else unit_beside(metric.title, metric.unit)
-    title = f"{table.title}: measured" + (f" ({published})" if published else "") + (f", {unit}" if unit else "")
+def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
+    """Row factors down, column factors across; ours, and the first published number beside it in parentheses."""
+    known = {source.name for source in plan.sources}
+    place = next((number for number, (name, _, _) in enumerate(grid.sources) if name in known), None)
+    published = "" if place is None else f" ({grid.sources[place][0]})"
+    unit = "" if grid.unit in ("", *grid.title.lower().split()) else f", {grid.unit}"
+    # a line of its own: rich would wrap a title at the table's width
+    console.print(f"{grid.title}: measured{published}{unit}", style="bold")
     shown = Table()
-    for factor in table.rows:
-        shown.add_column(Text(factor), no_wrap=True)
-    lines: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
-    for row in rows:
-        value = shown_number(float(row["value"])) if row["value"] else "-"
-        beside = f" ({shown_number(float(row[published]))})" if published and row[published] else ""
-        place = tuple(row[factor] for factor in table.columns)
-        lines.setdefault(tuple(row[factor] for factor in table.rows), {})[place] = value + beside
-    columns = in_level_order(plan, table.columns, (place for line in lines.values() for place in line))
-    for column in columns:
-        head = " ".join(level for level in column if level != "-")
-        shown.add_column(Text(head or metric.title), justify="right")
-    for levels, values in lines.items():
-        shown.add_row(*map(Text, levels), *(Text(values.get(column, "")) for column in columns))
-    return title, shown
+    for title in grid.row_factors:
+        shown.add_column(Text(title))
+    across = " ".join(grid.column_factors)
+    for head in grid.column_heads:
+        shown.add_column(Text(" ".join(level for level in head if level) or grid.metric), justify="right", no_wrap=True)
+    for head, row in zip(grid.row_heads, grid.rows, strict=True):
+        numbers = ("" if one is None else _place_text(one, place) for one in row)
+        shown.add_row(*(Text(level or "-") for level in head), *map(Text, numbers))
+    if across:
+        console.print(f"across: {across}")
+    console.print(shown)
+    measured = [one.measured for row in grid.rows for one in row if one is not None and one.measured is not None]
+    for line in _sureness(measured):
+        console.print(line)
+
+
+def _place_text(place: Place, published: int | None) -> str:
+    ours = place.measured
+    text = "-" if ours is None else f"{ours.text} \u00b1 {ours.half}" if ours.half else ours.text
+    theirs = None if published is None else place.references[published]
+    return text if theirs is None else f"{text} ({theirs.text})"
+
+
+def _sureness(measured: Sequence[Number]) -> Iterator[str]:
+    """What stands beside numbers that hang on the seed, and what does not."""
+    draws = sorted({one.n for one in measured if one.half})
+    if draws:
+        count = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+        yield f"\u00b1 is the 95 % confidence interval of the mean of {count} draws (Student's t)"
+    single = sum(one.n == 1 for one in measured)
+    if single == len(measured) > 0:
+        yield "one draw of something random each: no interval (--repetitions 5)"
+    elif single:
+        share = f"{single} of {len(measured)} numbers are"
+        yield f"{share} one draw of something random each: no interval (--repetitions 5)"
+
+
+def _print_identical(console: Console, plan: Plan, directory: RunDir, results: Results) -> None:
+    """Levels that changed no packet."""
+    there = {
+        cell_id: directory.cell(cell_id).packets
+        for cell_id, outcome in results.outcomes.items()
+        if outcome.outcome is Outcome.COMPLETED
+    }
+    digests = {cell_id: read_json(path, dict[str, str]) for cell_id, path in there.items() if path.exists()}
+    for one in identical_levels(plan, digests):
+        console.print(f"note: {one.sentence}")
+
+
+def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
+    """MPTCP flows that had no subflow on some of their paths, which no other number shows."""
+    paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
+    counted: dict[str, list[str]] = {}
+    several: Counter[str] = Counter()
+    for one in results.measurements:
+        if one.metric == "paths_used" and paths[one.cell_id, one.flow] > 1 and one.value is not None:
+            several[one.flow] += 1
+            if one.value < paths[one.cell_id, one.flow]:
+                counted.setdefault(one.flow, []).append(one.cell_id)
+    for flow, cells in counted.items():
+        share = f"{len(cells)} of {counted(several[flow], 'cell')}"
+        yield f'flow "{flow}" had no subflow on some of its paths in {share} (metric paths_used; the first: {cells[0]})'
+
+
+def size_words(total: int, captures: int) -> str:
+    """What a run takes of the disk: "8.803 MB, of it 756.8 kB captures"."""
+    return f"{with_unit(total, 'bytes')}, of it {with_unit(captures, 'bytes') if captures else 'no'} captures"

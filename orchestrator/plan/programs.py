@@ -21,9 +21,13 @@ def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | No
             reader.problem(key, "is for netwarp's own sender and receiver; of a program its arguments say it")
     if protocol not in SPOKEN:
         reader.problem("protocol", f"a program speaks {', '.join(SPOKEN)}; {protocol} is netwarp's own apps' only")
-    if paths > 1:
-        reader.problem("paths", 'a program has one path, whose addresses are {from} and {to}; for example ["p1"]')
     item = reader.item.get("program")
+    if paths > 1 and protocol != "sctp":
+        reader.problem("paths", f'a program that speaks {protocol} has one path, only SCTP several; for example ["p1"]')
+    elif paths > 1 and item is not None and isinstance(item.value, str):
+        reader.problem(
+            "paths", f'{item.value} has one path; for example ["p1"], or give argument lists with {{to_all}}'
+        )
     if item is None or stop_ns is None:  # with bytes it has no stop: said above
         return None
     program = read_program(item, protocol, stop_ns - start_ns, reader.problems)

@@ -14,11 +14,19 @@ from .numbers import Difference, decimals, difference, fixed, scale
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number as shown. `exact`: all its digits. `sure`: "± 0.3 (n = 5)", empty where it is deterministic."""
+    """One number as shown. `exact`: all its digits. `half`: half of its 95 % interval, empty where there is none; `n`:
+    how many draws it is the mean of, 0 where it is deterministic or all were equal.
+    """
 
     text: str
     exact: str
-    sure: str = ""
+    half: str = ""
+    n: int = 0
+
+    @property
+    def sure(self) -> str:
+        """ "± 0.3 (n = 5)", empty where it is deterministic."""
+        return f"\u00b1 {self.half} (n = {self.n})" if self.half else "one draw" if self.n == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +150,11 @@ def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[
     )
     measured = None
     if entry.value is not None:
-        sure = ""
+        text, half, n = fixed(entry.value / divisor, places[""]), "", 0
         if entry.low is not None and entry.high is not None:
-            sure = f"\u00b1 {fixed((entry.high - entry.low) / 2 / divisor, places[''])} (n = {entry.n})"
+            half, n = fixed((entry.high - entry.low) / 2 / divisor, places[""]), entry.n
         elif entry.spread == "single":
-            sure = "one draw"
-        measured = Number(fixed(entry.value / divisor, places[""]), repr(entry.value), sure)
+            n = 1
+        measured = Number(text, repr(entry.value), half, n)
     differences = tuple(difference(entry.value, entry.references.get(source)) for source in sources)
     return Place(references, measured, differences, entry.cells, entry.note)

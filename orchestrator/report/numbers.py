@@ -16,13 +16,16 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u207
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 SCALED = {"bit/s": "bit/s", "byte/s": "byte/s", "bytes": "B", "byte": "B"}
 """Units that take a decimal prefix, and what follows the prefix."""
+_PARTS_OF_A_SECOND = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"))
 
 
 def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
-    """(divisor, unit shown) that gives the largest value one to three digits before the point: bit/s -> kbit/s."""
+    """(divisor, unit shown) that gives the largest value one to three digits before the point: s -> ms."""
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
+    if unit == "s" and largest > 0:
+        return next(((part, name) for part, name in _PARTS_OF_A_SECOND if largest >= part), _PARTS_OF_A_SECOND[-1])
     if unit not in SCALED:
         return 1.0, unit
-    largest = max((abs(value) for value in values if value is not None), default=0.0)
     for factor, prefix in _PREFIXES:
         if largest >= factor:
             return factor, prefix + SCALED[unit]

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from ..units import QuantityError, parse_quantity
 from .failover import FAILOVER_METRICS
+from .mptcp import MPTCP_METRICS
 from .physics import PHYSICS_METRICS
 from .sctp import SCTP_METRICS
 from .together import TOGETHER_CELL_METRICS, TOGETHER_METRICS
@@ -71,6 +72,7 @@ METRICS: dict[str, str] = {
     **TOGETHER_CELL_METRICS,
     **FAILOVER_METRICS,
     **SCTP_METRICS,
+    **MPTCP_METRICS,
     **WAITING_METRICS,
     **STREAM_WAITING_METRICS,
     **PHYSICS_METRICS,

@@ -12,9 +12,15 @@ from .fields import PLACEHOLDER, Field, check_keys, read_text
 from .located import Item
 from .problems import Problems, nearest
 
-PLACEHOLDERS = ("from", "to", "port", "start_s", "stop_s", "duration_s")
-"""What a program's arguments may hold: addresses of sender and receiver, the flow's port, its times from T0, and how
-long it lasts. No parameter or factor of these names is filled in there."""
+OF_ONE = ("from", "to", "port", "start_s", "stop_s", "duration_s")
+"""Addresses of sender and receiver on the flow's first path, its port, its times from T0, and how long it lasts."""
+OF_EACH = ("from_all", "to_all", "from_others", "to_others")
+"""An argument that holds one of these stands once for each address of that end, in the order of the paths; of
+`_others` without the first (where there is no other, the argument is left out)."""
+JOINED = ("from_list", "to_list")
+"""All addresses of that end, with commas between them."""
+PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED)
+"""What a program's arguments may hold. No parameter or factor of these names is filled in there."""
 LONGEST_LIST = 64
 EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
 PROGRAM: dict[str, Field] = {
@@ -95,9 +101,14 @@ def _arguments(item: Item, problems: Problems) -> tuple[str, ...]:
     before = len(problems)
     texts = [read_text(child, Field("text", '"-n"'), problems) for child in children]
     for child, text in zip(children, texts, strict=True):
-        for name in PLACEHOLDER.findall(text or ""):
+        names = PLACEHOLDER.findall(text or "")
+        for name in names:
             if name not in PLACEHOLDERS:  # what a parameter or a factor was put in for is gone already
                 problems.add(child, f'"{{{name}}}" cannot be filled in{nearest(name, PLACEHOLDERS)}')
+        if len({name for name in names if name in OF_EACH}) > 1:
+            problems.add(
+                child, "stands once for each address; two of {from_all}, {to_others} and the like want an argument each"
+            )
     program = texts[0]
     if program is not None and (not program or PLACEHOLDER.search(program)):
         problems.add(children[0], 'must name a program; for example "iperf3" or "/opt/bin/mine"')

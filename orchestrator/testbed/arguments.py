@@ -22,12 +22,18 @@ def flow_token(cell: Cell, flow: Flow, secret: bytes) -> int:
     return int.from_bytes(digest[:8]) >> 1
 
 
-def _sender_ip(path: Path, flow: Flow, layout: Layout) -> str:
-    return layout.interface(flow.sender, path.sender_link).ip
-
-
 def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
     return layout.interface(flow.receiver, path.receiver_link).ip
+
+
+def sender_addresses(flow: Flow, layout: Layout) -> list[str]:
+    """The sender's, in the order of the paths; two paths may share an end, which has one address."""
+    return list(dict.fromkeys(layout.interface(flow.sender, path.sender_link).ip for path in flow.paths))
+
+
+def receiver_addresses(flow: Flow, layout: Layout) -> list[str]:
+    """The receiver's, likewise."""
+    return list(dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths))
 
 
 def _options(options: dict[str, OptionValue]) -> Iterator[str]:
@@ -42,12 +48,12 @@ def _options(options: dict[str, OptionValue]) -> Iterator[str]:
 def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     """Of `receiver`, without its name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    addresses = list(dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths))
+    addresses = receiver_addresses(flow, layout)
     # a subflow to another address finds a listener only if that is bound to any
     if flow.protocol != "mptcp" or len(addresses) == 1:
         for address in addresses:
             arguments += ["--bind", address]
-    for address in dict.fromkeys(_sender_ip(path, flow, layout) for path in flow.paths):
+    for address in sender_addresses(flow, layout):
         arguments += ["--peer", address]
     return [*arguments, *_options(flow.receiver_options)]
 
@@ -55,10 +61,9 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
 def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     """Of `sender`, without its name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    # two paths may share an end, which has one address
-    for address in dict.fromkeys(_sender_ip(path, flow, layout) for path in flow.paths):
+    for address in sender_addresses(flow, layout):
         arguments += ["--bind", address]
-    for address in dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths):
+    for address in receiver_addresses(flow, layout):
         arguments += ["--to", address]
     arguments += ["--message-bytes", str(flow.message_bytes), "--start-ns", str(flow.start_ns)]
     if flow.stop_ns is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..model import Flow, Program
-from ..spec.programs import PLACEHOLDERS
+from ..spec.programs import JOINED, OF_EACH, OF_ONE
+from .arguments import receiver_addresses, sender_addresses
 from .layout import Layout
 from .steps import Step, step
 
@@ -33,7 +34,7 @@ def sender_steps(flow: Flow, program: Program, layout: Layout) -> Iterator[Step]
 def _spawn(
     flow: Flow, role: str, node: str, arguments: tuple[str, ...], layout: Layout, at_ns: int | None = None
 ) -> Step:
-    filled = [fill_in(text, values_of(flow, layout)) for text in arguments]
+    filled = fill_in(arguments, flow, layout)
     return step(
         "spawn",
         id=f"{flow.name}.{role}",
@@ -48,23 +49,27 @@ def _spawn(
     )
 
 
-def values_of(flow: Flow, layout: Layout) -> dict[str, str]:
-    """Placeholder -> what stands for it. Times in seconds from T0, as short as they are exact."""
+def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
+    """The arguments with every placeholder replaced; one with `{to_all}` and the like once for each address."""
     path, stop_ns = flow.paths[0], flow.stop_ns or flow.start_ns
-    values = (
+    ends = (sender_addresses(flow, layout), receiver_addresses(flow, layout))
+    one = (
         layout.interface(flow.sender, path.sender_link).ip,
         layout.interface(flow.receiver, path.receiver_link).ip,
         str(flow.port),
         *(_seconds(time_ns) for time_ns in (flow.start_ns, stop_ns, stop_ns - flow.start_ns)),
     )
-    return dict(zip(PLACEHOLDERS, values, strict=True))
-
-
-def fill_in(text: str, values: dict[str, str]) -> str:
-    """The text with every placeholder replaced."""
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
+    values = dict(zip((*OF_ONE, *JOINED), (*one, *map(",".join, ends)), strict=True))
+    each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))
+    found: list[str] = []
+    for text in arguments:
+        name = next((name for name in each if f"{{{name}}}" in text), None)
+        for known in [values] if name is None else [{**values, name: address} for address in each[name]]:
+            filled = text
+            for key, value in known.items():
+                filled = filled.replace(f"{{{key}}}", value)
+            found.append(filled)
+    return found
 
 
 def _seconds(time_ns: int) -> str:

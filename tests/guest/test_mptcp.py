@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
+import pytest
 from chain_kit import HOSTS, Checkout, all_completed, cells, written
 from chain_packets import frames, from_host
 
@@ -151,3 +153,90 @@ def test_an_abort_while_a_slow_path_still_carries_data(checkout: Checkout, tmp_p
         assert f"application {read} B, deliverable on the wire {read} B" in detail
         found[cell_id] = int(detail.rsplit("new on the wire ", 1)[1].removesuffix(" B")) - read
     assert all(late > 0 for late in found.values()), found
+
+
+TWO_PATHS = (
+    SPEC.replace('loss = "0.5 %"\n', "")
+    .replace('paths = ["p1"]', 'paths = ["p1", "p2"]')
+    .replace(f'bytes = "{BYTES} B"', 'stop = "15 s"')
+    + '[link.p2]\nlike = "p1"\n'
+)
+ADD_ADDR_LOST = """
+[event.gone]
+action = "blackhole"
+link = "p1"
+directions = ["backward"]
+at = "50 ms"
+for = "30 ms"
+"""
+"""SYN, SYN+ACK and ACK take 60 ms; ADD_ADDR leaves the receiver then."""
+JOIN_LOST = """
+[event.gone]
+action = "blackhole"
+link = "p2"
+at = "0 s"
+for = "{length}"
+"""
+CUT = """
+[event.gone]
+action = "blackhole"
+link = "p2"
+at = "5 s"
+"""
+
+
+def subflows(checkout: Checkout, place: Path, event: str) -> tuple[dict[str, float | None], list[str], str]:
+    """(measurements, what the cell's page says of its subflows, the summary) of one cell over two paths."""
+    spec, run = written(place / "spec.toml", TWO_PATHS + event), place / "x"
+    said = checkout.run("run", spec, "--no-report", "--out", run, cwd=place).ok().out
+    all_completed(run)
+    with open(run / "tables" / "measurements.csv", encoding="utf-8", newline="") as file:
+        values = {row["metric"]: float(row["value"]) if row["value"] else None for row in csv.DictReader(file)}
+    series = json.loads(next(run.glob("cells/*/derived/series.json")).read_bytes())
+    texts = [event["text"] for event in series["events"] if re.match("subflow|paths", event["kind"])]
+    return values, texts, said
+
+
+def test_all_paths_in_use(checkout: Checkout, tmp_path: Path) -> None:
+    values, texts, said = subflows(checkout, tmp_path, "")
+    counts = [values[name] for name in ("subflows_opened", "subflows_joined", "subflows_lost", "paths_used")]
+    assert counts == [2, 1, 0, 2]
+    # three round trips of 40 ms: the first handshake, ADD_ADDR with its answer, MP_JOIN up to the fourth packet
+    assert values["subflow_first_join_time_s"] == values["subflow_last_join_time_s"]
+    assert values["subflow_first_join_time_s"] == pytest.approx(0.16, abs=0.03)
+    assert texts == ["subflow on p2 joined"]
+    assert "had no subflow" not in said
+
+
+def test_a_lost_add_addr_leaves_one_path_and_is_said(checkout: Checkout, tmp_path: Path) -> None:
+    values, texts, said = subflows(checkout, tmp_path, ADD_ADDR_LOST)
+    counts = [values[name] for name in ("subflows_opened", "subflows_joined", "subflows_lost", "paths_used")]
+    assert counts == [1, 0, 0, 1]
+    assert values["subflow_first_join_time_s"] is None
+    (text,) = texts
+    assert text.startswith("1 of 2 paths used, no subflow on p2; the ADD_ADDR of 10.0.1.129, sent at 0.0")
+    assert text.endswith("s, did not arrive")
+    assert 'note: flow "bulk" had no subflow on some of its paths in 1 of 1 cell' in said
+
+
+def test_a_join_that_is_lost_is_asked_again(checkout: Checkout, tmp_path: Path) -> None:
+    """The SYN is sent again after one second, and after one more (net.ipv4.tcp_syn_linear_timeouts is 4)."""
+    values, _, _ = subflows(checkout, tmp_path, JOIN_LOST.format(length="2 s"))
+    assert (values["subflows_opened"], values["subflows_joined"], values["paths_used"]) == (2, 1, 2)
+    assert values["subflow_first_join_time_s"] == pytest.approx(2.2, abs=0.2)
+
+
+def test_a_join_that_never_arrives_is_said(checkout: Checkout, tmp_path: Path) -> None:
+    values, texts, _ = subflows(checkout, tmp_path, JOIN_LOST.format(length="19 s"))
+    assert (values["subflows_opened"], values["subflows_joined"], values["paths_used"]) == (2, 0, 1)
+    (text,) = texts
+    assert re.fullmatch(
+        r"1 of 2 paths used, no subflow on p2; MP_JOIN on p2 was asked for \d times and not completed", text
+    )
+
+
+def test_a_subflow_whose_path_dies_is_lost_when_it_was_last_heard(checkout: Checkout, tmp_path: Path) -> None:
+    values, texts, _ = subflows(checkout, tmp_path, CUT)
+    assert (values["subflows_joined"], values["subflows_lost"], values["paths_used"]) == (1, 1, 2)
+    assert values["subflow_first_loss_time_s"] == pytest.approx(5.1, abs=0.25)
+    assert texts == ["subflow on p2 joined", "subflow on p2 lost"]

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, in_a_guest, tables, written
+from chain_kit import HOSTS, Checkout, in_a_guest, tables, written
 
 from orchestrator.cli.summary import read_csv
 from orchestrator.model import CellOutcome, Outcome
@@ -132,3 +132,65 @@ def test_ping_is_the_same_in_every_table_and_capture_of_two_runs(checkout: Check
         captures = {path.name: path.read_bytes() for path in cell.capture.iterdir()}
         found.append((captures, tables(tmp_path / name / "run"), (cell.apps / "own.sender.stdout").read_bytes()))
     assert found[0] == found[1]
+
+
+SCTP_TEST = """\
+[link.p1]
+between = ["a", "b"]
+rate = "1 Mbit/s"
+queue = "50 packets"
+one_way_delay = "20 ms"
+[link.p2]
+like = "p1"
+[flow.theirs]
+from = "a"
+to = "b"
+protocol = "sctp"
+paths = PATHS
+[flow.theirs.program]
+sender = [
+    "sctp_test", "-s", "-H", "{from}", "-B{from_others}", "-P", "{port}",
+    "-C{to_all}", "-p", "{port}", "-c", "5", "-x", "20",
+]
+receiver = ["sctp_test", "-l", "-H", "{to}", "-B{to_others}", "-P", "{port}"]
+ready = "Receiving packets"
+[event.down]
+action = "link"
+link = "p1"
+end = "p1.hop:b"
+at = "10 s"
+for = "40 s"
+"""
+SENT_BYTES = 20 * 10 * 32768
+"""-x 20 times ten messages of case 5."""
+
+
+def sctp_test_through_a_link_down(checkout: Checkout, place: Path, paths: str) -> tuple[CellDir, dict[str, str]]:
+    spec = written(
+        place / "spec.toml", HOSTS.format(name="sctp-test", duration="80 s") + SCTP_TEST.replace("PATHS", paths)
+    )
+    checkout.run("run", spec, "--no-report", "--out", place / "run", cwd=place).ok()
+    cell = CellDir(next((place / "run" / "cells").glob("main*")))
+    rows = read_csv(place / "run" / "tables" / "measurements.csv")
+    return cell, {row["metric"]: row["value"] for row in rows}
+
+
+def test_sctp_software_of_the_distribution_fails_over(checkout: Checkout, tmp_path: Path) -> None:
+    """lksctp-tools' sctp_test, told all addresses of both ends, through a link that goes down under it."""
+    cell, measured = sctp_test_through_a_link_down(checkout, tmp_path, '["p1", "p2"]')
+    assert float(measured["payload_bytes"]) == SENT_BYTES, "every byte, counted on the wire"
+    # the primary's RTO (1 s at least, RFC 9260 16) and what is left of a round trip
+    assert 1.0 < float(measured["first_retransmission_other_path_s"]) < 1.2
+    assert 1.0 < float(measured["failover_time_s"]) < 1.5
+    assert float(measured["outage_s"]) < 1.5
+    paths = json.loads(cell.series.read_text())["flows"]["theirs"]["paths"]
+    assert all(sum(paths[name]["throughput_bit_s"]) > 0 for name in ("p1", "p2"))
+    # a program tells no notification, and nobody knows its socket options: no theory of them, and no zero
+    assert {measured.get(name, "") for name in ("notification_time_s", "state_changes")} == {""}
+    assert {value for name, value in measured.items() if name.startswith("theory_")} <= {""}
+
+
+def test_over_one_path_the_same_program_waits_for_the_repair(checkout: Checkout, tmp_path: Path) -> None:
+    _, measured = sctp_test_through_a_link_down(checkout, tmp_path, '["p1"]')
+    assert float(measured["outage_s"]) > 40
+    assert measured["failover_time_s"] == ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,7 @@ from orchestrator.errors import CaptureError
 from orchestrator.model import Event, Link
 from orchestrator.spec.failover import FAILOVER_METRICS
 from orchestrator.spec.metrics import METRICS
+from orchestrator.spec.mptcp import MPTCP_METRICS
 from orchestrator.spec.physics import PHYSICS_METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
 from orchestrator.spec.together import TOGETHER_CELL_METRICS, TOGETHER_METRICS
@@ -124,7 +127,14 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
     assert metrics["absent"] is None
     assert metrics["completion_time_s"] is None
-    own = {*FAILOVER_METRICS, *SCTP_METRICS, *STREAM_WAITING_METRICS, *TOGETHER_METRICS, *TOGETHER_CELL_METRICS}
+    own = {
+        *FAILOVER_METRICS,
+        *SCTP_METRICS,
+        *MPTCP_METRICS,
+        *STREAM_WAITING_METRICS,
+        *TOGETHER_METRICS,
+        *TOGETHER_CELL_METRICS,
+    }
     assert set(PHYSICS_METRICS) <= set(metrics)
     assert set(metrics) - own | {"jain_index"} == (set(METRICS) - own) | set(cell.metrics)
     assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")
@@ -387,4 +397,7 @@ def test_equal_cells_have_equal_derived_files(tmp_path: Path) -> None:
         analyze_cell(cell, root)
         files.append({path.name: path.read_bytes() for path in sorted((root / "derived").iterdir())})
     assert files[0] == files[1]
-    assert set(files[0]) == {"checks.json", "exchange.json", "measurements.json", "series.json"}
+    assert set(files[0]) == {"checks.json", "exchange.json", "measurements.json", "packets.json", "series.json"}
+    packets = json.loads(files[0]["packets.json"])
+    assert set(packets) == {f"{capture.node}-{capture.link}" for capture in cell.captures}
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in packets.values())

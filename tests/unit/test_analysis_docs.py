@@ -14,6 +14,7 @@ from orchestrator.analysis.native import layouts
 from orchestrator.analysis.sctp import analyze_sctp
 from orchestrator.spec.failover import FAILOVER_METRICS, THEORY
 from orchestrator.spec.metrics import METRICS
+from orchestrator.spec.mptcp import MPTCP_METRICS
 from orchestrator.spec.physics import PHYSICS_METRICS
 from orchestrator.spec.sctp import SCTP_METRICS
 from orchestrator.spec.together import TOGETHER_CELL_METRICS, TOGETHER_METRICS
@@ -38,7 +39,8 @@ def test_every_metric_is_defined() -> None:
     )
     waiting = {**WAITING_METRICS, **STREAM_WAITING_METRICS}
     shared = {**TOGETHER_METRICS, **TOGETHER_CELL_METRICS, "jain_index": "ratio"}
-    assert set(METRICS) == {*FLOW_METRICS, *FAILOVER_METRICS, *SCTP_METRICS, *waiting, *PHYSICS_METRICS, *shared}
+    own = {*FAILOVER_METRICS, *SCTP_METRICS, *MPTCP_METRICS, *PHYSICS_METRICS}
+    assert set(METRICS) == {*FLOW_METRICS, *own, *waiting, *shared}
     assert "`jain_index`" in section
 
 
@@ -61,6 +63,12 @@ def test_every_metric_of_physics_is_defined() -> None:
 def test_every_metric_of_sctp_is_defined() -> None:
     (section,) = re.findall(r"## Metrics of SCTP\n(.*?)\n## ", PAGE, re.DOTALL)
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(SCTP_METRICS)
+
+
+def test_every_metric_of_mptcp_is_defined() -> None:
+    (section,) = re.findall(r"## Metrics of MPTCP\n(.*?)\n## ", PAGE, re.DOTALL)
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == list(MPTCP_METRICS)
 
 
 def test_every_metric_of_head_of_line_delay_is_defined() -> None:

@@ -13,7 +13,7 @@ import pytest
 from captures import READ_BYTES, T, pcap, read, recorded
 from test_analysis_oracle import tshark
 
-from orchestrator.analysis import read_captures
+from orchestrator.analysis import analyze_captures, read_captures
 from orchestrator.analysis.mptcp import MptcpConnection, analyze_mptcp
 from orchestrator.analysis.mptcp.subflows import token_of
 from orchestrator.analysis.native import UNKNOWN
@@ -127,6 +127,68 @@ def test_two_subflows_and_a_reinjection(tmp_path: Path) -> None:
         ("RST", "10.1.0", 12),
     ]
     assert found.series["new_bytes"][1].tolist() == [100, 200, 300, 400]
+
+
+ANSWERED = segment(1, back=True)
+FOURTH = segment(1, path=2, back=True)
+"""The acknowledgement that makes a joined subflow usable (RFC 8684 3.2)."""
+
+
+def lives(tmp_path: Path, packets: Sequence[bytes]) -> tuple[dict[str, object], list[tuple[object, ...]]]:
+    """(opened, joined, lost), and of each subflow when it was asked for, established and lost, ms."""
+    (found,) = analyze(tmp_path, packets)
+    totals = {name.removeprefix("subflows_"): found.totals[name] for name in
+              ("subflows_opened", "subflows_joined", "subflows_lost")}  # fmt: skip
+    rows = [
+        tuple(None if row[name] is None else round(row[name] * 1000) for name in ("asked_s", "joined_s", "lost_s"))
+        for row in found.tables["subflows"]
+    ]
+    return totals, rows
+
+
+def test_a_subflow_is_joined_once_the_other_end_has_answered_its_third_packet(tmp_path: Path) -> None:
+    found = lives(tmp_path, [*opened(), ANSWERED, *joined(), FOURTH])
+    assert found == ({"opened": 2, "joined": 1, "lost": 0}, [(0, 3, None), (4, 7, None)])
+    found = lives(tmp_path, [*opened(), ANSWERED, *joined()])
+    assert found == ({"opened": 2, "joined": 0, "lost": 0}, [(0, 3, None), (4, None, None)])
+
+
+def test_a_join_that_nothing_answers_is_asked_again_and_never_joined(tmp_path: Path) -> None:
+    asked = joined()[0]
+    packets = [*opened(), ANSWERED, asked, asked]
+    assert lives(tmp_path, packets)[0] == {"opened": 2, "joined": 0, "lost": 0}
+    (found,) = analyze(tmp_path, packets)
+    assert [row["syns"] for row in found.tables["subflows"]] == [1, 2]
+
+
+def test_a_reset_before_the_end_is_a_lost_subflow(tmp_path: Path) -> None:
+    both = [*opened(), ANSWERED, *joined(), FOURTH, sent(0, 1, 2), segment(1, path=2, back=True)]
+    reset = segment(101, flags=RST, path=2)
+    assert lives(tmp_path, [*both, reset])[1][1] == (4, 7, 10)
+    last = segment(1, 0, dss(first_number(KEYS[0]) + 101, 0, 1, flags=0x1C))  # DATA_FIN
+    assert lives(tmp_path, [*both, last, reset])[0]["lost"] == 0, "the connection had ended"
+    fastclose = segment(1, 0, option(7, KEYS[1].to_bytes(8, "big")), flags=RST)
+    assert lives(tmp_path, [*both, fastclose, reset])[0]["lost"] == 0, "the connection was aborted"
+
+
+def test_a_subflow_that_nothing_answers_any_more_is_lost_when_it_was_last_heard(tmp_path: Path) -> None:
+    both = [*opened(), ANSWERED, *joined(), FOURTH, sent(0, 1, 2)]
+    once = [*both, sent(0, 1, 2)]
+    assert lives(tmp_path, once)[0]["lost"] == 0, "its answer may be on its way"
+    assert lives(tmp_path, [*once, sent(0, 1, 2)])[1][1] == (4, 7, 7)
+    heard = [*once, sent(0, 1, 2), segment(101, path=2, back=True)]
+    assert lives(tmp_path, heard)[0]["lost"] == 0
+
+
+def test_what_was_told_and_asked_in_vain_is_a_finding(tmp_path: Path) -> None:
+    told = segment(1, 0, option(3, b"\x02" + socket.inet_aton("10.9.0.2") + bytes(8)), back=True)
+    packets = [*opened(), told, joined()[0], joined()[0]]
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap([(T + at * MS, packet) for at, packet in enumerate(packets)]))
+    (found,) = analyze_captures([path])
+    said = " | ".join(found.findings)
+    assert "address 10.9.0.2 was told at 0.003 s (ADD_ADDR), and no subflow to it is in this capture" in said
+    assert "subflow 10.2.0.1:1000>10.2.0.2:80 was asked for at 0.004 s and never established" in said
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -62,6 +62,32 @@ def test_steps_run_the_lists_as_they_are_with_addresses_and_times() -> None:
     assert lines.index(receiver) < lines.index(waits[0]) < lines.index("ready") < lines.index(sender)
 
 
+TWO_PATHS = '[link.p2]\nlike = "p1"\n'
+EACH = 'program = { sender = ["mine", "-B{from_all}", "-C{to_all}:{port}", "-h", "{to}", "--peers={to_list}"], receiver = ["theirs", "{to_all}", "{from_list}", "-B{to_others}"] }'
+
+
+def over_two_paths(program: str, protocol: str = "sctp") -> str:
+    return with_program(program, protocol).replace('paths = ["p1"]', 'paths = ["p1", "p2"]') + TWO_PATHS
+
+
+def test_all_addresses_of_both_ends_are_handed_over() -> None:
+    lines = steps_of(plan_of(over_two_paths(EACH)).cells[0]).splitlines()
+
+    def arguments(role: str) -> list[str]:
+        (line,) = [line for line in lines if line.startswith("spawn") and f"f.{role}" in line]
+        return [word.removeprefix("arg=") for word in line.split() if word.startswith("arg=")]
+
+    sender = ["-B10.0.0.1", "-B10.0.1.1", "-C10.0.0.129:5001", "-C10.0.1.129:5001"]
+    assert arguments("sender") == ["mine", *sender, "-h", "10.0.0.129", "--peers%3D10.0.0.129,10.0.1.129"]
+    assert arguments("receiver") == ["theirs", "10.0.0.129", "10.0.1.129", "10.0.0.1,10.0.1.1", "-B10.0.1.129"]
+
+
+def test_over_one_path_all_is_one() -> None:
+    lines = steps_of(cell_of(EACH, "sctp")).splitlines()
+    (line,) = [line for line in lines if line.startswith("spawn") and "f.receiver" in line]
+    assert line.endswith("arg=theirs arg=10.0.0.129 arg=10.0.0.1") or "arg=theirs arg=10.0.0.129 arg=10.0.0.1 " in line
+
+
 @pytest.mark.parametrize(("protocol", "extra"), [("tcp", ()), ("sctp", ("--sctp",)), ("udp", ("-u",))])
 def test_iperf3(protocol: str, extra: tuple[str, ...]) -> None:
     program = program_of(cell_of('program = "iperf3"', protocol))
@@ -113,6 +139,10 @@ def test_a_cell_without_a_program_has_the_json_and_id_it_always_had() -> None:
         (with_program('program = { sender = ["mine"], recever = ["x"] }'), "flow.f.program.recever", 'did you mean "receiver"?'),
         (with_program('program = { sender = ["mine"], ready = "up" }'), "flow.f.program.ready", "there is no receiver"),
         (with_program('program = { sender = ["mine"], interrupt = 1 }'), "flow.f.program.interrupt", "must be true or false"),
+        (over_two_paths('program = { sender = ["mine"] }', "tcp"), "flow.f.paths", "a program that speaks tcp has one path, only SCTP several"),
+        (over_two_paths('program = "iperf3"'), "flow.f.paths", 'iperf3 has one path; for example ["p1"], or give argument lists with {to_all}'),
+        (with_program('program = { sender = ["mine", "{from_all}{to_all}"] }', "sctp"), "flow.f.program.sender", "two of {from_all}, {to_others} and the like want an argument each"),
+        (with_program('program = { sender = ["mine", "{to_al}"] }', "sctp"), "flow.f.program.sender", 'did you mean "to_all"?'),
         (with_program('program = "iperf3"', more='stop = "2.5 s"'), "flow.f.program", "runs for whole seconds"),
         (with_program('program = "iperf3"', more='bytes = "1 MB"'), "flow.f.bytes", "of a program its arguments say it"),
         (with_program('program = "iperf3"', more='sender = { nodelay = true }'), "flow.f.sender", "of a program its arguments say it"),

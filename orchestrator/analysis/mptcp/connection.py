@@ -10,6 +10,7 @@ import numpy as np
 from ..capture import Capture, address_text
 from ..native import Bools, Floats, Ints, Rows
 from .data_level import DataLevel, data_level
+from .lifetimes import Lifetime, lifetimes
 from .subflows import (
     ADD_ADDRESS,
     CAPABLE,
@@ -79,6 +80,7 @@ def make_connection(capture: Capture, group: Group, direction: int | None, t0_ns
         direction = int(both[1].level.new_bytes.sum() > both[0].level.new_bytes.sum())
     data = both[direction]
     names = [_name(capture, flow) for flow in group.flows]
+    lives = lifetimes(capture, group)
     seconds = (data.rows["time_ns"] - t0_ns) / 1e9
     series = {}
     for number, name in enumerate(names):
@@ -96,10 +98,15 @@ def make_connection(capture: Capture, group: Group, direction: int | None, t0_ns
         direction=direction,
         complete=group.complete,
         version=group.version,
-        totals=_totals(capture, flows, data, both[1 - direction]),
+        totals=_totals(capture, flows, data, both[1 - direction]) | _lives(lives),
         series=series,
         events=_events(capture, group, data, names, t0_ns),
-        tables={"subflows": [_subflow(capture, group, data, number, name, t0_ns) for number, name in enumerate(names)]},
+        tables={
+            "subflows": [
+                _subflow(capture, group, data, number, name, t0_ns) | _life(lives[number], t0_ns)
+                for number, name in enumerate(names)
+            ]
+        },
     )
 
 
@@ -144,6 +151,21 @@ def _totals(capture: Capture, flows: Ints, data: _Data, back: _Data) -> dict[str
         "subflow_changes": int((np.diff(carriers) != 0).sum()),
         "addresses_told": int(((options["subtype"] == ADD_ADDRESS) & (options["flags"] & 1 == 0)).sum()),
         "fails": int((options["subtype"] == FAIL).sum()),
+    }
+
+
+def _lives(lives: tuple[Lifetime, ...]) -> dict[str, float | int | None]:
+    return {
+        "subflows_opened": sum(one.asked_ns is not None for one in lives),
+        "subflows_joined": sum(one.joined_ns is not None for one in lives[1:]),
+        "subflows_lost": sum(one.lost_ns is not None for one in lives),
+    }
+
+
+def _life(one: Lifetime, t0_ns: int) -> dict[str, Any]:
+    times = {"asked_s": one.asked_ns, "joined_s": one.joined_ns, "lost_s": one.lost_ns}
+    return {"syns": one.asked} | {
+        name: None if at_ns is None else (at_ns - t0_ns) / 1e9 for name, at_ns in times.items()
     }
 
 

@@ -20,13 +20,7 @@
     return loading;
   };
 
-  const scaleOf = (panel) => {
-    const values = panel.lines.flatMap((line) => line.v);
-    if (panel.unit !== "s") return netwarp.scale(values, panel.unit);
-    const largest = values.reduce((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
-    if (largest < 1e-3) return { divisor: 1e-6, unit: "µs" };
-    return largest < 1 ? { divisor: 1e-3, unit: "ms" } : { divisor: 1, unit: "s" };
-  };
+  const scaleOf = (panel) => netwarp.scale(panel.lines.flatMap((line) => line.v), panel.unit);
   const laneOf = (chart) => (chart.events.length ? LANE : 0);
   const heightOf = (chart) => laneOf(chart) + chart.panels.length * (PANEL + GAP) + FOOT;
 

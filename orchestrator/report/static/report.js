@@ -34,12 +34,15 @@ netwarp.number = function (value, digits = 4) {
 // A number of things in words: counted(1, "cell") is "1 cell", counted(2, "cell") "2 cells".
 netwarp.counted = (count, one, many) => `${netwarp.number(count)} ${count === 1 ? one : many || one + "s"}`;
 
-// {divisor, unit} that shows the largest of `values` with a decimal prefix: bit/s -> kbit/s.
+// {divisor, unit} that shows the largest of `values` with a decimal prefix: bit/s -> kbit/s, s -> ms.
 netwarp.scale = function (values, unit) {
   const base = { "bit/s": "bit/s", "byte/s": "byte/s", bytes: "B", byte: "B" }[unit];
-  if (!base) return { divisor: 1, unit: unit === "ratio" ? "" : unit };
   let largest = 0;
   for (const value of values) if (value !== null && Math.abs(value) > largest) largest = Math.abs(value);
+  if (unit === "s" && largest > 0 && largest < 1) {
+    return largest < 1e-3 ? { divisor: 1e-6, unit: "µs" } : { divisor: 1e-3, unit: "ms" };
+  }
+  if (!base) return { divisor: 1, unit: unit === "ratio" ? "" : unit };
   for (const [divisor, prefix] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
     if (largest >= divisor) return { divisor, unit: prefix + base };
   }
