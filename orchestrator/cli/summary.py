@@ -177,14 +177,14 @@ def _print_identical(console: Console, plan: Plan, directory: RunDir, results: R
 def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
     """MPTCP flows that had no subflow on some of their paths, which no other number shows."""
     paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
-    counted: dict[str, list[str]] = {}
+    with_unused: dict[str, list[str]] = {}
     several: Counter[str] = Counter()
     for one in results.measurements:
         if one.metric == "paths_used" and paths[one.cell_id, one.flow] > 1 and one.value is not None:
             several[one.flow] += 1
             if one.value < paths[one.cell_id, one.flow]:
-                counted.setdefault(one.flow, []).append(one.cell_id)
-    for flow, cells in counted.items():
+                with_unused.setdefault(one.flow, []).append(one.cell_id)
+    for flow, cells in with_unused.items():
         share = f"{len(cells)} of {counted(several[flow], 'cell')}"
         yield f'flow "{flow}" had no subflow on some of its paths in {share} (metric paths_used; the first: {cells[0]})'
 
