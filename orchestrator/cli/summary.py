@@ -22,6 +22,7 @@ from ..study import Answer, Plan
 from ..tables.answers import file_name
 from ..tables.identical import identical_levels
 from ..tables.words import sentences
+from ..units import counted
 from .stages import Results
 
 SHOWN_FAILURES = 10
