@@ -144,7 +144,8 @@ class Stops:
                         self._over.wait(self.moments.uniform(*STOP_S))
                         self.done += 1
                     finally:
-                        signal.pidfd_send_signal(handle, signal.SIGCONT)
+                        with contextlib.suppress(ProcessLookupError):
+                            signal.pidfd_send_signal(handle, signal.SIGCONT)
                         os.close(handle)
 
 
