@@ -144,12 +144,18 @@ class Stops:
                         self._over.wait(self.moments.uniform(*STOP_S))
                         self.done += 1
                     finally:
-                        signal.pidfd_send_signal(handle, signal.SIGCONT)
+                        with contextlib.suppress(ProcessLookupError):
+                            signal.pidfd_send_signal(handle, signal.SIGCONT)
                         os.close(handle)
 
 
-def run_cell(kernel: Path, apps: Path, cell: Cell, place: Path, how: Circumstances, moments: random.Random) -> Path:
-    """Run a cell there and so; returns its directory. Raises RuntimeError if it did not complete."""
+def run_cell(
+    kernel: Path, apps: Path, cell: Cell, place: Path, how: Circumstances, moments: random.Random
+) -> tuple[Path, int]:
+    """Run a cell there and so; returns its directory and how often its guest was stopped.
+
+    Raises RuntimeError if it did not complete.
+    """
     run = RunDir(place / how.directory)
     run.root.mkdir(parents=True, exist_ok=True)
     backend = (ColdBackend if how.cold else VirtualBackend)(kernel, apps)
@@ -157,11 +163,11 @@ def run_cell(kernel: Path, apps: Path, cell: Cell, place: Path, how: Circumstanc
         backend.user = None
     elif backend.user is not None and not all(map(backend.user.may_pass, run.root.resolve().parents)):
         raise RuntimeError(f"{place} shuts out the user that guests become: give --place another directory")
-    with busy(how.busy), Stops(how.stops, moments):
+    with busy(how.busy), Stops(how.stops, moments) as stops:
         outcome = backend.run_cell(cell, run)
     if outcome.outcome is not Outcome.COMPLETED:
         raise RuntimeError(f"{cell.id}, {how}: {outcome.outcome}: {outcome.reason}")
-    return run.cell(cell.id).root
+    return run.cell(cell.id).root, stops.done
 
 
 @dataclass
@@ -180,10 +186,12 @@ class Hunt:
         self.kernel, self.apps, self.place = kernel, apps, place
         self.moments = random.Random(seed)
         self.number = 0
+        self.stopped = 0
+        """How often a guest has been stopped: a short cell may end before."""
 
     def reference(self, cell: Cell) -> Reference:
         """Run it in a plain directory, undisturbed."""
-        directory = run_cell(self.kernel, self.apps, cell, self.place / "reference", Circumstances(), self.moments)
+        directory, _ = run_cell(self.kernel, self.apps, cell, self.place / "reference", Circumstances(), self.moments)
         return Reference(cell, directory, cell_hashes(directory))
 
     def compare(self, reference: Reference, how: Circumstances) -> str:
@@ -191,7 +199,8 @@ class Hunt:
         self.number += 1
         place = self.place / f"run-{self.number}"
         try:
-            found = run_cell(self.kernel, self.apps, reference.cell, place, how, self.moments)
+            found, stopped = run_cell(self.kernel, self.apps, reference.cell, place, how, self.moments)
+            self.stopped += stopped
         except RuntimeError as error:
             return str(error)
         if cell_hashes(found) == reference.hashes:
@@ -239,6 +248,7 @@ def main() -> int:
     hunt = Hunt(kernel.binary, built(), place, seed)
     differences = hunt.go(small, large, args.cells, lambda text: print(text, flush=True))
     print(f"{args.cells - len(differences)} of {args.cells} runs equal to the first of their cell, seed {seed}")
+    print(f"guests were stopped and continued {hunt.stopped} times in all")
     if differences:
         print(f"what differs is in {place}")
     elif args.place is None:

@@ -178,6 +178,6 @@ def test_steps_after_the_end_see_the_final_state(kernel: Path, tmp_path: Path) -
         step("dump", ns=0, label="link", data=messages.dump("link").hex()),
     ]  # fmt: skip
     records = run_guest(kernel, tmp_path, steps).completed().records()
-    assert [record["record"] for record in records[-3:]] == ["sysctl", "dump", "end"]
-    assert records[-3]["value"] == "1"
-    assert records[-2]["label"] == "link"
+    assert [record["record"] for record in records[-4:]] == ["sysctl", "dump", "memory", "end"]
+    assert records[-4]["value"] == "1"
+    assert records[-3]["label"] == "link"

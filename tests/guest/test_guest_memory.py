@@ -50,7 +50,9 @@ def test_captures_stay_out_of_the_page_cache(reference: Reference) -> None:
 def test_equal_packets_whatever_the_circumstances(how: object, hunt: Hunt, reference: Reference) -> None:
     """`make determinism` has all five, and draws more."""
     assert isinstance(how, type(FIXED[0]))
+    before = hunt.stopped
     assert hunt.compare(reference, how) == ""
+    assert hunt.stopped - before == how.stops
 
 
 def test_a_difference_is_named(reference: Reference, tmp_path: Path) -> None:
