@@ -47,7 +47,7 @@ $(READY): requirements.lock pyproject.toml | packages
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
 
-$(DEV_READY) chaos test lint format: KINDS += test
+$(DEV_READY) chaos determinism test lint format: KINDS += test
 test android android-apps: KINDS += android
 
 $(DEV_READY): requirements-dev.lock $(READY) | test-packages
