@@ -14,8 +14,8 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
     if path.name != "CHANGELOG.md"
 )
-LANGUAGES = {"toml", "sh", "console", "text"}
-"""toml: test_spec_docs; sh, console: run; text: what something printed."""
+LANGUAGES = {"toml", "sh", "console", "text", "python"}
+"""toml: test_spec_docs; python: test_using_results; sh, console: run; text: what something printed."""
 NOT_RUN = {
     "git clone": "needs the network",
     "adb ": "needs a phone",

@@ -22,7 +22,9 @@ def test_width(
         monkeypatch.setenv("COLUMNS", columns)
     metric = "data_packets_of_the_flow_that_" + "was_started_first_" * 5
     a, b = (run(values, random=False, levels=LEVELS, metric=metric) for values in ([1.0, 2.0], [1.0, 4.0]))
-    command._print(Path("a"), Path("b"), compare(a, b), (), (0, 0), 2e-6)
+    command._print(
+        Path("a"), Path("b"), compare(a, b), (), {"same_id": 0, "same_captures": 0, "without_captures": 0}, 2e-6
+    )
     longest = max(map(len, capsys.readouterr().out.splitlines()))
     assert longest <= width
     assert longest > 0.7 * width, "the metric's name needs all of it"

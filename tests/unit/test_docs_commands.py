@@ -12,6 +12,7 @@ from docs_kit import LANGUAGES, NOT_RUN, PAGES, ROOT, blocks, inline, not_run
 
 from orchestrator.cli import main, make_parser
 from orchestrator.cli.run import plan_of
+from orchestrator.errors import SpecError
 
 PLACEHOLDERS = {"SPEC": "mine.toml", "FILE...": "a.pcap", "CAPTURE...": "a.pcap"}
 PLANNED = ("run", "plan", "agree", "shell")
@@ -32,14 +33,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def words_of(line: str) -> list[str]:
     """Its arguments, placeholders filled in."""
-    return [PLACEHOLDERS.get(word, word) for word in shlex.split(line.split(" > ")[0])[1:]]
+    return [PLACEHOLDERS.get(word, word) for word in shlex.split(re.split(r" > | '?\|\|'? ", line)[0])[1:]]
 
 
 def check_plan(words: list[str]) -> None:
     """Where it names an experiment that there is, the cells it asks for can be planned."""
     args = make_parser().parse_args(words)
     if words[0] in PLANNED and args.spec is not None and not args.spec.isupper():
-        assert plan_of(args)[1].cells
+        assert plan_of(args, None)[1].cells
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -52,6 +53,9 @@ def test_a_command_of_a_block(line: str, here: Path) -> None:
     """Taken as it stands."""
     if line.startswith("make "):
         dry(shlex.split(line)[1:], here)
+    elif line.endswith("= 2"):  # shows what is refused
+        with pytest.raises(SpecError):
+            check_plan(words_of(line))
     else:
         check_plan(words_of(line))
 

@@ -26,7 +26,7 @@ def only(text: str) -> str:
         ('rate = "1 Mbit/s"', 'rate = "1 bit/s"', "link.p1.rate", "at least 1 kbit/s", '"500 kbit/s"'),
         ('rate = "1 Mbit/s"', 'rate = "1 s"', "link.p1.rate", "is a time, but a rate is wanted", '"500 kbit/s"'),
         ('queue = "50 packets"', 'queue = "64 ms"', "link.p1.queue", "is a time, but a number of packets or", '"50 packets"'),
-        ('queue = "50 packets"', 'queue = "0 packets"', "link.p1.queue", "at least 1 packets", '"50 packets"'),
+        ('queue = "50 packets"', 'queue = "0 packets"', "link.p1.queue", "at least 1 packet;", '"50 packets"'),
         ('one_way_delay = "20 ms"', 'one_way_delay = "2 h"', "link.p1.one_way_delay", "at most 600 s", '"100 ms"'),
         ('one_way_delay = "20 ms"', 'loss = "2"', "link.p1.loss", "bare number", '"1 %"'),
         ('one_way_delay = "20 ms"', 'loss = "1"', "link.p1.loss", "bare number", '"1 %"'),
