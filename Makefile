@@ -59,10 +59,10 @@ $(DEV_READY): requirements-dev.lock $(READY) | test-packages
 ifeq ($(KERNEL),packaged)
 kernel: packages
 	@setup/packages.sh packaged-kernel
-	@$(PYTHON) -m orchestrator.kernel headers --link build/kernel-headers
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.guestkernel headers --link build/kernel-headers
 else
 kernel: packages ## the guest kernel, if this checkout's is not in the cache yet (KERNEL=packaged: the distribution's)
-	@$(PYTHON) -m orchestrator.kernel build --if-missing --headers-link build/kernel-headers
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.guestkernel build --if-missing --headers-link build/kernel-headers
 endif
 
 apps: kernel ## the C programs, into build/
@@ -72,7 +72,7 @@ android-packages: packages
 	@setup/packages.sh android
 
 android-apps: $(READY) android-packages kernel # sender and receiver for arm64, into build/android
-	@$(PYTHON) -m orchestrator.kernel headers --arch arm64 --link build/android/kernel-headers
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.guestkernel headers --arch arm64 --link build/android/kernel-headers
 	@$(MAKE) --silent -C apps android
 
 android: android-apps
@@ -82,14 +82,14 @@ $(EXPERIMENTS): setup
 
 doctor: ## what this machine can run and what it lacks; needs nothing but Python
 	@if [ -x $(NETWARP) ] && [ -e $(READY) ]; then $(NETWARP) doctor $(ARGS); \
-	elif command -v $(PYTHON) >/dev/null; then $(PYTHON) -B -m orchestrator doctor $(ARGS); \
+	elif command -v $(PYTHON) >/dev/null; then PYTHONPATH=orchestrator $(PYTHON) -B -m netwarp doctor $(ARGS); \
 	else setup/packages.sh run; exit 1; fi
 
 chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns')
-	@.venv/bin/python tests/guest/chaos.py $(ARGS)
+	@PYTHONPATH=tests .venv/bin/python tests/guest/chaos.py $(ARGS)
 
 determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
-	@.venv/bin/python tests/guest/determinism.py $(ARGS)
+	@PYTHONPATH=tests .venv/bin/python tests/guest/determinism.py $(ARGS)
 
 calibrate: setup ## measured against configured: every profile, option and fault, with bounds
 	@$(NETWARP) calibrate $(ARGS)

@@ -20,12 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench_captures import Captures, make_captures, repeat
-
-from orchestrator.analysis import read_captures
-from orchestrator.analysis.stream import read_stream
-from orchestrator.cli.manifest import cpu_model
-from orchestrator.cli.programs import build_directory
-from orchestrator.executables import find_executable
+from netwarp.captures import read_captures
+from netwarp.captures.stream import read_stream
+from netwarp.core.executables import find_executable
+from netwarp.sandbox.built_programs import build_directory
+from netwarp.store.manifest import cpu_model
 
 FIELDS = [
     "frame.time_epoch",
@@ -108,8 +107,8 @@ def tcp(capture: Path, title: str, repetitions: int) -> None:
     line("totals (retransmissions among them)", packets, ours(lambda: read_captures([capture], ()), repetitions), tools)
     line("totals and series, in constant memory", packets, ours(lambda: read_stream([capture]), repetitions), tools)
     line("all tables", packets, ours(lambda: read_captures([capture]), repetitions), tools)
-    if importlib.util.find_spec("orchestrator.analysis.tcp"):
-        from orchestrator.analysis.tcp import analyze_tcp
+    if importlib.util.find_spec("netwarp.captures.tcp"):
+        from netwarp.captures.tcp import analyze_tcp
 
         # .totals: what analyze_tcp returns computes when it is asked
         wanted = ("segments", "blocks")
@@ -129,8 +128,8 @@ def sctp(capture: Path, repetitions: int) -> None:
     print(f"\nSCTP, 100-byte messages: {chunks} chunks in {packets} packets, {size}; rates in chunks/s")
     line("totals", chunks, ours(lambda: read_captures([capture], ()), repetitions), {})
     line("all tables", chunks, ours(lambda: read_captures([capture]), repetitions), {})
-    if importlib.util.find_spec("orchestrator.analysis.sctp"):
-        from orchestrator.analysis.sctp import analyze_sctp
+    if importlib.util.find_spec("netwarp.captures.sctp"):
+        from netwarp.captures.sctp import analyze_sctp
 
         cost = ours(lambda: analyze_sctp(read_captures([capture]), flow).totals, repetitions)
         line("all tables, flow metrics", chunks, cost, {})
@@ -151,7 +150,7 @@ def sctp(capture: Path, repetitions: int) -> None:
 
 CHILD = """
 import sys, time
-from orchestrator.analysis.stream import read_stream
+from netwarp.captures.stream import read_stream
 before = time.process_time()
 found = read_stream([sys.argv[1]])
 spent = time.process_time() - before

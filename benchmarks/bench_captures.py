@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import zstandard
-
-from orchestrator.analysis.native import Ints
-from orchestrator.cli.programs import usable_kernel
+from netwarp.captures.native import Ints
+from netwarp.sandbox.built_programs import usable_kernel
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -45,7 +44,7 @@ def make_captures(build: Path) -> Captures:
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
         print("making the captures in guests (once) ...", flush=True)
-        command = [sys.executable, "-m", "orchestrator", "run", str(SPEC), "--out", str(run)]
+        command = [sys.executable, "-m", "netwarp", "run", str(SPEC), "--out", str(run)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         for name in ("tcp", "sctp"):
             unpack(captures_of(run, name)[0], root / f"{name}.pcap")

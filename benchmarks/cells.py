@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-
-from orchestrator.analysis import analyze_cell, read_captures
-from orchestrator.backends import VirtualBackend
-from orchestrator.cli.manifest import cpu_model
-from orchestrator.cli.programs import build_directory, usable_kernel
-from orchestrator.model import Cell, Outcome
-from orchestrator.plan import make_plan
-from orchestrator.spec import load_spec
-from orchestrator.store import RunDir
+from netwarp.captures import read_captures
+from netwarp.core.types import Cell, Outcome
+from netwarp.experiment import load_spec
+from netwarp.measure.cell import analyze_cell
+from netwarp.plan import make_plan
+from netwarp.sandbox import VirtualBackend
+from netwarp.sandbox.built_programs import build_directory, usable_kernel
+from netwarp.store.manifest import cpu_model
+from netwarp.store.run_dir import RunDir
 
 
 def main() -> int:

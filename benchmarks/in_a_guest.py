@@ -14,11 +14,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from orchestrator.cli.programs import build_directory, usable_kernel
-from orchestrator.doctor import memory_dir
-from orchestrator.records import last, read_ndjson
-from orchestrator.testbed.steps import step, to_text
-from orchestrator.units import parse_quantity
+from netwarp.core.units import parse_quantity
+from netwarp.doctor import memory_dir
+from netwarp.sandbox.built_programs import build_directory, usable_kernel
+from netwarp.store.ndjson import last, read_ndjson
+from netwarp.testbed.steps import step, to_text
 
 ROOT = Path(__file__).resolve().parents[1]
 S = 1_000_000_000
@@ -44,7 +44,7 @@ def main() -> int:
         step("deadline", setup_ns=9 * S, after_t0_ns=limit_ns + 30 * S), step("ns", index=0, name="machine"),
         *(step("sysctl", ns=0, path=path, value="1") for path in QUIET), step("ready"),
         step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, at_ns=0,
-             arg=[sys.executable, "-m", "orchestrator", *args.arguments], env=environment),
+             arg=[sys.executable, "-m", "netwarp", *args.arguments], env=environment),
         step("end", at_ns=limit_ns, early=1, grace_ns=5 * S),
     ]  # fmt: skip
     (args.dir / "steps.txt").write_text(to_text(steps))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from orchestrator.errors import KernelError
-from orchestrator.kernel import find_kernel
+from netwarp.core.errors import KernelError
+from netwarp.guestkernel import find_kernel
 
 
 @pytest.fixture(scope="session")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from chromium import Browser, Page, chromium, find_chromium
-from report_kit import hostile_run, large_run, small_run
-
-from orchestrator.report import make_report
+from netwarp.present import make_report
+from support.chromium import Browser, Page, chromium, find_chromium
+from support.report_kit import hostile_run, large_run, small_run
 
 
 @pytest.fixture(scope="session")

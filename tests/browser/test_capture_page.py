@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
-import sys
 from pathlib import Path
 
 import pytest
-from chromium import Page
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
-from captures import pcap, recorded, segment
-
-from orchestrator.cli import main
+from netwarp.cli import main
+from support.captures import pcap, recorded, segment
+from support.chromium import Page
 
 CHARTS = "document.querySelectorAll('[data-chart]')"
 

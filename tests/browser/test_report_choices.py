@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from chromium import Page
+from support.chromium import Page
 from test_report_page import CELL_CHART, WHOLE_CELL, axis_range, draw_everything, open_cell
 
 ROWS = (

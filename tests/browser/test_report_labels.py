@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from chromium import Page
+from support.chromium import Page
 
 LEVELS = ["without any loss at all", "0.5 %, in runs of 2", "2 %, in runs of 4"]
 SPOT = {"value": 2.5, "why": "", "n": 1, "cells": ["c"]}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from chromium import Browser, Page
+from support.chromium import Browser, Page
 
 CELL_CHART = "document.querySelector('#cell .chart')"
 WHOLE_CELL = f"{CELL_CHART} && {CELL_CHART}.dataset.drawn"

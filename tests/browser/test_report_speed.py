@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from chromium import Page
+from support.chromium import Page
 
 SLACK_S = 20.0
 """Ten times what is wanted (2 s), because other programs may be running beside the browser."""

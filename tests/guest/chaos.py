@@ -25,8 +25,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import cell_init_kit as kit
-from chain_kit import (
+from netwarp.core.types import Outcome
+from netwarp.guestkernel import find_kernel
+from netwarp.sandbox import netns_backend
+from netwarp.store.run_dir import RunDir, read_json
+from netwarp.testbed.steps import step
+from support import cell_init_kit as kit
+from support.chain_kit import (
     GONE_S,
     LIMIT_S,
     Checkout,
@@ -40,12 +45,6 @@ from chain_kit import (
     tables,
     two_paths,
 )
-
-from orchestrator.backends import netns_backend
-from orchestrator.kernel import find_kernel
-from orchestrator.model import Outcome
-from orchestrator.store import RunDir, read_json
-from orchestrator.testbed.steps import step
 
 BACKENDS = ("virtual", "guest", "netns")
 KILLED = -signal.SIGKILL

@@ -12,8 +12,8 @@ import pytest
 
 pytest.register_assert_rewrite("chain_kit")
 
-from cell_init_kit import built, needs_user_namespaces  # noqa: E402
-from chain_kit import Checkout, copy_checkout  # noqa: E402
+from support.cell_init_kit import built, needs_user_namespaces  # noqa: E402
+from support.chain_kit import Checkout, copy_checkout  # noqa: E402
 
 
 @pytest.fixture

@@ -24,17 +24,16 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
-from cell_init_kit import built
-from chain_kit import busy, guests, two_paths, written
-from packet_difference import cell_hashes, first_difference
-
-from orchestrator.backends import VirtualBackend
-from orchestrator.calibration.probes import S, probes
-from orchestrator.kernel import find_kernel
-from orchestrator.model import Cell, Outcome
-from orchestrator.plan import make_plan
-from orchestrator.spec import load_spec
-from orchestrator.store import CellDir, RunDir
+from netwarp.core.types import Cell, Outcome
+from netwarp.experiment import load_spec
+from netwarp.guestkernel import find_kernel
+from netwarp.measure.calibration.probes import S, probes
+from netwarp.plan import make_plan
+from netwarp.sandbox import VirtualBackend
+from netwarp.store.run_dir import CellDir, RunDir
+from support.cell_init_kit import built
+from support.chain_kit import busy, guests, two_paths, written
+from support.packet_difference import cell_hashes, first_difference
 
 LARGE_S = 24
 LARGE_BYTES = 300_000_000

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chain_kit import Checkout, Done, cells, outcomes, two_paths, written
-
-from orchestrator.model import Outcome
+from netwarp.core.types import Outcome
+from support.chain_kit import Checkout, Done, cells, outcomes, two_paths, written
 
 SPEC = """\
 format = 1

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chain_kit import Checkout, all_completed, cells
-
-from orchestrator.analysis import Capture, analyze_cell, read_captures
-from orchestrator.model import Cell
+from netwarp.captures import Capture, read_captures
+from netwarp.core.types import Cell
+from netwarp.measure.cell import analyze_cell
+from support.chain_kit import Checkout, all_completed, cells
 
 SPEC = """\
 format = 1

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from chain_kit import Checkout, all_completed, cells
-
-from orchestrator.analysis import Capture, read_captures
-from orchestrator.analysis.capture import TOTAL_TABLES
-from orchestrator.analysis.stream import read_stream
+from netwarp.captures import Capture, read_captures
+from netwarp.captures.capture import TOTAL_TABLES
+from netwarp.captures.stream import read_stream
+from support.chain_kit import Checkout, all_completed, cells
 
 SPEC = """\
 format = 1

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chain_kit import Checkout, all_completed, cells
-
-from orchestrator.analysis import join_captures
+from netwarp.captures import join_captures
+from support.chain_kit import Checkout, all_completed, cells
 
 SPEC = """\
 format = 1

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from cell_init_kit import BUILD, ROOT, read_pcap
-from chain_kit import Checkout, copy_checkout
-
-from orchestrator.executables import find_executable
-from orchestrator.model import CellOutcome, Outcome
-from orchestrator.store import CellDir
+from netwarp.core.executables import find_executable
+from netwarp.core.types import CellOutcome, Outcome
+from netwarp.store.run_dir import CellDir
+from support.cell_init_kit import BUILD, ROOT, read_pcap
+from support.chain_kit import Checkout, copy_checkout
 
 TOOLS = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
 MISSING = [name for name in TOOLS if find_executable(name) is None]
@@ -34,7 +33,7 @@ def arm64() -> Path:
     with open(BUILD / "android" / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         link = BUILD / "android" / "kernel-headers"
-        made = [sys.executable, "-m", "orchestrator.kernel", "headers", "--arch", "arm64", "--link", str(link)]
+        made = [sys.executable, "-m", "netwarp.guestkernel", "headers", "--arch", "arm64", "--link", str(link)]
         subprocess.run(made, cwd=ROOT, check=True, capture_output=True)
         subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), "android"], check=True, capture_output=True)
     return BUILD / "android" / "bin"

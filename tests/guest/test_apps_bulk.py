@@ -9,12 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from apps_lab import MS, Run, S, make_cell, run, with_arguments
+from netwarp.core.types import Event, LinkImpairment
+from support.apps_lab import MS, Run, S, make_cell, run, with_arguments
 
-from orchestrator.model import Event, Shape
-
-LOSSY = Shape(rate_bit_s=10_000_000, one_way_delay_ns=10 * MS, queue_packets=50, loss_ratio=0.01)
-CLEAN = Shape(rate_bit_s=10_000_000, one_way_delay_ns=10 * MS, queue_packets=50)
+LOSSY = LinkImpairment(rate_bit_s=10_000_000, one_way_delay_ns=10 * MS, queue_packets=50, loss_ratio=0.01)
+CLEAN = LinkImpairment(rate_bit_s=10_000_000, one_way_delay_ns=10 * MS, queue_packets=50)
 WIRE = {
     "sctp": [
         "ip.src",

@@ -6,13 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from apps_lab import FLOW, MS, Options, S, make_cell, run
+from netwarp.core.executables import find_executable
+from netwarp.core.types import Event, LinkImpairment
+from netwarp.testbed.steps import Step
+from support.apps_lab import FLOW, MS, Options, S, make_cell, run
 
-from orchestrator.executables import find_executable
-from orchestrator.model import Event, Shape
-from orchestrator.testbed.steps import Step
-
-LOSSY = Shape(one_way_delay_ns=10 * MS, rate_bit_s=5_000_000, queue_packets=100, loss_ratio=0.01)
+LOSSY = LinkImpairment(one_way_delay_ns=10 * MS, rate_bit_s=5_000_000, queue_packets=100, loss_ratio=0.01)
 
 KNOBS: Options = {
     "rto_min_ns": 200 * MS, "rto_initial_ns": 500 * MS, "path_max_retrans": 3, "pf_retrans": 1, "ps_retrans": 2,

@@ -6,12 +6,11 @@ import itertools
 from pathlib import Path
 
 import pytest
-from apps_lab import MS, Options, Run, S, make_cell, run
+from netwarp.core.types import Event, LinkImpairment
+from support.apps_lab import MS, Options, Run, S, make_cell, run
 
-from orchestrator.model import Event, Shape
-
-FAST = Shape(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)
-SLOW = Shape(one_way_delay_ns=50 * MS, rate_bit_s=1_000_000, queue_packets=50)
+FAST = LinkImpairment(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)
+SLOW = LinkImpairment(one_way_delay_ns=50 * MS, rate_bit_s=1_000_000, queue_packets=50)
 FIRST, SECOND = "10.0.0.129", "10.0.1.129"
 DATA, INIT, HEARTBEAT = (f"sctp.chunk_type == {number}" for number in (0, 1, 4))
 EVERY_SECOND: Options = {"interval_ns": S}

@@ -7,13 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from apps_lab import MS, Run, S, apps, make_cell, run, with_arguments, without
+from netwarp.core.types import Event, LinkImpairment
+from support.apps_lab import MS, Run, S, apps, make_cell, run, with_arguments, without
 
-from orchestrator.model import Event, Shape
-
-SLOW = Shape(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)
-FAST = Shape(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)
-LOSSY = Shape(one_way_delay_ns=10 * MS, rate_bit_s=5_000_000, queue_packets=100, loss_ratio=0.02)
+SLOW = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)
+FAST = LinkImpairment(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)
+LOSSY = LinkImpairment(one_way_delay_ns=10 * MS, rate_bit_s=5_000_000, queue_packets=100, loss_ratio=0.02)
 EXPOSE = {"net.sctp.pf_expose": "2"}
 SAMPLED = {"sample_interval_ns": 100 * MS}
 DATA = "sctp.chunk_type == 0"
@@ -250,7 +249,7 @@ def test_an_outage_is_told_by_name_and_address(kernel: Path, tmp_path: Path) -> 
 
 def test_samples_convert_jiffies(kernel: Path, tmp_path: Path) -> None:
     """The kernel tells srtt in jiffies and rto in milliseconds; both have to come out in nanoseconds."""
-    shape = Shape(one_way_delay_ns=123 * MS, rate_bit_s=50_000_000, queue_packets=100)
+    shape = LinkImpairment(one_way_delay_ns=123 * MS, rate_bit_s=50_000_000, queue_packets=100)
     cell = make_cell(
         "sctp", shape=shape, stop_ns=9 * S, sender={"sample_interval_ns": S, "nodelay": True}, message_bytes=1400
     )

@@ -6,12 +6,11 @@ import errno
 from pathlib import Path
 
 import pytest
-from apps_lab import MS, Run, S, make_cell, run, with_arguments, without
+from netwarp.core.types import Event, LinkImpairment
+from support.apps_lab import MS, Run, S, make_cell, run, with_arguments, without
 
-from orchestrator.model import Event, Shape
-
-SLOW = Shape(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)
-FAST = Shape(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)
+SLOW = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)
+FAST = LinkImpairment(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)
 DATA = "tcp.dstport == 5001 && tcp.len > 0"
 PLAIN = {"net.ipv4.tcp_timestamps": "0"}
 
@@ -92,7 +91,7 @@ def test_the_window_clamp_is_exact(
     kernel: Path, tmp_path: Path, clamp: int, sysctls: dict[str, str], segment: int
 ) -> None:
     """The largest window ever offered, and what is in flight then, are the asked bytes; never one more."""
-    shape = Shape(one_way_delay_ns=200 * MS, rate_bit_s=max(500_000, clamp * 12), queue_packets=2000)
+    shape = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=max(500_000, clamp * 12), queue_packets=2000)
     cell = make_cell(
         "tcp",
         shape=shape,
@@ -115,7 +114,7 @@ def test_the_window_clamp_is_exact(
 
 def test_the_window_clamp_holds_without_any_delay(kernel: Path, tmp_path: Path) -> None:
     """Data on the heels of the handshake: the first segments are there before the receiver has accepted."""
-    shape = Shape(one_way_delay_ns=0, rate_bit_s=None)
+    shape = LinkImpairment(one_way_delay_ns=0, rate_bit_s=None)
     cell = make_cell("tcp", shape=shape, total_bytes=3_000_000, receiver={"window_clamp_bytes": 65_700})
     done = run(kernel, tmp_path, cell).well()
     assert max(offered(done, "b-p1")) == 65_700
@@ -123,7 +122,7 @@ def test_the_window_clamp_holds_without_any_delay(kernel: Path, tmp_path: Path) 
 
 def test_the_window_clamp_holds_through_losses(kernel: Path, tmp_path: Path) -> None:
     """Segments that wait for a gap to be filled neither widen nor narrow the window."""
-    shape = Shape(one_way_delay_ns=50 * MS, rate_bit_s=5_000_000, queue_packets=200, loss_ratio=0.01)
+    shape = LinkImpairment(one_way_delay_ns=50 * MS, rate_bit_s=5_000_000, queue_packets=200, loss_ratio=0.01)
     cell = make_cell(
         "tcp", shape=shape, duration_ns=20 * S, stop_ns=20 * S, sysctls=PLAIN, receiver={"window_clamp_bytes": 65_700}
     )

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from apps_lab import MS, Options, Run, S, make_cell, run
+from netwarp.core.types import Cell, Event, LinkImpairment
+from netwarp.measure.kernel_counters import kernel_counters
+from netwarp.measure.kernel_trace import PathTrace, path_traces, read_trace
+from netwarp.testbed.steps import Step
+from support.apps_lab import MS, Options, Run, S, make_cell, run
 
-from orchestrator.analysis.counters import kernel_counters
-from orchestrator.analysis.trace import PathTrace, path_traces, read_trace
-from orchestrator.model import Cell, Event, Shape
-from orchestrator.testbed.steps import Step
-
-SHAPE = Shape(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=20, loss_ratio=0.01)
+SHAPE = LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=20, loss_ratio=0.01)
 # no random loss: a lost INIT makes the second path the primary
-FULL = Shape(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=12)
-FAST = Shape(one_way_delay_ns=5 * MS, rate_bit_s=50_000_000, queue_packets=40, loss_ratio=0.001)
+FULL = LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=12)
+FAST = LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=50_000_000, queue_packets=40, loss_ratio=0.001)
 OUTAGE = (Event(4 * S, "gap", "cut", "p1"), Event(7 * S, "gap", "repair", "p1"))
 
 
@@ -70,7 +69,9 @@ def assert_after_packets(trace: PathTrace, packets: list[int]) -> None:
         ("mptcp", 1, SHAPE),
     ],
 )
-def test_tracing_changes_no_packet(kernel: Path, tmp_path: Path, protocol: str, paths: int, shape: Shape) -> None:
+def test_tracing_changes_no_packet(
+    kernel: Path, tmp_path: Path, protocol: str, paths: int, shape: LinkImpairment
+) -> None:
     cell = traced(protocol, paths, shape=shape)
     plain = make_cell(
         protocol, shape=shape, paths=paths, stop_ns=12 * S, duration_ns=12 * S, timeline=OUTAGE,
@@ -104,7 +105,7 @@ def test_every_sack_shows_every_path(kernel: Path, tmp_path: Path) -> None:
 
 def test_a_timeout_halves_the_threshold(kernel: Path, tmp_path: Path) -> None:
     """The outage: T3 runs out, ssthresh of the first path is half of its window, at least 4 MTU (RFC 9260 7.2.3)."""
-    cell = traced("sctp", 2, shape=Shape(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=50))
+    cell = traced("sctp", 2, shape=LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=50))
     done = run(kernel, tmp_path, cell).well()
     trace = traces_of(done, cell)["p1"]
     before = int(np.searchsorted(trace.t_s, 4.0)) - 1

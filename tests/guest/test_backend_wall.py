@@ -10,7 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from chain_kit import (
+from netwarp.cli.summary import read_csv
+from netwarp.core.types import Outcome
+from netwarp.sandbox.privileges import User
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import (
     STANDS,
     Checkout,
     copy_checkout,
@@ -21,11 +25,6 @@ from chain_kit import (
     python_in_a_guest,
     written,
 )
-
-from orchestrator.backends.user import User
-from orchestrator.cli.summary import read_csv
-from orchestrator.model import Outcome
-from orchestrator.store import RunDir
 
 SPEC = """\
 format = 1
@@ -151,7 +150,7 @@ def test_netns_in_a_guest_of_an_ordinary_user(
     os.chown(place, NOBODY, NOBODY)
     spec = written(open_place / "spec.toml", STANDS)
     more = ("--exec", "true") if command[0] == "shell" else ()
-    arguments = ("-m", "orchestrator", command[0], str(spec), *command[1:], "--out", "/run/cell/made", *more)
+    arguments = ("-m", "netwarp", command[0], str(spec), *command[1:], "--out", "/run/cell/made", *more)
     done = python_in_a_guest(kernel, theirs, place, *arguments, user=f"{NOBODY}:{NOBODY}")
     said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
     exits = [record["status"] for record in done.records("exit")]

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from chain_kit import Checkout, copy_checkout, ended, guests, nothing_left
-
-from orchestrator.backends import VirtualBackend
-from orchestrator.backends.virtual import T0_REALTIME_NS
-from orchestrator.calibration import Probe, Row, judge, probes
-from orchestrator.execute import execute
-from orchestrator.model import Cell, Outcome, Shape
-from orchestrator.store import RunDir
+from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.engine.execute import execute
+from netwarp.measure.calibration import Probe, Row, judge, probes
+from netwarp.sandbox import VirtualBackend
+from netwarp.sandbox.virtual import T0_REALTIME_NS
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import Checkout, copy_checkout, ended, guests, nothing_left
 
 US, MS = 1_000, 1_000_000
 QUANTITIES = {
@@ -74,11 +73,11 @@ class Wrong:
 
     probe: str
     quantity: str
-    forward: Callable[[Shape], Shape] = lambda shape: shape
+    forward: Callable[[LinkImpairment], LinkImpairment] = lambda shape: shape
     cell: Callable[[Cell], Cell] = lambda cell: cell
 
 
-def shaped(**changes: object) -> Callable[[Shape], Shape]:
+def shaped(**changes: object) -> Callable[[LinkImpairment], LinkImpairment]:
     """A shape with these fields."""
     return lambda shape: msgspec.structs.replace(shape, **changes)
 

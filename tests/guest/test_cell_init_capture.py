@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cell_init_kit import (
+from netwarp.testbed import messages
+from netwarp.testbed.steps import Step, step
+from support.cell_init_kit import (
     MS,
     WALL_LIMIT_S,
     Result,
@@ -26,9 +28,6 @@ from cell_init_kit import (
     udp_number,
     veth,
 )
-
-from orchestrator.testbed import messages
-from orchestrator.testbed.steps import Step, step
 
 EXACT_NS = 2_000
 

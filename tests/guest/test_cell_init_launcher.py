@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cell_init_kit import (
+from netwarp.testbed.steps import Step, step
+from support.cell_init_kit import (
     T0,
     S,
     built,
@@ -22,8 +23,6 @@ from cell_init_kit import (
     tool,
     wait_ns,
 )
-
-from orchestrator.testbed.steps import Step, step
 
 KILLS = 20
 EMPTY: list[Step] = [step("sandbox", kind="guest")]

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cell_init_kit import (
+from netwarp.doctor.host import namespaces as namespaces_found
+from netwarp.testbed import messages
+from netwarp.testbed.steps import Step, step
+from support.cell_init_kit import (
     MS,
     ROOT,
     WALL_LIMIT_S,
@@ -31,10 +34,6 @@ from cell_init_kit import (
     veth,
     wait_ns,
 )
-
-from orchestrator.doctor.host import namespaces as namespaces_found
-from orchestrator.testbed import messages
-from orchestrator.testbed.steps import Step, step
 
 KILLS = 20
 in_namespaces = pytest.mark.usefixtures("user_namespaces")
@@ -221,7 +220,7 @@ def test_what_the_launcher_refuses(options: list[str], status: int, message: str
 CHECK = """\
 import sys
 from pathlib import Path
-from orchestrator.backends.netns import NetnsBackend
+from netwarp.sandbox.netns import NetnsBackend
 for problem in NetnsBackend(Path(sys.argv[1])).check():
     print(problem.what, problem.remedy, sep="\\n")
 """

@@ -7,7 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from cell_init_kit import (
+from netwarp.testbed import messages
+from netwarp.testbed.steps import step, to_text
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
+from support.cell_init_kit import (
     MS,
     T0,
     Result,
@@ -23,11 +27,6 @@ from cell_init_kit import (
     tool,
     veth,
 )
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-from pyroute2.netlink.rtnl.tcmsg import tcmsg
-
-from orchestrator.testbed import messages
-from orchestrator.testbed.steps import step, to_text
 
 
 def links(result: Result, label: str) -> list[ifinfmsg]:

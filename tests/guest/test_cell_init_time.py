@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cell_init_kit import (
+from netwarp.testbed import messages
+from netwarp.testbed.steps import Step, step
+from support.cell_init_kit import (
     MS,
     T0,
     S,
@@ -20,9 +22,6 @@ from cell_init_kit import (
     udp_number,
     veth,
 )
-
-from orchestrator.testbed import messages
-from orchestrator.testbed.steps import Step, step
 
 EXACT_NS = 2_000
 """What "at T0 + at" means in virtual time."""

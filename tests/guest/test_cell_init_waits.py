@@ -6,10 +6,9 @@ import errno
 import re
 from pathlib import Path
 
-from cell_init_kit import MS, S, ending, fails, namespaces, netlink, opening, run_guest, tool, veth
-
-from orchestrator.testbed import messages
-from orchestrator.testbed.steps import step
+from netwarp.testbed import messages
+from netwarp.testbed.steps import step
+from support.cell_init_kit import MS, S, ending, fails, namespaces, netlink, opening, run_guest, tool, veth
 
 
 def test_an_operstate_that_does_not_come(kernel: Path, tmp_path: Path) -> None:

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cell_init_kit as kit
 import pytest
-from chain_kit import HOSTS, Checkout, all_completed, written
-
-from orchestrator.executables import find_executable
-from orchestrator.model import Cell
-from orchestrator.plan import make_plan
-from orchestrator.spec import load_spec
-from orchestrator.testbed.layout import Layout, make_layout
-from orchestrator.testbed.netem import PROBABILITY_ONE, Netem
-from orchestrator.testbed.shaping import Expected, Shaping
+from netwarp.core.executables import find_executable
+from netwarp.core.types import Cell
+from netwarp.experiment import load_spec
+from netwarp.plan import make_plan
+from netwarp.testbed.layout import Layout, make_layout
+from netwarp.testbed.netem import PROBABILITY_ONE, Netem
+from netwarp.testbed.shaping import ExpectedQdisc, Shaping
+from support import cell_init_kit as kit
+from support.chain_kit import HOSTS, Checkout, all_completed, written
 
 RICH = (
     HOSTS.format(name="rich", duration="10 s")
@@ -240,7 +239,7 @@ def test_qdiscs(built: Built) -> None:
     assert seen >= 2
 
 
-def compare(want: Expected, entry: dict[str, Any]) -> None:
+def compare(want: ExpectedQdisc, entry: dict[str, Any]) -> None:
     """One qdisc of `tc -j` against the Netem it must be."""
     netem, options = want.stage, entry["options"]
     assert entry.get("root", False) == (want.parent is None)

@@ -6,7 +6,7 @@ import csv
 import json
 from pathlib import Path
 
-from chain_kit import Checkout, two_paths, written
+from support.chain_kit import Checkout, two_paths, written
 
 
 def test_a_run_again_and_with_another_setting(checkout: Checkout, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chain_kit import (
+from support.chain_kit import (
     Checkout,
     all_completed,
     busy,
@@ -26,7 +26,7 @@ from chain_kit import (
     two_paths,
     written,
 )
-from chain_packets import HEARTBEAT, frames
+from support.chain_packets import HEARTBEAT, frames
 
 SEED = 11
 NOBODY = 65534

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from chain_kit import STANDS, Checkout, Done, all_completed, written
-from docs_kit import PAGES, ROOT, Block, blocks, not_run
+from support.chain_kit import STANDS, Checkout, Done, all_completed, written
+from support.docs_kit import PAGES, ROOT, Block, blocks, not_run
 
 RUN = [block for page in PAGES for block in blocks(page) if block.language in ("sh", "console")]
 SPEC = STANDS.replace('"3 s"', '"1 s"').replace('bytes = "1 MB"', 'bytes = "100 kB"')

@@ -6,16 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, outcomes, python_in_a_guest, two_paths, written
-
-from orchestrator.backends import host
-from orchestrator.model import Outcome
-from orchestrator.store import RunDir
+from netwarp.core.types import Outcome
+from netwarp.sandbox import host_load as host
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import Checkout, outcomes, python_in_a_guest, two_paths, written
 
 STEPPER = """\
 import pathlib, subprocess, sys, time
 run = pathlib.Path("/run/cell/run")
-netwarp = subprocess.Popen([sys.executable, "-m", "orchestrator", "run", sys.argv[1], "--backend", "netns",
+netwarp = subprocess.Popen([sys.executable, "-m", "netwarp", "run", sys.argv[1], "--backend", "netns",
                             "--no-report", "--where", "protocol=tcp", "--out", str(run)])
 while netwarp.poll() is None:
     if any('"ready"' in log.read_text() for log in run.glob("cells/.partial/*/init.ndjson")):

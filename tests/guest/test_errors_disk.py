@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chain_kit import (
+from netwarp.core.types import Outcome
+from netwarp.store.run_dir import RunDir, read_json
+from support.chain_kit import (
     Checkout,
     all_completed,
     as_typed,
@@ -23,9 +25,6 @@ from chain_kit import (
     two_paths,
     written,
 )
-
-from orchestrator.model import Outcome
-from orchestrator.store import RunDir, read_json
 
 FULL = "No space left on device"
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, outcomes, raw_files, two_paths, written
+from support.chain_kit import Checkout, outcomes, raw_files, two_paths, written
 
 LINK = '[link.p1]\nbetween = ["a", "b"]\n'
 

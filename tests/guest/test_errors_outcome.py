@@ -12,14 +12,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from chain_kit import HOSTS, Checkout, nothing_left, two_paths, written
-
-from orchestrator.backends import VirtualBackend, sandbox
-from orchestrator.execute import execute
-from orchestrator.model import Cell, CellOutcome, Outcome
-from orchestrator.plan import make_plan
-from orchestrator.spec import load_spec
-from orchestrator.store import RunDir
+from netwarp.core.types import Cell, CellOutcome, Outcome
+from netwarp.engine.execute import execute
+from netwarp.experiment import load_spec
+from netwarp.plan import make_plan
+from netwarp.sandbox import VirtualBackend, sandbox
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import HOSTS, Checkout, nothing_left, two_paths, written
 
 STAND_IN = """
 #include <signal.h>

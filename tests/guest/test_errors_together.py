@@ -6,14 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, all_completed, captures, ended, guests, nothing_left, outcomes, same, two_paths, written
-
-from orchestrator.backends import VirtualBackend, sandbox
-from orchestrator.model import Cell, Outcome
-from orchestrator.plan import make_plan
-from orchestrator.spec import load_spec
-from orchestrator.store import RunDir
-from orchestrator.testbed.compile import Clock, Compiled, compile_cell
+from netwarp.core.types import Cell, Outcome
+from netwarp.experiment import load_spec
+from netwarp.plan import make_plan
+from netwarp.sandbox import VirtualBackend, sandbox
+from netwarp.store.run_dir import RunDir
+from netwarp.testbed.compile import Clock, Compiled, compile_cell
+from support.chain_kit import (
+    Checkout,
+    all_completed,
+    captures,
+    ended,
+    guests,
+    nothing_left,
+    outcomes,
+    same,
+    two_paths,
+    written,
+)
 
 SMALL_RING = (("block_bytes", "4096"), ("blocks", "2"))
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, all_completed, cells, unpacked
+from support.chain_kit import Checkout, all_completed, cells, unpacked
 
 S = 1_000_000_000
 T0_S = 1_700_000_000

@@ -6,11 +6,11 @@ import csv
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout
+from netwarp.core.metrics.failover import THEORY
+from support.chain_kit import Checkout
+from support.checkout import ROOT
 
-from orchestrator.spec.failover import THEORY
-
-SPEC = Path(__file__).parents[2] / "experiments" / "sctp-failover" / "spec.toml"
+SPEC = ROOT / "experiments" / "sctp-failover" / "spec.toml"
 Measured = dict[tuple[str, str], dict[str, float]]
 
 

@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from chain_kit import HOSTS, Checkout, all_completed, cells, written
-from chain_packets import DATA, ICMP, IPV4, Frame, frames, from_host
+from support.chain_kit import HOSTS, Checkout, all_completed, cells, written
+from support.chain_packets import DATA, ICMP, IPV4, Frame, frames, from_host
 
 MS, S = 1_000_000, 1_000_000_000
 FAULT, REPAIR = 2 * S, 7 * S // 2

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, all_completed, written
-
-from orchestrator.cli.summary import read_csv
+from netwarp.cli.summary import read_csv
+from support.chain_kit import Checkout, all_completed, written
 
 SPEC = """\
 format = 1

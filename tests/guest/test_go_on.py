@@ -8,10 +8,20 @@ import signal
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, Done, all_completed, as_typed, ended, factor, guests, nothing_left, two_paths, written
-
-from orchestrator.store import RunDir, read_json
-from orchestrator.study import Plan
+from netwarp.plan.types import Plan
+from netwarp.store.run_dir import RunDir, read_json
+from support.chain_kit import (
+    Checkout,
+    Done,
+    all_completed,
+    as_typed,
+    ended,
+    factor,
+    guests,
+    nothing_left,
+    two_paths,
+    written,
+)
 
 
 def spec_in(place: Path) -> Path:

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cell_init_kit import S, ending, guest_command, namespaces, opening, outlived, prepare, tool, wait_ns
-
-from orchestrator.testbed.steps import step
+from netwarp.testbed.steps import step
+from support.cell_init_kit import S, ending, guest_command, namespaces, opening, outlived, prepare, tool, wait_ns
 
 CPUS = os.sched_getaffinity(0)
 BUSY = [

@@ -9,13 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import cell_init_kit as kit
 import pytest
 from determinism import FIXED, LARGE_BYTES, Hunt, Reference, large_cell
-from packet_difference import first_difference, plain_captures
-
-from orchestrator.backends.records import check_memory
-from orchestrator.testbed.steps import Step, step
+from netwarp.sandbox.cell_verdict import check_memory
+from netwarp.testbed.steps import Step, step
+from support import cell_init_kit as kit
+from support.packet_difference import first_difference, plain_captures
 
 MIB = 1 << 20
 GUEST_MIB = 256

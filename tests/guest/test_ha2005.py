@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chain_kit import Checkout
+from netwarp.captures import read_captures
+from support.chain_kit import Checkout
+from support.checkout import ROOT
 
-from orchestrator.analysis import read_captures
-
-SPEC = Path(__file__).parents[2] / "experiments" / "ha2005" / "spec.toml"
+SPEC = ROOT / "experiments" / "ha2005" / "spec.toml"
 TOTAL = 1_024_000
 """Whole messages of 1024, 2048, 4096 and 8192 B: then the arithmetic is exact to the packet."""
 EXACT = {"1024 B": 1000, "2048 B": 500 * 2, "4096 B": 250 * 3, "8192 B": 125 * 6}

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from orchestrator.doctor import memory_dir
-from orchestrator.kernel import find_kernel
+from netwarp.doctor import memory_dir
+from netwarp.guestkernel import find_kernel
 
 HERE = Path(__file__).parent
 QDISCS = (

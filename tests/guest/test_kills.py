@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chain_kit import (
+from netwarp.core.types import Outcome
+from support.chain_kit import (
     Checkout,
     all_completed,
     captures,
@@ -26,8 +27,6 @@ from chain_kit import (
     two_paths,
     written,
 )
-
-from orchestrator.model import Outcome
 
 SEED = int(os.environ.get("NETWARP_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
 """Of the moments; printed with every failure, given again by NETWARP_TEST_SEED."""
@@ -181,7 +180,7 @@ def test_interrupted_at_any_moment(
         was_running = killed_after(process, moments.uniform(0, wall_s), number)
         done = ended(process)
         allowed = {*INTERRUPTED, 0} if was_running else {0}
-        if was_running and "KeyboardInterrupt" in done.err and "orchestrator" not in done.err:
+        if was_running and "KeyboardInterrupt" in done.err and "netwarp/" not in done.err:
             allowed |= {1}  # Python itself was still starting: no line of netwarp's in its traceback
         assert done.status in allowed, done
         nothing_left(tmp_path)

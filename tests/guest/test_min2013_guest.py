@@ -7,9 +7,10 @@ import math
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout
+from support.chain_kit import Checkout
+from support.checkout import ROOT
 
-SPEC = Path(__file__).parents[2] / "experiments" / "min2013" / "spec.toml"
+SPEC = ROOT / "experiments" / "min2013" / "spec.toml"
 TRANSFER = 548 * 730  # 548 whole messages: a shorter last one would fit beside another
 Row = dict[str, str]
 Measured = list[tuple[Row, dict[str, float]]]

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from chain_kit import HOSTS, Checkout, all_completed, cells, written
-from chain_packets import frames, from_host
+from support.chain_kit import HOSTS, Checkout, all_completed, cells, written
+from support.chain_packets import frames, from_host
 
 MP = 30
 """TCP option kind of Multipath TCP (RFC 8684 section 9)."""

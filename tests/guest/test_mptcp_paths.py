@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from apps_lab import MS, Run, S, make_cell, run
+from netwarp.captures import read_captures
+from netwarp.captures.mptcp import MptcpConnection, analyze_mptcp
+from netwarp.core.types import Event, LinkImpairment
+from support.apps_lab import MS, Run, S, make_cell, run
 
-from orchestrator.analysis import read_captures
-from orchestrator.analysis.mptcp import MptcpConnection, analyze_mptcp
-from orchestrator.model import Event, Shape
-
-SHAPE = Shape(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=40)
+SHAPE = LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=40)
 
 
 def connection(done: Run, node: str) -> MptcpConnection:

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from chain_kit import Checkout, written
-
-from orchestrator.kernel.distribution import BINARY, distribution_kernel
-from orchestrator.model import Outcome
-from orchestrator.store import RunDir
+from netwarp.core.types import Outcome
+from netwarp.guestkernel.packaged import BINARY, distribution_kernel
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import Checkout, written
 
 KERNEL = distribution_kernel()
 pytestmark = pytest.mark.skipif(

@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
-from chain_kit import Checkout
+from netwarp.captures import read_captures
+from support.chain_kit import Checkout
+from support.checkout import ROOT
 
-from orchestrator.analysis import read_captures
-
-SPEC = Path(__file__).parents[2] / "experiments" / "physics" / "spec.toml"
+SPEC = ROOT / "experiments" / "physics" / "spec.toml"
 SENDER = "10.0.0.1"
 Run = Callable[..., Path]
 Cells = dict[tuple[str, ...], list[dict[str, float]]]

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from chain_kit import Checkout, in_a_guest
+from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.engine.execute import execute
+from netwarp.measure.calibration import VIRTUAL, Budget, Curve, Probe, Row, judge_profile, netem_probes, profile_probes
+from netwarp.present.profile_table import profile_lines
+from netwarp.sandbox import VirtualBackend
+from netwarp.sandbox.virtual import T0_REALTIME_NS
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import Checkout, in_a_guest
+from support.checkout import ROOT
 
-from orchestrator.backends import VirtualBackend
-from orchestrator.backends.virtual import T0_REALTIME_NS
-from orchestrator.calibration import VIRTUAL, Budget, Curve, Probe, Row, judge_profile, netem_probes, profile_probes
-from orchestrator.calibration.markdown import profile_lines
-from orchestrator.execute import execute
-from orchestrator.model import Cell, Outcome, Shape
-from orchestrator.store import RunDir
-
-README = Path(__file__).resolve().parents[2] / "netem-profiles" / "README.md"
+README = ROOT / "netem-profiles" / "README.md"
 SMALL = Budget(many=4000, few=1000)
 
 
@@ -70,7 +70,7 @@ def test_each_of_netems_options(part: str, checkout: Checkout, tmp_path: Path) -
         assert all(row.ok for row in rows), [row for row in rows if not row.ok]
 
 
-def order_lost(shape: Shape) -> Shape:
+def order_lost(shape: LinkImpairment) -> LinkImpairment:
     """Jitter without in_order (and less apart than it spreads, below)."""
     return msgspec.structs.replace(shape, keeps_order=msgspec.UNSET)
 

@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from chain_kit import HOSTS, Checkout, in_a_guest, tables, written
-
-from orchestrator.cli.summary import read_csv
-from orchestrator.model import CellOutcome, Outcome
-from orchestrator.store import CellDir
+from netwarp.cli.summary import read_csv
+from netwarp.core.types import CellOutcome, Outcome
+from netwarp.store.run_dir import CellDir
+from support.chain_kit import HOSTS, Checkout, in_a_guest, tables, written
 
 SPEC = """\
 format = 1

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from chain_kit import Checkout, cells, two_paths, written
+from support.chain_kit import Checkout, cells, two_paths, written
 
 
 def contents(run: Path) -> dict[str, bytes]:

@@ -12,22 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import cell_init_kit as kit
 import msgspec
 import numpy as np
 import pytest
-from apps_lab import FLOW, MS, Run, S, apps, make_cell, read_records
+from netwarp.captures import Capture, read_captures
+from netwarp.captures.sctp import SctpAssociation, analyze_sctp
+from netwarp.captures.sctp.transmissions import NEVER
+from netwarp.core.types import Cell, Event, LinkImpairment
+from netwarp.testbed.compile import Clock, compile_cell
+from netwarp.testbed.steps import Step, step
+from support import cell_init_kit as kit
+from support.apps_lab import FLOW, MS, Run, S, apps, make_cell, read_records
 
-from orchestrator.analysis import Capture, read_captures
-from orchestrator.analysis.sctp import SctpAssociation, analyze_sctp
-from orchestrator.analysis.sctp.transmissions import NEVER
-from orchestrator.model import Cell, Event, Shape
-from orchestrator.testbed.compile import Clock, compile_cell
-from orchestrator.testbed.steps import Step, step
-
-LOSSY = Shape(one_way_delay_ns=20 * MS, rate_bit_s=4_000_000, queue_packets=40, loss_ratio=0.02)
-HEAVY = Shape(one_way_delay_ns=20 * MS, rate_bit_s=4_000_000, queue_packets=40, loss_ratio=0.1)
-CLEAN = Shape(one_way_delay_ns=30 * MS, rate_bit_s=4_000_000, queue_packets=40)
+LOSSY = LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=4_000_000, queue_packets=40, loss_ratio=0.02)
+HEAVY = LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=4_000_000, queue_packets=40, loss_ratio=0.1)
+CLEAN = LinkImpairment(one_way_delay_ns=30 * MS, rate_bit_s=4_000_000, queue_packets=40)
 AT_ONCE_NS = 50_000
 """A SACK that answers a packet leaves within this on the virtual clock; the SACK timer's is 200 ms late."""
 

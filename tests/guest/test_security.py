@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chain_kit import (
+from netwarp.core.executables import find_executable
+from netwarp.sandbox.privileges import User, foreign_owner, hand_over, take_back, unprivileged
+from support.chain_kit import (
     STANDS,
     Checkout,
     all_completed,
@@ -26,11 +28,8 @@ from chain_kit import (
     two_paths,
     written,
 )
+from support.checkout import ROOT
 
-from orchestrator.backends.user import User, foreign_owner, hand_over, take_back, unprivileged
-from orchestrator.executables import find_executable
-
-ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 CLONE_NEWNS = 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18

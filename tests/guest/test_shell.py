@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cell_init_kit import MS, read_pcap
-from chain_kit import STANDS, Checkout, in_a_guest, written
+from support.cell_init_kit import MS, read_pcap
+from support.chain_kit import STANDS, Checkout, in_a_guest, written
 
 
 def test_a_command_on_a_node_with_captures(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:

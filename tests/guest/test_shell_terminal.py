@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cell_init_kit import MS, read_pcap
-from chain_kit import STANDS, Checkout, nothing_left, written
+from support.cell_init_kit import MS, read_pcap
+from support.chain_kit import STANDS, Checkout, nothing_left, written
 
 ANSWER_S = 60
 ROWS, COLUMNS = 33, 101

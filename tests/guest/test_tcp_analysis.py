@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from apps_lab import MS, S
 from msgspec.structs import replace
-from tcp_lab import LINK, Lab, play, tcp_cell
-
-from orchestrator.analysis.tcp import TcpConnection
-from orchestrator.model import Cell, Event
+from netwarp.captures.tcp import TcpConnection
+from netwarp.core.types import Cell, Event
+from support.apps_lab import MS, S
+from support.tcp_lab import LINK, Lab, play, tcp_cell
 
 LOSSY = replace(LINK, loss_ratio=0.02)
 WORSE = replace(LINK, loss_ratio=0.15)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chain_kit import HOSTS, Checkout, cells, written
-
-from orchestrator.analysis import read_captures
-from orchestrator.timer_wheel import slot_s
+from netwarp.captures import read_captures
+from netwarp.core.timer_wheel import slot_s
+from support.chain_kit import HOSTS, Checkout, cells, written
 
 INIT = 1
 PHASES_MS = (0, 11, 22, 33, 44, 55)

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from chain_kit import LIMIT_S, Checkout, written
+from support.chain_kit import LIMIT_S, Checkout, written
+from support.checkout import ROOT
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "using-results.md").read_text()
+PAGE = (ROOT / "docs" / "using-results.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -19,7 +20,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 def said(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """Where they ran, and what each of them printed."""
     home = tmp_path_factory.mktemp("home")
-    command = written(home / "bin" / "netwarp", f'#!/bin/sh\nexec {sys.executable} -m orchestrator "$@"\n')
+    command = written(home / "bin" / "netwarp", f'#!/bin/sh\nexec {sys.executable} -m netwarp "$@"\n')
     command.chmod(0o755)
     environment = checkout.environment(home)
     environment["PATH"] = f"{command.parent}:{environment['PATH']}"

@@ -1,0 +1,103 @@
+"""In which order the packets of a path pass the capture points."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .native import Rows
+from .packet_matching import NOWHERE, match
+
+Key = tuple[str, str]
+"""Source and destination address."""
+Seen = dict[Key, dict[int, Rows]]
+"""By direction of a path and capture point: its rows of `identities`, in the order of time."""
+PROBE = 20_000
+"""Packets that are looked at to find an order; the order of points does not change within a capture."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chain:
+    """Points that see one direction of one path, in the order in which its packets pass them."""
+
+    source: str
+    destination: str
+    order: tuple[int, ...]
+    rows: dict[int, Rows]
+
+
+def chains(seen: Seen, points: int) -> Iterator[Chain]:
+    """Every direction of every path that at least two points share.
+
+    A packet's hop limit falls by one at each router, so it orders points whatever their clocks; between points with
+    equal hop limits the sign of the median delay does. A direction of which nothing is shared is taken for the
+    other one's reverse, so that a hop that loses everything is seen as that.
+    """
+    done: set[Key] = set()
+    for key in seen:
+        if key in done:
+            continue
+        back = (key[1], key[0])
+        done |= {key, back}
+        for members in _components(seen, key, points):
+            order, shared = _order(seen[key], members)
+            other, other_shared = _order(seen[back], members) if back != key else (order, 0)
+            if not shared:
+                order = other[::-1]
+            elif not other_shared:
+                other = order[::-1]
+            for way, points_in_order in ((key, order), (back, other)) if back != key else ((key, order),):
+                rows = {point: seen[way][point] for point in points_in_order}
+                if any(len(one) for one in rows.values()):  # else nothing ever went that way
+                    yield Chain(*way, tuple(points_in_order), rows)
+
+
+def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
+    """Groups of points that share packets of either direction, directly or through others."""
+    back = (key[1], key[0])
+    there = [point for point in range(points) if len(seen[key].get(point, ())) or len(seen[back].get(point, ()))]
+    left = set(there)
+    while left:
+        group, edge = [], [min(left)]
+        left -= set(edge)
+        while edge:
+            point = edge.pop()
+            group.append(point)
+            for other in sorted(left):
+                if any(_shared(seen[one], point, other) for one in (key, back)):
+                    left.discard(other)
+                    edge.append(other)
+        if len(group) > 1:
+            yield sorted(group)
+
+
+def _shared(rows: dict[int, Rows], one: int, other: int) -> bool:
+    return bool(np.isin(rows[one]["fingerprint"], rows[other]["fingerprint"]).any())
+
+
+def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], int]:
+    """The members in order, and how many packets told it."""
+    wins = dict.fromkeys(members, 0)
+    shared = 0
+    for place, one in enumerate(members):
+        for other in members[place + 1 :]:
+            later, packets = _is_later(rows[one], rows[other])
+            shared += packets
+            wins[one if later else other] += 1
+    return sorted(members, key=lambda point: -wins[point]), shared
+
+
+def _is_later(one: Rows, other: Rows) -> tuple[bool, int]:
+    """Whether `other` sees packets after `one`; and how many packets say so (0: nobody knows)."""
+    one = one[np.isin(one["fingerprint"], other["fingerprint"])][:PROBE]
+    place = match(one, other).place
+    found = place != NOWHERE
+    packets = int(found.sum())
+    if not packets:
+        return True, 0
+    limits = np.median(one["hop_limit"][found].astype(np.int64) - other["hop_limit"][place[found]])
+    if limits:
+        return bool(limits > 0), packets
+    return bool(np.median(other["time_ns"][place[found]] - one["time_ns"][found]) >= 0), packets

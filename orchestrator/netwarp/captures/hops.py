@@ -1,0 +1,139 @@
+"""What happened to one direction of one path between two capture points that follow each other."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from .native import Bools, Floats, Ints, Rows
+from .packet_matching import NOWHERE, match
+
+
+@dataclasses.dataclass(frozen=True)
+class Hop:
+    """packets, ip_bytes: seen at `before`, as far as `after` ran to see them; lost of them; unknown: others, that
+    `after` may have been too short for; unseen: at `after` only; again: more often at `after`; by_time: packets that
+    only time tells apart. Delays in seconds, None without a packet seen twice; negative: of those, below 0.
+    reordered: arrived after one sent later. bursts: lengths of runs of packets lost in a row, and how many of each.
+    routers: by how much the hop limit falls. clock_offset_if_symmetric_s: by how much the clock of `after` is ahead, if
+    the shortest delays of both directions are equal in truth; None: it takes both directions.
+    packet_s, packet_delay_s, packet_bytes: by packet in the order at `before`; delay NaN = lost; seconds from the
+    join's t0.
+    """
+
+    source: str
+    destination: str
+    before: str
+    after: str
+    packets: int
+    ip_bytes: int
+    lost_packets: int
+    lost_bytes: int
+    unknown_packets: int
+    unseen_packets: int
+    again_packets: int
+    by_time_packets: int
+    bursts: dict[int, int]
+    delay_min_s: float | None
+    delay_median_s: float | None
+    delay_p95_s: float | None
+    delay_max_s: float | None
+    negative_packets: int
+    reordered_packets: int
+    routers: int | None
+    clock_offset_if_symmetric_s: float | None
+    packet_s: Floats = dataclasses.field(repr=False, compare=False)
+    packet_delay_s: Floats = dataclasses.field(repr=False, compare=False)
+    packet_bytes: Ints = dataclasses.field(repr=False, compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of docs/analyze.md: all but what is by packet."""
+        found = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in ("packet_s", "packet_delay_s", "packet_bytes")
+        }
+        return found | {"loss_ratio": self.loss_ratio, "burst_mean_packets": self.burst_mean_packets}
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """Lost of those seen before; None if there were none."""
+        return self.lost_packets / self.packets if self.packets else None
+
+    @property
+    def burst_mean_packets(self) -> float | None:
+        """Mean length of a run of losses; None without loss."""
+        runs = sum(self.bursts.values())
+        return self.lost_packets / runs if runs else None
+
+
+def make_hop(
+    source: str, destination: str, before_name: str, after_name: str,
+    before: Rows, after: Rows, *, span: tuple[int, int], t0_ns: int,
+) -> Hop:  # fmt: skip
+    """before, after: rows of `identities` in the order of time. span: when `after` surely ran (ns)."""
+    found = match(before, after)
+    there = found.place != NOWHERE
+    sent_ns = before["time_ns"]
+    delay_ns = after["time_ns"][found.place[there]] - sent_ns[there]
+    known = there | _covered(sent_ns, delay_ns, span)
+    lost = known & ~there
+    delay = np.full(len(before), np.nan)
+    delay[there] = delay_ns / 1e9
+    low, median, p95, high = _quantiles(delay[there])
+    limits = before["hop_limit"][there].astype(np.int64) - after["hop_limit"][found.place[there]]
+    ip_bytes = before["ip_bytes"].astype(np.int64)
+    return Hop(
+        source=source,
+        destination=destination,
+        before=before_name,
+        after=after_name,
+        packets=int(known.sum()),
+        ip_bytes=int(ip_bytes[known].sum()),
+        lost_packets=int(lost.sum()),
+        lost_bytes=int(ip_bytes[lost].sum()),
+        unknown_packets=int((~known).sum()),
+        unseen_packets=len(after) - int(there.sum()) - found.again,
+        again_packets=found.again,
+        by_time_packets=found.by_time,
+        bursts=_bursts(lost[known]),
+        delay_min_s=low,
+        delay_median_s=median,
+        delay_p95_s=p95,
+        delay_max_s=high,
+        negative_packets=int((delay_ns < 0).sum()),
+        reordered_packets=_reordered(found.place[there]),
+        routers=int(np.median(limits)) if len(limits) else None,
+        clock_offset_if_symmetric_s=None,
+        packet_s=(sent_ns[known] - t0_ns) / 1e9,
+        packet_delay_s=delay[known],
+        packet_bytes=ip_bytes[known],
+    )
+
+
+def _covered(sent_ns: Ints, delay_ns: Ints, span: tuple[int, int]) -> Bools:
+    """Packets that the next point would have seen, had they arrived: it ran when they were due."""
+    shortest, longest = (int(delay_ns.min()), int(delay_ns.max())) if len(delay_ns) else (0, 0)
+    return (sent_ns + shortest >= span[0]) & (sent_ns + longest <= span[1])
+
+
+def _quantiles(delays: Floats) -> tuple[float | None, float | None, float | None, float | None]:
+    if not len(delays):
+        return None, None, None, None
+    low, median, p95, high = np.quantile(delays, (0, 0.5, 0.95, 1)).tolist()
+    return low, median, p95, high
+
+
+def _bursts(lost: Bools) -> dict[int, int]:
+    """Runs of True by length."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
+    lengths, counts = np.unique(edges[1::2] - edges[::2], return_counts=True)
+    return dict(zip(lengths.tolist(), counts.tolist(), strict=True))
+
+
+def _reordered(place: Ints) -> int:
+    """Packets that arrive after one that was sent later (RFC 4737 3.3)."""
+    sent = np.argsort(place, kind="stable")  # by arrival: the order in which they were sent
+    return int((sent < np.maximum.accumulate(sent)).sum()) if len(sent) else 0

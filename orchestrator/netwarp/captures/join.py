@@ -1,0 +1,150 @@
+"""Several captures of one run, joined: what each hop lost, delayed and reordered.
+
+A packet is known again by its fingerprint (what no router changes; `identities` of docs/metrics.md). Loss is what was
+seen at one point and not at the next, one-way delay the difference of its two times (RFC 7679, RFC 7680), reordering
+RFC 4737 3.3's: a packet that arrives after one that was sent later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import CaptureError
+from .capture import address_text, read_captures
+from .capture_order import Seen, chains
+from .file_names import point_names
+from .hops import Hop, make_hop
+from .native import Rows
+
+TABLES = ("identities",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One capture file. name: unique in the join; trouble: why it was not read to a clean end, "" if it was."""
+
+    name: str
+    file: str
+    packets: int
+    first_ns: int
+    last_ns: int
+    trouble: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Join:
+    """points in the order given; hops by path and direction, in the order in which packets pass them; alone: points
+    that share no packet with any other; one_clock: times of all points are of one clock (a cell's are).
+    """
+
+    points: tuple[Point, ...]
+    hops: tuple[Hop, ...]
+    alone: tuple[str, ...]
+    one_clock: bool
+    t0_ns: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of docs/analyze.md."""
+        return {
+            "one_clock": self.one_clock,
+            "first_s": self.t0_ns / 1e9,
+            "points": [
+                {"point": point.name, "file": point.file, "packets": point.packets, "note": point.trouble}
+                for point in self.points
+            ],
+            "alone": list(self.alone),
+            "hops": [hop.as_json() for hop in self.hops],
+        }
+
+
+def join_captures(files: Sequence[str | os.PathLike[str]], *, one_clock: bool = False, whole: bool = False) -> Join:
+    """Join captures, each file a point of its own.
+
+    one_clock: the points share a clock, and a negative delay is an error of the captures, not of clocks. whole: all
+    captures ran from before the first packet to after the last of any of them, as a cell's do; otherwise a capture
+    ran from its own first to its own last packet. A packet that the next capture may have been too short for is
+    counted as unknown.
+    Raises CaptureError: fewer than two files, a file that cannot be read, or captures that share nothing.
+    """
+    paths = [os.fspath(file) for file in files]
+    if len(paths) < 2:
+        raise CaptureError("joining takes two captures or more: the same packets at different points")
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise CaptureError("one file is given twice: joining takes captures of different points")
+    points, seen = _read(paths)
+    there = [point for point in points if point.packets]
+    first, last = min((p.first_ns for p in there), default=0), max((p.last_ns for p in there), default=0)
+    hops: list[Hop] = []
+    joined: set[int] = set()
+    for chain in chains(seen, len(points)):
+        joined.update(chain.order)
+        for here, there_ in itertools.pairwise(chain.order):
+            span = (0, last) if whole else (points[there_].first_ns, points[there_].last_ns)
+            hops.append(
+                make_hop(
+                    chain.source, chain.destination, points[here].name, points[there_].name,
+                    chain.rows[here], chain.rows[there_], span=span, t0_ns=first,
+                )
+            )  # fmt: skip
+    if not hops:
+        raise CaptureError(_nothing_shared(points))
+    alone = tuple(point.name for number, point in enumerate(points) if number not in joined)
+    return Join(points, _with_clock_offset(tuple(hops)), alone, one_clock, first)
+
+
+def _read(paths: Sequence[str]) -> tuple[tuple[Point, ...], Seen]:
+    points: list[Point] = []
+    seen: Seen = {}
+    for number, (path, name) in enumerate(zip(paths, point_names(paths), strict=True)):
+        capture = read_captures([path], TABLES)
+        source = capture.sources[0]
+        points.append(
+            Point(name, path, int(source["packets"]), int(source["first_ns"]), int(source["last_ns"]),
+                  capture.trouble[0])
+        )  # fmt: skip
+        for row, ends in enumerate(capture.paths):
+            mine = capture.identities[capture.identities["path"] == row]
+            for direction, (a, b) in enumerate((("a", "b"), ("b", "a"))):
+                key = (address_text(bytes(ends[a])), address_text(bytes(ends[b])))
+                seen.setdefault(key, {})[number] = _in_time(mine[mine["path_direction"] == direction])
+    return tuple(points), seen
+
+
+def _in_time(rows: Rows) -> Rows:
+    return rows[np.argsort(rows["time_ns"], kind="stable")]
+
+
+def _nothing_shared(points: Sequence[Point]) -> str:
+    spans = sorted((point.first_ns, point.last_ns, point.name) for point in points if point.packets)
+    text = f"{', '.join(point.name for point in points)}: share not one packet"
+    if any(not point.packets for point in points):
+        return text + f"; empty: {', '.join(point.name for point in points if not point.packets)}"
+    apart = [(a, b) for a, b in itertools.pairwise(spans) if a[1] < b[0]]
+    if apart:
+        a, b = apart[0]
+        return text + f"; {b[2]} begins {(b[0] - a[1]) / 1e9:.3f} s after {a[2]} ends: are they of one run?"
+    return (
+        text + "; are they of one run? Address translation, tunnels, segmentation offload (capture with it off) and"
+        " different snapshot lengths below 64 bytes of transport hide that packets are the same"
+    )
+
+
+def _with_clock_offset(hops: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    """Adds to each hop what its clocks would be apart if the shortest delays of both directions were equal."""
+    shortest = {
+        (hop.source, hop.destination, hop.before, hop.after): hop.delay_min_s
+        for hop in hops
+        if hop.delay_min_s is not None
+    }
+    found = []
+    for hop in hops:
+        back = shortest.get((hop.destination, hop.source, hop.after, hop.before))
+        offset = None if hop.delay_min_s is None or back is None else (hop.delay_min_s - back) / 2
+        found.append(dataclasses.replace(hop, clock_offset_if_symmetric_s=offset))
+    return tuple(found)

@@ -1,0 +1,253 @@
+"""One MPTCP connection: its subflows, what each carried, what was sent again on another one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ..capture import Capture, address_text
+from ..native import Bools, Floats, Ints, Rows
+from .data_level import DataLevel, data_level
+from .lifetimes import Lifetime, lifetimes
+from .subflows import ADD_ADDRESS, CAPABLE, DSS, FAIL, FASTCLOSE, JOIN, PRIORITY, REMOVE_ADDRESS, RESET, SYN, Group
+
+FIN, RST = 1, 4
+NAMES = {
+    CAPABLE: "MP_CAPABLE",
+    JOIN: "MP_JOIN",
+    DSS: "DATA_FIN",
+    ADD_ADDRESS: "ADD_ADDR",
+    REMOVE_ADDRESS: "REMOVE_ADDR",
+    PRIORITY: "MP_PRIO",
+    FAIL: "MP_FAIL",
+    FASTCLOSE: "MP_FASTCLOSE",
+    RESET: "MP_TCPRST",
+}
+MOST = 500
+"""Events of one kind that are listed."""
+
+Event = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class MptcpConnection:
+    """What a capture tells of one connection; every name: docs/metrics.md, "MPTCP".
+
+    flows: rows of the flow table, its subflows. direction: of the data looked at (0: from who opened the connection).
+    complete: the handshake is in the capture; else its subflows could not be brought together. version: 0 or 1.
+    totals: numbers, None where there is nothing to measure. series: name -> (seconds, values). events: {t_s, what,
+    subflow, ...}, in the order of time. tables: {"subflows": one row a subflow}.
+    """
+
+    flows: tuple[int, ...]
+    direction: int
+    complete: bool
+    version: int
+    totals: dict[str, float | int | None]
+    series: dict[str, tuple[Floats, Floats]] = dataclasses.field(compare=False)
+    events: list[Event]
+    tables: dict[str, list[dict[str, Any]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Data:
+    """Segments with payload of one direction, with their place among the subflows and in the data stream."""
+
+    rows: Rows
+    subflow: Ints
+    level: DataLevel
+
+
+def make_connection(capture: Capture, group: Group, direction: int | None, t0_ns: int) -> MptcpConnection:
+    """direction: None takes the one with more new data."""
+    flows = np.array(group.flows)
+    both = [_data(capture, group, one) for one in (0, 1)]
+    if direction is None:
+        direction = int(both[1].level.new_bytes.sum() > both[0].level.new_bytes.sum())
+    data = both[direction]
+    names = [_name(capture, flow) for flow in group.flows]
+    lives = lifetimes(capture, group)
+    seconds = (data.rows["time_ns"] - t0_ns) / 1e9
+    series = {}
+    for number, name in enumerate(names):
+        mine = data.subflow == number
+        if mine.any():
+            series[f"sent_bytes[{name}]"] = (
+                seconds[mine],
+                np.cumsum(data.rows["payload_bytes"][mine].astype(np.int64)).astype(np.float64),
+            )
+    fresh = data.level.new_bytes > 0
+    if fresh.any():
+        series["new_bytes"] = (seconds[fresh], np.cumsum(data.level.new_bytes[fresh]).astype(np.float64))
+    return MptcpConnection(
+        flows=group.flows,
+        direction=direction,
+        complete=group.complete,
+        version=group.version,
+        totals=_totals(capture, flows, data, both[1 - direction]) | _lives(lives),
+        series=series,
+        events=_events(capture, group, data, names, t0_ns),
+        tables={
+            "subflows": [
+                _subflow(capture, group, data, number, name, t0_ns) | _life(lives[number], t0_ns)
+                for number, name in enumerate(names)
+            ]
+        },
+    )
+
+
+def _name(capture: Capture, flow: int) -> str:
+    """Both ends of a subflow, who opened it first."""
+    row = capture.flows[flow]
+    end = int(row["path_direction"])
+    ends = [capture.address(int(row["path"]), end ^ side) for side in (0, 1)]
+    return ">".join(f"{address}:{port}" for address, port in zip(ends, row["port"].tolist(), strict=True))
+
+
+def _data(capture: Capture, group: Group, direction: int) -> _Data:
+    segments = capture.segments
+    number = np.full(len(capture.flows), -1, dtype=np.int64)
+    number[list(group.flows)] = np.arange(len(group.flows))
+    turned = np.zeros(len(capture.flows), dtype=np.int64)
+    turned[list(group.flows)] = group.turned
+    keep = (number[segments["flow"]] >= 0) & (segments["payload_bytes"] > 0)
+    keep &= segments["direction"] ^ turned[segments["flow"]] == direction
+    rows = segments[keep]
+    return _Data(rows, number[rows["flow"]], data_level(rows, "flow"))
+
+
+def _totals(capture: Capture, flows: Ints, data: _Data, back: _Data) -> dict[str, float | int | None]:
+    new, rows = data.level.new_bytes, data.rows
+    again = data.level.elsewhere_bytes
+    arrivals = rows["time_ns"][new > 0]
+    span = int(arrivals[-1] - arrivals[0]) if len(arrivals) else 0
+    carriers = data.subflow[new > 0]
+    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], flows)]
+    return {
+        "subflows": len(flows),
+        "subflows_with_data": len(np.unique(data.subflow)),
+        "payload_bytes": int(rows["payload_bytes"].astype(np.int64).sum()),
+        "new_bytes": int(new.sum()),
+        "new_bytes_other_direction": int(back.level.new_bytes.sum()),
+        "unmapped_bytes": int(rows["payload_bytes"][~data.level.known].astype(np.int64).sum()),
+        "goodput_bit_s": int(new[np.flatnonzero(new > 0)[1:]].sum()) * 8e9 / span if span else None,
+        "retransmitted_segments": int(rows["is_retransmission"].sum()),
+        "reinjected_segments": int(data.level.elsewhere.sum()),
+        "reinjected_bytes": int(again.sum()),
+        "subflow_changes": int((np.diff(carriers) != 0).sum()),
+        "addresses_told": int(((options["subtype"] == ADD_ADDRESS) & (options["flags"] & 1 == 0)).sum()),
+        "fails": int((options["subtype"] == FAIL).sum()),
+    }
+
+
+def _lives(lives: tuple[Lifetime, ...]) -> dict[str, float | int | None]:
+    return {
+        "subflows_opened": sum(one.asked_ns is not None for one in lives),
+        "subflows_joined": sum(one.joined_ns is not None for one in lives[1:]),
+        "subflows_lost": sum(one.lost_ns is not None for one in lives),
+    }
+
+
+def _life(one: Lifetime, t0_ns: int) -> dict[str, Any]:
+    times = {"asked_s": one.asked_ns, "joined_s": one.joined_ns, "lost_s": one.lost_ns}
+    return {"syns": one.asked} | {
+        name: None if at_ns is None else (at_ns - t0_ns) / 1e9 for name, at_ns in times.items()
+    }
+
+
+def _subflow(capture: Capture, group: Group, data: _Data, number: int, name: str, t0_ns: int) -> dict[str, Any]:
+    flow, mine = group.flows[number], data.subflow == number
+    rows, level = data.rows[mine], data.level
+    options = capture.mptcp_options[capture.mptcp_options["flow"] == flow]
+    joins = options[options["subtype"] == JOIN]
+    new = int(level.new_bytes[mine].sum())
+    every = int(level.new_bytes.sum())
+    when = rows["time_ns"][level.new_bytes[mine] > 0]
+    return {
+        "subflow": name,
+        "flow": flow,
+        "opened_by": "other" if group.turned[number] else "opener",
+        "address_ids": [
+            int(joins["address_id"][joins["direction"] == d][0]) if (joins["direction"] == d).any() else 0
+            for d in (0, 1)
+        ],
+        "backup": bool(joins["backup"].any()),
+        "segments": len(rows),
+        "payload_bytes": int(rows["payload_bytes"].astype(np.int64).sum()),
+        "new_bytes": new,
+        "new_ratio": new / every if every else None,
+        "retransmitted_segments": int(rows["is_retransmission"].sum()),
+        "reinjected_segments": int(level.elsewhere[mine].sum()),
+        "reinjected_bytes": int(level.elsewhere_bytes[mine].sum()),
+        "first_new_data_s": (int(when[0]) - t0_ns) / 1e9 if len(when) else None,
+        "last_new_data_s": (int(when[-1]) - t0_ns) / 1e9 if len(when) else None,
+    }
+
+
+def _events(capture: Capture, group: Group, data: _Data, names: list[str], t0_ns: int) -> list[Event]:
+    found: list[Event] = []
+    place = {flow: number for number, flow in enumerate(group.flows)}
+    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
+    segments = capture.segments[np.isin(capture.segments["flow"], list(group.flows))]
+    counts: dict[int, int] = {}
+    finished: set[int] = set()
+    opening = set(segments["packet"][segments["flags"] & SYN > 0].tolist())
+    for row in options:
+        kind = int(row["subtype"])
+        counts[kind] = counts.get(kind, 0) + 1
+        handshake = kind in (CAPABLE, JOIN)
+        if counts[kind] > MOST or (handshake and int(row["packet"]) not in opening):
+            continue
+        sender = int(row["direction"]) ^ group.turned[place[int(row["flow"])]]
+        if kind == DSS and sender in finished:  # until it is acknowledged every segment repeats it
+            continue
+        finished |= {sender} if kind == DSS else set()
+        event: Event = {
+            "t_s": (int(row["time_ns"]) - t0_ns) / 1e9,
+            "what": NAMES.get(kind, f"subtype {kind}"),
+            "subflow": names[place[int(row["flow"])]],
+            "from": "other" if sender else "opener",
+        }
+        if kind == ADD_ADDRESS:
+            event["what"] += " echo" if row["flags"] & 1 else ""
+            event["address"] = address_text(bytes(row["address"])) if row["family"] else ""
+        if kind in (JOIN, ADD_ADDRESS, REMOVE_ADDRESS, PRIORITY):
+            event["address_id"] = int(row["address_id"])
+        if kind in (JOIN, PRIORITY):
+            event["backup"] = bool(row["backup"])
+        found.append(event)
+    found += _ends(segments, place, names, t0_ns)
+    found += _handovers(data, names, t0_ns)
+    return sorted(found, key=lambda event: event["t_s"])
+
+
+def _ends(segments: Rows, place: dict[int, int], names: list[str], t0_ns: int) -> list[Event]:
+    """A subflow's first FIN and first RST."""
+    found: list[Event] = []
+    for flag, what in ((FIN, "FIN"), (RST, "RST")):
+        rows = segments[segments["flags"] & flag > 0]
+        flows, first = np.unique(rows["flow"], return_index=True)
+        found += [
+            {"t_s": (int(rows["time_ns"][at]) - t0_ns) / 1e9, "what": what, "subflow": names[place[flow]]}
+            for flow, at in zip(flows.tolist(), first.tolist(), strict=True)
+        ]
+    return found
+
+
+def _handovers(data: _Data, names: list[str], t0_ns: int) -> list[Event]:
+    """A subflow's first and last new data, and the first reinjection onto it."""
+    found: list[Event] = []
+    conditions: tuple[tuple[str, Bools, int], ...] = (
+        ("first new data", data.level.new_bytes > 0, 0),
+        ("last new data", data.level.new_bytes > 0, -1),
+        ("first reinjection", data.level.elsewhere, 0),
+    )
+    for what, condition, which in conditions:
+        for number, name in enumerate(names):
+            rows = np.flatnonzero(condition & (data.subflow == number))
+            if len(rows):
+                at = int(data.rows["time_ns"][rows[which]])
+                found.append({"t_s": (at - t0_ns) / 1e9, "what": what, "subflow": name})
+    return found

@@ -1,0 +1,188 @@
+"""The C core through ctypes: loading it, its table layouts, one handle a capture point.
+
+The layouts come from the library itself (the X-macros of netwarp_analyzer.h), so the dtypes here cannot differ
+from the rows there. Every call releases the GIL; a handle is used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.checkout import CHECKOUT
+from ..core.errors import CaptureError
+
+ABI = 3
+UNKNOWN = int(np.iinfo(np.int64).min)
+"""In any 64-bit signed column: this could not be known."""
+NONE = 0xFFFFFFFF
+"""In any id column: there is none."""
+CHECKSUMS = 1
+MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3
+"""mallopt(3)"""
+LIBRARY_NAME = "libnetwarp_analyzer.so"
+LIBRARY_VARIABLE = "NETWARP_ANALYZER_LIBRARY"
+
+Rows = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+class _Field(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        ("offset", ctypes.c_uint32),
+        ("values", ctypes.c_uint32),
+    ]
+
+
+class _Memory:
+    """Rows of the C side as NumPy sees them; keeps the handle alive as long as an array looks at them."""
+
+    def __init__(self, handle: Handle, address: int, rows: int, row_bytes: int) -> None:
+        self.handle = handle
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (rows,),
+            "typestr": f"|V{row_bytes}",
+            "data": (address, True),
+        }
+
+
+def library_path() -> Path:
+    """Where the core is: $NETWARP_ANALYZER_LIBRARY, or build/lib of this checkout."""
+    given = os.environ.get(LIBRARY_VARIABLE)
+    return Path(given) if given else CHECKOUT / "build" / "lib" / LIBRARY_NAME
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    path = library_path()
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CaptureError(f"the analyser's core cannot be loaded: {error}. Build it: make -C apps") from error
+    pointer, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
+    for name, result, arguments in (
+        ("nwa_abi", u32, []),
+        ("nwa_describe", ctypes.c_char_p, [u32, pointer, pointer, pointer]),
+        ("nwa_open", pointer, [pointer, u32, u32, u32]),
+        ("nwa_read", ctypes.c_int, [pointer, u64]),
+        ("nwa_rows", pointer, [pointer, u32, pointer]),
+        ("nwa_clear", None, [pointer]),
+        ("nwa_error", ctypes.c_char_p, [pointer]),
+        ("nwa_trouble", ctypes.c_char_p, [pointer, u32]),
+        ("nwa_close", None, [pointer]),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    if library.nwa_abi() != ABI:
+        raise CaptureError(f"{path} has interface {library.nwa_abi()}, this netwarp needs {ABI}: make -C apps")
+    _keep_freed_memory()
+    return library
+
+
+def _keep_freed_memory() -> None:
+    """Have malloc keep what NumPy frees (up to 1 GiB) for the next array: by default it goes back to the kernel with
+    every large array, and the faults of getting it again cost more than the arithmetic (analyze_tcp: half its time).
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:  # not glibc
+        return
+    mallopt(MALLOPT_MMAP_THRESHOLD, 32 << 20)
+    mallopt(MALLOPT_TRIM_THRESHOLD, 1 << 30)
+
+
+@functools.cache
+def layouts() -> dict[str, np.dtype[Any]]:
+    """Every table's name and row dtype, in the order of the core's table numbers. Columns `f[2]` are by direction."""
+    library = _library()
+    found: dict[str, np.dtype[Any]] = {}
+    row_bytes, count, fields = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.POINTER(_Field)()
+    while True:
+        name = library.nwa_describe(len(found), ctypes.byref(row_bytes), ctypes.byref(count), ctypes.byref(fields))
+        if name is None:
+            return found
+        columns = [fields[i] for i in range(count.value)]
+        found[name.decode()] = np.dtype(
+            {
+                "names": [column.name.decode() for column in columns],
+                "formats": [_format(column) for column in columns],
+                "offsets": [column.offset for column in columns],
+                "itemsize": row_bytes.value,
+            }
+        )
+
+
+def _format(column: _Field) -> Any:
+    kind = column.type.decode()
+    if kind == "S16":
+        return "V16"
+    return kind if column.values == 1 else (kind, (column.values,))
+
+
+class Handle:
+    """One open capture point: all files of one node's interfaces, read as one, merged by time."""
+
+    def __init__(self, files: Sequence[str | os.PathLike[str]], tables: Sequence[str], options: int = 0) -> None:
+        """Open. `tables`: which row tables to keep beside those of totals (TOTAL_TABLES of capture.py).
+
+        Raises CaptureError: a file cannot be opened, is no capture, or has a link type nobody reads.
+        """
+        self._library = _library()
+        self._open = None
+        self.files = tuple(os.fspath(file) for file in files)
+        names = list(layouts())
+        unknown = set(tables) - set(names)
+        if unknown:
+            raise ValueError(f"no such analyser table: {sorted(unknown)}")
+        wanted = sum(1 << names.index(table) for table in set(tables))
+        array = (ctypes.c_char_p * len(self.files))(*(os.fsencode(file) for file in self.files))
+        self._open = self._library.nwa_open(array, len(self.files), wanted, options)
+        if self._open is None:
+            raise CaptureError("the analyser has no memory")
+        self._raise_error()
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", None):
+            self._library.nwa_close(self._open)
+
+    def _raise_error(self) -> None:
+        error = self._library.nwa_error(self._open).decode(errors="replace")
+        if error:
+            raise CaptureError(error)
+
+    def read(self, packets: int = 0) -> bool:
+        """Read that many packets (0: all). True: there are more. Raises CaptureError."""
+        status = int(self._library.nwa_read(self._open, packets))
+        if status < 0:
+            self._raise_error()
+        return status > 0
+
+    def rows(self, table: str) -> Rows:
+        """A table as a structured array that looks at the core's memory: after the last `read`, before `clear`."""
+        layout = layouts()[table]
+        count = ctypes.c_uint64()
+        address = self._library.nwa_rows(self._open, list(layouts()).index(table), ctypes.byref(count))
+        if not count.value:
+            return np.empty(0, dtype=layout)
+        memory = _Memory(self, address, count.value, layout.itemsize)
+        return np.asarray(memory).view(layout)
+
+    def clear(self) -> None:
+        """Forget the rows of all but the tables of totals; arrays got from `rows` before are invalid then."""
+        self._library.nwa_clear(self._open)
+
+    def trouble(self, source: int) -> str:
+        """Why that file was not read to a clean end; "" if it was."""
+        return str(self._library.nwa_trouble(self._open, source).decode(errors="replace"))

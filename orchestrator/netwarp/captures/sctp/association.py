@@ -1,0 +1,186 @@
+"""One SCTP association of a capture point, looked at from the side of its data."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..capture import Capture
+from ..native import NONE, Ints, Rows
+from ..rows import rows_of_flow
+from .columns import Columns
+from .messages import Messages, messages
+from .names import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
+from .outages import Outages, outages
+from .retransmissions import Retransmissions, retransmissions
+from .timing import Heartbeats, Outstanding, RttSamples, Sacks, heartbeats, outstanding, rtt_samples, sack_timing
+from .transmissions import Acknowledgements, Order, Transmissions, acknowledgements, transmissions
+
+
+class Association:
+    """The parts, each found when it is first asked for. Everything is about the data of `direction`.
+
+    direction: the flow's (0: from the initiator); by default the one that carries more user data. receiver: the same
+    run's capture at the data's receiver, which tells what arrived twice; without it the receiver's own reports do.
+    """
+
+    def __init__(
+        self, capture: Capture, flow: int, *, direction: int | None = None, receiver: Capture | None = None
+    ) -> None:
+        self.capture, self.flow = capture, flow
+        self.row = capture.flows[flow]
+        self.columns = Columns(rows_of_flow(capture, "chunks", flow))
+        self.direction = _data_direction(self.columns) if direction is None else direction
+        self.receiver = receiver
+
+    @property
+    def chunks(self) -> Rows:
+        """The association's rows of the chunk table."""
+        return self.columns.rows
+
+    @functools.cached_property
+    def order(self) -> Order:
+        """Of its packets."""
+        arrivals = {"sender": 1 - self.direction, "receiver": self.direction, "unknown": None}[self.point]
+        # mergecap leaves one interface of several: then the association's paths tell
+        several = len(self.capture.interfaces) > 1 or len(self.paths) > 1
+        return Order(self.columns, arrivals if several else None)
+
+    @functools.cached_property
+    def sent(self) -> Transmissions:
+        """The data's transmissions."""
+        return transmissions(self.columns, self.direction, self.order)
+
+    @functools.cached_property
+    def reports(self) -> Acknowledgements:
+        """What came back about them."""
+        return acknowledgements(self.capture, self.columns, self.flow, self.direction, self.sent.tsns, self.order)
+
+    @functools.cached_property
+    def again(self) -> Retransmissions:
+        """Those that were sent again, and why."""
+        return retransmissions(self.sent, self.reports, self._duplicates())
+
+    @functools.cached_property
+    def messages(self) -> Messages:
+        """The data as messages."""
+        whole = bool(self.row["base_known"][self.direction])
+        return messages(self.columns, self.direction, whole=whole)
+
+    @functools.cached_property
+    def rtt(self) -> RttSamples:
+        """From data to its acknowledgement."""
+        return rtt_samples(self.sent, self.reports)
+
+    @functools.cached_property
+    def outstanding(self) -> Outstanding:
+        """On all paths."""
+        return outstanding(self.sent, self.reports)
+
+    def outstanding_on(self, path: int) -> Outstanding:
+        """On one path."""
+        return self.outstanding if len(self.paths) == 1 else outstanding(self.sent, self.reports, path)
+
+    @functools.cached_property
+    def heartbeats(self) -> Heartbeats:
+        """Of both directions."""
+        return heartbeats(self.columns)
+
+    @functools.cached_property
+    def sacks(self) -> Sacks:
+        """How the data's receiver acknowledged."""
+        return sack_timing(self.sent, self.reports)
+
+    @functools.cached_property
+    def outages(self) -> Outages:
+        """Where T3 expired."""
+        return outages(self.sent, self.reports, self.again, self.outstanding)
+
+    @functools.cached_property
+    def point(self) -> str:
+        """Whose side the capture is on: "sender" (of the data) or "receiver", whichever answers the handshake sooner
+        (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without one.
+        """
+        times = [self.chunks["time_ns"][self.columns.of_type(kind)] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
+        if not all(len(one) for one in times):
+            return "unknown"
+        # the last INIT ACK before the COOKIE ECHO, and the last INIT before that: earlier ones were lost
+        echo = times[2][0]
+        answered = times[1][times[1] <= echo]
+        asked = times[0][times[0] <= (answered[-1] if len(answered) else echo)]
+        if not len(answered) or not len(asked):
+            return "unknown"
+        to_initiator, to_responder = echo - answered[-1], answered[-1] - asked[-1]
+        if to_initiator == to_responder:
+            return "unknown"
+        at_initiator = to_initiator < to_responder
+        return "sender" if at_initiator == (self.direction == 0) else "receiver"
+
+    @functools.cached_property
+    def paths(self) -> list[int]:
+        """Rows of the capture's path table that the association used, in the order of first use."""
+        return [int(path) for path in self.capture.flow_paths["path"][self.capture.flow_paths["flow"] == self.flow]]
+
+    def path_name(self, path: int) -> str:
+        """ "<initiator's address>><responder's>"."""
+        used = self.capture.flow_paths
+        row = used[(used["flow"] == self.flow) & (used["path"] == path)][0]
+        end = int(row["path_direction"])
+        return f"{self.capture.address(path, end)}>{self.capture.address(path, 1 - end)}"
+
+    def _duplicates(self) -> tuple[Ints, Ints] | None:
+        if self.receiver is None:
+            return None
+        other = same_association(self.capture, self.flow, self.receiver)
+        if other is None:
+            return None
+        there, direction = other
+        chunks = Columns(self.receiver.chunks[self.receiver.chunks["flow"] == there])
+        rows = transmissions(chunks, self.direction ^ direction, Order(chunks, None))
+        twice = rows.repeated
+        shift = _shift(self.row, self.receiver.flows[there], self.direction, self.direction ^ direction)
+        return rows.rows["tsn"][twice] + shift, rows.rows["time_ns"][twice]
+
+
+def _shift(mine: Rows, theirs: Rows, my_direction: int, their_direction: int) -> int:
+    """What to add to the other capture's TSNs to have this one's (0 where both saw the INIT)."""
+    gap = int(theirs["base"][their_direction]) - int(mine["base"][my_direction])
+    return (gap + 2**31) % 2**32 - 2**31
+
+
+def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, int] | None:
+    """The flow of another capture point that is this association, by ports and verification tags, and whether its
+    direction 0 is this one's (0) or the other (1). None: it is not there.
+    """
+    mine = capture.flows[flow]
+    for row in np.flatnonzero(other.flows["protocol"] == mine["protocol"]).tolist():
+        theirs = other.flows[row]
+        for turned in (0, 1):
+            ends = [turned, 1 - turned]
+            known = mine["tag_known"] & theirs["tag_known"][ends]
+            if (
+                (mine["port"] == theirs["port"][ends]).all()
+                and known.any()
+                and (mine["tag"] == theirs["tag"][ends])[known].all()
+            ):
+                return row, turned
+    return None
+
+
+def _data_direction(chunks: Columns) -> int:
+    user = [int(chunks["user_bytes"][chunks.is_data & (chunks["direction"] == d)].sum()) for d in (0, 1)]
+    return int(user[1] > user[0])
+
+
+def ending(found: Association) -> str:
+    """How the association ended."""
+    if len(found.columns.of_type(ABORT)):
+        return "abort"
+    return "shutdown" if all(len(found.columns.of_type(one)) for one in (SHUTDOWN, SHUTDOWN_COMPLETE)) else "open"
+
+
+def restarted(found: Association) -> int | None:
+    """The flow this one restarted (RFC 9260 5.2.2)."""
+    before = int(found.row["restart_of"])
+    return None if before == NONE else before

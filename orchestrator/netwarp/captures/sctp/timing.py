@@ -1,0 +1,141 @@
+"""Round-trip times, what is outstanding, how SACKs are sent, heartbeats: times against times."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..native import Bools, Ints
+from .columns import Columns
+from .interval_search import distinct
+from .names import HEARTBEAT, HEARTBEAT_ACK
+from .transmissions import NEVER, Acknowledgements, Transmissions
+
+
+@dataclasses.dataclass(frozen=True)
+class RttSamples:
+    """Time of the acknowledgement (ns), RTT (ns), path of the data or HEARTBEAT."""
+
+    time_ns: Ints
+    rtt_ns: Ints
+    path: Ints
+
+
+def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
+    """One sample a report and path: from the last chunk sent there among those it was the first to acknowledge.
+
+    Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give none. The receiver may have waited for a
+    second packet, or for its SACK timer, before it answered (6.2); that is in the sample, as it is in the sender's.
+    """
+    once = np.flatnonzero(sent.new & (sent.after < 0))
+    report = reports.acked_by[sent.unit[once]]
+    known = reports.moment_of(report) > sent.moment[once]
+    known &= report < len(reports.moment)
+    once, report = once[known], report[known]
+    path = sent.rows["path"][once]
+    key = report * (int(path.max(initial=0)) + 1) + path
+    ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)[: len(key)])  # few: only those can be the last ones
+    _, place = np.unique(key[ends][::-1], return_index=True)  # the last in the order of the capture
+    place = np.sort(ends[len(ends) - 1 - place])
+    once, report = once[place], report[place]
+    order = np.argsort(report, kind="stable")
+    time = reports.time_of(report[order])
+    return RttSamples(time, time - sent.rows["time_ns"][once[order]], path[place][order])
+
+
+@dataclasses.dataclass(frozen=True)
+class Heartbeats:
+    """One row a HEARTBEAT. answered_ns: when its HEARTBEAT ACK was captured, NEVER if none was."""
+
+    time_ns: Ints
+    path: Ints
+    direction: Ints
+    answered_ns: Ints
+
+    @property
+    def answered(self) -> Bools:
+        """Whether its answer was captured."""
+        return self.answered_ns < NEVER
+
+
+def heartbeats(chunks: Columns) -> Heartbeats:
+    """Pairs by what the HEARTBEAT ACK repeats (RFC 9260 8.3), an answer to one HEARTBEAT each. chunks: of an
+    association.
+    """
+    asked, answers = (chunks.rows[chunks.of_type(kind)] for kind in (HEARTBEAT, HEARTBEAT_ACK))
+    found = np.full(len(asked), NEVER, dtype=np.int64)
+    waiting: dict[tuple[int, int], list[int]] = {}
+    # a handful in any capture: one an interval and path
+    both = np.concatenate([asked, answers])
+    number = np.concatenate([np.arange(len(asked)), np.full(len(answers), -1)])
+    for place in np.argsort(both["packet"], kind="stable").tolist():
+        row, mine = both[place], int(number[place])
+        key = (int(row["direction"]) ^ (mine < 0), int(row["message"]))
+        if mine >= 0:
+            waiting.setdefault(key, []).append(mine)
+        elif waiting.get(key):
+            found[waiting[key].pop(0)] = row["time_ns"]
+    return Heartbeats(
+        time_ns=asked["time_ns"].astype(np.int64),
+        path=asked["path"].astype(np.int64),
+        direction=asked["direction"].astype(np.int64),
+        answered_ns=found,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Outstanding:
+    """A step function of user bytes: the value from each time on; what happened in one packet is one change."""
+
+    moment: Ints
+    time_ns: Ints
+    value_bytes: Ints
+
+
+def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None = None) -> Outstanding:
+    """What was sent and is not acknowledged, on one path or on all. A chunk counts where it was sent last, from each
+    transmission to the next or to its acknowledgement (RFC 9260 1.3: bytes in flight; a sender takes off what it holds
+    for lost as soon as it does, which no capture shows).
+    """
+    of_packets = sent.moment[sent.packets]
+    axis, place = distinct(np.concatenate([of_packets, reports.moment]))
+    sent_at, reported_at = place[: len(of_packets)], place[len(of_packets) :]
+    time = np.empty(len(axis), dtype=np.int64)
+    time[reported_at], time[sent_at] = reports.time_ns, sent.rows["time_ns"][sent.packets]
+    # places on the axis: of each transmission, of its end (that of the axis: never)
+    begin = np.repeat(sent_at, sent.per_packet)
+    end = np.append(reported_at, len(axis))[reports.acked_by][sent.unit]
+    twice = np.flatnonzero(sent.after >= 0)
+    end[twice] = np.minimum(end[twice], begin[sent.after[twice]])
+    mine = end > begin
+    if path is not None:
+        mine &= sent.rows["path"] == path
+    # sums of integers, exact in a double up to 2^53
+    size = np.where(mine, sent.rows["user_bytes"], 0.0)
+    change = np.bincount(begin, size, len(axis) + 1) - np.bincount(end, size, len(axis) + 1)
+    changed = np.flatnonzero(change[:-1])
+    return Outstanding(axis[changed], time[changed], np.cumsum(change[changed]).astype(np.int64))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sacks:
+    """By SACK: data packets since the SACK before, and the time from the first of them to it (ns; -1: there was none).
+
+    Where the capture is the receiver's this is its delayed acknowledgement (RFC 9260 6.2); elsewhere the way to it and
+    back is in the delay.
+    """
+
+    data_packets: Ints
+    delay_ns: Ints
+
+
+def sack_timing(sent: Transmissions, reports: Acknowledgements) -> Sacks:
+    """How the receiver acknowledged."""
+    packet = sent.moment[sent.packets]
+    time = np.append(sent.rows["time_ns"][sent.packets], 0)
+    at = reports.moment[reports.is_sack]
+    upto = np.searchsorted(packet, at)
+    since = np.concatenate([[0], upto[:-1]])[: len(upto)]
+    waited = reports.time_ns[reports.is_sack] - time[since]
+    return Sacks(upto - since, np.where(upto > since, waited, -1))

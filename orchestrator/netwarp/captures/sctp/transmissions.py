@@ -1,0 +1,203 @@
+"""Every transmission of a DATA chunk, and the acknowledgements that came back: one direction of an association.
+
+All order is that of `Order`: of the capture, so that what happens at one instant stays in sequence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..capture import Capture
+from ..native import UNKNOWN, Bools, Ints, Rows
+from ..rows import rows_of_flow
+from .columns import Columns, columns
+from .interval_search import ascending, counted, distinct, first_covering, run_starts
+from .names import SHUTDOWN
+
+NEVER = np.iinfo(np.int64).max
+GAP_BLOCK, DUPLICATE = 0, 1
+COLUMNS = ("tsn", "time_ns", "path", "user_bytes", "on_other_path")
+
+
+class Order:
+    """The order of an association's packets: that of the capture. Where several interfaces were merged (as files, in
+    one pcapng file, or by mergecap beforehand), packets of one instant stand in the order of the merge, which says
+    nothing of causes: then what a host received comes before what it sent. arrivals_first: the direction that is
+    received at this capture point; None: not known, or one interface and path.
+    """
+
+    def __init__(self, chunks: Rows | Columns, arrivals_first: int | None) -> None:
+        self._rank: Ints | None = None
+        if arrivals_first is not None:
+            table = columns(chunks)
+            self._packets, first = np.unique(table["packet"], return_index=True)
+            rows = table.rows[first]
+            order = np.lexsort((self._packets, rows["direction"] != arrivals_first, rows["time_ns"]))
+            self._rank = np.empty(len(order), dtype=np.int64)
+            self._rank[order] = np.arange(len(order))
+
+    def __call__(self, packet: Rows) -> Ints:
+        """The moment of each packet (its number): a number that grows with the order."""
+        if self._rank is None:
+            return packet.astype(np.int64)
+        return self._rank[np.searchsorted(self._packets, packet)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Transmissions:
+    """rows: columns of the DATA and I-DATA chunks of known TSN, in order. tsns: the distinct TSNs, ascending.
+
+    By row: moment, of its packet; unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the
+    row of the transmission before and after of the same TSN, or -1.
+    """
+
+    rows: Mapping[str, Ints]
+    moment: Ints
+    tsns: Ints
+    unit: Ints
+    nth: Ints
+    before: Ints
+    after: Ints
+
+    def __len__(self) -> int:
+        return len(self.moment)
+
+    @functools.cached_property
+    def repeated(self) -> Ints:
+        """Rows that are retransmissions."""
+        return np.flatnonzero(self.nth > 0)
+
+    @functools.cached_property
+    def new(self) -> Bools:
+        """Of each row, whether it is the first transmission."""
+        found: Bools = self.nth == 0
+        return found
+
+    @functools.cached_property
+    def packets(self) -> Ints:
+        """The first row of each packet."""
+        return run_starts(self.moment)
+
+    @functools.cached_property
+    def per_packet(self) -> Ints:
+        """How many rows each packet has."""
+        return np.diff(self.packets, append=len(self))
+
+
+def transmissions(chunks: Rows | Columns, direction: int, order: Order) -> Transmissions:
+    """chunks: of one association."""
+    table = columns(chunks)
+    places = np.flatnonzero(table.is_data & (table["direction"] == direction) & (table["tsn"] != UNKNOWN))
+    moment = order(table["packet"][places])
+    in_order = ascending(moment)
+    rows = {name: table[name][places][in_order] for name in COLUMNS}
+    rows |= {name: rows[name].astype(np.int64) for name in ("path", "user_bytes")}
+    tsns, unit = distinct(rows["tsn"])
+    return Transmissions(rows, moment[in_order], tsns, unit, *_again(unit, len(tsns)))
+
+
+def _again(unit: Ints, count: int) -> tuple[Ints, Ints, Ints]:
+    """nth, before and after of Transmissions; only what was sent again is sorted. count: of units."""
+    nth = np.zeros(len(unit), dtype=np.int64)
+    before, after = (np.full(len(unit), -1, dtype=np.int64) for _ in range(2))
+    if count == len(unit):
+        return nth, before, after
+    place = np.arange(len(unit))
+    first = np.empty(count, dtype=np.int64)
+    first[unit[::-1]] = place[::-1]  # of equal places the last assignment holds
+    repeats = np.flatnonzero(first[unit] != place)
+    rows = np.sort(np.concatenate([np.unique(first[unit[repeats]]), repeats]))
+    rows = rows[np.argsort(unit[rows], kind="stable")]
+    begins = np.concatenate([[True], np.diff(unit[rows]) != 0])
+    place = np.arange(len(rows))
+    nth[rows] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    again = np.flatnonzero(~begins)
+    before[rows[again]] = rows[again - 1]
+    after[rows[again - 1]] = rows[again]
+    return nth, before, after
+
+
+@dataclasses.dataclass(frozen=True)
+class Acknowledgements:
+    """What the other side reported: SACKs, and SHUTDOWNs (which tell a cumulative TSN), in order.
+
+    By report: moment, of its packet; cumulative, the highest cumulative TSN told so far; moved, whether it rose;
+    has_gaps; highest_reported, its last gap's last TSN (or its cumulative one); newest, the highest TSN it acknowledged
+    first, or UNKNOWN.
+    acked_by: by distinct TSN, the first report that covers it, or the number of reports. duplicates: TSN and report of
+    every TSN reported as duplicate.
+    """
+
+    moment: Ints
+    time_ns: Ints
+    path: Ints
+    is_sack: Bools
+    cumulative: Ints
+    moved: Bools
+    has_gaps: Bools
+    highest_reported: Ints
+    newest: Ints
+    acked_by: Ints
+    duplicate_tsn: Ints
+    duplicate_by: Ints
+
+    def moment_of(self, report: Ints) -> Ints:
+        """Moments of reports; NEVER where there is none."""
+        return np.append(self.moment, NEVER)[report]
+
+    def time_of(self, report: Ints) -> Ints:
+        """Times of reports; NEVER where there is none."""
+        return np.append(self.time_ns, NEVER)[report]
+
+
+def acknowledgements(
+    capture: Capture, chunks: Columns, flow: int, direction: int, tsns: Ints, in_order: Order
+) -> Acknowledgements:
+    """Reports about the data of `direction`; they travel against it. chunks: of the association; tsns: ascending."""
+    sacks = rows_of_flow(capture, "sacks", flow)
+    sacks = sacks[sacks["direction"] != direction]
+    last = chunks.rows[chunks.of_type(SHUTDOWN)]
+    last = last[(last["direction"] != direction) & (last["tsn"] != UNKNOWN)]
+    moment = in_order(np.concatenate([sacks["packet"], last["packet"]]))
+    order = np.argsort(moment, kind="stable")
+    told = np.concatenate([sacks["cumulative_tsn"], last["tsn"]])[order]
+    count = len(order)
+    cumulative = np.maximum.accumulate(told) if count else told
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    # the blocks of each SACK: gap blocks, then duplicate TSNs
+    sizes = sacks["gap_blocks"].astype(np.int64) + sacks["duplicate_tsns"]
+    owner = np.repeat(np.arange(len(sacks)), sizes)
+    offset = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    blocks = capture.blocks[sacks["first_block"].astype(np.int64)[owner] + offset]
+    report = place[: len(sacks)][owner]
+    by_report = np.argsort(report, kind="stable")
+    blocks, report = blocks[by_report], report[by_report]
+    gap, again = blocks["kind"] == GAP_BLOCK, blocks["kind"] == DUPLICATE
+    has_gaps = np.zeros(count, dtype=np.bool_)
+    has_gaps[report[gap]] = True
+    highest = told.copy()
+    np.maximum.at(highest, report[gap], blocks["end"][gap] - 1)
+    low, high = (np.searchsorted(tsns, blocks[edge][gap]) for edge in ("start", "end"))
+    by_gap = np.append(report[gap], count)[first_covering(low, high, len(tsns))]
+    acked_by = np.minimum(counted(cumulative, tsns), by_gap)
+    newest = np.full(count + 1, UNKNOWN, dtype=np.int64)
+    newest[acked_by] = tsns  # ascending: the highest is written last
+    return Acknowledgements(
+        moment=moment[order],
+        time_ns=np.concatenate([sacks["time_ns"], last["time_ns"]])[order],
+        path=np.concatenate([sacks["path"], last["path"]])[order].astype(np.int64),
+        is_sack=order < len(sacks),
+        cumulative=cumulative,
+        moved=np.concatenate([np.ones(min(count, 1), dtype=np.bool_), np.diff(cumulative) > 0]),
+        has_gaps=has_gaps,
+        highest_reported=highest,
+        newest=newest[:-1],
+        acked_by=acked_by,
+        duplicate_tsn=blocks["start"][again],
+        duplicate_by=report[again],
+    )

@@ -1,0 +1,176 @@
+"""`netwarp analyze FILE...`: what is in any capture of any origin, without a spec."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .capture import Capture
+from .connection import Connection, make_connection
+from .file_names import point_names
+from .findings import file_findings
+from .multipath import Multipath, multipath_of
+from .notes import capture_notes
+from .protocols import analyze_flow
+from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
+
+DETAILED_FLOWS = 50
+"""Connections a file that are looked at one by one, the largest first; the others have their counts only."""
+LINK_TYPES = {
+    0: "BSD loopback", 1: "Ethernet", 12: "raw IP", 14: "raw IP", 101: "raw IP", 108: "OpenBSD loopback",
+    113: "Linux cooked", 228: "raw IPv4", 229: "raw IPv6", 276: "Linux cooked v2",
+}  # fmt: skip
+COMPRESSIONS = ("none", "gzip", "zstd")
+SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", "truncated", "malformed", "fragments",
+        "reassembled", "backwards", "untimed", "unseen_bytes")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class FileSummary:
+    """One capture point. name: short, unique among those given together; facts: of its files; notes: what could not be
+    known, and why; findings: what stands out; connections: largest first; multipath: MPTCP's, whose subflows are
+    connections; stream: what it was made from.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+    findings: tuple[str, ...]
+    connections: tuple[Connection, ...]
+    multipath: tuple[Multipath, ...]
+    stream: Stream
+
+    @property
+    def capture(self) -> Capture:
+        """Its tables; the row tables are empty unless `whole`."""
+        return self.stream.capture
+
+    @property
+    def whole(self) -> bool:
+        """Whether every packet's row was in memory."""
+        return self.stream.whole
+
+    @property
+    def first_ns(self) -> int:
+        """What times of connections count from, ns since 1970."""
+        return self.stream.t0_ns
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of docs/analyze.md."""
+        return {
+            "name": self.name,
+            "files": list(self.files),
+            **self.facts,
+            "notes": list(self.notes),
+            "findings": list(self.findings),
+            "flows": [one.as_json() for one in self.connections],
+            "mptcp": [one.as_json() for one in self.multipath],
+        }
+
+
+def analyze_captures(
+    paths: Sequence[str | os.PathLike[str]], *, full: bool = False, merge: bool = False
+) -> tuple[FileSummary, ...]:
+    """Summarise captures of any origin, each by itself, or merged as the interfaces of one node.
+
+    More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also looks
+    at every connection one by one. Raises CaptureError naming the file that cannot be read; a file cut off is used as
+    far as it goes and says so.
+    """
+    points = [list(paths)] if merge else [[path] for path in paths]
+    return summarise_points(points, full=full)
+
+
+def summarise_points(
+    points: Sequence[Sequence[str | os.PathLike[str]]], *, full: bool = False
+) -> tuple[FileSummary, ...]:
+    """Several capture points, each as the files of its interfaces. Raises CaptureError."""
+    names = iter(point_names([os.fspath(file) for point in points for file in point]))
+    return tuple(_summarise(point, "+".join(next(names) for _ in point), full) for point in points)
+
+
+def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:
+    stream = read_stream(files, keep=None if full else PACKETS_IN_MEMORY)
+    capture, whole = stream.capture, stream.whole
+    order = np.argsort(capture.flow_paths["flow"], kind="stable")
+    edges = np.searchsorted(capture.flow_paths["flow"][order], np.arange(len(capture.flows) + 1))
+    size = np.zeros(len(capture.flows), dtype=np.int64)
+    np.add.at(size, capture.flow_paths["flow"], capture.flow_paths["ip_bytes"].sum(axis=1).astype(np.int64))
+    largest = np.argsort(-size, kind="stable").tolist()
+    detailed = largest if full else largest[:DETAILED_FLOWS]
+    numbers = {row: number + 1 for number, row in enumerate(largest)}
+    connections = tuple(
+        make_connection(
+            stream, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]],
+            _numbered(analyze_flow(capture, row, stream.t0_ns), numbers) if whole and number < len(detailed) else {},
+        )
+        for number, row in enumerate(largest)
+    )  # fmt: skip
+    multipath = multipath_of(capture, connections, stream.t0_ns) if whole else ()
+    return FileSummary(
+        name=name,
+        files=capture.files,
+        facts=_facts(stream),
+        notes=_notes(stream, len(detailed)),
+        findings=file_findings(connections, multipath),
+        connections=connections,
+        multipath=multipath,
+        stream=stream,
+    )
+
+
+def _numbered(found: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
+    """Events name another connection by its number here, not by its row in the capture."""
+    events = [
+        event if event.get("restart_of") is None else {**event, "restart_of": numbers[event["restart_of"]]}
+        for event in found["events"]
+    ]
+    return {**found, "events": events}
+
+
+def _facts(stream: Stream) -> dict[str, Any]:
+    capture, sources, first_ns = stream.capture, stream.capture.sources, stream.t0_ns
+    link_types = np.unique(capture.interfaces["link_type"]).tolist()
+    there = sources[sources["packets"] > 0]
+    span_ns = int(there["last_ns"].max() - there["first_ns"].min()) if len(there) else 0
+    return {
+        **{name: int(sources[name].sum()) for name in SUMS},
+        "max_frame_bytes": int(sources["max_frame_bytes"].max()),
+        "first_s": first_ns / 1e9,
+        "bin_s": stream.bin_ns / 1e9,
+        "duration_s": span_ns / 1e9,
+        "link_types": [LINK_TYPES.get(one, f"link type {one}") for one in link_types],
+        "time_resolution": "ns" if sources["nanosecond"].all() else "us",
+        "compression": "+".join(COMPRESSIONS[one] for one in np.unique(sources["compression"]).tolist()),
+        "cut_off": bool(sources["cut_off"].any()),
+    }
+
+
+def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
+    capture = stream.capture
+    notes: list[str] = []
+    for source, file in enumerate(capture.files):
+        of = f"{os.path.basename(file)}: " if len(capture.files) > 1 else ""
+        notes += [of + note for note in capture_notes(capture, source)]
+    if not stream.whole:
+        notes.append(f"more than {PACKETS_IN_MEMORY:,} packets: totals and binned series only (--full: everything)")
+    if detailed < len(capture.flows):
+        notes.append(
+            f"the {detailed} largest of {len(capture.flows)} connections are looked at one by one (--full: all)"
+        )
+    if len(stream.flows) < len(capture.flows):
+        which = "largest" if stream.whole else "first"
+        notes.append(f"goodput and series by time are of the {which} {SERIES_FLOWS:,} connections only")
+    if not capture.sources["packets"].any():
+        notes.append("no packet in it")
+    elif not len(capture.flows):
+        cut = int(capture.sources["truncated"].sum())
+        notes.append("no TCP connection and no SCTP association in it" + (
+            f", as far as its bytes go: of {cut} packets the snaplen may have cut off the transport header"
+            if cut else ""))  # fmt: skip
+    return tuple(notes)

@@ -1,0 +1,122 @@
+"""What the acknowledgements told the sender: duplicate ACKs, SACK and DSACK ranges, zero windows, probes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..native import UNKNOWN, Bools, Ints, Rows
+from .columns import ACK, FIN, RST, SYN, DirectionColumns, before_each
+
+CONTROL = SYN | FIN | RST
+
+
+@dataclasses.dataclass(frozen=True)
+class Reports:
+    """Of one end's acknowledgements. duplicate: RFC 5681 2; duplicates: since the last one that advanced, this one
+    included; highest_sack: highest number reported by then; dsack: its segment, start, end (RFC 2883 4).
+    """
+
+    duplicate: Bools
+    duplicates: Ints
+    highest_sack: Ints
+    dsack_segment: Ints
+    dsack_start: Ints
+    dsack_end: Ints
+
+
+def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> Reports:
+    """acks: the end that acknowledges; data: the other; blocks: the capture's."""
+    duplicate = duplicate_acks(acks, data)
+    counted = np.cumsum(duplicate)
+    since: Ints = counted - np.maximum.accumulate(np.where(acks.advances, counted - duplicate, 0))
+    highest = np.full(len(acks), UNKNOWN)
+    with_blocks = np.flatnonzero(acks.sack_blocks) if len(blocks) else np.zeros(0, dtype=np.int64)
+    none = np.zeros(0, dtype=np.int64)
+    found = (none, none, none)
+    if len(with_blocks):
+        counts = acks.sack_blocks[with_blocks].astype(np.int64)
+        begin = np.cumsum(counts) - counts
+        place = np.arange(counts.sum()) + np.repeat(acks.first_block[with_blocks] - begin, counts)
+        start, end = blocks["start"][place], blocks["end"][place]
+        highest[with_blocks] = np.maximum.reduceat(end, begin)
+        found = _dsacks(acks.ack[with_blocks], start, end, begin, counts)
+    return Reports(
+        duplicate=duplicate,
+        duplicates=since,
+        highest_sack=np.maximum.accumulate(highest),
+        dsack_segment=with_blocks[found[0]],
+        dsack_start=found[1],
+        dsack_end=found[2],
+    )
+
+
+def _dsacks(ack: Ints, start: Ints, end: Ints, begin: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    """A first block that is below the acknowledgement, or within the second block (RFC 2883 4)."""
+    first, low, high = begin, start[begin], end[begin]
+    second = np.minimum(first + 1, len(start) - 1)
+    within = (counts > 1) & (start[second] <= low) & (high <= end[second])
+    is_dsack = ((high <= ack) | within) & (low < high)
+    return np.flatnonzero(is_dsack), low[is_dsack], high[is_dsack]
+
+
+def duplicate_acks(acks: DirectionColumns, data: DirectionColumns) -> Bools:
+    """RFC 5681 2: no data, no SYN or FIN, the highest acknowledgement again, the window unchanged, data outstanding."""
+    if not len(acks):
+        return np.zeros(0, dtype=np.bool_)
+    same = acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
+    same &= acks.window == np.concatenate([[-1], acks.window[:-1]])
+    plain = (acks.payload_bytes == 0) & (acks.flags & CONTROL == 0) & (acks.flags & ACK != 0)
+    same &= plain & (before_each(data.highest_end, acks, UNKNOWN) > acks.ack)
+    duplicate: Bools = same
+    return duplicate
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Of one end's announced window. zero: says zero; update: same acknowledgement, no data, another window;
+    spans: from the first zero to the next that is not, ns, the last one open (-1) if the capture ends so.
+    """
+
+    zero: Bools
+    update: Bools
+    span_begin_ns: Ints
+    span_end_ns: Ints
+
+
+def windows_of(acks: DirectionColumns) -> Windows:
+    """Zero windows and window updates (RFC 9293 3.8.6)."""
+    if not len(acks):
+        empty = np.zeros(0, dtype=np.int64)
+        return Windows(empty.astype(np.bool_), empty.astype(np.bool_), empty, empty)
+    counts = acks.flags & (SYN | RST) == 0
+    zero = (acks.window == 0) & counts
+    update = counts & (acks.payload_bytes == 0) & (acks.flags & FIN == 0)
+    update &= acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
+    update &= acks.window != np.concatenate([acks.window[:1], acks.window[:-1]])
+    told = np.flatnonzero(counts)
+    state = zero[told]
+    opens = told[state & ~np.concatenate([[False], state[:-1]])] if len(told) else told
+    closes = told[~state & np.concatenate([[False], state[:-1]])] if len(told) else told
+    ends = np.full(len(opens), -1, dtype=np.int64)
+    ends[: len(closes)] = acks.time_ns[closes]
+    return Windows(zero, update, acks.time_ns[opens], ends)
+
+
+def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tuple[Bools, Bools]:
+    """Segments that only ask for an answer: (zero-window probes, RFC 9293 3.8.6.1; keep-alives, RFC 9293 3.8.4).
+
+    Both carry at most one byte, at or below what was already acknowledged or may not be sent: a keep-alive the number
+    before SND.NXT; a probe, while the other end's window is zero, that before SND.UNA or the first byte of new data.
+    """
+    if not len(data):
+        none = np.zeros(0, dtype=np.bool_)
+        return none, none
+    small = (data.payload_bytes <= 1) & (data.flags & CONTROL == 0) & (data.flags & ACK != 0)
+    before = np.concatenate([[UNKNOWN], data.highest_end[:-1]])
+    shut = before_each(zero, data, 0)
+    una = before_each(acks.highest_ack, data, UNKNOWN)
+    behind = small & (data.seq == before - 1) & (before > 1)
+    probe = small & shut & ((data.seq == una - 1) | ((data.seq == una) & (data.payload_bytes == 1)))
+    return probe, behind & ~probe & ~shut

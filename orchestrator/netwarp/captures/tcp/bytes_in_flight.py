@@ -1,0 +1,90 @@
+"""What a sender had in flight, its first flight, and how flights grew: only a capture at the sender shows it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..native import UNKNOWN, Ints
+from .columns import RST, SYN, DirectionColumns
+
+ROUNDS = 64
+"""Rounds looked at: slow start is over long before."""
+IDLE_NS = 1_000_000_000
+"""The RTO before there is a sample (RFC 6298 2.1): a sender that was idle for so long may start anew (RFC 5681 4.1)."""
+
+
+def in_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
+    """(time ns, bytes) after each segment that changes it: sent and not acknowledged cumulatively (FlightSize, RFC 5681
+    2). What SACK reported is still in it; SYN and FIN are not bytes.
+    """
+    count = len(data) + len(acks)
+    sent, una, time_ns = np.full(count, 1), np.full(count, 1), np.empty(count, dtype=np.int64)
+    time_ns[data.row], time_ns[acks.row] = data.time_ns, acks.time_ns
+    sent[data.row], una[acks.row] = data.highest_end, acks.highest_ack
+    sent, una = (np.clip(np.maximum.accumulate(numbers), 1, data.data_end) for numbers in (sent, una))
+    flight = sent - una
+    changes = np.diff(flight, prepend=0) != 0
+    return time_ns[changes], np.maximum(0, flight[changes])
+
+
+def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
+    """(begin, length) in ns of every time of at least IDLE_NS in which neither end sent anything, between segments."""
+    begin, length = [], []
+    for one, other in ((data, acks), (acks, data)):
+        if not len(one):
+            continue
+        # the end of such a time is a segment whose own end was silent for as long: few are
+        late = np.flatnonzero(np.diff(one.time_ns) >= IDLE_NS) + 1
+        late = np.concatenate([[0], late]) if one.row[0] > 0 else late
+        own = np.where(late > 0, one.time_ns[late - 1], UNKNOWN)
+        heard = one.before[late]
+        theirs = np.where(heard > 0, other.time_ns[heard - 1], UNKNOWN) if len(other) else own
+        since = np.maximum(own, theirs)
+        idle = one.time_ns[late] - since >= IDLE_NS
+        begin.append(since[idle])
+        length.append((one.time_ns[late] - since)[idle])
+    begins, lengths = (np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for parts in (begin, length))
+    order = np.argsort(begins, kind="stable")
+    return begins[order], lengths[order]
+
+
+def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
+    """(segments, bytes) of payload sent before the first answer to any of it (an acknowledgement or a SACK block
+    arrives): the initial window (RFC 5681 3.1) of a sender that had as much to send. None: no payload.
+    """
+    carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
+    if not len(carries):
+        return None
+    first = carries[0]
+    answers = np.flatnonzero(
+        ((acks.highest_ack > data.seq[first]) | (acks.sack_blocks > 0)) & (acks.row > data.row[first])
+    )
+    until = acks.row[answers[0]] if len(answers) else len(data) + len(acks)
+    flight = carries[data.row[carries] < until]
+    return len(flight), int(data.new_bytes[flight].sum())
+
+
+def rounds(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints, Ints]:
+    """(time ns, segments, bytes) of each flight from the first on: what is sent until something of it is acknowledged,
+    then until something of that is, and so on (a round trip each). Up to the first retransmission, at most 64; none
+    without the SYN, as what was seen first then was not sent first.
+    """
+    carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
+    if not len(data.syns):
+        carries = carries[:0]
+    again = np.flatnonzero(data.is_retransmission[carries])
+    if len(again):
+        carries = carries[: again[0]]
+    row = data.row[carries]
+    edges = [0]
+    while edges[-1] < len(carries) and len(edges) <= ROUNDS:
+        answer = int(np.searchsorted(acks.highest_ack, data.seq[carries[edges[-1]]], side="right"))
+        if answer == len(acks):
+            edges.append(len(carries))
+        else:
+            edges.append(max(edges[-1] + 1, int(np.searchsorted(row, acks.row[answer]))))
+    if len(again) and edges[-1] == len(carries):
+        edges.pop()  # a retransmission cut it short
+    edge = np.array(edges, dtype=np.int64)
+    total = np.concatenate([[0], np.cumsum(data.payload_bytes[carries])])
+    return data.time_ns[carries[edge[:-1]]], np.diff(edge), np.diff(total[edge])

@@ -1,0 +1,62 @@
+"""Where between the two ends a capture was taken: it decides what can be known."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..native import Ints
+
+NEAR = 0.25
+"""Nearer than this share of the round trip to one end counts as at that end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CapturePosition:
+    """As the sender of one direction sees it. near_ns, far_ns: from the capture point to that sender and back, and to
+    the other end and back, by the handshake; None: not seen. given: the caller's word, which wins (True: there).
+    """
+
+    near_ns: int | None = None
+    far_ns: int | None = None
+    given: bool | None = None
+
+    @property
+    def share(self) -> float | None:
+        """0: at the sender; 1: at the other end; None: not known."""
+        if self.given is not None:
+            return 0.0 if self.given else 1.0
+        if self.near_ns is None or self.far_ns is None or self.near_ns + self.far_ns == 0:
+            return None
+        return self.near_ns / (self.near_ns + self.far_ns)
+
+    @property
+    def is_near(self) -> bool:
+        """At the sender."""
+        return self.share is not None and self.share < NEAR
+
+    @property
+    def is_far(self) -> bool:
+        """At the other end."""
+        return self.share is not None and self.share > 1 - NEAR
+
+    @property
+    def round_trip_ns(self) -> int | None:
+        """Of the handshake: both halves."""
+        return None if self.near_ns is None or self.far_ns is None else self.near_ns + self.far_ns
+
+
+def places_of(handshake: tuple[int, int] | None, at: int | None) -> tuple[CapturePosition, CapturePosition]:
+    """For both directions. handshake: SYN to SYN+ACK and SYN+ACK to ACK, ns; at: the direction whose sender the capture
+    is known to be at.
+    """
+    to_responder, to_initiator = handshake if handshake else (None, None)
+    given = [None if at is None else at == d for d in (0, 1)]
+    return CapturePosition(to_initiator, to_responder, given[0]), CapturePosition(to_responder, to_initiator, given[1])
+
+
+def smallest(values: Ints, other: int | None) -> int | None:
+    """The smallest of all; None of none."""
+    known = [int(np.min(values))] if len(values) else []
+    return min(known + ([] if other is None else [other]), default=None)

@@ -1,0 +1,154 @@
+"""One TCP connection's segments as NumPy columns, a set for each direction."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..capture import Capture
+from ..native import UNKNOWN, Bools, Ints, Rows
+from ..rows import rows_of_flow
+
+FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
+SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
+"""Bits of segments[options]."""
+CHUNK = 8192
+"""Rows whose columns are taken out at a time: small enough that what is made on the way stays in the cache."""
+_COLUMNS = {
+    "time_ns": np.int64,
+    "seq": np.int64,
+    "ack": np.int64,
+    "payload_bytes": np.int32,
+    "new_bytes": np.int32,
+    "ip_bytes": np.int32,
+    "window": np.int32,
+    "flags": np.int16,
+    "options": np.uint8,
+    "ts_val": np.uint32,
+    "ts_ecr": np.uint32,
+    "first_block": np.uint32,
+    "sack_blocks": np.uint8,
+    "tos": np.uint8,
+    "is_retransmission": np.bool_,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class DirectionColumns:
+    """What one end sent, in the order of the capture; all columns have one value a segment.
+
+    row: place among the segments of both ends. seq: number of the first byte; end: of the one after the last, SYN and
+    FIN counted. ack: UNKNOWN without the flag. window: as on the wire.
+    """
+
+    row: Ints
+    time_ns: Ints
+    seq: Ints
+    end: Ints
+    ack: Ints
+    payload_bytes: npt.NDArray[np.int32]
+    new_bytes: npt.NDArray[np.int32]
+    ip_bytes: npt.NDArray[np.int32]
+    window: npt.NDArray[np.int32]
+    flags: npt.NDArray[np.int16]
+    options: npt.NDArray[np.uint8]
+    ts_val: npt.NDArray[np.uint32]
+    ts_ecr: npt.NDArray[np.uint32]
+    first_block: npt.NDArray[np.uint32]
+    sack_blocks: npt.NDArray[np.uint8]
+    tos: npt.NDArray[np.uint8]
+    is_retransmission: Bools
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @functools.cached_property
+    def before(self) -> Ints:
+        """How many segments of the other end came before each of these."""
+        return self.row - np.arange(len(self.row))
+
+    @functools.cached_property
+    def highest_end(self) -> Ints:
+        """SND.NXT at its largest (RFC 9293 3.3.1) after each segment. Resets take no part."""
+        return np.maximum.accumulate(self._but_resets(self.end))
+
+    @functools.cached_property
+    def data_end(self) -> int:
+        """No payload has this number or a higher one: the FIN's (RFC 9293 3.4); without a FIN the largest there is."""
+        last = np.flatnonzero(self.flags & FIN)
+        return int(self.end[last].min()) - 1 if len(last) else np.iinfo(np.int64).max
+
+    @functools.cached_property
+    def highest_ack(self) -> Ints:
+        """Highest acknowledgement after each segment; UNKNOWN before the first. Resets take no part."""
+        return np.maximum.accumulate(self._but_resets(self.ack))
+
+    def _but_resets(self, numbers: Ints) -> Ints:
+        if len(self.resets):
+            numbers = numbers.copy()
+            numbers[self.resets] = UNKNOWN
+        return numbers
+
+    @functools.cached_property
+    def resets(self) -> Ints:
+        """Places of the segments with RST."""
+        return np.flatnonzero(self.flags & RST != 0)
+
+    @functools.cached_property
+    def syns(self) -> Ints:
+        """Places of the segments with SYN."""
+        return np.flatnonzero(self.flags & SYN != 0)
+
+    @functools.cached_property
+    def advances(self) -> Bools:
+        """Segments that acknowledge more than any before them."""
+        return self.highest_ack > np.concatenate([[UNKNOWN], self.highest_ack[:-1]])
+
+
+def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) -> npt.NDArray[Any]:
+    """The last of the other end's values before each segment of `of`; `initial` where there is none."""
+    return np.concatenate([np.array([initial], dtype=values.dtype), values])[of.before]
+
+
+def sides_of(capture: Capture, flow: int) -> tuple[DirectionColumns, DirectionColumns]:
+    """Both directions of a TCP connection; index = the flow's direction."""
+    return _split(rows_of_flow(capture, "segments", flow))
+
+
+def _split(rows: Rows) -> tuple[DirectionColumns, DirectionColumns]:
+    sent_back = rows["direction"].astype(np.bool_)
+    places = (np.flatnonzero(~sent_back), np.flatnonzero(sent_back))
+    columns = (_columns(len(places[0])), _columns(len(places[1])))
+    done = [0, 0]
+    for begin in range(0, len(rows), CHUNK):
+        part = rows[begin : begin + CHUNK]
+        ends = [int(np.searchsorted(place, begin + CHUNK)) for place in places]
+        picks = [place[since:end] - begin for place, since, end in zip(places, done, ends, strict=True)]
+        for name in _COLUMNS:
+            column = np.ascontiguousarray(part[name])
+            for d in (0, 1):
+                columns[d][name][done[d] : ends[d]] = column[picks[d]]
+        done = ends
+    return _side(places[0], columns[0]), _side(places[1], columns[1])
+
+
+def _columns(count: int) -> dict[str, npt.NDArray[Any]]:
+    """Empty columns in one block: a large one is in huge pages, many small ones cost a page fault every 4 KiB."""
+    starts = np.cumsum([0] + [count * np.dtype(kind).itemsize + 63 & ~63 for kind in _COLUMNS.values()])
+    block = np.empty(starts[-1], dtype=np.uint8)
+    return {
+        name: block[start : start + count * np.dtype(kind).itemsize].view(kind)
+        for start, (name, kind) in zip(starts, _COLUMNS.items(), strict=False)
+    }
+
+
+def _side(row: Ints, columns: dict[str, npt.NDArray[Any]]) -> DirectionColumns:
+    flags = columns["flags"]
+    end = columns["seq"] + columns["payload_bytes"]
+    if np.bitwise_or.reduce(flags) & (SYN | FIN):
+        end += (flags & SYN != 0).astype(np.int64) + (flags & FIN != 0)
+    return DirectionColumns(row=row, end=end, **columns)

@@ -1,0 +1,194 @@
+"""`analyze_tcp`: everything a capture tells of one TCP connection. Definitions: docs/metrics.md, TCP."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..binning import bin_s, binned_bit_s
+from ..capture import Capture
+from ..native import Floats, Ints, Rows
+from ..rows import rows_of_flow
+from .bytes_in_flight import idle_gaps, in_flight, rounds
+from .capture_position import places_of
+from .columns import CWR, ECE, SACK_PERMITTED, SYN, TIMESTAMP, DirectionColumns, sides_of
+from .direction import Direction, Total
+from .rtt import handshake_ns
+from .tcp_events import happenings_of
+
+TCP = 6
+NO_SHIFT = 255
+TRUNCATED = 1
+"""Bit of packets[marks]."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TcpConnection:
+    """One connection at one capture point. Times count from t0_ns (ns, as captured).
+
+    options_cut: TCP options were cut off by the snaplen.
+    directions[0] is what the initiator sent (or whoever was seen first); data_direction: the one with more new payload.
+    Everything is computed when it is first asked for.
+    """
+
+    flow: int
+    t0_ns: int
+    directions: tuple[Direction, Direction]
+    row: Rows
+    options_cut: bool
+
+    @functools.cached_property
+    def data_direction(self) -> int:
+        """The direction with more new payload (equal: 0)."""
+        return int(self.directions[1].data.new_bytes.sum() > self.directions[0].data.new_bytes.sum())
+
+    @functools.cached_property
+    def totals(self) -> dict[str, Total]:
+        """The handshake's, those of the data direction, and, where the other one carries payload too, its as
+        `reverse_...`; names and units: docs/metrics.md, TCP. None: this capture cannot tell.
+        """
+        found = self._handshake()
+        d = self.data_direction
+        found |= self.directions[d].totals(self.t0_ns)
+        if self.directions[1 - d].data.new_bytes.any():
+            found |= {f"reverse_{name}": value for name, value in self.directions[1 - d].totals(self.t0_ns).items()}
+        return found
+
+    def _handshake(self) -> dict[str, Total]:
+        first, second = self.directions[0].data, self.directions[1].data
+        times = [_first_syn_ns(side) for side in (first, second)]
+        seen = handshake_ns(first, second)
+        answered = None
+        if times[0] is not None and times[1] is not None:
+            answered = (times[1] - times[0]) / 1e9
+        syns = [_syn(side) for side in (first, second)]
+        shifts = [NO_SHIFT if self.options_cut else int(shift) for shift in self.row["window_shift"]]
+        _, silent = idle_gaps(first, second)
+        return {
+            "data_direction": self.data_direction,
+            "syn_s": None if times[0] is None else (times[0] - self.t0_ns) / 1e9,
+            "syn_ack_after_s": answered,
+            "handshake_rtt_s": None if seen is None else sum(seen) / 1e9,
+            "mss_initiator_bytes": int(self.row["mss"][0]) or None,
+            "mss_responder_bytes": int(self.row["mss"][1]) or None,
+            "window_shift_initiator": None if shifts[0] == NO_SHIFT else shifts[0],
+            "window_shift_responder": None if shifts[1] == NO_SHIFT else shifts[1],
+            "sack_permitted": None if self.options_cut else _both(syns, SACK_PERMITTED),
+            "timestamps": None if self.options_cut else _both(syns, TIMESTAMP),
+            "ecn": _ecn(syns),
+            "idle_gaps": len(silent),
+            "idle_s": int(silent.sum()) / 1e9,
+        }
+
+    @functools.cached_property
+    def series(self) -> dict[str, tuple[Floats, Floats]]:
+        """Of the data direction: name -> (times in s, values). Rates are of bins (their times: where they begin)."""
+        one = self.directions[self.data_direction]
+        found = self._rates(one.data)
+        for name, samples in (("rtt_s", one.rtt), ("rtt_timestamps_s", one.rtt_timestamps)):
+            found[name] = (self._times(samples.time_ns), samples.rtt_ns / 1e9)
+        if one.shift is not None:
+            counts = one.acks.flags & SYN == 0
+            found["receive_window_bytes"] = (
+                self._times(one.acks.time_ns[counts]),
+                (one.acks.window[counts].astype(np.int64) << one.shift).astype(np.float64),
+            )
+        if not one.place.is_far:
+            for name, (time_ns, values) in (
+                ("flight_bytes", in_flight(one.data, one.acks)),
+                ("round_packets", rounds(one.data, one.acks)[:2]),
+            ):
+                found[name] = (self._times(time_ns), values.astype(np.float64))
+        return found
+
+    def _times(self, time_ns: Ints) -> Floats:
+        return (time_ns - self.t0_ns) / 1e9
+
+    def _rates(self, data: DirectionColumns) -> dict[str, tuple[Floats, Floats]]:
+        if not len(data):
+            return {}
+        begin = int(data.time_ns[0])
+        span = int(data.time_ns.max()) - begin + 1
+        width = round(bin_s(span) * 1e9)
+        found = {}
+        for name, amount in (("goodput_bit_s", data.new_bytes), ("throughput_bit_s", data.ip_bytes)):
+            rates = np.array(binned_bit_s(data.time_ns - begin, amount.astype(np.int64), width, span))
+            found[name] = (self._times(begin + width * np.arange(len(rates))), rates)
+        return found
+
+    @functools.cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """{t_s, what, direction, ...} in the order of time."""
+        return happenings_of(self.directions, self.t0_ns)
+
+
+def _first_syn_ns(side: DirectionColumns) -> int | None:
+    return int(side.time_ns[side.syns[0]]) if len(side.syns) else None
+
+
+def _syn(side: DirectionColumns) -> tuple[int, int] | None:
+    """Options and flags of the first SYN; None: not seen."""
+    found = side.syns
+    return (int(side.options[found[0]]), int(side.flags[found[0]])) if len(found) else None
+
+
+def _both(syns: Sequence[tuple[int, int] | None], option: int) -> int | None:
+    first, second = syns
+    return None if first is None or second is None else int(bool(first[0] & second[0] & option))
+
+
+def _ecn(syns: Sequence[tuple[int, int] | None]) -> int | None:
+    """RFC 3168 6.1.1: asked for with ECE and CWR, granted with ECE alone."""
+    first, second = syns
+    if first is None or second is None:
+        return None
+    return int(first[1] & (ECE | CWR) == ECE | CWR and second[1] & (ECE | CWR) == ECE)
+
+
+def _options_cut(capture: Capture, flow: int) -> bool:
+    """Whether any segment without payload was captured shorter than it was, so that options are missing; without the
+    table of packets: whether any packet was.
+    """
+    if not capture.sources["truncated"].any():
+        return False
+    if not len(capture.packets):
+        return True
+    rows = rows_of_flow(capture, "segments", flow)
+    bare = rows["packet"][rows["payload_bytes"] == 0]
+    return bool((capture.packets["marks"][bare] & TRUNCATED).any())
+
+
+def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: int | None = None) -> TcpConnection:
+    """One TCP connection of a capture. flow: its row in capture.flows.
+
+    at: the direction (0 initiator, 1 responder) at whose sender the capture was taken; None: told by the handshake,
+    else not known. t0_ns: what times count from (None: the capture's first packet). The capture needs the tables
+    segments and, for SACK, DSACK and the classes of retransmissions, blocks. Raises ValueError: no TCP flow.
+    """
+    row = capture.flows[flow]
+    if row["protocol"] != TCP:
+        raise ValueError(f"flow {flow} is no TCP connection")
+    sides = sides_of(capture, flow)
+    places = places_of(handshake_ns(*sides), at)
+    cut = _options_cut(capture, flow)
+    sack = None if cut else _both([_syn(side) for side in sides], SACK_PERMITTED)
+    blocks = capture.blocks
+    wanted = int(sides[0].sack_blocks.sum() + sides[1].sack_blocks.sum())
+    shifts = [NO_SHIFT if cut else int(shift) for shift in row["window_shift"]]
+    directions = [
+        Direction(
+            data=sides[d],
+            acks=sides[1 - d],
+            place=places[d],
+            sack=None if sack is None else bool(sack),
+            shift=None if shifts[1 - d] == NO_SHIFT else shifts[1 - d],
+            blocks=blocks if (len(blocks) or not wanted) and not cut else None,
+        )
+        for d in (0, 1)
+    ]
+    begin = int(capture.sources["first_ns"][capture.sources["packets"] > 0].min()) if t0_ns is None else t0_ns
+    return TcpConnection(flow, begin, (directions[0], directions[1]), row, cut)

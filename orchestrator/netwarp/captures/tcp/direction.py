@@ -1,0 +1,220 @@
+"""One direction of a TCP connection: what one end sent, how the other answered. Definitions: docs/metrics.md, TCP."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from ..native import Bools, Rows
+from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
+from .arrival import Arrivals, arrivals_of
+from .bytes_in_flight import first_flight
+from .capture_position import CapturePosition, smallest
+from .columns import CWR, ECE, FIN, RST, SYN, TIMESTAMP, DirectionColumns, before_each
+from .retransmission import Retransmissions, Why, retransmissions_of
+from .rtt import Samples, by_sequence, by_timestamps
+
+Total = float | int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """data: what this end sent; acks: what the other end did; place: of the capture, as this end sees it; sack: both
+    permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); blocks: the
+    capture's.
+    """
+
+    data: DirectionColumns
+    acks: DirectionColumns
+    place: CapturePosition
+    sack: bool | None
+    shift: int | None
+    blocks: Rows | None
+
+    @functools.cached_property
+    def rtt(self) -> Samples:
+        """By sequence numbers."""
+        return by_sequence(self.data, self.acks)
+
+    @functools.cached_property
+    def rtt_timestamps(self) -> Samples:
+        """By timestamps."""
+        return by_timestamps(self.data, self.acks)
+
+    @functools.cached_property
+    def reports(self) -> Reports:
+        """Duplicate ACKs, SACK and DSACK."""
+        return reports_of(self.acks, self.data, np.zeros(0) if self.blocks is None else self.blocks)
+
+    @functools.cached_property
+    def windows(self) -> Windows:
+        """The receive window that the other end announced."""
+        return windows_of(self.acks)
+
+    @functools.cached_property
+    def probes(self) -> tuple[Bools, Bools]:
+        """Zero-window probes, keep-alives: masks over `data`."""
+        return probes_of(self.data, self.acks, self.windows.zero)
+
+    @functools.cached_property
+    def retransmissions(self) -> Retransmissions | None:
+        """None: captured at the other end, where what was lost was never seen, nor when acknowledgements arrived."""
+        if self.place.is_far or self.blocks is None:
+            return None
+        permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
+        rtt_min_ns = smallest(self.rtt.rtt_ns, self.place.far_ns)
+        median_s = self.rtt.quantile_s(0.5)
+        return retransmissions_of(
+            self.data,
+            self.acks,
+            self.reports,
+            self.probes[0] | self.probes[1],
+            rtt_min_ns=rtt_min_ns,
+            rtt_ns=None if median_s is None else round(median_s * 1e9),
+            sack=permitted,
+        )
+
+    @functools.cached_property
+    def arrivals(self) -> Arrivals | None:
+        """None: captured at this end, where nothing has been on the network yet."""
+        return None if self.place.is_near else arrivals_of(self.data, self.place.round_trip_ns)
+
+    def totals(self, t0_ns: int) -> dict[str, Total]:
+        """Every total of docs/metrics.md, TCP; None: the capture cannot tell. t0_ns: what instants count from."""
+        data, windows = self.data, self.windows
+        carries = data.payload_bytes > 0
+        moments = data.time_ns[data.new_bytes > 0]
+        probe, alive = self.probes
+        open_until = np.where(windows.span_end_ns < 0, self._last_ns, windows.span_end_ns)
+        rtt, stamped = self.rtt, self.rtt_timestamps
+        return {
+            "packets": len(data),
+            "ip_bytes": int(data.ip_bytes.sum()),
+            "payload_bytes": int(data.payload_bytes.sum()),
+            "new_bytes": int(data.new_bytes.sum()),
+            "acknowledged_unseen_bytes": self._unseen(),
+            "data_packets": int(carries.sum()),
+            "pure_ack_packets": self._pure_acks(),
+            "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,
+            "last_new_data_s": None if not len(moments) else (int(moments[-1]) - t0_ns) / 1e9,
+            "longest_data_gap_s": None if len(moments) < 2 else int(np.diff(moments).max()) / 1e9,
+            "capture_point_ratio": self.place.share,
+            "rtt_samples": len(rtt.rtt_ns),
+            "rtt_min_s": rtt.quantile_s(0),
+            "rtt_median_s": rtt.quantile_s(0.5),
+            "rtt_p95_s": rtt.quantile_s(0.95),
+            "rtt_timestamps_samples": len(stamped.rtt_ns),
+            "rtt_timestamps_min_s": stamped.quantile_s(0),
+            "rtt_timestamps_median_s": stamped.quantile_s(0.5),
+            "rtt_timestamps_p95_s": stamped.quantile_s(0.95),
+            **self._repeated(),
+            **self._disorder(),
+            **self._sender(),
+            "zero_window_packets": int(windows.zero.sum()),
+            "zero_windows": len(windows.span_begin_ns),
+            "zero_window_s": int((open_until - windows.span_begin_ns).sum()) / 1e9,
+            "window_updates": int(windows.update.sum()),
+            "zero_window_probes": int(probe.sum()),
+            "keep_alives": int(alive.sum()),
+            "max_window_bytes": self._max_window(),
+            **self._ecn(),
+        }
+
+    @property
+    def _last_ns(self) -> int:
+        """The last segment of both ends."""
+        return max((int(side.time_ns[-1]) for side in (self.data, self.acks) if len(side)), default=0)
+
+    def _unseen(self) -> int | None:
+        """Payload that the other end acknowledged and this capture does not hold."""
+        data = self.data
+        known = data.flags & RST == 0
+        if not known.any() or not len(self.acks) or self.acks.highest_ack[-1] < 0:
+            return None
+        begin = 1 if len(data.syns) else int(data.seq[known].min())
+        end = min(int(self.acks.highest_ack[-1]), data.data_end)
+        beyond = np.clip(data.end - (data.flags & FIN != 0) - end, 0, data.new_bytes)
+        seen = int((data.new_bytes - beyond)[known].sum())
+        return max(0, end - begin - seen)
+
+    def _pure_acks(self) -> int:
+        only_ack = (self.data.payload_bytes == 0) & (self.data.flags & 0b10111 == 0b10000)
+        return int(only_ack.sum())
+
+    def _repeated(self) -> dict[str, Total]:
+        data, found = self.data, self.retransmissions
+        again = data.is_retransmission
+        names: dict[str, Total] = {
+            "retransmitted_packets": int(again.sum()),
+            "retransmitted_bytes": int((data.payload_bytes[again] - data.new_bytes[again]).sum()),
+            "syn_retransmitted_packets": int(again[data.syns].sum()),
+        }
+        if found is None:
+            return names | dict.fromkeys(
+                (
+                    "fast_retransmitted_packets",
+                    "timeouts",
+                    "after_timeout_retransmitted_packets",
+                    "tail_loss_probes",
+                    "unknown_retransmitted_packets",
+                    "longest_timeout_series",
+                    "spurious_retransmitted_packets",
+                    "spurious_by_dsack_packets",
+                    "spurious_by_timestamps_packets",
+                )
+            )
+        has_stamps = self.blocks is not None and bool((data.options & TIMESTAMP).any())
+        dsack_known = bool(self.sack) or bool(self.acks.sack_blocks.any())
+        return names | {
+            "fast_retransmitted_packets": found.count(Why.FAST),
+            "timeouts": found.count(Why.TIMEOUT),
+            "after_timeout_retransmitted_packets": found.count(Why.AFTER_TIMEOUT),
+            "tail_loss_probes": found.count(Why.TAIL_PROBE),
+            "unknown_retransmitted_packets": found.count(Why.UNKNOWN),
+            "longest_timeout_series": int(found.series.max(initial=0)),
+            "spurious_retransmitted_packets": int(found.spurious.sum()) if has_stamps or dsack_known else None,
+            "spurious_by_dsack_packets": int(found.by_dsack.sum()) if dsack_known else None,
+            "spurious_by_timestamps_packets": int(found.by_timestamps.sum()) if has_stamps else None,
+        }
+
+    def _disorder(self) -> dict[str, Total]:
+        arrived, reports = self.arrivals, self.reports
+        seen = self.blocks is not None
+        return {
+            "out_of_order_packets": None if arrived is None else len(arrived.segment),
+            "reordered_packets": None if arrived is None else int(arrived.reordered.sum()),
+            "repaired_packets": None if arrived is None else int(arrived.repaired.sum()),
+            "duplicate_acks": int(reports.duplicate.sum()),
+            "sack_blocks": int(self.acks.sack_blocks.sum()),
+            "dsacks": len(reports.dsack_segment) if seen else None,
+        }
+
+    def _sender(self) -> dict[str, Total]:
+        if self.place.is_far:
+            return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
+        first = first_flight(self.data, self.acks) if len(self.data.syns) else None
+        una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))
+        sent = np.minimum(self.data.highest_end, self.data.data_end)
+        return {
+            "initial_window_packets": None if first is None else first[0],
+            "initial_window_bytes": None if first is None else first[1],
+            "max_flight_bytes": int((sent - una).max(initial=0)),
+        }
+
+    def _max_window(self) -> int | None:
+        counts = self.acks.flags & SYN == 0
+        if self.shift is None or not counts.any():
+            return None
+        return int(self.acks.window[counts].max()) << self.shift
+
+    def _ecn(self) -> dict[str, Total]:
+        marks = np.bincount(self.data.tos & 3, minlength=4)
+        plain = self.data.flags & SYN == 0
+        return {
+            "ect_packets": int(marks[1] + marks[2]),
+            "ce_packets": int(marks[3]),
+            "ece_packets": int(((self.data.flags & ECE != 0) & plain).sum()),
+            "cwr_packets": int(((self.data.flags & CWR != 0) & plain).sum()),
+        }

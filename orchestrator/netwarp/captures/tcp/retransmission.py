@@ -1,0 +1,286 @@
+"""Why each retransmission was sent, as far as a capture at its sender can tell, and whether it was needed.
+
+The classes and their evidence are defined in docs/metrics.md, TCP.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+import numpy as np
+import numpy.typing as npt
+
+from ..native import UNKNOWN, Bools, Ints
+from .ack_information import Reports
+from .columns import RST, SYN, TIMESTAMP, DirectionColumns
+
+DUPLICATES_FOR_FAST = 3
+"""RFC 5681 3.2."""
+DOUBLED = 1.75
+"""A second wait this much longer than the first was backed off (RFC 6298 5.5), so the first was a timeout already."""
+OVERDUE = 1.5
+"""Round trips (median) after which RACK would long have acted on what it was told, or on a lost retransmission."""
+SHORTEST_TIMER_NS = 1_000_000
+"""No kernel's retransmission timer is shorter; a busy one may take nearly as long to answer."""
+STRAGGLERS_NS = 20_000_000
+"""A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
+DSACK_SPAN = 1024
+"""One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
+
+
+class Why(enum.IntEnum):
+    """What made the sender repeat a segment."""
+
+    UNKNOWN = 0
+    FAST = 1
+    TIMEOUT = 2
+    AFTER_TIMEOUT = 3
+    TAIL_PROBE = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Retransmissions:
+    """One row a retransmitted segment. segment: its place in the Side; why: a Why; waited_ns: since the sender's last
+    sign of progress or transmission of the same number; series: timeouts in a row without progress, up to this one
+    (0: no timeout); by_dsack, by_timestamps: shown to be spurious (RFC 2883 4; RFC 3522 3.2).
+    """
+
+    segment: Ints
+    why: npt.NDArray[np.uint8]
+    waited_ns: Ints
+    series: Ints
+    by_dsack: Bools
+    by_timestamps: Bools
+
+    def count(self, *why: Why) -> int:
+        """How many of these classes."""
+        return int(np.isin(self.why, why).sum())
+
+    @property
+    def spurious(self) -> Bools:
+        """Shown to be by either."""
+        return self.by_dsack | self.by_timestamps
+
+
+def retransmissions_of(
+    data: DirectionColumns,
+    acks: DirectionColumns,
+    reports: Reports,
+    probe: Bools,
+    *,
+    rtt_min_ns: int | None,
+    rtt_ns: int | None,
+    sack: bool,
+) -> Retransmissions:
+    """Classify what `data` sent again. probe: segments that only ask for an answer (not classified); rtt_min_ns: the
+    smallest round trip seen (None: none, waiting cannot be told from answering); rtt_ns: the median; sack: permitted by
+    both ends.
+    """
+    segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
+    state = _state_of(data, acks, reports, segment)
+    eifel = _by_timestamps(data, acks, segment, state.una)
+    told = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
+    # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
+    again = state.earlier > 0
+    told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
+    # with evidence it may have waited for stragglers, about a round trip at most (RFC 8985 6.2, reordering window)
+    silence = max(SHORTEST_TIMER_NS, rtt_min_ns or 0)
+    patience = np.where(told, max(silence, STRAGGLERS_NS, OVERDUE * (rtt_ns or 0)), silence)
+    quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= patience
+    head, tail = state.seq == state.una, state.end == state.highest_end
+    # a timeout while duplicates still come in: sent at none of them, none is news, and the last try's answer is overdue
+    news = told & (rtt_ns is None or state.overtaken_ns < rtt_ns)
+    overdue = rtt_ns is not None and state.waited_ns > OVERDUE * rtt_ns
+    stale = again & head & ~news & overdue & (state.quiet_ns > _reaction_ns(state.quiet_ns[told & ~again]))
+    only = head & tail
+    probe_first = tail & quiet & sack & (state.earlier == 0) & ~told & ~(only & _backed_off(state))
+    timer = ((quiet & head) | stale) & ~probe_first
+    if rtt_min_ns is None:
+        timer &= ~told
+    # one that was spurious is undone and begins no recovery (RFC 4015)
+    after = _open(state, timer & ~eifel) & ~timer
+    fast = told & ~timer & ~after & ~probe_first
+    partial = head & ~quiet & ~timer & ~after & ~fast & _open(state, fast)  # RFC 6582 3.2, partial acknowledgement
+    why = np.full(len(segment), Why.UNKNOWN, dtype=np.uint8)
+    for kind, where in (
+        (Why.FAST, fast | partial),
+        (Why.AFTER_TIMEOUT, after),
+        (Why.TIMEOUT, timer),
+        (Why.TAIL_PROBE, probe_first & ~after),
+    ):
+        why[where] = kind
+    return Retransmissions(
+        segment=segment,
+        why=why,
+        waited_ns=state.waited_ns,
+        series=_series(state.una, why == Why.TIMEOUT),
+        by_dsack=_by_dsack(data, acks, reports, segment),
+        by_timestamps=eifel,
+    )
+
+
+def _reaction_ns(quiet_ns: Ints) -> int:
+    """Longer than this sender takes as a rule from hearing to sending. quiet_ns: of what was sent fast."""
+    return 2 * int(np.median(quiet_ns)) if len(quiet_ns) else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _State:
+    """What the sender knew when it sent each retransmission. earlier: retransmissions of the same number before;
+    overtaken: something sent after this number was last sent had been reported to have arrived (RFC 8985 6.2), first
+    overtaken_ns ago.
+    """
+
+    seq: Ints
+    end: Ints
+    una: Ints
+    highest_end: Ints
+    highest_sack: Ints
+    duplicates: Ints
+    quiet_ns: Ints
+    waited_ns: Ints
+    next_wait_ns: Ints
+    earlier: Ints
+    overtaken: Bools
+    overtaken_ns: Ints
+
+
+def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> _State:
+    before = data.before[segment]
+    seq, end, time_ns = data.seq[segment], data.end[segment], data.time_ns[segment]
+
+    def told(values: Ints, initial: int) -> Ints:
+        return np.concatenate([[initial], values])[before]
+
+    una = told(acks.highest_ack, 1)
+    last_heard = told(acks.time_ns, UNKNOWN)
+    advanced = told(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), UNKNOWN)
+    earlier, last_sent, next_sent = _history(data, segment)
+    since_ns = _overtaken(data, acks, reports, segment, last_sent)
+    since = np.maximum(np.maximum(advanced, last_sent), data.time_ns[0] if len(data) else 0)
+    return _State(
+        seq=seq,
+        end=end,
+        una=una,
+        highest_end=np.concatenate([[UNKNOWN], data.highest_end])[segment],
+        highest_sack=told(reports.highest_sack, UNKNOWN),
+        duplicates=told(reports.duplicates, 0),
+        quiet_ns=time_ns - np.maximum(last_heard, data.time_ns[0] if len(data) else 0),
+        waited_ns=time_ns - since,
+        next_wait_ns=next_sent - time_ns,
+        earlier=earlier,
+        overtaken=since_ns >= 0,
+        overtaken_ns=since_ns,
+    )
+
+
+def _overtaken(
+    data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints, last_sent: Ints
+) -> Ints:
+    """How long ago it was first reported that something sent after last_sent had arrived, ns; -1: it was not.
+
+    By SACK of a number never sent before then, or by an acknowledgement of a retransmission sent since.
+    """
+    if not len(segment) or not len(acks):
+        return np.full(len(segment), -1)
+    place = np.maximum(0, np.searchsorted(data.time_ns, last_sent, side="right") - 1)
+    by_sack = np.searchsorted(reports.highest_sack, data.highest_end[place], side="right")
+    # retransmissions in the order of time; which acknowledgement covers each; the earliest of those sent later
+    covered = np.searchsorted(acks.highest_ack, data.end[segment])
+    earliest = np.append(np.minimum.accumulate(covered[::-1])[::-1], len(acks))
+    by_ack = earliest[np.searchsorted(data.time_ns[segment], last_sent, side="right")]
+    first = np.minimum(by_sack, by_ack)
+    known = first < data.before[segment]
+    age = data.time_ns[segment] - acks.time_ns[np.minimum(first, len(acks) - 1)]
+    return np.where(known, age, -1)
+
+
+def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
+    """Of each retransmission: how many there were before of its first number, when that number was last sent before,
+    and when it is sent next (never: far away). Segments that begin or end alike are the same (a sender may cut or join
+    what it sends again).
+    """
+    first = np.minimum(np.searchsorted(data.highest_end, data.seq[segment], side="right"), max(0, len(data) - 1))
+    last_sent = data.time_ns[first] if len(data) else segment[:0]
+    earlier = np.zeros(len(segment), dtype=np.int64)
+    following = np.full(len(segment), np.iinfo(np.int64).max)
+    for number in (data.seq[segment], data.end[segment]):
+        order = np.argsort(number, kind="stable")  # of one number in the order of time
+        same = np.concatenate([[False], number[order][1:] == number[order][:-1]]) if len(order) else order > 0
+        times = data.time_ns[segment[order]]
+        rank = np.arange(len(order)) - np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
+        again, previous = order[same], order[:-1][same[1:]]
+        last_sent[again] = np.maximum(last_sent[again], times[:-1][same[1:]])
+        following[previous] = np.minimum(following[previous], times[same])
+        earlier[order] = np.maximum(earlier[order], rank)
+    return earlier, last_sent, following
+
+
+def _backed_off(state: _State) -> Bools:
+    """The wait before the next transmission of the same number is about twice this one's."""
+    return (state.next_wait_ns < np.iinfo(np.int64).max // 2) & (state.next_wait_ns > DOUBLED * state.waited_ns)
+
+
+def _open(state: _State, begins: Bools) -> Bools:
+    """Sent while what had been sent when a recovery began is not yet acknowledged (its recovery point, RFC 6675 5)."""
+    point = np.maximum.accumulate(np.where(begins, state.highest_end, UNKNOWN)) if len(begins) else state.una
+    return state.una < point
+
+
+def _series(una: Ints, timeout: Bools) -> Ints:
+    """Timeouts in a row at the same SND.UNA."""
+    found = np.zeros(len(una), dtype=np.int64)
+    rows = np.flatnonzero(timeout)
+    if len(rows):
+        fresh = np.concatenate([[True], una[rows][1:] != una[rows][:-1]])
+        place = np.arange(len(rows))
+        found[rows] = place - np.maximum.accumulate(np.where(fresh, place, 0)) + 1
+    return found
+
+
+def _by_timestamps(data: DirectionColumns, acks: DirectionColumns, segment: Ints, una: Ints) -> Bools:
+    """Eifel detection (RFC 3522 3.2): the first acknowledgement that covers what was sent again at SND.UNA echoes a
+    timestamp older than the retransmission's, so the original had arrived.
+    """
+    found = np.zeros(len(segment), dtype=np.bool_)
+    if not len(acks) or not len(segment):
+        return found
+    place = np.searchsorted(acks.highest_ack, una, side="right")  # the first that advances beyond una
+    there = (place < len(acks)) & (data.seq[segment] == una) & (data.options[segment] & TIMESTAMP != 0)
+    place = np.minimum(place, len(acks) - 1)
+    there &= (acks.options[place] & TIMESTAMP != 0) & (acks.row[place] > data.row[segment])
+    age = (acks.ts_ecr[place] - data.ts_val[segment]).view(np.int32)
+    found[there] = age[there] < 0
+    return found
+
+
+def _by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> Bools:
+    """As many retransmissions of a number as duplicates of it were reported are spurious: the last ones before each
+    report. (The network may have doubled a packet: of a number that was sent once none is.)
+    """
+    found = np.zeros(len(segment), dtype=np.bool_)
+    if not len(segment) or not len(reports.dsack_segment):
+        return found
+    seq = data.seq[segment]
+    order = np.argsort(seq, kind="stable")
+    low = np.searchsorted(seq[order], reports.dsack_start)
+    high = np.minimum(np.searchsorted(seq[order], reports.dsack_end), low + DSACK_SPAN)
+    counts = np.maximum(high - low, 0)
+    report = np.repeat(np.arange(len(counts)), counts)
+    begin = np.cumsum(counts) - counts
+    chosen = order[np.arange(len(report)) - np.repeat(begin, counts) + np.repeat(low, counts)]
+    earlier = data.row[segment[chosen]] < acks.row[reports.dsack_segment[report]]
+    report, chosen = report[earlier], chosen[earlier]
+    if not len(chosen):
+        return found
+    # of one number within one report: the last sent only; a second report of it takes the one before
+    keys = np.lexsort((chosen, seq[chosen], report))
+    report, chosen = report[keys], chosen[keys]
+    last = np.concatenate([(report[1:] != report[:-1]) | (seq[chosen][1:] != seq[chosen][:-1]), [True]])
+    taken, times = np.unique(chosen[last], return_counts=True)
+    found[taken] = True
+    for extra in taken[times > 1]:  # rare: the same range reported again while no newer retransmission was sent
+        same = np.flatnonzero((seq == seq[extra]) & (np.arange(len(seq)) < extra))
+        found[same[len(same) - min(len(same), int(times[taken == extra][0]) - 1) :]] = True
+    return found

@@ -1,0 +1,146 @@
+"""Round-trip times from a capture: by sequence numbers, and by the timestamp option.
+
+Seen from the capture point: from a segment that passes it to the acknowledgement that comes back. Only at the data's
+sender is that the whole round trip. Both contain the receiver's delay of the acknowledgement (RFC 9293 3.8.6.3).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from ..native import Bools, Ints
+from .columns import RST, TIMESTAMP, DirectionColumns
+
+QUANTILES = (0, 0.5, 0.95)
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """Round-trip times: when the acknowledgement passed (ns, as captured), and how long (ns)."""
+
+    time_ns: Ints
+    rtt_ns: Ints
+
+    @functools.cached_property
+    def _ordered(self) -> Ints:
+        """In the places of QUANTILES what sorting would put there."""
+        return np.partition(self.rtt_ns, sorted({self._rank(share) for share in QUANTILES}))
+
+    def _rank(self, share: float) -> int:
+        return max(0, int(np.ceil(share * len(self.rtt_ns))) - 1)
+
+    def quantile_s(self, share: float) -> float | None:
+        """The value that `share` (one of QUANTILES) of the samples do not exceed: a sample itself; None: no samples."""
+        if share not in QUANTILES:
+            raise ValueError(f"{share} is none of {QUANTILES}")
+        return float(self._ordered[self._rank(share)]) / 1e9 if len(self.rtt_ns) else None
+
+
+def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
+    """One sample an acknowledgement that advances, of the segment that carries the last byte it acknowledges.
+
+    Karn's rule (RFC 6298 3): none where any byte newly acknowledged was ever sent twice, or was first seen here below
+    one already seen (a hole that is filled acknowledges what arrived long before). SYN and FIN count as bytes.
+    """
+    advancing = np.flatnonzero(acks.advances)
+    ack = acks.highest_ack[advancing]
+    before = np.concatenate([[0], ack[:-1]])  # the first one acknowledges from the SYN on
+    last = np.searchsorted(data.highest_end, ack)  # the segment that carried the byte before `ack` first
+    known = (last < len(data)) & (ack > 0)
+    last = np.minimum(last, max(0, len(data) - 1))
+    if not len(data):
+        return Samples(advancing[:0], advancing[:0])
+    # bytes [before, ack) were carried first by segments first..last; anything odd among those: no sample
+    first = np.searchsorted(data.highest_end, before, side="right")
+    known &= (acks.row[advancing] > data.row[last]) & (data.seq[last] < ack)  # else it was sent before the capture
+    marks = _odd_until(data)
+    known &= marks[last + 1] == marks[np.minimum(first, last)]
+    known &= ~_touches_again(data, before, ack)
+    chosen = advancing[known]
+    rtt = acks.time_ns[chosen] - data.time_ns[last[known]]
+    there = rtt >= 0
+    return Samples(acks.time_ns[chosen][there], rtt[there])
+
+
+def _odd_until(data: DirectionColumns) -> Ints:
+    """How many of the first k segments came below a number seen before them (out of order, or sent again)."""
+    highest = np.concatenate([[np.iinfo(np.int64).min], data.highest_end[:-1]])
+    odd = (data.end > data.seq) & (data.seq < highest)
+    return np.concatenate([[0], np.cumsum(odd)])
+
+
+def _touches_again(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
+    """Which of the ascending ranges [low, high) hold a byte that was sent again, at any time."""
+    again = np.flatnonzero(data.is_retransmission & (data.flags & RST == 0))
+    if not len(again):
+        return np.zeros(len(low), dtype=np.bool_)
+    start, end = union(data.seq[again], data.end[again])
+    place = np.searchsorted(end, low, side="right")
+    return np.concatenate([start, [np.iinfo(np.int64).max]])[place] < high
+
+
+def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Ranges [start, end) as disjoint ascending ones."""
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    fresh = np.concatenate([[True], start[1:] > reach[:-1]])
+    last = np.concatenate([np.flatnonzero(fresh)[1:] - 1, [len(start) - 1]])
+    return start[fresh], reach[last]
+
+
+def unwrapped(values: npt.NDArray[np.uint32]) -> Ints:
+    """32-bit numbers that wrap, each taken as the nearest to the one before it."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    steps = np.diff(values).view(np.int32)  # uint32 differences wrap as they should
+    return np.concatenate([[0], np.cumsum(steps, dtype=np.int64)]) + int(values[0])
+
+
+def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
+    """One sample an acknowledgement that advances and echoes a timestamp (RFC 7323 4.1), retransmissions included.
+
+    From the first segment that carried the echoed TSval: too long by at most one tick of the sender's clock.
+    """
+    stamped = np.flatnonzero((data.options & TIMESTAMP != 0) & (data.flags & RST == 0))
+    if len(stamped):  # of the segments of one tick the first
+        values = data.ts_val[stamped]
+        stamped = stamped[np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])]
+    echoing = np.flatnonzero(acks.advances & (acks.options & TIMESTAMP != 0) & (acks.flags & RST == 0))
+    if not len(stamped) or not len(echoing):
+        return Samples(stamped[:0], stamped[:0])
+    sent = np.maximum.accumulate(unwrapped(data.ts_val[stamped]))
+    echo = _nearest(acks.ts_ecr[echoing], sent[np.searchsorted(data.row[stamped], acks.row[echoing]) - 1])
+    place = np.searchsorted(sent, echo)
+    fits = place < len(sent)
+    place = np.minimum(place, len(sent) - 1)
+    fits &= (sent[place] == echo) & (data.row[stamped[place]] < acks.row[echoing])
+    chosen = echoing[fits]
+    rtt = acks.time_ns[chosen] - data.time_ns[stamped[place[fits]]]
+    there = rtt >= 0
+    return Samples(acks.time_ns[chosen][there], rtt[there])
+
+
+def _nearest(values: npt.NDArray[np.uint32], to: Ints) -> Ints:
+    """32-bit numbers as the 64-bit ones nearest to others."""
+    return to + (values - to.astype(np.uint32)).view(np.int32).astype(np.int64)
+
+
+def handshake_ns(initiator: DirectionColumns, responder: DirectionColumns) -> tuple[int, int] | None:
+    """SYN to SYN+ACK, and SYN+ACK to the initiator's first ACK of it, at the capture point; None: not all seen.
+
+    None too where a SYN or SYN+ACK was sent twice: which of them was answered is not known (Karn).
+    """
+    asked = initiator.syns
+    answered = responder.syns
+    if len(asked) != 1 or len(answered) != 1:
+        return None
+    since = int(np.searchsorted(initiator.row, responder.row[answered[0]], side="right"))
+    taken = since + np.flatnonzero(initiator.ack[since:] > 0)
+    if not len(taken) or initiator.row[asked[0]] > responder.row[answered[0]]:
+        return None
+    moments = initiator.time_ns[asked[0]], responder.time_ns[answered[0]], initiator.time_ns[taken[0]]
+    return int(moments[1] - moments[0]), int(moments[2] - moments[1])

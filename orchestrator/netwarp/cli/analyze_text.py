@@ -1,0 +1,132 @@
+"""What `netwarp analyze CAPTURE...` prints: for a terminal of any width, plain where it is piped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..captures import FileSummary, Join
+from ..captures.connection import Connection
+from ..captures.findings import hop_findings
+from ..core.units import counted
+from ..present.captures.block import connection_block, multipath_block
+from ..present.captures.hops import HEADS, hop_row, join_notes
+from ..present.captures.words import seconds
+from ..present.numbers import fixed, with_unit
+
+PLAIN_WIDTH = 100
+SHOWN = 10
+"""Connections a file that are printed as blocks; the others as one line each, up to LISTED."""
+LISTED = 40
+
+
+def print_captures(found: Sequence[FileSummary], join: Join | None) -> None:
+    """To stdout. Colours only on a terminal, and its width; else PLAIN_WIDTH unless COLUMNS says otherwise."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")  # a terminal that knows no arrow gets a question mark, not a traceback
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PLAIN_WIDTH
+    with console.capture() as captured:
+        _print_all(console, found, join)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _print_all(console: Console, found: Sequence[FileSummary], join: Join | None) -> None:
+    for number, one in enumerate(found):
+        if number:
+            console.print()
+        _print_file(console, one, brief=join is not None)
+    if join is not None:
+        console.print()
+        _print_join(console, join)
+
+
+def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
+    facts = one.facts
+    console.print(Text(one.name, style="bold"))
+    parts = [
+        " and ".join(facts["link_types"]), counted(facts["packets"], "packet"),
+        with_unit(facts["frame_bytes"], "bytes"), seconds(facts["duration_s"]),
+        counted(len(one.connections), "connection"),
+    ]  # fmt: skip
+    console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
+    for note in one.notes:
+        _bullet(console, Text("note: ", style="yellow") + Text(note))
+    if one.findings:
+        console.print(Padding(Text("What stands out", style="bold"), (1, 0, 0, 2)))
+        for text in one.findings:
+            _bullet(console, Text(text))
+    if brief:
+        return
+    for multipath in one.multipath[:SHOWN]:
+        console.print()
+        console.print(Padding(multipath_block(multipath), (0, 0, 0, 2)))
+    for connection in one.connections[:SHOWN]:
+        console.print()
+        console.print(Padding(connection_block(connection), (0, 0, 0, 2)))
+    rest = one.connections[SHOWN:]
+    if rest:
+        console.print()
+        console.print(Padding(_list(rest[:LISTED]), (0, 0, 0, 2)))
+    if len(rest) > LISTED:
+        console.print(f"  and {counted(len(rest) - LISTED, 'smaller connection')} (--json and --csv hold all)")
+
+
+def _bullet(console: Console, text: Text) -> None:
+    line = Table.grid(padding=(0, 1, 0, 0))
+    line.add_column(no_wrap=True)
+    line.add_column()
+    line.add_row("\u2022", text)
+    console.print(Padding(line, (0, 0, 0, 2)))
+
+
+def _list(rest: Iterable[Connection]) -> RenderableType:
+    table = plain_table("flow", "", "who with whom", ">packets", ">bytes")
+    for one in rest:
+        table.add_row(
+            str(one.number), one.protocol.upper(), one.name,
+            fixed(sum(d["packets"] for d in one.directions), 0), with_unit(one.ip_bytes, "bytes"),
+        )  # fmt: skip
+    return table
+
+
+def plain_table(*heads: str) -> Table:
+    """A table without lines; a head that begins with > is of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="dim")
+    for head in heads:
+        table.add_column(Text(head.lstrip(">")), justify="right" if head.startswith(">") else "left",
+                         overflow="fold")  # fmt: skip
+    return table
+
+
+def _print_join(console: Console, join: Join) -> None:
+    console.print(Text("Hops", style="bold"))
+    for line in hop_findings(join.hops):
+        _bullet(console, Text(line))
+    for line in join_notes(join):
+        _bullet(console, Text("note: ", style="yellow") + Text(line))
+    console.print()
+    rows = [HEADS, *(hop_row(hop) for hop in join.hops)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
+    beside = sum(widths) + 2 * len(widths) + 2 <= console.width  # else a hop's name gets a line of its own
+    line = "  ".join(head.rjust(width) for head, width in zip(HEADS[1:], widths[1:], strict=True))
+    console.print(f"  {HEADS[0].ljust(widths[0]) if beside else '  '}  {line}", style="dim")
+    shown = ("", "")
+    for hop, row in zip(join.hops, rows[1:], strict=True):
+        if shown != (hop.source, hop.destination):
+            shown = (hop.source, hop.destination)
+            console.print(f"  {hop.source} \u2192 {hop.destination}", style="bold")
+        line = "  ".join(field.rjust(width) for field, width in zip(row[1:], widths[1:], strict=True))
+        if not beside:
+            console.print(f"  {row[0]}", no_wrap=True, crop=False)
+        console.print(f"  {row[0].ljust(widths[0]) if beside else '  '}  {line}", no_wrap=True, crop=False)
+    console.print("  burst: packets lost in a row, mean/longest; reord.: arrived after one sent later", style="dim")

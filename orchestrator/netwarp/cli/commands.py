@@ -1,0 +1,84 @@
+"""The smaller commands: plan, report, profiles."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import SpecError
+from ..core.units import counted
+from ..engine.stages import report, tabulate
+from ..experiment import EXAMPLE_SPEC, list_profiles
+from ..experiment.problems import nearest
+from ..plan.types import Plan
+from ..present.calibration_text import profile_words
+from ..sandbox.choose import BACKENDS
+from ..store.run_dir import RunDir, read_json
+from ..testbed.compile import Clock, compile_cell
+from ..testbed.steps import to_commands
+from .calibrate import measured_profiles
+from .run import add_plan_arguments, plan_of
+
+
+def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare them."""
+    plan = commands.add_parser("plan", help="show what would be run, without running it")
+    add_plan_arguments(plan)
+    plan.add_argument(
+        "--backend", default="auto", choices=BACKENDS, help="whose kernel must know the sysctls (default: auto)"
+    )
+    plan.add_argument("--example", action="store_true", help="print a minimal complete spec")
+    plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    plan.set_defaults(run=run_plan)
+    reports = commands.add_parser("report", help="make the report of a run directory again")
+    reports.add_argument("run_dir", type=Path)
+    reports.set_defaults(run=run_report)
+    profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
+    profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
+    profiles.set_defaults(run=run_profiles)
+
+
+def run_plan(args: argparse.Namespace) -> int:
+    """`netwarp plan`."""
+    if args.example:
+        print(EXAMPLE_SPEC, end="")
+        return 0
+    _, plan = plan_of(args, args.backend)
+    if args.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
+        return 0
+    for cell in plan.cells:
+        print(f"{cell.experiment}  {cell.id}")
+        if args.steps:
+            print(to_commands(compile_cell(cell, Clock(t0_realtime_ns=0)).steps))
+    virtual_s = sum(cell.duration_ns for cell in plan.cells) / 1e9
+    print(f"{counted(len(plan.cells), 'cell')}, {virtual_s:g} virtual seconds", file=sys.stderr)
+    return 0
+
+
+def run_report(args: argparse.Namespace) -> int:
+    """`netwarp report`."""
+    run = RunDir(args.run_dir)
+    plan = read_json(run.plan, Plan)
+    if not (run.tables / "cells.csv").exists():
+        tabulate(plan, run)
+    print(report(run))
+    return 0
+
+
+def run_profiles(args: argparse.Namespace) -> int:
+    """`netwarp profiles`: a line each; of those named everything."""
+    known = list_profiles()
+    for name in args.names:
+        if name not in known:
+            raise SpecError(f'there is no profile "{name}"{nearest(name, known)}')
+    if not args.names:
+        for name, title in known.items():
+            print(f"{name:<24} {title}")
+    else:
+        print("\n".join(line for name in args.names for line in profile_words(name, known[name], measured_profiles())))
+    return 0

@@ -1,0 +1,105 @@
+"""Progress of a run on stderr: cells done, virtual seconds per wall second, time left."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..core.types import Cell, CellOutcome, Outcome
+from ..core.units import counted_of
+
+PLAIN_EVERY_S = 10.0
+
+
+class RunProgress:
+    """A bar on a terminal, a line every ten seconds elsewhere; cells that did not complete are always named."""
+
+    def __init__(self, cells: tuple[Cell, ...]) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._total = len(cells)
+        self._done = 0
+        self._duration_s = {cell.id: cell.duration_ns / 1e9 for cell in cells}
+        self._running: dict[str, float] = {}
+        self._over: set[str] = set()
+        self._finished_s = 0.0  # of planned durations: what is left is known of these only
+        self._simulated_s = 0.0  # a cell whose flows end by bytes ends before its duration
+        self._left_s = sum(self._duration_s.values())
+        self._started = self._said = time.monotonic()
+        self._lock = threading.Lock()
+        self._bar = Progress(
+            TextColumn("cells"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TextColumn("{task.fields[left]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=self._total, speed="", left="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def virtual(self, cell_id: str, virtual_s: float) -> None:
+        """A running cell has reached this virtual time."""
+        with self._lock:
+            if cell_id in self._over or cell_id not in self._duration_s:  # heard after its end; none of the plan's
+                return
+            self._running[cell_id] = min(max(0.0, virtual_s), self._duration_s[cell_id])
+            self._show()
+
+    def finished(self, cell: Cell, outcome: CellOutcome) -> None:
+        """A cell has its outcome."""
+        with self._lock:
+            self._done += 1
+            self._over.add(cell.id)
+            self._running.pop(cell.id, None)
+            self._finished_s += self._duration_s[cell.id]
+            self._simulated_s += outcome.virtual_s or 0.0
+            if outcome.outcome is not Outcome.COMPLETED:
+                self._console.print(f"{outcome.outcome} {cell.id}: {outcome.reason}", markup=False, soft_wrap=True)
+                for line in outcome.console_tail:
+                    self._console.print(f"    {line}", markup=False, soft_wrap=True)
+            self._show()
+
+    @property
+    def speed(self) -> float:
+        """Virtual seconds per wall second since the start."""
+        wall_s = time.monotonic() - self._started
+        return (self._simulated_s + sum(self._running.values())) / wall_s if wall_s > 0 else 0.0
+
+    def skip(self, cells: Iterable[str]) -> None:
+        """Cells of an earlier run that need not be run again."""
+        for cell_id in cells:
+            if cell_id in self._duration_s:
+                self._done += 1
+                self._left_s -= self._duration_s[cell_id]
+        self._bar.update(self._task, completed=self._done)
+
+    def _show(self) -> None:
+        passed = self._finished_s + sum(self._running.values())
+        wall_s = time.monotonic() - self._started
+        left = f"{wall_s * max(0.0, self._left_s / passed - 1):.0f} s left" if passed > 0 else ""
+        speed = f"{self.speed:.{0 if self.speed >= 10 else 1}f} virtual s/s"
+        self._bar.update(self._task, completed=self._done, speed=speed, left=left)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._said >= PLAIN_EVERY_S:
+            self._said = now
+            print(
+                f"netwarp: {counted_of(self._done, self._total, 'cell')}, {speed}, {left}", file=sys.stderr, flush=True
+            )

@@ -1,0 +1,196 @@
+"""What `netwarp run` prints at its end: the paper's tables with ours, the claims, where the report is."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..core import invocation
+from ..core.outputs import Answer
+from ..core.types import Outcome
+from ..core.units import counted
+from ..engine.stages import Results
+from ..plan.types import Plan
+from ..present.answer_words import sentences
+from ..present.numbers import with_unit
+from ..present.result_tables import Grid, Number, Place, make_grid
+from ..present.run_data import read_run
+from ..results.answers import file_name
+from ..results.identical_levels import identical_levels
+from ..store.run_dir import RunDir, read_json
+
+SHOWN_FAILURES = 10
+SHOWN_SENTENCES = 4
+SHOWN_CLAIMS = 12
+PLAIN_WIDTH = 120
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Rows of a table; none if the run has no such table."""
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def summary_console() -> Console:
+    """Standard output, plain where it is no terminal, and then as wide as COLUMNS says, or of a fixed width."""
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
+        console.width = PLAIN_WIDTH
+    return console
+
+
+def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float | None) -> None:
+    """The last line is the run directory (contract)."""
+    console = summary_console()
+    virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
+    console.print(f"\n{plan.title}", style="bold")
+    if plan.tables:
+        data = read_run(directory)
+        for table in plan.tables:
+            if (grid := make_grid(data, table)) is not None:
+                _print_table(console, plan, grid)
+    _print_identical(console, plan, directory, results)
+    for line in _unused_paths(plan, results):
+        console.print(f"note: {line}")
+    for answer in plan.answers:
+        _print_answer(console, plan, answer, read_csv(directory.tables / f"{file_name(answer)}.csv"))
+    claims = read_csv(directory.tables / "claims.csv")
+    if claims:
+        own = [row for row in claims if " " not in row["claim"]]
+        console.print(f"claims: {_verdicts(own, names=True)}")
+        if len(own) < len(claims):
+            console.print(
+                f"the same under other conditions: {_verdicts([row for row in claims if ' ' in row['claim']])}"
+            )
+        console.print("each with its number and reason: tables/claims.csv")
+    outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
+    speed = "" if wall_s is None else f" ({virtual_s:.0f} virtual s in {wall_s:.1f} s)"
+    console.print(f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}{speed}")
+    failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
+    for cell_id, outcome in failed[:SHOWN_FAILURES]:
+        console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}")
+    if len(failed) > SHOWN_FAILURES:
+        console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
+    total, captures = directory.sizes()
+    console.print(f"size: {size_words(total, captures)}")
+    if captures:
+        remove = invocation.command("clean", "--captures", directory.root)
+        console.print(f"to keep the numbers without the captures: {remove}", soft_wrap=True)
+    if page is not None:
+        print(f"report: {page.resolve()}")
+    print(directory.root)
+
+
+def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[str, str]]) -> None:
+    """The answer in words, as many sentences as fit; the table holds all of it."""
+    words = sentences(plan, answer, rows)
+    if not words:
+        return
+    console.print(f"\n{answer.title}", style="bold")
+    for sentence in words[:SHOWN_SENTENCES]:
+        console.print(f"- {sentence}")
+    if len(words) > SHOWN_SENTENCES:
+        more = len(words) - SHOWN_SENTENCES
+        console.print(f"  ... and {more} more in the report; every choice: tables/{file_name(answer)}.csv")
+
+
+def _verdicts(claims: list[dict[str, str]], names: bool = False) -> str:
+    """2 holds (C1, C2), 1 not tested."""
+    found: dict[str, list[str]] = {}
+    for row in claims:
+        found.setdefault(row["verdict"], []).append(row["claim"])
+    return ", ".join(
+        f"{len(ids)} {verdict}" + (_named(ids) if names and verdict != "not tested" else "")
+        for verdict, ids in sorted(found.items(), key=lambda one: -len(one[1]))
+    )
+
+
+def _named(ids: list[str]) -> str:
+    return f" ({', '.join(ids[:SHOWN_CLAIMS])}{', ...' if len(ids) > SHOWN_CLAIMS else ''})"
+
+
+def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
+    """Row factors down, column factors across; ours, and the first published number beside it in parentheses."""
+    known = {source.name for source in plan.sources}
+    place = next((number for number, (name, _, _) in enumerate(grid.sources) if name in known), None)
+    published = "" if place is None else f" ({grid.sources[place][0]})"
+    unit = "" if grid.unit in ("", *grid.title.lower().split()) else f", {grid.unit}"
+    # a line of its own: rich would wrap a title at the table's width
+    console.print(f"{grid.title}: measured{published}{unit}", style="bold")
+    shown = Table()
+    for title in grid.row_factors:
+        shown.add_column(Text(title))
+    across = " ".join(grid.column_factors)
+    for head in grid.column_heads:
+        shown.add_column(Text(" ".join(level for level in head if level) or grid.metric), justify="right", no_wrap=True)
+    for head, row in zip(grid.row_heads, grid.rows, strict=True):
+        numbers = ("" if one is None else _place_text(one, place) for one in row)
+        shown.add_row(*(Text(level or "-") for level in head), *map(Text, numbers))
+    if across:
+        console.print(f"across: {across}")
+    console.print(shown)
+    measured = [one.measured for row in grid.rows for one in row if one is not None and one.measured is not None]
+    for line in _sureness(measured):
+        console.print(line)
+
+
+def _place_text(place: Place, published: int | None) -> str:
+    ours = place.measured
+    text = "-" if ours is None else f"{ours.text} \u00b1 {ours.half}" if ours.half else ours.text
+    theirs = None if published is None else place.references[published]
+    return text if theirs is None else f"{text} ({theirs.text})"
+
+
+def _sureness(measured: Sequence[Number]) -> Iterator[str]:
+    """What stands beside numbers that hang on the seed, and what does not."""
+    draws = sorted({one.n for one in measured if one.half})
+    if draws:
+        count = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+        yield f"\u00b1 is the 95 % confidence interval of the mean of {count} draws (Student's t)"
+    single = sum(one.n == 1 for one in measured)
+    if single == len(measured) > 0:
+        yield "one draw of something random each: no interval (--repetitions 5)"
+    elif single:
+        share = f"{single} of {len(measured)} numbers are"
+        yield f"{share} one draw of something random each: no interval (--repetitions 5)"
+
+
+def _print_identical(console: Console, plan: Plan, directory: RunDir, results: Results) -> None:
+    """Levels that changed no packet."""
+    there = {
+        cell_id: directory.cell(cell_id).packets
+        for cell_id, outcome in results.outcomes.items()
+        if outcome.outcome is Outcome.COMPLETED
+    }
+    digests = {cell_id: read_json(path, dict[str, str]) for cell_id, path in there.items() if path.exists()}
+    for one in identical_levels(plan, digests):
+        console.print(f"note: {one.sentence}")
+
+
+def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
+    """MPTCP flows that had no subflow on some of their paths, which no other number shows."""
+    paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
+    with_unused: dict[str, list[str]] = {}
+    several: Counter[str] = Counter()
+    for one in results.measurements:
+        if one.metric == "paths_used" and paths[one.cell_id, one.flow] > 1 and one.value is not None:
+            several[one.flow] += 1
+            if one.value < paths[one.cell_id, one.flow]:
+                with_unused.setdefault(one.flow, []).append(one.cell_id)
+    for flow, cells in with_unused.items():
+        share = f"{len(cells)} of {counted(several[flow], 'cell')}"
+        yield f'flow "{flow}" had no subflow on some of its paths in {share} (metric paths_used; the first: {cells[0]})'
+
+
+def size_words(total: int, captures: int) -> str:
+    """What a run takes of the disk: "8.803 MB, of it 756.8 kB captures"."""
+    return f"{with_unit(total, 'bytes')}, of it {with_unit(captures, 'bytes') if captures else 'no'} captures"

@@ -1,0 +1,50 @@
+"""`netwarp --version`: what to say in a report of a bug, and in a paper."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..core.errors import KernelError
+from ..guestkernel import find_kernel
+from ..store.manifest import git_state
+
+
+class Version(argparse.Action):
+    """Print and exit."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """As argparse calls it."""
+        print("\n".join(version_lines()))
+        parser.exit()
+
+
+def version_lines() -> list[str]:
+    """netwarp with the commit of its checkout, where git knows one; the guest's kernel; this machine's."""
+    commit, dirty = git_state(Path(__file__).parent)
+    of = "" if commit is None else f" (commit {commit}{', with uncommitted changes' if dirty else ''})"
+    return [
+        f"netwarp {__version__}{of}",
+        f"guest kernel: {_guest_kernel()}",
+        f"this machine: Linux {platform.release()} {platform.machine()}, Python {platform.python_version()}",
+    ]
+
+
+def _guest_kernel() -> str:
+    try:
+        kernel = find_kernel()
+    except KernelError as error:
+        return f"none: {error}"
+    if kernel is None:
+        return "none built (make kernel)"
+    return f"Linux {kernel.release}, sha256 {kernel.sha256}, from {kernel.source}"

@@ -1,0 +1,1 @@
+"""Units, errors, frozen types, topology and metric names: what every other room shares."""

@@ -1,0 +1,1 @@
+"""The metrics that exist: names, units and titles, one table for each group."""

@@ -1,0 +1,225 @@
+"""Outputs of an experiment: tables, figures, claims and answers, as frozen types; selectors of cells by level."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from .types import Frozen
+
+Levels = dict[str, tuple[str, ...]]
+"""A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match."""
+
+MOMENTS = (
+    "fault",
+    "first_retransmission",
+    "first_other_path",
+    "first_arrival_other_path",
+    "repair",
+    "first_on_repaired_path",
+    "first_arrival_on_repaired_path",
+    "heartbeat",
+    "heartbeat_ack",
+)
+"""Moments of a flow around its first fault that an event table may show (docs/spec.md)."""
+MOST_PACKETS = 10
+"""Packets on either side of a moment that a cell keeps."""
+
+ClaimKind = Literal[
+    "greater", "less", "equal", "gain", "mean_gain", "pooled_gain", "mean", "value", "every", "constant",
+    "increasing", "decreasing", "later",
+]  # fmt: skip
+
+
+class Metric(Frozen, frozen=True):
+    """A metric of the spec's own, or one of the contract's that a table uses."""
+
+    name: str
+    title: str
+    unit: str
+
+
+class Table(Frozen, frozen=True):
+    """A table wanted: one number for each combination of the row and column factors. `flow` empty: of the cell.
+
+    beside: metrics of the same cells that stand beside it, as other sources' numbers do (a model's, say).
+    """
+
+    name: str
+    title: str
+    metric: str
+    flow: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    where: Levels
+    beside: tuple[str, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The factors that one place of it fixes, in the order of its columns."""
+        return (*self.rows, *self.columns)
+
+
+FigureKind = Literal["line", "heatmap", "cdf", "box"]
+
+
+class Figure(Frozen, frozen=True):
+    """A figure wanted of one metric. Factors that a kind does not use are empty.
+
+    line: the metric over the levels of `x`, one line for each combination of `lines`. heatmap: its mean for each `x`
+    and `y`, a panel for each combination of `panels`. cdf: the distribution of its values, a step for each combination
+    of `lines`, pooled over the repetitions and the levels of `over`. box: the same as boxes over the levels of `x`.
+    log (line only): its metric's axis is logarithmic.
+    beside (line only): metrics of the same cells, drawn as other sources' numbers are (a model's, say).
+    """
+
+    name: str
+    title: str
+    metric: str
+    flow: str
+    x: str
+    lines: tuple[str, ...]
+    where: Levels
+    kind: FigureKind = "line"
+    y: str = ""
+    panels: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    log: bool = False
+    beside: tuple[str, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The factors that one place of it fixes, in the order of its table's columns."""
+        return tuple(factor for factor in (*self.panels, *self.lines, self.y, self.x, *self.over) if factor)
+
+    @property
+    def distribution(self) -> bool:
+        """Whether it shows every repetition, not their mean."""
+        return self.kind in ("cdf", "box")
+
+
+class TimeSeries(Frozen, frozen=True):
+    """A figure over time of the cells `where`: each series of each path of the flow, or of every one of `flows`.
+
+    window_ns: from, to; None: all.
+    """
+
+    name: str
+    title: str
+    flow: str
+    series: tuple[str, ...]
+    window_ns: tuple[int, int] | None
+    where: Levels
+    flows: tuple[str, ...] = ()
+
+
+class EventTable(Frozen, frozen=True):
+    """The packets next to moments (MOMENTS) of the cells `where`: `packets` before and as many after each."""
+
+    name: str
+    title: str
+    flow: str
+    around: tuple[str, ...]
+    packets: int
+    where: Levels
+
+
+class Source(Frozen, frozen=True):
+    """Where other people's numbers come from; its name heads their column."""
+
+    name: str
+    title: str
+
+
+class PublishedNumber(Frozen, frozen=True):
+    """A number somebody else published for the cells `at`."""
+
+    source: str
+    metric: str
+    at: Levels
+    value: float
+    printed: str
+
+
+class Claim(Frozen, frozen=True):
+    """A statement with a test. `a`, `b`: selectors, each of `a` against each of `b`; `over`: factor and its levels.
+
+    expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of. reason: why a claim of kind
+    `later` is not tested.
+    """
+
+    id: str
+    text: str
+    source: str
+    kind: ClaimKind
+    metric: str = ""
+    flow: str = ""
+    a: tuple[Levels, ...] = ()
+    b: tuple[Levels, ...] = ()
+    over: str = ""
+    levels: tuple[str, ...] = ()
+    expected: float | None = None
+    tolerance: float = 0.0
+    of: tuple[str, ...] = ()
+    metric_b: str = ""
+    """Of b; empty: the same as of a."""
+    reason: str = ""
+
+
+class Reason(Frozen, frozen=True):
+    """A reason in words, given where the metric is above a number (None: above the budget). `{metric}` in the text is
+    that metric's value in the worst cell, `{value}` this one's.
+    """
+
+    metric: str
+    above: float | None
+    text: str
+
+
+class Cost(Frozen, frozen=True):
+    """What a setting must not do: a metric that has to be 0 in the cells `where` that have the same setting."""
+
+    metric: str
+    where: Levels
+    text: str
+
+
+class Answer(Frozen, frozen=True):
+    """A question answered in words from the measurements: which settings keep a metric within a budget.
+
+    settings: the factors to choose. given: the factors that are as they are. Over all other factors and the
+    repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting: a metric that looks like
+    the answer; a setting with that within the budget, and the metric not, is called so.
+    """
+
+    name: str
+    title: str
+    metric: str
+    flow: str
+    settings: tuple[str, ...]
+    given: tuple[str, ...]
+    budgets: tuple[str, ...]
+    where: Levels
+    tempting: str = ""
+    because: tuple[Reason, ...] = ()
+    cost: Cost | None = None
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Every metric it uses but those inside texts."""
+        found = {self.metric, self.tempting, *(reason.metric for reason in self.because)}
+        return frozenset(found | ({self.cost.metric} if self.cost else set())) - {""}
+
+
+FORMULA = re.compile(r"[=@\t\r]|[+-](?!([0-9.][\w .%/]*)?\Z)")
+"""A sign is harmless alone, or before one number and its unit."""
+
+
+def looks_like_a_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a table would compute this text: a file from elsewhere must not do that."""
+    return FORMULA.match(text) is not None
+
+
+def matches(factors: dict[str, str], where: Levels) -> bool:
+    """Whether a cell's levels satisfy a selector."""
+    return all(factors.get(factor, "-") in levels for factor, levels in where.items())

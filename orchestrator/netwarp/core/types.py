@@ -1,0 +1,298 @@
+"""The frozen types every stage shares. Pure data: no defaults that hide a decision, no callables.
+
+Units, one inside per quantity: time int nanoseconds (`_ns`), data int bytes (`_bytes`), rate int bit/s
+(`_bit_s`), ratio 0..1 (`_ratio`). Times of flows and events count from T0. A `Cell` is one fully resolved
+run: equal cells have equal JSON (`to_json`), and the id is made from that JSON.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+import threading
+from typing import Literal, TypeVar
+
+import msgspec
+
+NodeKind = Literal["host", "router"]
+Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
+"""netwarp's own apps speak the first three; programs of the user's also the others."""
+DirectionName = Literal["forward", "backward"]
+Layer = Literal["ip", "ethernet"]
+Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
+Action = Literal["cut", "blackhole", "link", "repair", "change"]
+OptionValue = int | str | bool
+CELL_FORMAT = 1
+T = TypeVar("T")
+
+
+class Outcome(enum.StrEnum):
+    """How a cell ended. Tables never hold any but COMPLETED silently."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    UNSUPPORTED = "UNSUPPORTED"
+    INVALID = "INVALID"
+
+
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of every type here: immutable, unknown JSON fields refused."""
+
+
+class GilbertElliott(Frozen, frozen=True):
+    """Burst loss (netem `loss gemodel p r 1-h 1-k`), each a ratio per packet.
+
+    p: good -> bad, r: bad -> good, bad_loss: loss in the bad state (1-h), good_loss: loss in the good state (1-k).
+    """
+
+    p_ratio: float
+    r_ratio: float
+    bad_loss_ratio: float = 1.0
+    good_loss_ratio: float = 0.0
+
+
+class LinkImpairment(Frozen, frozen=True):
+    """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue.
+
+    keeps_order: a packet never leaves the delay line before the one sent before it (a link layer that delivers in
+    order); unset as in cells of before, where jitter lets packets overtake each other.
+    """
+
+    one_way_delay_ns: int = 0
+    jitter_ns: int = 0
+    jitter_correlation_ratio: float = 0.0
+    distribution: Distribution = "uniform"
+    loss_ratio: float = 0.0
+    loss_correlation_ratio: float = 0.0
+    burst_loss: GilbertElliott | None = None
+    duplicate_ratio: float = 0.0
+    corrupt_ratio: float = 0.0
+    reorder_ratio: float = 0.0
+    rate_bit_s: int | None = None
+    queue_packets: int | None = None
+    layer: Layer = "ip"
+    keeps_order: bool | msgspec.UnsetType = msgspec.UNSET
+    """Unset is left out of the JSON, as in Flow."""
+    queue_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    """Instead of queue_packets."""
+
+    @property
+    def in_bytes(self) -> int | None:
+        """The queue in bytes at the layer of the rate; None where it is in packets, or there is none."""
+        return None if self.queue_bytes is msgspec.UNSET else self.queue_bytes
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the delay line keeps the order of packets whatever their delays."""
+        return self.keeps_order is True
+
+
+class Node(Frozen, frozen=True):
+    """One network namespace. Hosts run apps; routers forward. `sysctls`: path below /proc/sys -> value."""
+
+    name: str
+    kind: NodeKind
+    sysctls: dict[str, str] = {}
+
+
+class Link(Frozen, frozen=True):
+    """A veth between two nodes. A shaped link with a host at an end gets a hop (a router of its own) in the
+    middle, because shaping on the sending host would push back on its transport. forward = a -> b."""
+
+    name: str
+    a: str
+    b: str
+    forward: LinkImpairment
+    backward: LinkImpairment
+    mtu_bytes: int = 1500
+
+
+class Path(Frozen, frozen=True):
+    """One address pair of a flow: the link at the sender, the link at the receiver, and what lies between.
+
+    bottleneck_bit_s: the lowest rate on the routed way from sender to receiver (None = unlimited).
+    base_rtt_ns: sum of both directions' one-way delays, no serialisation, no queue.
+    """
+
+    name: str
+    sender_link: str
+    receiver_link: str
+    bottleneck_bit_s: int | None
+    base_rtt_ns: int
+    back_link: str | msgspec.UnsetType = msgspec.UNSET
+    """The receiver's link by which its own packets leave, where the spec says it. Unset: as routing has it."""
+
+    @property
+    def back(self) -> str | None:
+        """`back_link`, or None."""
+        return None if self.back_link is msgspec.UNSET else self.back_link
+
+
+class PrimarySwitch(Frozen, frozen=True):
+    """The sender makes `path` its primary at `at_ns` (SCTP_PRIMARY_ADDR)."""
+
+    at_ns: int
+    path: str
+
+
+class Program(Frozen, frozen=True):
+    """A program of the user's own in place of netwarp's sender and receiver: argument lists, `{to}` etc. still in them.
+
+    receiver: empty = nothing runs there. ready: what the receiver writes to its stdout once it listens ("" = nothing
+    to wait for). interrupt: the sender gets SIGINT at the flow's stop.
+    """
+
+    sender: tuple[str, ...]
+    receiver: tuple[str, ...] = ()
+    ready: str = ""
+    interrupt: bool = False
+
+
+class Flow(Frozen, frozen=True):
+    """One TCP connection, MPTCP connection or SCTP association; of a program, all it sends. Paths: first the primary.
+
+    `stop_ns` or `total_bytes` ends it (at least one is set). `sender_options`/`receiver_options`: option of the app
+    (its long name with `_`, e.g. `rcvbuf_bytes`) -> value.
+    """
+
+    name: str
+    protocol: Protocol
+    sender: str
+    receiver: str
+    paths: tuple[Path, ...]
+    port: int
+    start_ns: int
+    stop_ns: int | None
+    total_bytes: int | None
+    message_bytes: int
+    switches: tuple[PrimarySwitch, ...] = ()
+    sender_options: dict[str, OptionValue] = {}
+    receiver_options: dict[str, OptionValue] = {}
+    own_program: Program | msgspec.UnsetType = msgspec.UNSET
+    """Unset is left out of the JSON: cells without one keep the id they have always had."""
+
+    @property
+    def program(self) -> Program | None:
+        """The user's own program, if the flow is one."""
+        return None if self.own_program is msgspec.UNSET else self.own_program
+
+    @property
+    def is_datagrams(self) -> bool:
+        """Whether its packets have no numbers by which the analyser could know new payload from old."""
+        return self.protocol in ("udp", "icmp")
+
+
+class Event(Frozen, frozen=True):
+    """One thing the timeline does. A fault (`cut`, `blackhole`, `link`) and its `repair` share `name`.
+
+    A link's own event, which is a part of the path as it is and no fault under test, is called `<link>.<event>`.
+    directions: which directions of the link it touches (a `link` event takes the whole end down).
+    end: for `link`, the node whose interface goes down; the hop's far interface is `<link>.hop:<node>`.
+    forward/backward: for `change`, the new shapes (None = leave).
+    """
+
+    at_ns: int
+    name: str
+    action: Action
+    link: str
+    directions: tuple[DirectionName, ...] = ("forward", "backward")
+    end: str | None = None
+    forward: LinkImpairment | None = None
+    backward: LinkImpairment | None = None
+
+    @property
+    def of_the_link(self) -> bool:
+        """Whether the link itself (its profile) does it, again and again."""
+        return "." in self.name
+
+
+class Capture(Frozen, frozen=True):
+    """Capture every packet of `node`'s interface on `link`, whole."""
+
+    node: str
+    link: str
+
+
+class Cell(Frozen, frozen=True, kw_only=True):
+    """One fully resolved run. `factors`: factor -> level as the spec writes it ("-" where it does not apply)."""
+
+    format: int = CELL_FORMAT
+    spec: str
+    experiment: str
+    factors: dict[str, str]
+    repetition: int
+    seed: int
+    duration_ns: int
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    flows: tuple[Flow, ...]
+    timeline: tuple[Event, ...]
+    captures: tuple[Capture, ...]
+    random: bool
+    """True where the seed changes anything the cell measures (loss, jitter, a drawn phase)."""
+    parameters: dict[str, str] = {}
+    metrics: dict[str, str] = {}
+    """The spec's own metrics: name -> arithmetic expression over this flow's metrics."""
+    metric_units: dict[str, str] = {}
+    """Unit of each of the spec's own metrics."""
+
+    @property
+    def id(self) -> str:
+        """Readable factors and the first 10 hex digits of the SHA-256 of the cell's JSON."""
+        words = [level for level in self.factors.values() if level != "-"]
+        text = "_".join(re.sub(r"[^A-Za-z0-9.]+", "", word) for word in words) or self.experiment
+        digest = hashlib.sha256(to_json(self)).hexdigest()[:10]
+        return f"{text[:80]}_r{self.repetition}_{digest}"
+
+
+class Problem(Frozen, frozen=True):
+    """Something that keeps a back end (or this machine) from running: what, and the exact remedy."""
+
+    what: str
+    remedy: str
+
+
+class Measurement(Frozen, frozen=True):
+    """One number. `flow` empty = of the whole cell. `value` None = there was nothing to measure."""
+
+    cell_id: str
+    flow: str
+    metric: str
+    value: float | None
+    unit: str
+
+
+class CellOutcome(Frozen, frozen=True):
+    """outcome.json: written last, by rename; a cell without it was never finished.
+
+    judged_by: who had the last word. The analyser makes a COMPLETED cell INVALID where a check of its own fails, and
+    takes that back when it looks again and finds nothing.
+    """
+
+    outcome: Outcome
+    reason: str
+    virtual_s: float | None
+    wall_s: float
+    console_tail: tuple[str, ...] = ()
+    host_load_1min: float | None = None
+    judged_by: Literal["backend", "analysis"] = "backend"
+
+
+def to_json(value: msgspec.Struct) -> bytes:
+    """Compact JSON, fields and keys in the order they have, so that reading it back gives the same text (and id) again.
+
+    The planner makes a cell's keys in the order of the spec: the same spec gives the same bytes.
+    """
+    return msgspec.json.encode(value)
+
+
+_making = threading.Lock()
+
+
+def from_json(data: bytes, kind: type[T]) -> T:
+    """Read it back, in any thread; raises msgspec.DecodeError on anything unknown or of the wrong type."""
+    with _making:  # msgspec (0.22) shows a type's fields to other threads before it knows them all: a SIGSEGV there
+        decoder = msgspec.json.Decoder(kind)
+    return decoder.decode(data)

@@ -1,0 +1,67 @@
+"""Can this machine run netwarp? Each thing that is missing, with its remedy for this distribution.
+
+Standard library only, so that the system's Python can ask before there is a virtual environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from . import guest, host, machine
+from .finding import Finding
+from .guest import memory_dir, wall_kernel_build
+from .machine import packages
+
+if TYPE_CHECKING:
+    from ..core.types import Problem
+
+__all__ = [
+    "Finding", "check_guest", "check_virtual", "examine", "memory_dir", "packages", "print_findings",
+    "wall_kernel_build",
+]  # fmt: skip
+
+_NEEDED = (machine.machine, machine.python, guest.kernel, guest.apps, guest.memory, guest.ptrace)
+_OTHERS = (
+    guest.personality, machine.disk, machine.cores, machine.installed, guest.packaged_kernel,
+    host.is_root, host.namespaces, host.captures, host.netem, host.sctp, machine.clock,
+)  # fmt: skip
+
+
+def check_virtual() -> list[Problem]:
+    """What keeps the virtual back end from running here; empty if nothing does. Quick: no guest is started."""
+    return _problems(_NEEDED)
+
+
+def check_guest() -> list[Problem]:
+    """The same of the back end `guest`, which runs the distribution's kernel where there is no other."""
+    return _problems(tuple(guest.wall_kernel if check is guest.kernel else check for check in _NEEDED))
+
+
+def _problems(checks: tuple[Callable[[], Finding], ...]) -> list[Problem]:
+    from ..core.types import Problem
+
+    return [Problem(what=f"{f.what}: {f.found}", remedy=f.remedy) for f in _findings(checks) if f.state == "missing"]
+
+
+def examine() -> list[Finding]:
+    """Every check, a guest booted on the way."""
+    return list(_findings((*_NEEDED, guest.boot, *_OTHERS)))
+
+
+def print_findings(findings: list[Finding], can: dict[str, bool]) -> None:
+    """The report as text; `can`: whether each back end can run here."""
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        print(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
+        if finding.remedy:
+            print(f"{'':{width}}  {'':7}  -> {finding.remedy}")
+    able = [name for name, works in can.items() if works]
+    unable = [name for name, works in can.items() if not works]
+    cannot = f" Cannot: {', '.join(unable)}." if unable else ""
+    print(f"Can run here: {', '.join(able) or 'nothing yet'}.{cannot}")
+
+
+def _findings(checks: tuple[Callable[[], Finding], ...]) -> Iterator[Finding]:
+    for check in checks:
+        yield check()

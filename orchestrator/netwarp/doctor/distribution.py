@@ -1,0 +1,173 @@
+"""Which Linux distribution this is, and how one installs things there.
+
+Standard library only, and no syntax newer than Python 3.7's: asked for on machines that lack everything. Debian's
+commands are tried in netwarp's tests; the others are written down from their distributions' own package names.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from ..core.checkout import CHECKOUT
+from ..core.executables import find_executable
+
+OS_RELEASE = Path("/etc/os-release")
+INSTALL = {
+    "debian": "apt-get install --no-install-recommends",
+    "fedora": "dnf install",
+    "suse": "zypper install",
+    "arch": "pacman -S --needed",
+}
+IS_INSTALLED = {"fedora": ("rpm", "-q"), "suse": ("rpm", "-q"), "arch": ("pacman", "-Q")}
+"""Asked of one package at a time; of Debian's dpkg-query knows all at once."""
+NAMES = {
+    "gcc": ("gcc", "gcc", "gcc"),
+    "make": ("make", "make", "make"),
+    "libc6-dev": ("glibc-devel glibc-static", "glibc-devel glibc-devel-static", "glibc"),
+    "flex": ("flex", "flex", "flex"),
+    "bison": ("bison", "bison", "bison"),
+    "bc": ("bc", "bc", "bc"),
+    "xz-utils": ("xz", "xz", "xz"),
+    "patch": ("patch", "patch", "patch"),
+    "libzstd-dev": ("libzstd-devel", "libzstd-devel", "zstd"),
+    "zlib1g-dev": ("zlib-devel", "zlib-devel", "zlib"),
+    "libsctp-dev": ("lksctp-tools-devel", "lksctp-tools-devel", "lksctp-tools"),
+    "python3-venv": ("python3", "python3", "python"),
+    "ca-certificates": ("ca-certificates", "ca-certificates", "ca-certificates"),
+    "git": ("git", "git", "git"),
+    "iperf3": ("iperf3", "iperf", "iperf3"),
+    "iputils-ping": ("iputils", "iputils", "iputils"),
+    "util-linux": ("util-linux", "util-linux", "util-linux"),
+}
+"""Debian's name -> Fedora's (and RHEL's), openSUSE's, Arch's. linux-source-6.12 has no counterpart there: a tarball."""
+FAMILIES = ("fedora", "suse", "arch")
+UBUNTU = CHECKOUT / "setup/ubuntu.txt"
+"""The same of Ubuntu, which setup/packages.sh reads too."""
+MODULE_PACKAGES = {"ubuntu": "linux-modules-extra-{release}", "fedora": "kernel-modules-extra-{release}"}
+"""Where modules that not everybody needs are packed apart (sch_netem on Ubuntu and Fedora, sctp on both)."""
+
+
+def os_release() -> dict[str, str]:
+    """os-release(5) as a table; empty where there is none."""
+    found = {}
+    try:
+        lines = OS_RELEASE.read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if equals:
+            found[key.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def name() -> str:
+    """What it calls itself."""
+    return os_release().get("PRETTY_NAME", "an unknown distribution")
+
+
+def kinds() -> list[str]:
+    """Its id and what it says it is like."""
+    release = os_release()
+    return [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+
+
+def family() -> str:
+    """debian, fedora, suse, arch, or "": whose commands install things here."""
+    known = {"debian": "debian", "ubuntu": "debian", "fedora": "fedora", "rhel": "fedora", "centos": "fedora",
+             "arch": "arch", "suse": "suse", "opensuse": "suse", "sles": "suse"}  # fmt: skip
+    for kind in kinds():
+        if kind in known or kind.startswith("opensuse"):
+            return known.get(kind, "suse")
+    return ""
+
+
+def as_root(command: str) -> str:
+    """The command as somebody types it who may be root already."""
+    return command if os.geteuid() == 0 else f"sudo {command}"
+
+
+def local_names(packages: list[str]) -> list[str]:
+    """Debian's package names in this distribution's words; those without a counterpart are left out."""
+    here = family()
+    if here not in FAMILIES:
+        own = _ubuntu_names() if "ubuntu" in kinds() else {}
+        return [name for name in (own.get(package, package) for package in packages) if name != "-"]
+    column = FAMILIES.index(here)
+    return [word for package in packages if package in NAMES for word in NAMES[package][column].split()]
+
+
+def _ubuntu_names() -> dict[str, str]:
+    lines = [line.split() for line in UBUNTU.read_text().splitlines() if not line.startswith("#")]
+    return {line[0]: line[1] for line in lines if line}
+
+
+def packs(package: str) -> bool:
+    """Whether this is Debian, or one of its kind that has that package of Debian's."""
+    return family() == "debian" and bool(local_names([package]))
+
+
+def install(packages: list[str]) -> str:
+    """The one line that installs what Debian calls these packages; in words where the distribution is unknown."""
+    here = family()
+    if not here:
+        return f"install what Debian's packages hold: {' '.join(packages)}"
+    return as_root(f"{INSTALL[here]} {' '.join(local_names(packages))}")
+
+
+def missing(packages: list[str]) -> list[str] | None:
+    """Which of them (Debian's names) are not installed; None where nobody can be asked. One that this distribution has
+    not is no missing one."""
+    here = family()
+    if find_executable("dpkg-query"):
+        packages = packages if here in FAMILIES else local_names(packages)
+        query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages]
+        answer = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        lines = [line.split() for line in answer.stdout.decode(errors="replace").splitlines()]
+        there = {line[0] for line in lines if line[1:] == ["installed"]}
+        return [package for package in packages if package not in there]
+    if here not in IS_INSTALLED or not find_executable(IS_INSTALLED[here][0]):
+        return None
+    return [package for package in packages if package in NAMES and not _all_there(package, here)]
+
+
+def _all_there(package: str, here: str) -> bool:
+    return all(
+        subprocess.run(
+            [*IS_INSTALLED[here], word], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        ).returncode
+        == 0
+        for word in local_names([package])
+    )
+
+
+def python_remedy() -> str:
+    """How to get a Python that is new enough."""
+    release, here = os_release(), family()
+    then = "then: make setup PYTHON=/usr/bin/python3.11"
+    if release.get("ID") == "ubuntu" and release.get("VERSION_ID") == "22.04":
+        return f"{as_root('apt-get install python3.11 python3.11-venv')}; {then}"
+    if here == "fedora":
+        return f"{as_root('dnf install python3.11')}; {then}"
+    if here == "suse":
+        return f"{as_root('zypper install python311')}; {then}"
+    if here == "debian":
+        return f"{as_root('apt-get install python3-venv')} (Debian 12, Ubuntu 24.04 or newer)"
+    return f"install Python 3.11 or newer, {then}"
+
+
+def module_remedy(module: str) -> str:
+    """How to get a module of this machine's own kernel: load it, and first install it where it is packed apart."""
+    release = os.uname().release
+    load = as_root(f"modprobe {module}")
+    kind = "ubuntu" if "ubuntu" in kinds() else family()
+    package = MODULE_PACKAGES.get(kind)
+    if package is None:
+        return load
+    first = as_root(f"{INSTALL[family()]} {package.format(release=release)}")
+    note = ""
+    if kind == "fedora" and module == "sctp":
+        note = "; RHEL and Fedora forbid it: take `blacklist sctp` out of /etc/modprobe.d/sctp-blacklist.conf"
+    return f"{first} && {load}{note}"

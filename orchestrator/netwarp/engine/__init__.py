@@ -1,0 +1,1 @@
+"""Runs, resumes, analyses and reports: plain functions behind the command line."""

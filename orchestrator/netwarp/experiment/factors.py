@@ -1,0 +1,262 @@
+"""What a spec varies: factors with their levels, and the experiments that combine them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..core.outputs import looks_like_a_formula
+from ..core.units import same_value
+from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_integer, read_levels, read_names, read_text
+from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, SECTIONS, TOP
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+Condition = dict[str, tuple[str, ...]]
+DOES_NOT_APPLY = "-"
+RESERVED_COLUMNS = frozenset(
+    [
+        "cell_id",
+        "experiment",
+        "repetition",
+        "outcome",
+        "reason",
+        "virtual_s",
+        "seed",
+        "value",
+        "unit",
+        "spread",
+        "repetitions",
+        "ci95_low",
+        "ci95_high",
+        "note",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSpec:
+    """A level and what it changes."""
+
+    name: str
+    title: str
+    patch: Item | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactorSpec:
+    """A factor. `only`: it applies only where the other factors have these levels, elsewhere its level is "-"."""
+
+    name: str
+    title: str
+    levels: tuple[LevelSpec, ...]
+    only: Condition
+    item: Item
+
+    def level(self, name: str) -> LevelSpec | None:
+        """The level that means the same ("10s" is "10 s"), or None."""
+        return next((level for level in self.levels if same_value(level.name, name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentSpec:
+    """A full product of `factors`; those of a `zip` group go level by level together; `fixed` ones have one level.
+
+    repetitions: of its own, None: the spec's. only_random: cells in which nothing is random are run once.
+    """
+
+    name: str
+    title: str
+    factors: tuple[str, ...]
+    fixed: Mapping[str, str]
+    zips: tuple[tuple[str, ...], ...]
+    item: Item
+    repetitions: int | None = None
+    only_random: bool = False
+
+
+def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
+    """Every [factor.NAME] with its levels' tables."""
+    item = document.get("factor")
+    if item is not None and not isinstance(item.value, dict):
+        problems.add(item, f"must be a table; for example {TOP['factor'].example}")
+    factors: dict[str, FactorSpec] = {}
+    for name, child in item.table().items() if item is not None else ():
+        if isinstance(child.value, dict):
+            factors[name] = _read_factor(name, child, problems)
+        elif name in FACTOR_KEYS and item is not None:
+            problems.add(item, f"[factor] has no name; for example {TOP['factor'].example}")
+        else:
+            example = TOP["factor"].example.replace("outage", name[:40])
+            problems.add(child, f"must be a table; for example {example}")
+    parameters = document.get("parameter")
+    for name, factor in factors.items():
+        if parameters is not None and name in parameters.table():
+            problems.add(factor.item, f'"{name}" is a parameter too; "{{{name}}}" could mean either: rename one')
+    for factor in factors.values():
+        check_condition(factor.item.get("only"), factors, problems)
+        if factor.name in factor.only:
+            problems.add(factor.item, "its `only` names the factor itself")
+    _check_circles(factors, problems)
+    return factors
+
+
+def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
+    if name in RESERVED_COLUMNS:
+        problems.add(item, f'"{name}" is a column of the tables; call the factor otherwise')
+    if not NAME.fullmatch(name) or name in TOP:
+        problems.add(item, f'"{name[:40]}" is no name for a factor: 1 to 32 of a-z 0-9 _ -, and no key of a spec')
+    levels_item = item.get("levels")
+    names: tuple[str, ...] = ()
+    if levels_item is None:
+        problems.add(item, f"its levels are missing; for example levels = {FACTOR_KEYS['levels'].example}")
+    else:
+        names = read_names(levels_item, FACTOR_KEYS["levels"], problems)
+        _check_level_names(levels_item, names, problems)
+    for key, child in item.table().items():
+        if key in FACTOR_KEYS:
+            check(child, FACTOR_KEYS[key], problems)
+        elif key not in names:
+            problems.add(child, f'"{key}" is neither a key of a factor nor one of its levels{nearest(key, names)}')
+        else:
+            check_keys(child, LEVEL, problems, fill=True)
+    levels = tuple(LevelSpec(level, _title(item.get(level), level, problems), item.get(level)) for level in names)
+    only = item.get("only")
+    return FactorSpec(
+        name, _title(item, name, problems), levels, read_levels(only, TOP_ONLY, Problems()) if only else {}, item
+    )
+
+
+TOP_ONLY = FACTOR_KEYS["only"]
+
+
+def _title(item: Item | None, default: str, problems: Problems) -> str:
+    title = item.get("title") if item is not None else None
+    return default if title is None else (read_text(title, LEVEL["title"], Problems()) or default)
+
+
+def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -> None:
+    if isinstance(item.value, list) and not item.value:
+        problems.add(item, f"is empty; for example {FACTOR_KEYS['levels'].example}")
+    for number, name in enumerate(names):
+        place = item.items()[number]
+        if looks_like_a_formula(name):
+            problems.add(place, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
+        if name in ("", DOES_NOT_APPLY) or name in FACTOR_KEYS or len(name) > LONGEST_LEVEL or not name.isprintable():
+            problems.add(place, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
+        for other in names[:number]:
+            if name != other and same_value(name, other):
+                problems.add(place, f'"{other}" and "{name}" mean the same')
+
+
+def _check_circles(factors: Mapping[str, FactorSpec], problems: Problems) -> None:
+    for factor in factors.values():
+        seen = {factor.name}
+        front = set(factor.only)
+        while front:
+            if factor.name in front and factor.name not in factor.only:
+                problems.add(factor.item, "its `only` leads back to itself in a circle")
+                break
+            seen |= front
+            front = {other for name in front if name in factors for other in factors[name].only} - (
+                seen - {factor.name}
+            )
+
+
+def check_condition(item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems) -> None:
+    """Every factor and level of an `only`, `unless`, `where` or `fixed` must exist."""
+    for name, child in item.table().items() if item is not None else ():
+        if name not in factors:
+            problems.add(child, f'unknown factor "{name}"{nearest(name, factors)}')
+            continue
+        for level in child.items() if isinstance(child.value, list) else [child]:
+            if level.value == DOES_NOT_APPLY or not isinstance(level.value, str):
+                continue
+            known = [known.name for known in factors[name].levels]
+            if level.value not in known:
+                problems.add(level, f'factor "{name}" has no level "{level.value}"{nearest(level.value, known)}')
+
+
+def check_conditions(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> None:
+    """The `only` and `unless` of every item of a document and of every level's patch."""
+    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
+    for layer in [document, *patches]:
+        for section in SECTIONS:
+            named = layer.get(section)
+            default = layer.get("default", section)
+            for item in [*(named.table().values() if named is not None else ()), *([default] if default else [])]:
+                for holder in [item, *_listed(item)]:
+                    check_condition(holder.get("only"), factors, problems)
+                    check_condition(holder.get("unless"), factors, problems)
+
+
+def _listed(item: Item) -> Iterator[Item]:
+    switches = item.get("switch_primary")
+    yield from switches.items() if switches is not None else ()
+
+
+def read_experiments(
+    document: Item, factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[ExperimentSpec, ...]:
+    """Every [experiment.NAME]; without any, one named "main" of all factors."""
+    item = document.get("experiment")
+    if item is None or not item.table():
+        return (ExperimentSpec("main", "", tuple(factors), {}, (), document),)
+    return tuple(_read_experiment(name, child, factors, problems) for name, child in item.table().items())
+
+
+def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> ExperimentSpec:
+    listed = item.get("factors")
+    names = read_names(listed, EXPERIMENT["factors"], Problems()) if listed is not None else ()
+    for factor in names:
+        if factor not in factors and listed is not None:
+            problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
+    fixed_item = item.get("fixed")
+    check_condition(fixed_item, factors, problems)
+    fixed: dict[str, str] = {}
+    if fixed_item is not None:
+        for factor, levels in read_levels(fixed_item, EXPERIMENT["fixed"], Problems()).items():
+            if factor in names:
+                problems.add(fixed_item, f'factor "{factor}" is both varied and fixed')
+            if len(levels) != 1:
+                problems.add(fixed_item, f'"{factor}" is fixed at one level; to vary it, list it in factors')
+            fixed[factor] = levels[0] if levels else DOES_NOT_APPLY
+    title, repetitions, repeat = (item.get(key) for key in ("title", "repetitions", "repeat"))
+    return ExperimentSpec(
+        name,
+        str(title.value) if title is not None else name,
+        tuple(factor for factor in names if factor in factors),
+        fixed,
+        _read_zips(item.get("zip"), names, factors, problems),
+        item,
+        read_integer(repetitions, EXPERIMENT["repetitions"], Problems()) if repetitions is not None else None,
+        repeat is not None and repeat.value == "random",
+    )
+
+
+def _read_zips(
+    item: Item | None, names: tuple[str, ...], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[tuple[str, ...], ...]:
+    groups: list[tuple[str, ...]] = []
+    if item is not None and not isinstance(item.value, list):
+        problems.add(item, f"must be a list of lists of factors; for example {EXPERIMENT['zip'].example}")
+    for child in item.items() if item is not None else ():
+        group = read_names(child, EXPERIMENT["zip"], problems)
+        unknown = [name for name in group if name not in names or name not in factors]
+        for name in unknown:
+            problems.add(child.part(name), f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+        if isinstance(child.value, list) and len(child.value) < 2:
+            problems.add(child, f"at least two factors go together; for example {EXPERIMENT['zip'].example}")
+        taken = {name for other in groups for name in other}
+        if taken & set(group):
+            problems.add(child, f'"{min(taken & set(group))}" is in two groups')
+        if not unknown:
+            lengths = {name: len(factors[name].levels) for name in group}
+            if len(set(lengths.values())) > 1:
+                shown = ", ".join(f"{name} {count}" for name, count in lengths.items())
+                problems.add(child, f"factors that go together need equally many levels; here: {shown}")
+            conditional = next((name for name in group if factors[name].only), None)
+            if conditional is not None:
+                problems.add(child, f'"{conditional}" has an `only`; a factor that may not apply cannot be zipped')
+            groups.append(group)
+    return tuple(groups)

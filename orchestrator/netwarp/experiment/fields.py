@@ -1,0 +1,250 @@
+"""What a key of a spec may hold, and the one place that checks a value against it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..core.units import EXAMPLES, WORDS, Kind, Quantity, QuantityError, format_quantity, parse_quantity
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,31}", re.ASCII)
+ALIASES: dict[str, tuple[str, ...]] = {
+    "delay": ("one_way_delay", "at"),
+    "latency": ("one_way_delay",),
+    "bandwidth": ("rate",),
+    "speed": ("rate",),
+    "capacity": ("rate",),
+    "limit": ("queue",),
+    "buffer": ("queue",),
+    "plr": ("loss",),
+    "size": ("bytes",),
+    "length": ("for",),
+    "duration": ("for", "stop"),
+    "time": ("at", "duration"),
+    "from": ("between",),
+    "to": ("between",),
+    "nodes": ("between",),
+    "src": ("from",),
+    "dst": ("to",),
+    "sysctls": ("sysctl",),
+    "runs": ("repetitions",),
+    "values": ("levels",),
+    "until": ("for",),
+    "congestion": ("sender",),
+    "mss": ("sender",),
+    "nodelay": ("sender",),
+    "sndbuf": ("sender",),
+    "rcvbuf": ("receiver",),
+}
+"""Words of other tools and texts -> what a spec calls it: the first of these that is a key of the table is meant."""
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+LONGEST_TEXT = 2000
+LONGEST_LEVEL = 64
+Type = Literal[
+    "quantity", "choice", "name", "names", "text", "integer", "switch", "levels", "table", "tables", "map", "open"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key: the type of its value, a correct example (TOML), and limits in base units.
+
+    names: list of names (`text` items where `free`). levels: factor -> level or list of levels. map: name -> table of
+    `fields`. open: checked by its user. A `choice` may also be a table or list where its user says so.
+    """
+
+    type: Type
+    example: str
+    kinds: tuple[Kind, ...] = ()
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    fields: Mapping[str, Field] | None = None
+
+
+def quantity(*kinds: Kind, example: str = "", low: float | None = None, high: float | None = None) -> Field:
+    """A dimensional value: text with its unit."""
+    return Field("quantity", example or EXAMPLES[kinds[0]].split(" or ")[0], kinds, low=low, high=high)
+
+
+def is_open(text: str) -> bool:
+    """Whether a text still holds a `{placeholder}`."""
+    return PLACEHOLDER.search(text) is not None
+
+
+def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems, *, fill: bool = False) -> None:
+    """Check a table, its keys and all below it. fill: values with placeholders are left for when they are filled in."""
+    if not isinstance(item.value, dict):
+        problems.add(item, f"must be a table, with keys like {', '.join(list(fields)[:3])}")
+        return
+    for key, child in item.value.items():
+        field = fields.get(key)
+        if field is None:
+            known = next((name for name in ALIASES.get(key, ()) if name in fields), key)
+            problems.add(child, f'unknown key "{key}"{nearest(known, fields)}')
+        else:
+            check(child, field, problems, fill=fill)
+
+
+def check(item: Item, field: Field, problems: Problems, *, fill: bool = False) -> None:
+    """Check one value against its field."""
+    if fill and isinstance(item.value, str) and is_open(item.value):
+        return
+    match field.type:
+        case "quantity":
+            read_quantity(item, field, problems)
+        case "names":
+            read_names(item, field, problems)
+        case "integer":
+            read_integer(item, field, problems)
+        case "switch":
+            if not isinstance(item.value, bool):
+                problems.add(item, f"must be true or false; for example {field.example}")
+        case "levels":
+            read_levels(item, field, problems)
+        case "table":
+            check_keys(item, field.fields or {}, problems, fill=fill)
+        case "tables":
+            if not isinstance(item.value, list):
+                problems.add(item, f"must be a list of tables; for example {field.example}")
+            for child in item.items():
+                check_keys(child, field.fields or {}, problems, fill=fill)
+        case "map":
+            _check_map(item, field, problems, fill)
+        case "choice" | "name" | "text":
+            read_text(item, field, problems)
+        case "open":
+            pass
+
+
+def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None:
+    if not isinstance(item.value, dict):
+        problems.add(item, f"must be a table; for example {field.example}")
+        return
+    fields = field.fields or {}
+    if item.value and all(name in fields and not isinstance(v.value, dict) for name, v in item.value.items()):
+        problems.add(item, f"[{item.key}] has no name; for example {field.example}")
+        return
+    for name, child in item.value.items():
+        if not NAME.fullmatch(name):
+            problems.add(
+                child,
+                f'"{name[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first); for example {field.example}',
+            )
+        if child.items() and all(isinstance(one.value, dict) for one in child.items()):
+            problems.add(child, f"stands in single brackets, [{child.key}]; for example {field.example}")
+            continue
+        check_keys(child, fields, problems, fill=fill)
+
+
+def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | None:
+    """The quantity, or None after saying what is wrong."""
+    kind = field.kinds[0] if len(field.kinds) == 1 else None
+    wanted = f"; write for example {field.example}"
+    words = " or ".join(WORDS[kind] for kind in field.kinds)
+    if not isinstance(item.value, str):
+        shown = f"{item.value} is a bare number" if isinstance(item.value, (int, float)) else "is no quantity"
+        problems.add(item, f"{shown}; {words} is text with its unit{wanted}")
+        return None
+    try:
+        found = parse_quantity(item.value, kind)
+    except QuantityError as error:
+        text = str(error)
+        if comma := _decimal_comma(item.value):
+            problems.add(item, comma)
+            return None
+        problems.add(item, text if field.example in text else text.split("; write for example")[0] + wanted)
+        return None
+    if found.kind not in field.kinds:
+        problems.add(item, f"'{item.value}' is {WORDS[found.kind]}, but {words} is wanted{wanted}")
+        return None
+    if found.kind == field.kinds[0]:
+        for limit, wrong, word in ((field.low, -1, "least"), (field.high, 1, "most")):
+            if limit is not None and (found.value - limit) * wrong > 0:
+                bound = format_quantity(Quantity(found.kind, limit if found.kind == "ratio" else int(limit)))
+                problems.add(item, f"'{item.value}' is out of range: at {word} {bound}{wanted}")
+                return None
+    return found
+
+
+def _decimal_comma(text: str) -> str:
+    """What is wrong with "0,5 ms", and how to write it; "" where there is no comma in the number."""
+    match = _DECIMAL_COMMA.match(text.strip())
+    if match is None or len(text) > LONGEST_LEVEL:
+        return ""
+    number, rest = match[0], text.strip()[match.end() :]
+    point = f'"{number.replace(",", ".") if not number.startswith(",") else "0" + number.replace(",", ".")}{rest}"'
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", number, re.ASCII):  # thousands, or thousandths?
+        point = f'"{number.replace(",", "")}{rest}" or {point}'
+    return f"'{text}' has a comma in its number; write {point}"
+
+
+def read_text(item: Item, field: Field, problems: Problems) -> str | None:
+    """A text, name or one of the field's choices; None after saying what is wrong."""
+    example = f"; for example {field.example}"
+    if not isinstance(item.value, str):
+        problems.add(item, f"must be text{example}")
+        return None
+    text = item.value
+    if field.type == "choice" and text not in field.choices:
+        problems.add(item, _no_choice(text, field))
+    elif field.type == "name" and not NAME.fullmatch(text):
+        problems.add(item, f'"{text[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first){example}')
+    elif len(text) > LONGEST_TEXT or not text.replace("\n", " ").isprintable():
+        problems.add(item, f"must be printable text of at most {LONGEST_TEXT} characters{example}")
+    else:
+        return text
+    return None
+
+
+def _no_choice(text: str, field: Field) -> str:
+    near = difflib.get_close_matches(text.casefold(), field.choices, n=1)
+    example = f', did you mean "{near[0]}"?' if near else f"; for example {field.example}"
+    return f'"{text[:40]}" is none of {", ".join(field.choices)}{example}'
+
+
+def read_integer(item: Item, field: Field, problems: Problems) -> int | None:
+    """A count (a number without a dimension)."""
+    low, high = field.low if field.low is not None else 0, field.high if field.high is not None else 2**63 - 1
+    if isinstance(item.value, bool) or not isinstance(item.value, int) or not low <= item.value <= high:
+        problems.add(item, f"must be a whole number from {low:.0f} to {high:.0f}; for example {field.example}")
+        return None
+    return item.value
+
+
+def read_names(item: Item, field: Field, problems: Problems) -> tuple[str, ...]:
+    """A list of texts."""
+    if not isinstance(item.value, list) or any(not isinstance(child.value, str) for child in item.value):
+        wrong = [child for child in item.items() if not isinstance(child.value, str)]
+        problems.add(wrong[0] if wrong else item, f"must be a list of texts; for example {field.example}")
+        return ()
+    names = tuple(str(child.value) for child in item.value)
+    for child in item.value:
+        if field.choices and child.value not in field.choices and not is_open(str(child.value)):
+            problems.add(child, _no_choice(str(child.value), field))
+    seen: set[str] = set()
+    for child, name in zip(item.value, names, strict=True):
+        if name in seen:
+            problems.add(child, f'"{name[:40]}" stands there twice; for example {field.example}')
+        seen.add(name)
+    return names
+
+
+def read_levels(item: Item, field: Field, problems: Problems) -> dict[str, tuple[str, ...]]:
+    """A selector: factor -> one level or a list of levels, each a text."""
+    if not isinstance(item.value, dict):
+        problems.add(item, f"must be a table of factor = level; for example {field.example}")
+        return {}
+    chosen: dict[str, tuple[str, ...]] = {}
+    for factor, child in item.value.items():
+        levels = child.items() if isinstance(child.value, list) else [child]
+        if not levels or any(not isinstance(level.value, str) for level in levels):
+            problems.add(child, f"must be a level (text) or a list of levels; for example {field.example}")
+        chosen[factor] = tuple(str(level.value) for level in levels)
+    return chosen

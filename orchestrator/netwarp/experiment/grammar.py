@@ -1,0 +1,215 @@
+"""The grammar of spec.toml, as data: every section, every key, an example of each. docs/spec.md explains it."""
+
+from __future__ import annotations
+
+from ..core.outputs import MOMENTS, MOST_PACKETS
+from .fields import Field, quantity
+
+MS, S = 10**6, 10**9
+LEVELS = Field("levels", '{ outage = ["0 s", "5 s"] }')
+CONDITIONS = {"only": LEVELS, "unless": LEVELS}
+RATIO = quantity("ratio", example='"1 %"')
+
+DIRECTION: dict[str, Field] = {
+    "rate": quantity("rate", low=1000, high=10**12),
+    "queue": quantity("packets", "bdp", "data", example='"50 packets", "64 KiB" or "1 bdp"', low=1, high=10_000_000),
+    "layer": Field("choice", '"ip"', choices=("ip", "ethernet")),
+    "one_way_delay": quantity("time", example='"100 ms"', high=600 * S),
+    "jitter": quantity("time", example='"5 ms"', high=600 * S),
+    "jitter_correlation": RATIO,
+    "distribution": Field("choice", '"normal"', choices=("uniform", "normal", "pareto", "paretonormal")),
+    "in_order": Field("switch", "true"),
+    "loss": RATIO,
+    "loss_correlation": RATIO,
+    "burst_loss": Field(
+        "table",
+        '{ p = "1 %", r = "20 %", bad_loss = "100 %", good_loss = "0 %" }',
+        fields={"p": RATIO, "r": RATIO, "bad_loss": RATIO, "good_loss": RATIO},
+    ),
+    "duplicate": RATIO,
+    "corrupt": RATIO,
+    "reorder": RATIO,
+}
+_ONE_WAY = Field("table", '{ one_way_delay = "100 ms" }', fields=DIRECTION)
+BOTH_WAYS: dict[str, Field] = {
+    **DIRECTION,
+    "rtt": quantity("time", example='"200 ms"', high=1200 * S),
+    "forward": _ONE_WAY,
+    "backward": _ONE_WAY,
+}
+EXCLUSIVE = (frozenset({"one_way_delay", "rtt"}), frozenset({"loss", "burst_loss"}))
+"""Keys that say the same thing in two ways: one table holds one of them; a patch with one replaces the other."""
+
+REPEATED: dict[str, Field] = {
+    "action": Field("choice", '"blackhole"', choices=("cut", "blackhole", "change")),
+    "directions": Field("names", '["forward"]', choices=("forward", "backward")),
+    "at": quantity("time", example='"15 s"'),
+    "for": quantity("time", example='"50 ms"'),
+    "every": quantity("time", example='"15 s"', low=MS),
+    **BOTH_WAYS,
+}
+"""What a link does by itself, again and again: a satellite's handovers."""
+_OF_A_LINK = Field(
+    "map", '[event.handover] with action = "blackhole", at = "15 s", for = "50 ms", every = "15 s"', fields=REPEATED
+)
+PROFILE: dict[str, Field] = {
+    "title": Field("text", '"ADSL2+, 16/1 Mbit/s"'),
+    "source": Field("text", '"RFC 2488, section 2"'),
+    **BOTH_WAYS,
+    "event": _OF_A_LINK,
+}
+NODE: dict[str, Field] = {
+    "kind": Field("choice", '"host"', choices=("host", "router")),
+    "sysctl": Field("open", '{ "net.ipv4.tcp_sack" = "1" }'),
+    "like": Field("name", '"a"'),
+    **CONDITIONS,
+}
+LINK: dict[str, Field] = {
+    "between": Field("names", '["a", "b"]'),
+    "profile": Field("name", '"adsl"'),
+    "mtu": quantity("data", example='"1500 B"', low=576, high=65535),
+    **BOTH_WAYS,
+    "event": _OF_A_LINK,
+    "like": Field("name", '"p1"'),
+    **CONDITIONS,
+}
+SWITCH: dict[str, Field] = {"at": quantity("time", example='"50 s"'), "path": Field("text", '"p2"'), **CONDITIONS}
+FLOW: dict[str, Field] = {
+    "from": Field("name", '"a"'),
+    "to": Field("name", '"b"'),
+    "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
+    "program": Field("open", '"iperf3"'),
+    "paths": Field("names", '["p1", "p2"]'),
+    "port": Field("integer", "5001", low=1, high=65535),
+    "start": quantity("time", example='"0.5 s"'),
+    "phase": Field("text", '"uniform(0 s, 1 s)"'),
+    "stop": quantity("time", example='"100 s"'),
+    "bytes": quantity("data", example='"10 MB"', low=1),
+    "message_size": quantity("data", example='"1452 B"', low=1, high=16 << 20),
+    "sender": Field("open", '{ congestion = "reno" }'),
+    "receiver": Field("open", '{ rcvbuf = "64 KiB" }'),
+    "switch_primary": Field("tables", '[{ at = "50 s", path = "p2" }]', fields=SWITCH),
+    "like": Field("name", '"ftp"'),
+    **CONDITIONS,
+}
+EVENT: dict[str, Field] = {
+    "action": Field("choice", '"cut"', choices=("cut", "blackhole", "link", "change")),
+    "link": Field("name", '"p1"'),
+    "end": Field("text", '"p1.hop:b"'),
+    "directions": Field("names", '["forward"]', choices=("forward", "backward")),
+    "at": quantity("time", example='"50 s"'),
+    "for": quantity("time", example='"10 s"'),
+    "every": quantity("time", example='"15 s"', low=MS),
+    "phase": Field("text", '"uniform(0 s, 1 s)"'),
+    "for_phase": Field("text", '"uniform(0 s, 4 s)"'),
+    **BOTH_WAYS,
+    "like": Field("name", '"outage"'),
+    **CONDITIONS,
+}
+SECTIONS: dict[str, dict[str, Field]] = {"node": NODE, "link": LINK, "flow": FLOW, "event": EVENT}
+_EXAMPLES = {
+    "node": '[node.a] with kind = "host"',
+    "link": '[link.p1] with between = ["a", "b"]',
+    "flow": '[flow.ftp] with from = "a", to = "b"',
+    "event": '[event.outage] with action = "cut", link = "p1"',
+}
+SHAPE: dict[str, Field] = {
+    "kind": Field("choice", '"two-path"', choices=("two-path", "dumbbell", "chain")),
+    "hops": Field("integer", "3", low=1, high=100),
+    "pairs": Field("integer", "2", low=1, high=100),
+}
+RESOLVED: dict[str, Field] = {
+    "duration": quantity("time", example='"100 s"', low=MS, high=86400 * S),
+    "captures": Field("open", '"hosts", "all", or ["a.p1", "b.p1"]'),
+    "shape": Field("table", '{ kind = "chain", hops = 3 }', fields=SHAPE),
+    "parameter": Field("open", '{ rate = "1 Mbit/s" }'),
+    "default": Field(
+        "table",
+        '[default.link] with mtu = "1500 B"',
+        fields={name: Field("table", _EXAMPLES[name], fields=fields) for name, fields in SECTIONS.items()},
+    ),
+    **{name: Field("map", _EXAMPLES[name], fields=fields) for name, fields in SECTIONS.items()},
+}
+"""What becomes a cell, and so what a level of a factor may change."""
+
+LEVEL: dict[str, Field] = {"title": Field("text", '"SCTP, two paths"'), **RESOLVED}
+FACTOR_KEYS: dict[str, Field] = {
+    "title": Field("text", '"length of the outage"'),
+    "levels": Field("names", '["0 s", "5 s"]'),
+    "only": LEVELS,
+}
+EXPERIMENT: dict[str, Field] = {
+    "title": Field("text", '"Table 5"'),
+    "factors": Field("names", '["outage", "variant"]'),
+    "fixed": LEVELS,
+    "zip": Field("open", '[["rate", "queue"]]'),
+    "repetitions": Field("integer", "3", low=1, high=100_000),
+    "repeat": Field("choice", '"random"', choices=("all", "random")),
+}
+METRIC: dict[str, Field] = {
+    "title": Field("text", '"throughput as the paper counts it"'),
+    "unit": Field("text", '"byte/s"'),
+    "value": Field("text", '"payload_bytes / duration_s"'),
+}
+TABLE: dict[str, Field] = {
+    "title": Field("text", '"Table 5"'),
+    "metric": Field("text", '"goodput_bit_s"'),
+    "flow": Field("name", '"ftp"'),
+    "rows": Field("names", '["variant"]'),
+    "columns": Field("names", '["outage"]'),
+    "beside": Field("names", '["mathis_bit_s"]'),
+    "where": LEVELS,
+    "around": Field("names", '["fault", "repair"]', choices=MOMENTS),
+    "packets": Field("integer", "4", low=1, high=MOST_PACKETS),
+}
+FIGURE: dict[str, Field] = {
+    "title": TABLE["title"],
+    "metric": TABLE["metric"],
+    "flow": TABLE["flow"],
+    "flows": Field("names", '["tcp1", "sctp1"]'),
+    "kind": Field("choice", '"heatmap"', choices=("line", "heatmap", "cdf", "box")),
+    "x": Field("name", '"outage"'),
+    "y": Field("name", '"rtt"'),
+    "lines": Field("names", '["variant"]'),
+    "panels": Field("names", '["load"]'),
+    "over": Field("names", '["phase"]'),
+    "log": Field("switch", "true"),
+    "beside": TABLE["beside"],
+    "where": LEVELS,
+    "series": Field("names", '["cwnd_bytes"]'),
+    "window": Field("names", '["45 s", "75 s"]'),
+}
+REASON: dict[str, Field] = {
+    "metric": TABLE["metric"],
+    "above": Field("open", "1"),
+    "text": Field("text", '"it takes {theory_timeouts} timeouts in a row"'),
+}
+COST: dict[str, Field] = {"metric": TABLE["metric"], "where": LEVELS, "text": REASON["text"]}
+ANSWER: dict[str, Field] = {
+    "title": Field("text", '"Which settings keep the outage within the budget?"'),
+    "metric": TABLE["metric"],
+    "flow": TABLE["flow"],
+    "settings": Field("names", '["preset"]'),
+    "given": Field("names", '["rtt"]'),
+    "budgets": Field("names", '["500 ms", "1 s"]'),
+    "where": LEVELS,
+    "tempting": TABLE["metric"],
+    "because": Field("tables", '[{ metric = "theory_timeouts", above = 1, text = "..." }]', fields=REASON),
+    "cost": Field("table", '{ metric = "spurious_retransmissions", where = { fault = "none" } }', fields=COST),
+}
+TOP: dict[str, Field] = {
+    "format": Field("integer", "1", low=1, high=1),
+    "name": Field("name", '"choi2009"'),
+    "title": Field("text", '"SCTP through a link failure"'),
+    "description": Field("text", '"What is asked and how."'),
+    "expected": Field("text", '"expected.toml"'),
+    "seed": Field("integer", "1", low=0, high=2**53),
+    "repetitions": Field("integer", "1", low=1, high=100_000),
+    **RESOLVED,
+    "factor": Field("open", '[factor.outage] with levels = ["0 s", "5 s"]'),
+    "experiment": Field("map", '[experiment.outages] with factors = ["outage"]', fields=EXPERIMENT),
+    "metric": Field("map", '[metric.mine] with unit = "byte/s"', fields=METRIC),
+    "table": Field("map", '[table.table5] with metric = "goodput_bit_s"', fields=TABLE),
+    "figure": Field("map", '[figure.figure5] with x = "outage"', fields=FIGURE),
+    "answer": Field("map", '[answer.budget] with metric = "outage_s"', fields=ANSWER),
+}

@@ -1,0 +1,197 @@
+"""A spec file -> Spec: every error of the file at once, nothing run on an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.checkout import CHECKOUT
+from ..core.errors import SpecError
+from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
+from .answers import read_answers
+from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors
+from .fields import NAME, check_keys, read_integer, read_text
+from .grammar import RESOLVED, TOP
+from .merge import merge
+from .outputs import OwnMetric, known_metrics, read_figures, read_metrics, read_tables
+from .outputs_over_time import read_event_tables, read_time_series
+from .overrides import read_overrides
+from .problems import Problems, nearest
+from .profiles import shown
+from .published_numbers import ExpectedReader
+from .toml_positions import Item, parse_toml, read_bounded
+
+EXPERIMENTS = CHECKOUT / "experiments"
+DEFAULT_SEED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What a human wrote, checked as far as it can be without a cell. `document` keeps every key's file and line."""
+
+    name: str
+    title: str
+    description: str
+    path: Path
+    files: tuple[Path, ...]
+    seed: int
+    repetitions: int
+    document: Item
+    overrides: Item
+    """What --set asks for: laid over every level, so that it always has its effect."""
+    factors: Mapping[str, FactorSpec]
+    experiments: tuple[ExperimentSpec, ...]
+    own_metrics: tuple[OwnMetric, ...]
+    metrics: Mapping[str, Metric]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    time_series: tuple[TimeSeries, ...]
+    event_tables: tuple[EventTable, ...]
+    answers: tuple[Answer, ...]
+    sources: tuple[Source, ...]
+    expected: tuple[PublishedNumber, ...]
+    claims: tuple[Claim, ...]
+    claim_places: Mapping[str, Item]
+    """Claim, by its id -> where it is written."""
+
+
+def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None) -> Spec:
+    """Load a spec: a file, a folder that holds spec.toml, or the name of a folder under experiments/.
+
+    sets: `--set key=value`: a parameter, or a dotted key of the document, and its new value as text.
+    Raises SpecError with every problem, each `file:line: key: what is wrong and a correct example`.
+    """
+    file = find_spec(path_or_name)
+    try:
+        text = read_bounded(file)
+    except OSError as error:
+        raise SpecError(f"{file}: cannot be read: {error.strerror}") from error
+    return parse_spec(text, file, sets=sets or {})
+
+
+def find_spec(path_or_name: str | Path) -> Path:
+    """The spec file meant. Raises SpecError that lists what there is."""
+    path = Path(path_or_name)
+    candidates = [path, path / "spec.toml"]
+    if NAME.fullmatch(str(path_or_name)):
+        candidates += [Path("experiments") / path / "spec.toml", EXPERIMENTS / path / "spec.toml"]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    names = sorted(p.parent.name for p in EXPERIMENTS.glob("*/spec.toml"))
+    raise SpecError(
+        f"there is no spec file '{path_or_name}', no folder of that name with a spec.toml, and no such experiment"
+        f"{nearest(str(path_or_name), names)}"
+    )
+
+
+def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
+    """As load_spec, from bytes; `file` says where `expected` is looked for and what messages call the spec."""
+    problems = Problems()
+    document = parse_toml(text, shown(file), problems)
+    problems.check()
+    assert document is not None
+    _check_format(document, problems)
+    overrides = read_overrides(document, sets, problems)
+    document = merge(document, overrides)
+    filled = {key: child for key, child in document.table().items() if key in RESOLVED}
+    check_keys(document.with_value({k: v for k, v in document.table().items() if k not in filled}), TOP, problems)
+    check_keys(document.with_value(filled), RESOLVED, problems, fill=True)
+    for key in ("format", "name", "duration"):
+        if document.get(key) is None:
+            problems.add(document, f"{key} is missing; for example {key} = {TOP[key].example}")
+    _check_parameters(document, problems)
+    factors = read_factors(document, problems)
+    check_conditions(document, factors, problems)
+    experiments = read_experiments(document, factors, problems)
+    own = read_metrics(document, factors, problems)
+    metrics = known_metrics(own)
+    tables = read_tables(document, metrics, factors, problems)
+    figures = read_figures(document, metrics, factors, problems)
+    time_series = read_time_series(document, factors, problems)
+    event_tables = read_event_tables(document, factors, problems)
+    answers = read_answers(document, metrics, factors, problems)
+    files = [file]
+    sources: tuple[Source, ...] = ()
+    expected: tuple[PublishedNumber, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    claim_places: Mapping[str, Item] = {}
+    other = _expected_document(document, file, files, problems)
+    if other is not None:
+        reader = ExpectedReader(other, factors, metrics, problems)
+        sources, expected, claims = reader.sources(), reader.numbers(), reader.claims()
+        claim_places = reader.places
+    problems.check()
+    name = str(_value(document, "name", ""))
+    return Spec(
+        name=name,
+        title=str(_value(document, "title", name)),
+        description=str(_value(document, "description", "")),
+        path=file,
+        files=tuple(files),
+        seed=_integer(document, "seed", DEFAULT_SEED),
+        repetitions=_integer(document, "repetitions", 1),
+        document=document,
+        overrides=overrides.with_value({k: v for k, v in overrides.table().items() if k in RESOLVED}),
+        factors=factors,
+        experiments=experiments,
+        own_metrics=own,
+        metrics=metrics,
+        tables=tables,
+        figures=figures,
+        time_series=time_series,
+        event_tables=event_tables,
+        answers=answers,
+        sources=sources,
+        expected=expected,
+        claims=claims,
+        claim_places=claim_places,
+    )
+
+
+def _value(document: Item, key: str, default: Any) -> Any:
+    item = document.get(key)
+    return default if item is None else item.value
+
+
+def _integer(document: Item, key: str, default: int) -> int:
+    item = document.get(key)
+    return default if item is None else (read_integer(item, TOP[key], Problems()) or 0)
+
+
+def _check_format(document: Item, problems: Problems) -> None:
+    """A file of another grammar is said to be that, and nothing else is said of it."""
+    item, low = document.get("format"), TOP["format"].low
+    if item is not None and (isinstance(item.value, bool) or item.value != low):
+        problems.add(item, f"this netwarp reads format {low:.0f}; write format = {low:.0f}")
+        problems.check()
+
+
+def _check_parameters(document: Item, problems: Problems) -> None:
+    parameters = document.get("parameter")
+    for name, item in parameters.table().items() if parameters is not None else ():
+        if not NAME.fullmatch(name) or name in TOP:
+            problems.add(
+                item, f'"{name[:40]}" is no name for a parameter: 1 to 32 of a-z 0-9 _ -, and no key of a spec'
+            )
+        if not isinstance(item.value, str):
+            problems.add(item, 'a parameter is text, with its unit; for example rate = "1 Mbit/s"')
+
+
+def _expected_document(document: Item, file: Path, files: list[Path], problems: Problems) -> Item | None:
+    item = document.get("expected")
+    name = read_text(item, TOP["expected"], Problems()) if item is not None else None
+    if item is None or name is None:
+        return None
+    *stem, suffix = name.split(".")  # every part is a name: no folder, no hidden file, nothing upwards
+    if suffix != "toml" or not stem or not all(NAME.fullmatch(part) for part in stem):
+        problems.add(item, f'"{name[:60]}" must be a .toml file beside the spec; for example "expected.toml"')
+        return None
+    path = file.parent / name
+    if not path.is_file():
+        problems.add(item, f'there is no file "{name}" beside the spec; leave the key out, or write the file')
+        return None
+    files.append(path)
+    return parse_toml(read_bounded(path), shown(path), problems)

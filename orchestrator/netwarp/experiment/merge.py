@@ -1,0 +1,122 @@
+"""Layers of a document: tables are merged key by key, of all else the later layer wins; then `{name}` is filled in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .fields import PLACEHOLDER
+from .grammar import DIRECTION, EXCLUSIVE
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+SIDES = ("forward", "backward")
+DEEPEST_PARAMETER = 8
+
+
+def merge(base: Item | None, patch: Item) -> Item:
+    """`patch` over `base`; nothing is changed in place.
+
+    A key the patch gives replaces what says the same in another way: the other of `one_way_delay` and `rtt`, and the
+    same key of `forward` and `backward` (a later word for both directions wins over an earlier one for one).
+    """
+    if base is None or not isinstance(base.value, dict) or not isinstance(patch.value, dict):
+        return patch
+    merged = _without(base.value, set(patch.value))
+    for key, child in patch.value.items():
+        merged[key] = merge(merged.get(key), child)
+    return base.with_value(merged)
+
+
+def _without(table: Mapping[str, Item], said: set[str]) -> dict[str, Item]:
+    """The table without what the keys `said` replace."""
+    replaced = said & (DIRECTION.keys() | {"rtt"})
+    for group in EXCLUSIVE:
+        if replaced & group:
+            replaced = replaced | group
+    left = {key: child for key, child in table.items() if key not in replaced or key in said}
+    for side in SIDES:
+        if side in left and isinstance(left[side].value, dict):
+            left[side] = left[side].with_value({k: v for k, v in left[side].table().items() if k not in replaced})
+    return left
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What `{name}` is filled in with, and where that was written: a wrong level is named at its own line."""
+
+    texts: Mapping[str, str]
+    places: Mapping[str, Item]
+
+    def filled(self, item: Item, name: str) -> Item:
+        """The value of `name` in place of an item that is `"{name}"` and nothing else."""
+        place = self.places.get(name)
+        if place is None:
+            return item.with_value(self.texts[name])
+        file = "" if item.file == place.file else f" of {item.file}"
+        where = f"as {item.key}, line {item.line}{file}" if item.line else f"as {item.file} {item.key}"
+        return Item(self.texts[name], place.file, place.line, place.key, where, item)
+
+
+def substitute(item: Item, values: Values, problems: Problems, context: str) -> Item:
+    """Fill in `{name}` in every text below `item`; one that cannot be filled in is said, and left as it is.
+
+    A factor that does not apply ("-") has no level to fill in.
+    """
+    if isinstance(item.value, dict):
+        return item.with_value({key: substitute(v, values, problems, context) for key, v in item.value.items()})
+    if isinstance(item.value, list):
+        return item.with_value([substitute(v, values, problems, context) for v in item.value])
+    if not isinstance(item.value, str) or "{" not in item.value:
+        return item
+    text = item.value
+    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
+        if name not in values.texts:
+            problems.add(item, f'"{{{name}}}" is neither a factor nor a parameter{nearest(name, values.texts)}')
+            continue
+        if values.texts[name] == "-":
+            problems.add(
+                item,
+                f'"{{{name}}}" has no level here: factor "{name}" does not apply in this cell; add it to the'
+                f" experiment's factors or fixed, or put only = {{ ... }} on this item",
+                context=context,
+            )
+            continue
+        if text == f"{{{name}}}":
+            return values.filled(item, name)
+        text = text.replace(f"{{{name}}}", values.texts[name])
+    if text == item.value:
+        return item
+    return Item(text, item.file, item.line, item.key, f"written {json.dumps(item.value, ensure_ascii=False)}")
+
+
+def resolve_parameters(item: Item | None, levels: Mapping[str, str], problems: Problems) -> dict[str, str]:
+    """Parameters with factors and other parameters filled in (at most 8 deep, so that a circle is an error)."""
+    table = item.table() if item is not None else {}
+    texts = {name: str(child.value) for name, child in table.items()}
+    for _ in range(DEEPEST_PARAMETER):
+        known = {**texts, **levels}
+        open_ones = [name for name, text in texts.items() if PLACEHOLDER.search(text)]
+        if not open_ones:
+            return texts
+        for name in open_ones:
+            for other in PLACEHOLDER.findall(texts[name]):
+                if other not in known:
+                    problems.add(
+                        table[name], f'"{{{other}}}" is neither a factor nor a parameter{nearest(other, known)}'
+                    )
+                    known[other] = ""
+                if len(known[other]) + len(texts[name]) > 1000:
+                    problems.add(table[name], "grows without end")
+                    return texts
+                texts[name] = texts[name].replace(f"{{{other}}}", known[other])
+    circle = next((name for name, text in texts.items() if PLACEHOLDER.search(text)), None)
+    if circle is not None:
+        problems.add(table[circle], "refers to itself in a circle of parameters")
+    return texts
+
+
+def holds(condition: Mapping[str, tuple[str, ...]], levels: Mapping[str, str]) -> bool:
+    """Whether every factor named has one of the levels listed."""
+    return all(levels.get(factor, "-") in allowed for factor, allowed in condition.items())

@@ -1,0 +1,231 @@
+"""What a spec wants made of its measurements: its own metrics, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..core.metrics.catalogue import METRICS, OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
+from ..core.outputs import Figure, FigureKind, Levels, Metric, Table
+from .factors import FactorSpec, check_condition
+from .fields import read_levels, read_names
+from .grammar import METRIC, TABLE
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+FIGURE_AXES = ("x", "y", "lines", "panels", "over")
+AXES_OF: dict[FigureKind, tuple[str, ...]] = {
+    "line": ("x", "lines"),
+    "heatmap": ("x", "y", "panels"),
+    "cdf": ("lines", "over"),
+    "box": ("x", "lines", "over"),
+}
+"""What a figure of each kind may say of its axes; x and y, where it has them, it must."""
+RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMetric:
+    """A metric of the spec: an expression over a flow's metrics, the parameters and `duration_s`."""
+
+    name: str
+    title: str
+    unit: str
+    expression: str
+
+
+def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[OwnMetric, ...]:
+    """Every [metric.NAME]; expressions may use metrics listed before it."""
+    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
+    parameters: dict[str, str] = {}
+    for layer in [document, *patches]:
+        table = layer.get("parameter")
+        parameters |= {name: str(child.value) for name, child in (table.table() if table is not None else {}).items()}
+    for _ in parameters:  # "{rate_level}", "{other}": any level or value shows the kind of quantity
+        for name, text in parameters.items():
+            other = text[1:-1] if text.startswith("{") and text.endswith("}") else ""
+            level = next(iter(factors[other].levels), None) if other in factors else None
+            parameters[name] = level.name if level is not None else parameters.get(other, text)
+
+    def hint(word: str, known: set[str]) -> str:
+        """A name that would be there, had its parameter a unit: that is what is wrong, not the metric."""
+        for name, text in parameters.items():
+            if word.startswith(f"{name}_") and not parameter_numbers({name: text}):
+                return f': the parameter {name} is "{text}", which is no quantity with a unit'
+        return nearest(word, known)
+
+    known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
+    found: list[OwnMetric] = []
+    for name, child in named(document, "metric"):
+        texts: dict[str, str] = {}
+        for key in ("unit", "value"):
+            value = child.get(key)
+            if value is None:
+                problems.add(child, f"its {key} is missing; for example {key} = {METRIC[key].example}")
+            texts[key] = str(value.value) if value is not None else ""
+        if name in METRICS:
+            problems.add(child, f'"{name}" is a metric of netwarp; a metric of the spec needs another name')
+        value = child.get("value")
+        wrong = expression_problem(texts["value"], known, hint) if value is not None else None
+        if value is not None and wrong is not None:
+            problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
+        found.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"]))
+        known.add(name)
+    return tuple(found)
+
+
+def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
+    """Every metric by name."""
+    there = {name: Metric(name, name, unit) for name, unit in METRICS.items()}
+    return there | {metric.name: Metric(metric.name, metric.title, metric.unit) for metric in own}
+
+
+def read_tables(
+    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[Table, ...]:
+    """Every [table.NAME]."""
+    found: list[Table] = []
+    for name, item in named(document, "table"):
+        if name in RESERVED_TABLES:
+            problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
+        if item.get("around") is not None:
+            continue  # a table of events (timeline.py)
+        metric = read_metric(item, metrics, problems)
+        rows, columns = (read_axes(item, key, factors, problems) for key in ("rows", "columns"))
+        _check_twice(item, (*rows, *columns), problems)
+        where = read_where(item.get("where"), factors, problems)
+        beside = read_beside(item, metric, metrics, problems)
+        found.append(Table(name, read_title(item, name), metric, read_flow(item), rows, columns, where, beside))
+    return tuple(found)
+
+
+def read_figures(
+    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[Figure, ...]:
+    """Every [figure.NAME]."""
+    tables = {name for name, _ in named(document, "table")} | RESERVED_TABLES
+    found: list[Figure] = []
+    for name, item in named(document, "figure"):
+        if name in tables:
+            problems.add(item, f'"{name}" is a table too; their files would have one name')
+        if item.get("series") is not None:
+            continue  # a figure over time (timeline.py)
+        kind = read_kind(item)
+        for key in sorted(set(FIGURE_AXES) - set(AXES_OF[kind])):
+            if (child := item.get(key)) is not None:
+                problems.add(child, f"a figure of kind {kind} has no {key}, only {', '.join(AXES_OF[kind])}")
+        log = item.get("log")
+        if log is not None and kind != "line":
+            problems.add(log, f"a figure of kind {kind} has no log, its axis is so where its values ask for it")
+        metric = read_metric(item, metrics, problems)
+        figure = Figure(
+            name=name,
+            title=read_title(item, name),
+            metric=metric,
+            flow=read_flow(item),
+            x=_read_axis(item, "x", kind, factors, problems),
+            lines=read_axes(item, "lines", factors, problems),
+            where=read_where(item.get("where"), factors, problems),
+            kind=kind,
+            y=_read_axis(item, "y", kind, factors, problems),
+            panels=read_axes(item, "panels", factors, problems),
+            over=read_axes(item, "over", factors, problems),
+            log=log is not None and log.value is True,
+            beside=read_beside(item, metric, metrics, problems),
+        )
+        if kind != "line" and figure.beside:
+            problems.add(item, f"a figure of kind {kind} has nothing beside its metric, only one of kind line")
+        _check_twice(item, figure.axes, problems)
+        found.append(figure)
+    return tuple(found)
+
+
+def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems: Problems) -> tuple[str, ...]:
+    """Other metrics to stand beside a table's or figure's; of the same unit, as they share its axis."""
+    child = item.get("beside")
+    names = read_names(child, TABLE["beside"], Problems()) if child is not None else ()
+    for name in names:
+        assert child is not None
+        if name not in metrics:
+            problems.add(child.part(name), f'unknown metric "{name}"{nearest(name, metrics)}')
+        elif metric in metrics and metrics[name].unit != metrics[metric].unit:
+            units = f"{metrics[name].unit or 'no unit'}, {metric} in {metrics[metric].unit or 'no unit'}"
+            problems.add(child.part(name), f"{name} is in {units}; what stands beside it must have its unit")
+    return names
+
+
+def read_kind(item: Item) -> FigureKind:
+    """The kind of a figure; "line" where nothing else is said. (What is no kind at all was refused by the grammar.)"""
+    kind = item.get("kind")
+    return next((known for known in AXES_OF if kind is not None and kind.value == known), "line")
+
+
+def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, FactorSpec], problems: Problems) -> str:
+    """The one factor of an axis that this kind of figure must have; "" where it has none."""
+    if key not in AXES_OF[kind]:
+        return ""
+    child = item.get(key)
+    if child is None:
+        there = ", ".join(factors) or "none"
+        problems.add(item, f'kind "{kind}" needs {key} = a factor; there is: {there}')
+        return ""
+    if not isinstance(child.value, str):
+        return ""  # the grammar has said so
+    if child.value not in factors:
+        problems.add(child, f'{key} must be a factor, not "{child.value}"{nearest(str(child.value), factors)}')
+    return str(child.value)
+
+
+def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, key: str = "metric") -> str:
+    """The `metric` of a table, figure, claim or number; it must exist."""
+    metric = item.get(key)
+    if metric is None:
+        problems.add(item, f"its metric is missing; for example metric = {TABLE['metric'].example}")
+        return ""
+    if isinstance(metric.value, str) and metric.value not in metrics:
+        problems.add(metric, f'unknown metric "{metric.value}"{nearest(str(metric.value), metrics)}')
+    return metric.value if isinstance(metric.value, str) else ""
+
+
+def read_where(item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems) -> Levels:
+    """A selector whose factors and levels exist."""
+    if item is None:
+        return {}
+    check_condition(item, factors, problems)
+    return read_levels(item, TABLE["where"], problems)
+
+
+def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[str, ...]:
+    """A list of factors."""
+    child = item.get(key)
+    if child is None:
+        return ()
+    names = read_names(child, TABLE["rows"], Problems())
+    for name in names:
+        if name not in factors:
+            problems.add(child.part(name), f'unknown factor "{name}"{nearest(name, factors)}')
+    return names
+
+
+def named(document: Item, section: str) -> list[tuple[str, Item]]:
+    """The tables of a section in order (what is none was refused by the grammar)."""
+    item = document.get(section)
+    return [(name, child) for name, child in item.table().items() if isinstance(child.value, dict)] if item else []
+
+
+def _check_twice(item: Item, axes: tuple[str, ...], problems: Problems) -> None:
+    for axis in dict.fromkeys(axes):
+        if axes.count(axis) > 1:
+            problems.add(item, f'factor "{axis}" stands on two axes')
+
+
+def read_title(item: Item, default: str) -> str:
+    """Its `title`, or what else to call it."""
+    title = item.get("title")
+    return str(title.value) if title is not None else default
+
+
+def read_flow(item: Item) -> str:
+    """Its `flow`, empty where none is named."""
+    flow = item.get("flow")
+    return str(flow.value) if flow is not None else ""

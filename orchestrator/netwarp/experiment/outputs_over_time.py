@@ -1,0 +1,103 @@
+"""What a spec wants shown over time: figures of series, and tables of the packets around a fault's moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.outputs import EventTable, TimeSeries
+from .factors import FactorSpec
+from .fields import Field, read_integer, read_names, read_quantity
+from .grammar import FIGURE, TABLE
+from .outputs import named, read_flow, read_title, read_where
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+SERIES: dict[str, str] = {
+    "cwnd_bytes": "bytes",
+    "srtt_s": "s",
+    "ssthresh_bytes": "bytes",
+    "goodput_bit_s": "bit/s",
+    "throughput_bit_s": "bit/s",
+    "packets_s": "packets/s",
+    "data_packets_s": "packets/s",
+    "control_packets_s": "packets/s",
+}
+"""Series of a cell (derived/series.json) -> unit. The first three: the kernel's own word (SCTP's threshold: traced)."""
+PACKETS = 4
+
+
+def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[TimeSeries, ...]:
+    """Every [figure.NAME] that has `series`."""
+    found: list[TimeSeries] = []
+    for name, item in named(document, "figure"):
+        series = item.get("series")
+        if series is None:
+            if (child := item.get("window")) is not None:
+                problems.add(child, f"belongs to a figure over time; for example series = {FIGURE['series'].example}")
+            if (child := item.get("flows")) is not None:
+                said = "belongs to a figure over time, this one has `flow`; for example flow = "
+                problems.add(child, said + FIGURE["flow"].example)
+            continue
+        _refuse(item, ("metric", "x", "lines"), "a figure over time has `series` and `where`", problems)
+        wanted = read_names(series, FIGURE["series"], Problems())
+        for one in wanted:
+            if one not in SERIES:
+                problems.add(series.part(one), f'unknown series "{one}"{nearest(one, SERIES)}')
+        if not wanted:
+            problems.add(series, f"is empty; for example {FIGURE['series'].example}")
+        where = read_where(item.get("where"), factors, problems)
+        window = _window(item.get("window"), problems)
+        flows = read_names(child, FIGURE["flows"], Problems()) if (child := item.get("flows")) is not None else ()
+        if child is not None and not child.items():
+            problems.add(child, f"is empty; for example {FIGURE['flows'].example}, or leave the key out")
+        if child is not None and item.get("flow") is not None:
+            problems.add(child, "names its flows; leave `flow` out")
+        units = dict.fromkeys(SERIES[one] for one in wanted if one in SERIES)
+        if len(units) > 1:
+            problems.add(series, f"have one axis and {len(units)} units: {', '.join(units)}; make a figure of each")
+        found.append(TimeSeries(name, read_title(item, name), read_flow(item), wanted, window, where, flows))
+    return tuple(found)
+
+
+def read_event_tables(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[EventTable, ...]:
+    """Every [table.NAME] that has `around`."""
+    found: list[EventTable] = []
+    for name, item in named(document, "table"):
+        around = item.get("around")
+        if around is None:
+            if (child := item.get("packets")) is not None:
+                problems.add(child, f"belongs to a table of events; for example around = {TABLE['around'].example}")
+            continue
+        _refuse(item, ("metric", "rows", "columns"), "a table of events has `around` and `where`", problems)
+        moments = read_names(around, TABLE["around"], Problems())
+        if not moments:
+            problems.add(around, f"is empty; for example {TABLE['around'].example}")
+        packets = item.get("packets")
+        number = read_integer(packets, TABLE["packets"], Problems()) if packets is not None else PACKETS
+        where = read_where(item.get("where"), factors, problems)
+        found.append(EventTable(name, read_title(item, name), read_flow(item), moments, number or PACKETS, where))
+    return tuple(found)
+
+
+def _refuse(item: Item, keys: tuple[str, ...], why: str, problems: Problems) -> None:
+    for key in keys:
+        if (child := item.get(key)) is not None:
+            problems.add(child, f"{why}, and no {key}; leave this out")
+
+
+def _window(item: Item | None, problems: Problems) -> tuple[int, int] | None:
+    if item is None:
+        return None
+    example = f"; for example {FIGURE['window'].example}"
+    if not isinstance(item.value, list) or len(item.value) != 2:
+        problems.add(item, f"must be two times, from and to{example}")
+        return None
+    field = Field("quantity", '"45 s"', ("time",))
+    times = [read_quantity(child, field, problems) for child in item.items()]
+    low, high = (int(time.value) if time is not None else None for time in times)
+    if low is None or high is None:
+        return None
+    if low >= high:
+        problems.add(item, f"ends before it begins{example}")
+        return None
+    return low, high

@@ -1,0 +1,121 @@
+"""`--set key=value`: a parameter, or a dotted key of the spec, with another value."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .fields import is_open
+from .grammar import SECTIONS, SHAPE, TOP
+from .merge import merge
+from .problems import Problems, nearest
+from .shapes import expand_shape
+from .toml_positions import Item, plain
+
+NAMED = (*SECTIONS, "factor", "experiment", "metric", "table", "figure", "answer")
+"""Sections of named tables. --set changes one that is there: a new name there would be a typo."""
+
+
+def read_overrides(document: Item, sets: Mapping[str, str], problems: Problems) -> Item:
+    """What --set asks for, as a layer over the document."""
+    layer = plain({}, "--set", 0, "")
+    for key, text in sets.items():
+        path = _path(key, document, problems)
+        if path is None:
+            continue
+        there = document.get(*path)
+        value: Any = text if there is not None and isinstance(there.value, str) else _toml_value(text)
+        item = plain(value, "--set", 0, key)
+        for name in reversed(path):
+            item = Item({name: item}, "--set", 0, key)
+        layer = merge(layer, item)
+    return layer
+
+
+def _path(key: str, document: Item, problems: Problems) -> list[str] | None:
+    """The keys from the top of the document; None after saying what is wrong."""
+    path = _split(key)
+    parameters = _names(document, "parameter")
+    first = path[0] if path else key
+    if len(path) == 1 and first in parameters:
+        return ["parameter", first]
+    said = ""
+    if not path or first not in TOP:
+        said = _unknown(first, key, document, parameters)
+    elif first == "parameter" and path[-1] not in parameters:
+        said = f'unknown parameter "{path[-1]}"{nearest(path[-1], parameters)}'
+    elif first in NAMED and len(path) > 1 and path[1] not in (known := _known(document, first)):
+        said = f'there is no {first} "{path[1]}"{nearest(path[1], known)}'
+    if said:
+        problems.add_at("--set", 0, key, said)
+    return None if said else path
+
+
+def _unknown(name: str, key: str, document: Item, parameters: list[str]) -> str:
+    if name in _names(document, "factor"):
+        return (
+            f'"{name}" is a factor; choose its levels with --where {name}=LEVEL, or give others: factor.{name}.levels'
+        )
+    section = next((one for one in NAMED if name in _known(document, one)), None)
+    if section is not None:
+        return f'unknown key "{name}"; write {section}.{key}'
+    return f"unknown key{nearest(name, [*parameters, *TOP])}"
+
+
+def _known(document: Item, section: str) -> list[str]:
+    """The names of a section's tables: the document's, its shape's, and those that a level of a factor adds."""
+    return [name for layer in _layers(document) for name in _names(layer, section)]
+
+
+def _layers(document: Item) -> Iterator[Item]:
+    yield document
+    factors = document.get("factor")
+    levels = [
+        level for factor in (factors.table() if factors is not None else {}).values() for level in _tables(factor)
+    ]
+    yield from levels
+    for layer in (document, *levels):
+        shape = layer.get("shape")
+        for one in _kinds(shape) if shape is not None else ():
+            if (expanded := expand_shape(one, Problems())) is not None:
+                yield expanded
+
+
+def _kinds(shape: Item) -> list[Item]:
+    """The shape; where a level chooses its kind, one of each kind."""
+    kind = shape.get("kind")
+    if kind is None or not is_open(str(kind.value)):
+        return [shape]
+    return [shape.with_value({**shape.table(), "kind": kind.with_value(one)}) for one in SHAPE["kind"].choices]
+
+
+def _tables(item: Item) -> list[Item]:
+    return [child for child in item.table().values() if isinstance(child.value, dict)]
+
+
+def _names(document: Item, section: str) -> list[str]:
+    found = document.get(section)
+    return list(found.table()) if found is not None else []
+
+
+def _split(key: str) -> list[str]:
+    """The parts of a dotted TOML key (`factor.outage."10 s".title`)."""
+    try:
+        found: Any = tomllib.loads(f"{key} = 0")
+    except (ValueError, RecursionError):
+        return []
+    path: list[str] = []
+    while isinstance(found, dict) and len(found) == 1:
+        name, found = next(iter(found.items()))
+        path.append(name)
+    return path
+
+
+def _toml_value(text: str) -> Any:
+    """A number, true, false, list or table if the text is one in TOML, else the text."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, (bool, int, float, list, dict, str)) else text

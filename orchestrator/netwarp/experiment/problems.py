@@ -1,0 +1,65 @@
+"""All that is wrong with a spec, collected, so that one look mends it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..core.errors import SpecError
+
+if TYPE_CHECKING:
+    from .toml_positions import Item
+
+MOST_SHOWN = 50
+
+
+class Problems:
+    """Messages `file:line: key: what is wrong and a correct example`, each once, in the order found."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, str] = {}
+        self._said = 0
+
+    def __len__(self) -> int:
+        """How often something was wrong; the same thing wrong in two cells counts twice."""
+        return self._said
+
+    @property
+    def distinct(self) -> int:
+        """How many different problems there are."""
+        return len(self._messages)
+
+    def add(self, item: Item, text: str, *, context: str = "") -> None:
+        """A problem at a value. `context` (which cell showed it first) is not part of its identity."""
+        self.add_at(item.file, item.line, item.key, f"{text} ({item.note})" if item.note else text, context=context)
+
+    def add_at(self, file: str, line: int, key: str, text: str, *, context: str = "") -> None:
+        """A problem at a place; line 0 stands for the command line."""
+        place = f"{file}:{line}" if line else file
+        message = harmless(f"{place}: {key}: {text}" if key else f"{place}: {text}")
+        self._messages.setdefault(message, context)
+        self._said += 1
+
+    def check(self) -> None:
+        """Raise SpecError with every problem, if there is one."""
+        if self._messages:
+            lines = [text + (f" ({context})" if context else "") for text, context in self._messages.items()]
+            more = [f"... and {len(lines) - MOST_SHOWN} more problems"] if len(lines) > MOST_SHOWN else []
+            raise SpecError("\n".join(lines[:MOST_SHOWN] + more))
+
+
+def harmless(text: str) -> str:
+    """One line without what a terminal would obey: whatever is not printable is written as its escape sequence."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`, did you mean "x"?`, or a list of what exists."""
+    names = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f', did you mean "{near[0]}"?'
+    if not names:
+        return "; there are none"
+    return f"; there is: {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}"

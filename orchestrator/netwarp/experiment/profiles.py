@@ -1,0 +1,52 @@
+"""netem-profiles/*.toml: one network path each, for `profile = "name"` on a link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..core.checkout import CHECKOUT
+from .fields import NAME, check_keys
+from .grammar import PROFILE
+from .problems import Problems, nearest
+from .toml_positions import Item, parse_toml, read_bounded
+
+PROFILES = CHECKOUT / "netem-profiles"
+
+
+def list_profiles(folder: Path = PROFILES) -> dict[str, str]:
+    """Name -> title of every profile that can be read, by name. Raises SpecError for one that cannot."""
+    problems = Problems()
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.toml")) if folder.is_dir() else []:
+        item = read_profile(path, problems)
+        title = item.get("title") if item is not None else None
+        found[path.stem] = str(title.value) if title is not None else ""
+    problems.check()
+    return found
+
+
+def read_profile(path: Path, problems: Problems) -> Item | None:
+    """One profile, checked."""
+    item = parse_toml(read_bounded(path), shown(path), problems)
+    if item is not None:
+        check_keys(item, PROFILE, problems)
+    return item
+
+
+def find_profile(name: Item, problems: Problems, folder: Path = PROFILES) -> Item | None:
+    """The profile a link names (names hold no dots or slashes, so none leads elsewhere)."""
+    text = str(name.value)
+    path = folder / f"{text}.toml"
+    if not NAME.fullmatch(text) or not path.is_file():
+        known = sorted(p.stem for p in folder.glob("*.toml")) if folder.is_dir() else []
+        problems.add(name, f'there is no profile "{text[:40]}"{nearest(text, known)}')
+        return None
+    return read_profile(path, problems)
+
+
+def shown(path: Path) -> str:
+    """A path as messages show it: relative to where the user stands, if it is below."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

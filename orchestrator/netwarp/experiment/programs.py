@@ -1,0 +1,117 @@
+"""Programs of the user's own as flows: `program = "iperf3"`, or the argument lists of one's own.
+
+An argument list is run as it is, never through a shell; `{to}` and the like are filled in when addresses are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core.types import Program, Protocol
+from .fields import PLACEHOLDER, Field, check_keys, read_text
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+OF_ONE = ("from", "to", "port", "start_s", "stop_s", "duration_s")
+"""Addresses of sender and receiver on the flow's first path, its port, its times from T0, and how long it lasts."""
+OF_EACH = ("from_all", "to_all", "from_others", "to_others")
+"""An argument that holds one of these stands once for each address of that end, in the order of the paths; of
+`_others` without the first (where there is no other, the argument is left out)."""
+JOINED = ("from_list", "to_list")
+"""All addresses of that end, with commas between them."""
+PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED)
+"""What a program's arguments may hold. No parameter or factor of these names is filled in there."""
+LONGEST_LIST = 64
+EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
+PROGRAM: dict[str, Field] = {
+    "sender": Field("open", '["ping", "-n", "{to}"]'),
+    "receiver": Field("open", '["iperf3", "-s", "-1"]'),
+    "ready": Field("text", '"Server listening"'),
+    "interrupt": Field("switch", "true"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A ready-made program: its arguments, and those added for a protocol. whole_seconds: its duration must be."""
+
+    program: Program
+    protocols: dict[Protocol, tuple[str, ...]]
+    whole_seconds: bool = False
+
+
+PRESETS: dict[str, Preset] = {
+    "iperf3": Preset(
+        Program(
+            sender=("iperf3", "-c", "{to}", "-B", "{from}", "-p", "{port}", "-t", "{duration_s}", "-J"),
+            receiver=("iperf3", "-s", "-1", "-B", "{to}", "-p", "{port}", "-J"),
+        ),
+        {"tcp": (), "sctp": ("--sctp",), "udp": ("-u",)},
+        whole_seconds=True,
+    ),
+    "ping": Preset(Program(sender=("ping", "-n", "-I", "{from}", "{to}"), interrupt=True), {"icmp": ()}),
+}
+
+
+def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Problems) -> Program | None:
+    """The program of a flow that lasts duration_ns; None after saying what is wrong."""
+    if isinstance(item.value, str):
+        return _preset(item, item.value, protocol, duration_ns, problems)
+    if not isinstance(item.value, dict):
+        problems.add(item, f"must be {' or '.join(PRESETS)}, or argument lists; for example {EXAMPLE}")
+        return None
+    before = len(problems)
+    check_keys(item, PROGRAM, problems)
+    sender, receiver, ready, interrupt = (item.get(key) for key in PROGRAM)
+    if sender is None:
+        problems.add(item, f"sender is missing; for example {EXAMPLE}")
+    if ready is not None and receiver is None:
+        problems.add(ready, "is what the receiver says when it listens, but there is no receiver; leave it out")
+    lists = [_arguments(one, problems) if one is not None else () for one in (sender, receiver)]
+    text = "" if ready is None else read_text(ready, PROGRAM["ready"], problems) or ""
+    if ready is not None and not text:
+        problems.add(ready, f"is empty; for example {PROGRAM['ready'].example}")
+    if len(problems) > before:
+        return None
+    return Program(lists[0], lists[1], ready=text, interrupt=interrupt is not None and interrupt.value is True)
+
+
+def _preset(item: Item, name: str, protocol: Protocol, duration_ns: int, problems: Problems) -> Program | None:
+    preset = PRESETS.get(name)
+    if preset is None:
+        problems.add(item, f'"{name[:40]}" is no ready-made program{nearest(name, PRESETS)}; or write {EXAMPLE}')
+        return None
+    if protocol not in preset.protocols:
+        spoken = " or ".join(f'"{one}"' for one in preset.protocols)
+        problems.add(item, f"{name} does not speak {protocol}; for example protocol = {spoken}")
+        return None
+    if preset.whole_seconds and duration_ns % 10**9:
+        problems.add(item, f'{name} runs for whole seconds; for example start = "1 s", stop = "11 s"')
+        return None
+    own = preset.program
+    return Program((*own.sender, *preset.protocols[protocol]), own.receiver, interrupt=own.interrupt)
+
+
+def _arguments(item: Item, problems: Problems) -> tuple[str, ...]:
+    """An argument list: the program, by name or absolute path, and its arguments."""
+    children = item.items() if isinstance(item.value, list) else []
+    if not 1 <= len(children) <= LONGEST_LIST:
+        problems.add(item, f"must be a list of 1 to {LONGEST_LIST} texts, the program first; for example {EXAMPLE}")
+        return ()
+    before = len(problems)
+    texts = [read_text(child, Field("text", '"-n"'), problems) for child in children]
+    for child, text in zip(children, texts, strict=True):
+        names = PLACEHOLDER.findall(text or "")
+        for name in names:
+            if name not in PLACEHOLDERS:  # what a parameter or a factor was put in for is gone already
+                problems.add(child, f'"{{{name}}}" cannot be filled in{nearest(name, PLACEHOLDERS)}')
+        if len({name for name in names if name in OF_EACH}) > 1:
+            problems.add(
+                child, "stands once for each address; two of {from_all}, {to_others} and the like want an argument each"
+            )
+    program = texts[0]
+    if program is not None and (not program or PLACEHOLDER.search(program)):
+        problems.add(children[0], 'must name a program; for example "iperf3" or "/opt/bin/mine"')
+    elif program is not None and "/" in program and not program.startswith("/"):
+        problems.add(children[0], f'"{program}" is neither a name nor an absolute path; for example "/opt/bin/mine"')
+    return tuple(text or "" for text in texts) if len(problems) == before else ()

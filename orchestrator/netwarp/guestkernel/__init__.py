@@ -1,0 +1,10 @@
+"""The guest kernel: built from source once, cached outside the checkout, found by everything that starts guests.
+
+Standard library only, so that it builds with the system's Python while the virtual environment is still being made.
+"""
+
+from .build import build_kernel
+from .cache import KernelBuild, find_kernel, list_kernels
+from .recipe import Recipe, load_recipe
+
+__all__ = ["KernelBuild", "Recipe", "build_kernel", "find_kernel", "list_kernels", "load_recipe"]

@@ -1,0 +1,160 @@
+"""Builds a guest kernel from a source and this checkout's recipe, in a copy, into the cache."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..core.errors import KernelError
+from ..core.executables import find_executable
+from . import cache
+from .cache import KernelBuild
+from .config import explain, parse_config, unmet
+from .recipe import Patch, Recipe, load_recipe
+from .run import Progress, Runner
+from .source import Source, file_sha256, find_source, unpack
+
+_TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
+
+
+def build_kernel(
+    source: Path | None = None,
+    jobs: int | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+    recipe: Recipe | None = None,
+) -> KernelBuild:
+    """The kernel made from `source` (directory, tarball; None: the distribution's package), built unless it is cached.
+
+    jobs: compilers at once (None: one a core). progress: called from this thread as the build goes on.
+    Raises KernelError: no source, a missing tool, a patch or option that does not take, a compiler error, a full disk.
+    KeyboardInterrupt passes through after every child has ended and the unfinished build is removed.
+    """
+    recipe = recipe or load_recipe()
+    missing = [tool for tool in _TOOLS if find_executable(tool) is None]
+    if missing:
+        raise KernelError(f"the kernel build needs {', '.join(missing)}; `make setup` installs what is missing")
+    found = find_source(source, recipe)
+    compiler = toolchain()
+    key = kernel_key(found, recipe, compiler)
+    target = cache.kernels_dir() / key
+    if target.exists() and (build := cache.read_build(target)) is not None:
+        return build
+    started = time.monotonic()
+
+    def enter(stage: str) -> None:
+        progress(Progress(stage, 0, 0, time.monotonic() - started))
+
+    with cache.workspace(key, enter) as work:
+        if target.exists() and (build := cache.read_build(target)) is not None:  # the one we waited for
+            return build
+        free = shutil.disk_usage(work).free
+        if free < recipe.free_bytes:
+            raise KernelError(
+                f"building needs {recipe.free_bytes / 1e9:.1f} GB below {cache.kernels_dir()}, "
+                f"{free / 1e9:.1f} GB are free; NETWARP_CACHE names another place"
+            )
+        log_path = cache.kernels_dir() / f"{key}.log"
+        with log_path.open("wb") as log:
+            runner = Runner(log, log_path, recipe.identity, progress)
+            release = _make(found, recipe, work, jobs or len(os.sched_getaffinity(0)), runner)
+        kernel = work / "kernel"
+        build = KernelBuild(
+            key=key,
+            binary=kernel / "linux",
+            include=kernel / "include",
+            release=release,
+            sha256=file_sha256(kernel / "linux"),
+            source=found.text,
+            kind=found.kind,
+            compiler=compiler,
+            recipe=recipe.digest,
+            config_sha256=file_sha256(kernel / "config"),
+            built_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
+        log_path.rename(kernel / "build.log")
+        cache.write_record(kernel, build)
+        return cache.install(kernel, key)
+
+
+def toolchain() -> str:
+    """Compiler, linker and C library, in one line: the binary depends on all three."""
+    lines = []
+    for tool in ("gcc", "ld"):
+        answer = subprocess.run(
+            [tool, "--version"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
+        )
+        lines.append(answer.stdout.splitlines()[0])
+    return ", ".join([*lines, os.confstr("CS_GNU_LIBC_VERSION") or "another C library"])
+
+
+def kernel_key(source: Source, recipe: Recipe, compiler: str) -> str:
+    """16 hex digits of the SHA-256 of all that the binary is made from."""
+    inputs = json.dumps([source.identity, recipe.digest, compiler])
+    return hashlib.sha256(inputs.encode()).hexdigest()[:16]
+
+
+def _make(source: Source, recipe: Recipe, work: Path, jobs: int, runner: Runner) -> str:
+    """Unpack, patch, configure, compile; leaves work/kernel/{linux, config, include/} and returns the release."""
+    tree = work / "tree"
+    make = [*recipe.make, f"-j{jobs}"]
+    runner.enter("unpacks")
+    unpack(source, tree, recipe, runner)
+    runner.enter("patches")
+    for patch in recipe.patches:
+        apply_patch(patch, tree)
+    runner.enter("configures")
+    configure(recipe, tree, runner)
+    runner.enter("compiles")
+    runner.run([*make, "ARCH=um", "linux"], cwd=tree, objects=recipe.objects)
+    runner.enter("makes the headers")
+    runner.run([*make, "ARCH=x86", "headers"], cwd=tree)  # ARCH=um has none; the guest's system calls are x86-64's
+    runner.enter("installs")
+    kernel = work / "kernel"
+    kernel.mkdir()
+    runner.run(["strip", "-o", str(kernel / "linux"), str(tree / "linux")], cwd=tree)
+    shutil.copyfile(tree / ".config", kernel / "config")
+    for header in sorted((tree / "usr/include").rglob("*.h")):  # what headers_install does, which needs rsync
+        target = kernel / "include" / header.relative_to(tree / "usr/include")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(header, target)
+    return (tree / "include/config/kernel.release").read_text().strip()
+
+
+def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
+    """allnoconfig with the fragment, olddefconfig, and the check that every option took.
+
+    KCONFIG_ALLCONFIG leaves what the fragment only makes visible off as well: fewer files, and nothing unasked.
+    Raises KernelError that names each option that did not take, and why as far as the Kconfig files tell.
+    """
+    wanted = tree / "netwarp.config"
+    wanted.write_text("".join(f"{option.line}\n" for option in recipe.fragment))
+    runner.run([*recipe.make, "ARCH=um", f"KCONFIG_ALLCONFIG={wanted.name}", "allnoconfig"], cwd=tree)
+    runner.run([*recipe.make, "ARCH=um", "olddefconfig"], cwd=tree)
+    config = parse_config((tree / ".config").read_text())
+    failed = unmet(recipe.fragment, config)
+    if failed:
+        lines = "\n".join(f"  {explain(option, config, tree)}" for option in failed)
+        raise KernelError(f"the kernel's configuration did not take {len(failed)} of the fragment's options:\n{lines}")
+
+
+def apply_patch(patch: Patch, tree: Path) -> bool:
+    """Apply one patch; False if the tree has it already. Raises KernelError if it fits neither way."""
+
+    def attempt(*options: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["patch", "-p1", "--force", "--fuzz=0", "--silent", "--no-backup-if-mismatch", *options]
+        return subprocess.run(command, cwd=tree, input=patch.text, capture_output=True, check=False)
+
+    if attempt("--reverse", "--dry-run").returncode == 0:
+        return False
+    if (tried := attempt("--forward", "--dry-run")).returncode != 0:
+        said = (tried.stdout + tried.stderr).decode(errors="replace").strip()
+        raise KernelError(f"patch {patch.name} does not fit this source:\n{said}")
+    attempt("--forward").check_returncode()
+    return True

@@ -1,0 +1,189 @@
+"""The cache of built kernels: `<cache>/kernels/<key>/{linux, include/, config, build.log, build.json}`.
+
+A kernel comes into being by one rename of a finished directory, and is believed only while its binary has the
+hash its build.json states. What an interrupted build left is never looked at, and removed by the next build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..core.errors import KernelError
+from .recipe import Recipe, load_recipe
+from .source import file_sha256
+
+log = logging.getLogger(__name__)
+RECORD = "build.json"
+_FORMAT = 1
+_WORK = ".building-"
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelBuild:
+    """One usable guest kernel.
+
+    key: its directory's name ("" for one given by NETWARP_KERNEL that netwarp did not build). binary: the executable.
+    include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the executable;
+    this and nothing else says that two kernels are the same. source, compiler: as text. kind: package, tarball,
+    directory or environment. recipe: digest of fragment, patches and pins. config_sha256: of the whole .config.
+    built_at: UTC, ISO 8601.
+    """
+
+    key: str
+    binary: Path
+    include: Path | None
+    release: str
+    sha256: str
+    source: str
+    kind: str
+    compiler: str
+    recipe: str
+    config_sha256: str
+    built_at: str
+
+
+def kernels_dir() -> Path:
+    """`$NETWARP_CACHE/kernels`, by default `~/.cache/netwarp/kernels`."""
+    return Path(os.environ.get("NETWARP_CACHE") or Path.home() / ".cache/netwarp").absolute() / "kernels"
+
+
+def list_kernels() -> list[KernelBuild]:
+    """Every usable kernel of the cache, the newest first."""
+    try:
+        folders = [path for path in kernels_dir().iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    builds = [build for path in folders if (build := read_build(path)) is not None]
+    return sorted(builds, key=lambda build: (build.built_at, build.key), reverse=True)
+
+
+def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelBuild | None:
+    """The kernel guests are to run, or None if it has to be built first (`netwarp kernel build`).
+
+    key: a kernel's key or the unmistakable beginning of one. Without it: what NETWARP_KERNEL names (a `linux`
+    executable), else the newest kernel made by this checkout's recipe, from the distribution's package if there is
+    one: a kernel from somebody's own tree is run by default only where there is no other.
+    Raises KernelError where NETWARP_KERNEL names no kernel, or the key fits several.
+    """
+    if key is None and os.environ.get("NETWARP_KERNEL"):
+        return _from_environment(Path(os.environ["NETWARP_KERNEL"]))
+    builds = list_kernels()
+    if key is not None:
+        fitting = [build for build in builds if build.key.startswith(key)]
+        if len(fitting) > 1 and key not in {build.key for build in fitting}:
+            raise KernelError(f"kernel {key!r} fits several: {', '.join(build.key for build in fitting)}")
+        return fitting[0] if fitting else None
+    digest = (recipe or load_recipe()).digest
+    fitting = [build for build in builds if build.recipe == digest]
+    return next((build for build in fitting if build.kind == "package"), fitting[0] if fitting else None)
+
+
+def read_build(folder: Path) -> KernelBuild | None:
+    """The kernel in `folder`; None, with a warning in the log, if anything about it cannot be believed."""
+    try:
+        record = json.loads((folder / RECORD).read_bytes())
+        if record.pop("format") != _FORMAT:
+            raise ValueError("written by another version of netwarp")
+        include = folder / "include"
+        build = KernelBuild(
+            key=folder.name, binary=folder / "linux", include=include if include.is_dir() else None, **record
+        )
+        if file_sha256(build.binary) != build.sha256:
+            raise ValueError("the executable is not the one that was built")
+        return build
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        log.warning("kernel %s is not used: %s", folder, error)
+        return None
+
+
+def write_record(folder: Path, build: KernelBuild) -> None:
+    """Write build.json: all of `build` but what its place says."""
+    record = dataclasses.asdict(build)
+    for name in ("key", "binary", "include"):
+        del record[name]
+    (folder / RECORD).write_text(json.dumps({"format": _FORMAT, **record}, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def workspace(key: str, enter: Callable[[str], None]) -> Iterator[Path]:
+    """An empty directory to build in, held under the cache's lock and removed at the end however that comes.
+
+    One build at a time. What a killed build left is removed. `enter` is told what this does that may take a while.
+    Raises KernelError if the cache cannot be written.
+    """
+    cache = kernels_dir()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(cache / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise KernelError(f"the cache cannot be written: {error}; name another place with NETWARP_CACHE") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            enter("waits for another build")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for left in cache.glob(f"{_WORK}*"):
+            shutil.rmtree(left)
+        folder = cache / f"{_WORK}{key}"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            enter("removes its working files")
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def install(folder: Path, key: str) -> KernelBuild:
+    """Move a finished kernel directory (inside the workspace) into the cache, in place of a broken one of that key."""
+    target = kernels_dir() / key
+    if target.exists():
+        target.rename(folder.parent / "replaced")
+    folder.rename(target)
+    build = read_build(target)
+    if build is None:
+        raise KernelError(f"{target} changed while it was being installed")
+    return build
+
+
+def _from_environment(binary: Path) -> KernelBuild:
+    binary = binary.expanduser().absolute()
+    if (
+        (binary.parent / RECORD).is_file()
+        and (build := read_build(binary.parent)) is not None
+        and build.binary == binary
+    ):
+        return build
+    try:
+        answer = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=True)
+        digest = file_sha256(binary)
+    except (OSError, subprocess.SubprocessError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: {why}") from error
+    if not re.fullmatch(r"\d+\.\d+\S*", answer.stdout.strip()):  # UML's --version is its release and nothing else
+        raise KernelError(f"NETWARP_KERNEL={binary} is not a User-Mode Linux executable: --version says no release")
+    return KernelBuild(
+        key="",
+        binary=binary,
+        include=None,
+        release=answer.stdout.strip(),
+        sha256=digest,
+        source=str(binary),
+        kind="environment",
+        compiler="",
+        recipe="",
+        config_sha256="",
+        built_at="",
+    )

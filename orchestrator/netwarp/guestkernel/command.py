@@ -1,0 +1,176 @@
+"""`netwarp kernel build|headers|list`; also `python -m netwarp.guestkernel`, which needs the standard library alone."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from ..core.errors import KernelError
+from .build import build_kernel
+from .cache import KernelBuild, find_kernel, kernels_dir, list_kernels
+from .headers import ARCHES, make_headers
+from .recipe import load_recipe
+from .run import Progress
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `kernel` with its two verbs to the command line."""
+    parser = subparsers.add_parser("kernel", help="build the guest kernel, or list the kernels built")
+    add_verbs(parser)
+    parser.set_defaults(run=run)
+
+
+def add_verbs(parser: argparse.ArgumentParser) -> None:
+    """The verbs `build`, `headers` and `list` with their options."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|headers|list")
+    build = verbs.add_parser(
+        "build",
+        help="build the guest kernel into the cache (nothing to do if it is there)",
+        description=f"Builds a User-Mode Linux kernel into {kernels_dir()} (NETWARP_CACHE names another place).",
+    )
+    build.add_argument(
+        "--source",
+        type=Path,
+        metavar="DIR|TARBALL",
+        help="build this Linux tree (in a copy) instead of the distribution's linux-source package",
+    )
+    build.add_argument("--jobs", type=_positive, help="compilers at once (default: one a core)")
+    build.add_argument(
+        "--if-missing",
+        action="store_true",
+        help="only if no kernel made by this checkout's recipe is there, whatever its point release",
+    )
+    build.add_argument(
+        "--headers-link", type=Path, metavar="LINK", help="point this symbolic link to the kernel's headers"
+    )
+    listing = verbs.add_parser(
+        "list", help="list the kernels built, the newest first; * marks the one runs use by default"
+    )
+    headers = verbs.add_parser("headers", help="the kernel's headers for programs, without the kernel (seconds)")
+    headers.add_argument("--arch", choices=ARCHES, default="x86", help="of the programs (default: x86)")
+    headers.add_argument("--link", type=Path, required=True, help="point this symbolic link to them")
+    for verb in (build, listing):
+        verb.add_argument("--json", action="store_true", help="one JSON value on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out `kernel build`, `headers` or `list`; returns the exit status. Raises KernelError, KeyboardInterrupt."""
+    if args.verb == "headers":
+        with _Shown("kernel headers") as shown, _terminable():
+            _link(args.link, make_headers(args.arch, shown.update))
+        return 0
+    return _list(args) if args.verb == "list" else _build(args)
+
+
+def _build(args: argparse.Namespace) -> int:
+    build = find_kernel() if args.if_missing and args.source is None else None
+    if build is None:
+        with _Shown() as shown, _terminable():
+            build = build_kernel(args.source, args.jobs, shown.update)
+    if args.headers_link is not None:
+        if build.include is None:
+            raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
+        _link(args.headers_link, build.include)
+    if args.json:
+        print(json.dumps(_record(build)))
+    else:
+        print(f"kernel {build.release} ({build.key or build.kind}): {build.binary}")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    chosen = find_kernel()
+    builds = list_kernels()
+    if chosen is not None and chosen.key not in {build.key for build in builds}:
+        builds.insert(0, chosen)
+    if args.json:
+        print(json.dumps([{**_record(build), "default": build == chosen} for build in builds]))
+        return 0
+    if not builds:
+        print(f"no kernel in {kernels_dir()}; build one: make kernel")
+    current = load_recipe().digest
+    for build in builds:
+        mark = "*" if build == chosen else " "
+        note = "" if build.recipe in (current, "") else "  (another fragment or patches than this checkout's)"
+        print(
+            f"{mark} {build.key or '-':16}  {build.release}  {build.source}  sha256 {build.sha256[:16]}  "
+            f"{build.built_at}{note}"
+        )
+    return 0
+
+
+def _record(build: KernelBuild) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in dataclasses.asdict(build).items()}
+
+
+def _link(link: Path, target: Path) -> None:
+    """Point `link` to `target` by one rename; untouched if it is right already."""
+    if link.is_symlink() and link.readlink() == target:
+        return
+    link.parent.mkdir(parents=True, exist_ok=True)
+    new = link.with_name(f"{link.name}.{os.getpid()}")
+    new.symlink_to(target)
+    new.replace(link)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends a build as Ctrl-C does: children first, then the unfinished directory."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Shown:
+    """Progress on stderr: one line that is written over on a terminal, else a line a stage and every tenth."""
+
+    def __init__(self, what: str = "kernel build") -> None:
+        self._what = what
+        self._terminal = sys.stderr.isatty()
+        self._said = ("", -1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._terminal and self._said[0]:
+            print(file=sys.stderr)
+
+    def update(self, progress: Progress) -> None:
+        tenth = progress.done * 10 // progress.total if progress.total else 0
+        if not self._terminal and (progress.stage, tenth) == self._said:
+            return
+        self._said = (progress.stage, tenth)
+        count = f" {progress.done} of ~{progress.total} objects" if progress.total else ""
+        minutes, seconds = divmod(int(progress.elapsed_s), 60)
+        line = f"{self._what} {progress.stage}{count} ({minutes}:{seconds:02d})"
+        print(
+            f"\r\033[K{line}" if self._terminal else line,
+            end="" if self._terminal else "\n",
+            file=sys.stderr,
+            flush=True,
+        )

@@ -1,0 +1,85 @@
+"""The distribution's own User-Mode-Linux kernel: no build, but no virtual time, and its parts are modules."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from .cache import KernelBuild
+from .source import file_sha256
+
+PACKAGE = "user-mode-linux"
+BINARY = Path("/usr/bin/linux.uml")
+MODULES = Path("/usr/lib/uml/modules")
+"""Debian's places."""
+KIND = "distribution"
+NEEDED = ("veth", "sch_netem", "ipv6", "hmac", "sctp")
+"""What a cell asks of a kernel and Debian has as modules: ipv6, which every cell switches off; hmac for cookies."""
+CONGESTION = "tcp_"
+_VIRTUAL = b"time-travel="
+
+
+def distribution_kernel() -> KernelBuild | None:
+    """The kernel of the package, None where it is not installed or its modules are not beside it."""
+    if not BINARY.is_file():
+        return None
+    release = _line([str(BINARY), "--version"])
+    if not release or not (MODULES / release / "modules.dep").is_file():
+        return None
+    version = _line(["dpkg-query", "-W", "-f", "${Version}", PACKAGE])
+    return KernelBuild(
+        key="", binary=BINARY, include=None, release=release, sha256=file_sha256(BINARY),
+        source=f"{PACKAGE} {version}".strip(), kind=KIND, compiler="", recipe="", config_sha256="", built_at="",
+    )  # fmt: skip
+
+
+def is_distribution(kernel: KernelBuild) -> bool:
+    """Whether it is that kernel, chosen by itself or named by NETWARP_KERNEL."""
+    return kernel.kind == KIND or (BINARY.is_file() and kernel.binary.resolve() == BINARY.resolve())
+
+
+def time_travels(binary: Path) -> bool:
+    """Whether a kernel has UML's virtual clock (CONFIG_UML_TIME_TRAVEL_SUPPORT): it knows the option's name then."""
+    return _knows(binary, binary.stat().st_mtime_ns)
+
+
+@functools.cache
+def _knows(binary: Path, changed_ns: int) -> bool:
+    return _VIRTUAL in binary.read_bytes()
+
+
+def modules_of(release: str, folder: Path = MODULES) -> tuple[Path, ...]:
+    """The files to load, in that order: what cells need and every TCP congestion control there is.
+
+    Raises FileNotFoundError without a modules.dep. What is built in is in no list.
+    """
+    depends: dict[str, list[str]] = {}
+    for line in (folder / release / "modules.dep").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        depends[name] = rest.split()
+    wanted = [
+        name
+        for name in depends
+        if (stem := Path(name).name.partition(".")[0]) in NEEDED or stem.startswith(CONGESTION)
+        if "/ipv4/" in name or stem in NEEDED
+    ]
+    return tuple(folder / release / name for name in _ordered(wanted, depends))
+
+
+def _ordered(wanted: Iterable[str], depends: dict[str, list[str]]) -> list[str]:
+    """Dependencies first: modules.dep(5) lists them so that the last is to be loaded first."""
+    order: dict[str, None] = {}
+    for name in wanted:
+        for one in (*reversed(depends[name]), name):
+            order.setdefault(one)
+    return list(order)
+
+
+def _line(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

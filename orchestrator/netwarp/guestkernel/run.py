@@ -1,0 +1,100 @@
+"""Runs the build's commands: output to one log file, progress counted on the way, and no child that outlives us."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from ..core.errors import KernelError
+from ..core.executables import with_sbin
+
+# setpriv (util-linux) because preexec_fn is not safe in a process with threads
+_DIE_WITH_US = ("setpriv", "--pdeathsig", "TERM")
+_COMPILED = re.compile(rb"  (?:CC|AS|HOSTCC) ")
+_TAIL_LINES = 15
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a build is. `done` of about `total` objects while compiling, else 0 of 0. `elapsed_s` since its start."""
+
+    stage: str
+    done: int
+    total: int
+    elapsed_s: float
+
+
+class Runner:
+    """Plays commands one after another with one environment and one log."""
+
+    def __init__(
+        self, log: BinaryIO, log_path: Path, identity: Mapping[str, str], progress: Callable[[Progress], None]
+    ) -> None:
+        """`identity`: KBUILD_BUILD_* of the recipe. Nothing of the caller's environment that kbuild reads gets in."""
+        self._log = log
+        self._log_path = log_path
+        self._progress = progress
+        self._started = time.monotonic()
+        keep = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+        path = with_sbin(os.environ.get("PATH", os.defpath))
+        self._environment = {**keep, "PATH": path, "LC_ALL": "C", **identity}
+        self.stage = ""
+        self.objects = 0
+
+    def enter(self, stage: str) -> None:
+        """A new stage begins."""
+        self.stage = stage
+        self._report(0, 0)
+
+    def run(self, command: list[str], cwd: Path, objects: int = 0) -> None:
+        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the log's end.
+
+        Whatever ends this call early (Ctrl-C too) ends the command's whole process group first; if we are killed, the
+        command gets SIGTERM, which make passes on to its children.
+        """
+        self._log.write(f"$ {' '.join(command)}\n".encode())
+        self._log.flush()
+        tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        done = 0
+        process = subprocess.Popen(
+            [*_DIE_WITH_US, *command],
+            cwd=cwd,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                self._log.write(line)
+                tail.append(line)
+                if objects and _COMPILED.match(line):
+                    done += 1
+                    self._report(done, max(done, objects))
+            status = process.wait()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            process.stdout.close()
+            self._log.flush()
+        self.objects += done
+        if status != 0:
+            last = b"".join(tail).decode(errors="replace").rstrip()
+            raise KernelError(
+                f"the kernel build failed while it {self.stage}: {' '.join(command)} ended with status {status}\n"
+                f"{last}\nThe whole log: {self._log_path}"
+            )
+
+    def _report(self, done: int, total: int) -> None:
+        self._progress(Progress(self.stage, done, total, time.monotonic() - self._started))

@@ -1,0 +1,142 @@
+"""Where a kernel's source comes from: the distribution's package, a tarball, or somebody's own tree (never touched)."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from ..core.errors import KernelError
+from .recipe import Recipe
+from .run import Runner
+
+Kind = Literal["package", "tarball", "directory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One source tree, not unpacked yet. `identity` is equal for equal content; `text` is for people."""
+
+    kind: Kind
+    path: Path
+    identity: str
+    text: str
+
+
+def find_source(asked: Path | None, recipe: Recipe) -> Source:
+    """The source asked for, or (None) the distribution's package. A directory is read whole for its identity.
+
+    Raises KernelError where there is none, with the way to get one.
+    """
+    if asked is None:
+        return _package(recipe)
+    path = asked.expanduser().resolve()
+    if path.is_dir():
+        if not (path / "arch/um/Kconfig").is_file():
+            raise KernelError(f"{path} is not a Linux source tree with User-Mode Linux (no arch/um/Kconfig)")
+        return Source("directory", path, f"tree {_digest(path, None)}", str(path))
+    if path.is_file():
+        return Source("tarball", path, f"tarball {file_sha256(path)}", path.name)
+    raise KernelError(f"--source: {asked} does not exist")
+
+
+def unpack(source: Source, tree: Path, recipe: Recipe, runner: Runner) -> None:
+    """Put a clean copy of the source into the new directory `tree`."""
+    tree.mkdir()
+    if source.kind == "directory":
+        if f"tree {_digest(source.path, tree)}" != source.identity:
+            raise KernelError(f"{source.path} changed while it was being copied; start again")
+        if not _is_git(source.path):  # what an earlier build left in it; git's own list has no such files
+            runner.run([*recipe.make, "ARCH=um", "mrproper"], cwd=tree)
+    else:
+        command = ["tar", "-x", "--strip-components=1", "-C", str(tree), "-f", str(source.path)]
+        if source.path.name.endswith(".xz"):
+            command += ["-I", "xz -T0"]
+        if source.kind == "package":
+            command += [f"--exclude={pattern}" for pattern in recipe.not_unpacked]
+        runner.run(command, cwd=tree)
+    if not (tree / "arch/um/Kconfig").is_file():
+        raise KernelError(f"{source.path} holds no Linux source with User-Mode Linux (no arch/um/Kconfig)")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _package(recipe: Recipe) -> Source:
+    if not recipe.tarball.is_file():
+        raise KernelError(
+            f"no kernel source: {recipe.tarball} is missing; install it with\n"
+            f"  apt-get install {recipe.package}\n"
+            "(Debian 12; Ubuntu has no such package), or name another source: --source DIRECTORY|TARBALL"
+        )
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", recipe.package]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        answer = []
+    if len(answer) == 2 and answer[0] == "installed":
+        text = f"{recipe.package} {answer[1]}"
+        return Source("package", recipe.tarball, text, text)
+    identity = f"tarball {file_sha256(recipe.tarball)}"
+    return Source("package", recipe.tarball, identity, recipe.tarball.name)
+
+
+def _is_git(path: Path) -> bool:
+    command = ["git", "-C", str(path), "rev-parse", "--show-toplevel"]
+    try:
+        top = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return Path(top) == path
+
+
+def _files(path: Path) -> Iterator[str]:
+    """Relative names of the tree's files, sorted: git's (tracked, or new and not ignored), else all."""
+    if _is_git(path):
+        command = ["git", "-C", str(path), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(command, capture_output=True, check=True).stdout.split(b"\0")
+        yield from sorted({os.fsdecode(name) for name in names if name})
+        return
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if name not in (".git", ".hg")]
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        found += [os.path.relpath(os.path.join(folder, name), path) for name in files + links]
+    yield from sorted(found)
+
+
+def _digest(path: Path, copy: Path | None) -> str:
+    """SHA-256 over names, kinds, executable bits and contents; with `copy`, of the very bytes copied there."""
+    total = hashlib.sha256()
+    for name in _files(path):
+        origin = path / name
+        try:
+            mode = origin.lstat().st_mode
+        except FileNotFoundError:  # git lists a tracked file that was deleted
+            continue
+        if stat.S_ISLNK(mode):
+            kind, content = b"l", os.fsencode(os.readlink(origin))
+        elif stat.S_ISREG(mode):
+            kind, content = (b"x" if mode & stat.S_IXUSR else b"f"), origin.read_bytes()
+        else:
+            continue
+        total.update(b"%s %d %d " % (kind, len(os.fsencode(name)), len(content)))
+        total.update(os.fsencode(name))
+        total.update(content)
+        if copy is not None:
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if kind == b"l":
+                target.symlink_to(os.fsdecode(content))
+            else:
+                target.write_bytes(content)
+                target.chmod(0o755 if kind == b"x" else 0o644)
+    return total.hexdigest()

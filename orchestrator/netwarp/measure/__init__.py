@@ -1,0 +1,1 @@
+"""A cell's captures -> its metrics, series and checks. The only room that knows both packets and cells."""

@@ -1,0 +1,88 @@
+"""The datagrams of a probe in the captures of both hosts: sent when, arrived when, lost, late, twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ...captures.capture import read_captures
+from ...captures.native import Bools, Ints, Rows
+from ...captures.packet_matching import NOWHERE, match
+from ...core.errors import CaptureError
+
+UDP = 17
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction. Times in ns since 1970; by datagram as sent: its size, its row among the arrived (or NOWHERE)."""
+
+    sent_ns: Ints
+    ip_bytes: Ints
+    arrived_ns: Ints
+    place: Ints
+    again: int
+    """Arrived a second time."""
+    strangers: int
+    """Arrived as something that was never sent: corrupted."""
+
+    @property
+    def came(self) -> Bools:
+        """Which arrived."""
+        came: Bools = self.place != NOWHERE
+        return came
+
+    @property
+    def delays_s(self) -> Floats:
+        """Of those that arrived, in the order sent."""
+        came = self.came
+        return (self.arrived_ns[self.place[came]] - self.sent_ns[came]) / 1e9
+
+    @property
+    def overtaken(self) -> int:
+        """How many arrived after one that was sent later."""
+        order = self.place[self.came]
+        return int((order < np.maximum.accumulate(order)).sum()) if len(order) else 0
+
+
+def both_ways(cell_dir: Path) -> tuple[Way, Way]:
+    """From a to b, and back. Raises CaptureError where nothing was sent."""
+    near, far = (_identities(cell_dir, node) for node in ("a", "b"))
+    there, back = (_way(near, far, 0), _way(far, near, 1))
+    if not len(there.sent_ns):
+        raise CaptureError(f"calibration: {cell_dir.name}: no datagram was sent")
+    return there, back
+
+
+def _identities(cell_dir: Path, node: str) -> tuple[Rows, Ints]:
+    """Of every datagram, with the direction: 0 from a to b."""
+    capture = read_captures([cell_dir / "capture" / f"{node}-p1.pcap.zst"], ("packets", "identities"))
+    rows = capture.identities
+    packets = capture.packets[rows["packet"]]
+    mine = (packets["protocol"] == UDP) & (rows["path"] < len(capture.paths))
+    first_is_a = np.array([_is_host_a(capture.address(path, 0)) for path in range(len(capture.paths))], dtype=np.bool_)
+    rows = rows[mine]
+    return rows, np.where(first_is_a[rows["path"]], rows["path_direction"], 1 - rows["path_direction"]).astype(np.int64)
+
+
+def _is_host_a(address: str) -> bool:
+    """Of a link's two hosts the one listed first has the lower address (testbed.layout)."""
+    return address.startswith("10.") and int(address.rsplit(".", 1)[1]) < 64
+
+
+def _way(near: tuple[Rows, Ints], far: tuple[Rows, Ints], direction: int) -> Way:
+    sent, arrived = (rows[side == direction] for rows, side in (near, far))
+    found = match(sent, arrived)
+    known = int(np.isin(arrived["fingerprint"], sent["fingerprint"]).sum())
+    return Way(
+        sent_ns=sent["time_ns"].astype(np.int64),
+        ip_bytes=sent["ip_bytes"].astype(np.int64),
+        arrived_ns=arrived["time_ns"].astype(np.int64),
+        place=found.place,
+        again=found.again,
+        strangers=len(arrived) - known,
+    )

@@ -1,0 +1,247 @@
+"""The cells a profile is measured by: datagrams there and echoed back, bursts at its queues, probes around its events.
+
+What is random is measured by itself: bursts and events meet the profile without its jitter and losses, where what must
+happen is arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ...core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node, Program
+from ...core.types import Path as FlowPath
+from ...experiment import parse_spec
+from ...plan import make_plan
+from .expected_delays import delays_of
+from .probes import Probe
+
+US, MS, S = 10**3, 10**6, 10**9
+PROBE_BYTES = 100
+PORTS = (7001, 7002)
+START_NS = S
+APART_NS = 100 * MS
+"""Between two programs being started: it takes some microseconds."""
+BRACKET_NS = 5 * US
+MANY, FEW, MOST = 20_000, 5_000, 100_000
+"""Datagrams where losses are counted, where they are not, and at most where what is counted is rare."""
+COUNTED = 60
+"""How many losses, bursts or others are to be expected: far fewer, and a bound reaches down to none at all."""
+MOST_OCCURRENCES = 3
+BESIDE = 20
+"""Packets of a burst beyond what its queue holds."""
+NETEM: dict[str, LinkImpairment] = {
+    "jitter uniform": LinkImpairment(one_way_delay_ns=20 * MS, jitter_ns=5 * MS),
+    "jitter normal": LinkImpairment(one_way_delay_ns=40 * MS, jitter_ns=5 * MS, distribution="normal"),
+    "jitter pareto": LinkImpairment(one_way_delay_ns=20 * MS, jitter_ns=5 * MS, distribution="pareto"),
+    "jitter paretonormal": LinkImpairment(one_way_delay_ns=20 * MS, jitter_ns=5 * MS, distribution="paretonormal"),
+    "duplicate 2 %": LinkImpairment(one_way_delay_ns=5 * MS, duplicate_ratio=0.02),
+    "corrupt 2 %": LinkImpairment(one_way_delay_ns=5 * MS, corrupt_ratio=0.02),
+    "reorder 2 %": LinkImpairment(
+        one_way_delay_ns=20 * MS, reorder_ratio=0.02, rate_bit_s=10_000_000, queue_packets=50
+    ),
+    "queue of 64 KiB": LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=5_000_000, queue_bytes=65536),
+    "queue of 64 KiB of frames": LinkImpairment(
+        one_way_delay_ns=5 * MS, rate_bit_s=5_000_000, queue_bytes=65536, layer="ethernet"
+    ),
+    "queue of 20 packets": LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=5_000_000, queue_packets=20),
+}
+"""Each of netem's options by itself, there; nothing happens on the way back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much to send. longest_ns: of a cell, where its time is our own."""
+
+    many: int = MANY
+    few: int = FEW
+    longest_ns: int | None = None
+
+    def datagrams(self, wanted: int, interval_ns: int) -> int:
+        """As many as there is time for."""
+        return wanted if self.longest_ns is None else max(50, min(wanted, self.longest_ns // interval_ns))
+
+
+ON_THE_WALL_CLOCK = Budget(longest_ns=8 * S)
+
+
+def read_link(profile: str, seed: int) -> tuple[Link, tuple[Event, ...]]:
+    """A profile as the planner makes a link of it, and its own events in 100 s. Raises SpecError: there is none."""
+    text = (
+        'format = 1\nname = "calibration"\nduration = "100 s"\n[node.a]\n[node.b]\n'
+        f'[link.p1]\nbetween = ["a", "b"]\nprofile = "{profile}"\n'
+        '[flow.f]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\npaths = ["p1"]\nbytes = "1 MB"\n'
+    )
+    (cell,) = make_plan(parse_spec(text.encode(), Path("calibration.toml"), sets={}), seed=seed).cells
+    return cell.links[0], cell.timeline
+
+
+def profile_probes(profile: str, program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
+    """Every cell of a profile."""
+    link, events = read_link(profile, seed)
+    return _probes(profile, link, events, program, budget, seed)
+
+
+def netem_probes(program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
+    """Each of netem's options by itself."""
+    found: list[Probe] = []
+    for name, shape in NETEM.items():
+        link = Link("p1", "a", "b", shape, LinkImpairment(one_way_delay_ns=MS))
+        found += _probes(f"netem: {name}", link, (), program, budget, seed)
+    return tuple(found)
+
+
+def _probes(
+    name: str, link: Link, events: tuple[Event, ...], program: Path, budget: Budget, seed: int
+) -> tuple[Probe, ...]:
+    found = [Probe(name, _echoes(name, link, program, budget, seed), ("echoes",))]
+    if any(shape.rate_bit_s is not None for shape in (link.forward, link.backward)):
+        found.append(Probe(name, _bursts(name, link, program, seed), ("bursts",)))
+    if events and budget.longest_ns is None:  # they take a minute: on the wall clock too much of it
+        found.append(Probe(name, _around(name, link, events, program, seed), ("events",)))
+    return tuple(found)
+
+
+def calm(shape: LinkImpairment) -> LinkImpairment:
+    """The shape without what is random."""
+    return msgspec.structs.replace(
+        shape, jitter_ns=0, jitter_correlation_ratio=0.0, distribution="uniform", loss_ratio=0.0,
+        loss_correlation_ratio=0.0, burst_loss=None, duplicate_ratio=0.0, corrupt_ratio=0.0, reorder_ratio=0.0,
+    )  # fmt: skip
+
+
+def sending_ns(shape: LinkImpairment, ip_bytes: int) -> int:
+    """How long a packet takes at the rate of its direction, at the layer the rate counts; rounded up."""
+    if shape.rate_bit_s is None:
+        return 0
+    return -(-8 * 10**9 * (ip_bytes + (14 if shape.layer == "ethernet" else 0)) // shape.rate_bit_s)
+
+
+def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> Cell:
+    """Datagrams so far apart that none waits for another, each echoed at once."""
+    shapes = (link.forward, link.backward)
+    apart = sum(round(delays_of(shape).width_s * 1e9) + 2 * sending_ns(shape, PROBE_BYTES) for shape in shapes) + MS
+    rarest = min((ratio for shape in shapes for ratio in _drawn(shape)), default=None)
+    wanted = budget.few if rarest is None else min(MOST, max(budget.many, round(COUNTED / rarest)))
+    count = budget.datagrams(wanted, apart)
+    rtt = sum(round(delays_of(shape).values_s[-1] * 1e9) for shape in shapes)
+    if link.forward.reorder_ratio:  # some must be under way to be overtaken
+        # and no two of the way may come out at one instant: then one would wait for the other
+        apart = link.forward.one_way_delay_ns // 10 + link.forward.one_way_delay_ns // 190
+    last = START_NS + count * apart
+    send = _send(PORTS[0], (PROBE_BYTES,), count, apart, START_NS, last + rtt + S)
+    flows = (_flow("echoes", "a", "b", PORTS[0], program, send, "echo", last + rtt + S),)
+    return _cell(f"{name} echoes", link, flows, last + rtt + S, seed)
+
+
+def _drawn(shape: LinkImpairment) -> list[float]:
+    """The ratios of everything that is thrown dice for but delays; of bursts of losses, how often one begins."""
+    ratios = [shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio]
+    if shape.burst_loss is not None:
+        p, r = shape.burst_loss.p_ratio, shape.burst_loss.r_ratio
+        ratios.append(p * r / (p + r))
+    return [ratio for ratio in ratios if ratio]
+
+
+def _bursts(name: str, link: Link, program: Path, seed: int) -> Cell:
+    """Each direction's queue is filled at once, by full packets and more of them than it holds."""
+    quiet = msgspec.structs.replace(link, forward=calm(link.forward), backward=calm(link.backward))
+    flows: list[Flow] = []
+    end = 0
+    for port, (sender, receiver, shape) in zip(
+        PORTS, (("a", "b", quiet.forward), ("b", "a", quiet.backward)), strict=True
+    ):
+        if shape.rate_bit_s is None:
+            continue
+        sizes = (link.mtu_bytes,) if shape.in_bytes is None else (link.mtu_bytes, 700, 300)
+        mean = sum(sizes) // len(sizes)
+        queue = shape.queue_packets if shape.in_bytes is None else shape.in_bytes // mean
+        # sending costs time on some clocks: what leaves the queue meanwhile is sent again
+        count = (queue or 0) * 5 // 4 + BESIDE
+        until = START_NS + (count + 10) * sending_ns(shape, link.mtu_bytes) + shape.one_way_delay_ns + S
+        send = _send(port, sizes, count, 0, START_NS, until)
+        flows.append(
+            _flow(f"burst-{sender}", sender, receiver, port, program, send, "sink", until, len(flows) * APART_NS)
+        )
+        end = max(end, until)
+    return _cell(f"{name} bursts", quiet, tuple(flows), end, seed)
+
+
+def _around(name: str, link: Link, events: tuple[Event, ...], program: Path, seed: int) -> Cell:
+    """Datagrams every 20 ms, and 5 us before and after each of the first events."""
+    quiet = msgspec.structs.replace(link, forward=calm(link.forward), backward=calm(link.backward))
+    chosen = [event for event in events if _rank(event, events) < MOST_OCCURRENCES]
+    timeline = tuple(
+        msgspec.structs.replace(
+            event,
+            forward=None if event.forward is None else calm(event.forward),
+            backward=None if event.backward is None else calm(event.backward),
+        )
+        for event in chosen
+    )
+    moments = sorted({event.at_ns + side for event in chosen for side in (-BRACKET_NS, BRACKET_NS)})
+    end = max(event.at_ns for event in chosen) + 5 * S
+    apart = 20 * MS
+    send = _send(PORTS[0], (PROBE_BYTES,), (end - START_NS) // apart, apart, START_NS, end + S, moments)
+    flows = (_flow("around", "a", "b", PORTS[0], program, send, "sink", end + S),)
+    return _cell(f"{name} events", quiet, flows, end + 2 * S, seed, timeline)
+
+
+def _rank(event: Event, events: Iterable[Event]) -> int:
+    """How often it has happened before."""
+    return sum(one.name == event.name and one.action == event.action and one.at_ns < event.at_ns for one in events)
+
+
+def _send(
+    port: int,
+    sizes: tuple[int, ...],
+    count: int,
+    apart_ns: int,
+    start_ns: int,
+    until_ns: int,
+    at_ns: Iterable[int] = (),
+) -> tuple[str, ...]:
+    """Arguments of `probe send` after the address."""
+    words = [str(port), ",".join(map(str, sizes)), *map(str, (count, apart_ns, start_ns, until_ns))]
+    listed = ",".join(map(str, at_ns))
+    return (*words, listed) if listed else tuple(words)
+
+
+def _flow(
+    name: str,
+    sender: str,
+    receiver: str,
+    port: int,
+    program: Path,
+    send: tuple[str, ...],
+    role: str,
+    stop_ns: int,
+    spawned_ns: int = 0,
+) -> Flow:
+    path = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    own = Program(
+        sender=(str(program), "send", "{to}", *send), receiver=(str(program), role, str(port)), ready="listening"
+    )
+    return Flow(name, "udp", sender, receiver, (path,), port, spawned_ns, stop_ns, None, 0, own_program=own)
+
+
+def _cell(
+    name: str, link: Link, flows: tuple[Flow, ...], duration_ns: int, seed: int, timeline: tuple[Event, ...] = ()
+) -> Cell:
+    return Cell(
+        spec="calibration",
+        experiment="calibration",
+        factors={"probe": name},
+        repetition=0,
+        seed=seed,
+        duration_ns=duration_ns,
+        nodes=(Node("a", "host", {}), Node("b", "host", {})),
+        links=(link,),
+        flows=flows,
+        timeline=timeline,
+        captures=(Capture("a", "p1"), Capture("b", "p1")),
+        random=True,
+    )

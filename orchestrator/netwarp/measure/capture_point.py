@@ -1,0 +1,70 @@
+"""A capture point of a cell: all captured interfaces of one node, read as one."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..captures.capture import Capture, read_captures
+from ..core.errors import CaptureError
+from ..core.types import Cell
+from ..store.run_dir import CellDir
+
+HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options")
+
+
+@dataclasses.dataclass(frozen=True)
+class CapturePoint:
+    """What one node's captures hold. `links[i]` is the link of source i."""
+
+    node: str
+    links: tuple[str, ...]
+    capture: Capture
+
+    @functools.cached_property
+    def addresses(self) -> tuple[tuple[str, str], ...]:
+        """Both addresses of every path row, as text."""
+        return tuple(
+            (self.capture.address(path, 0), self.capture.address(path, 1)) for path in range(len(self.capture.paths))
+        )
+
+
+def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
+    """capture/<node>-<link>.pcap, plain or compressed; None if there is neither."""
+    for suffix in (".pcap.zst", ".pcap", ".pcap.gz"):
+        path = cell_dir / "capture" / f"{node}-{link}{suffix}"
+        if path.exists():
+            return path
+    return None
+
+
+def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
+    """Raw files of a finished cell that its analysis needs and that are not there, as names in its directory."""
+    wanted = [directory.init_log]
+    wanted += [
+        directory.apps / f"{flow.name}.{role}.ndjson"
+        for flow in cell.flows
+        if flow.program is None
+        for role in ("sender", "receiver")
+    ]
+    missing = [str(path.relative_to(directory.root)) for path in wanted if not path.exists()]
+    return missing + [
+        f"capture/{one.node}-{one.link}.pcap"
+        for one in cell.captures
+        if capture_file(directory.root, one.node, one.link) is None
+    ]
+
+
+def read_point(cell_dir: Path, node: str, links: Sequence[str], *, host: bool) -> CapturePoint:
+    """Read all captures of a node. `host`: with the tables flows are measured by; a router's sees packets twice,
+    so only its totals are kept. Raises CaptureError: one is missing, or cannot be read.
+    """
+    files = []
+    for link in links:
+        path = capture_file(cell_dir, node, link)
+        if path is None:
+            raise CaptureError(f"capture/{node}-{link}.pcap is missing")
+        files.append(path)
+    return CapturePoint(node, tuple(links), read_captures(files, HOST_TABLES if host else (), checksums=True))

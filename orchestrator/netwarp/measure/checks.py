@@ -1,0 +1,158 @@
+"""Self-checks of a cell: one that fails makes the cell INVALID. What is compared, and with what, is in each detail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ..core.types import Cell, Flow
+from ..store.ndjson import Record, last
+from .capture_point import CapturePoint
+from .cell_records import CaptureRecord
+from .delivery import Delivery
+from .flow_packets import FlowPackets
+
+ETHERNET_HEADER = 14
+UTILIZATION_MAX = 1.0005
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One verdict: `detail` says what was found, also when it is right."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, CaptureRecord]) -> list[Check]:
+    """What every capture must be: read to its end, as long as cell-init says, nothing lost, nothing foreign in it."""
+    found = []
+    mtu = {link.name: link.mtu_bytes for link in cell.links}
+    corrupting = any(shape.corrupt_ratio for link in cell.links for shape in (link.forward, link.backward))
+    for point in points:
+        for number, link in enumerate(point.links):
+            source = point.capture.sources[number]
+            name = f"{point.node}-{link}"
+            trouble = point.capture.trouble[number]
+            found.append(Check(f"capture whole {name}", not trouble, trouble or "read to its end"))
+            found.append(_against_record(name, records.get(f"capture/{name}.pcap"), source))
+            longest, allowed = int(source["max_frame_bytes"]), mtu[link] + ETHERNET_HEADER
+            found.append(Check(f"frame length {name}", longest <= allowed, f"longest {longest} B, allowed {allowed} B"))
+            foreign = {kind: int(source[kind]) for kind in ("arp", "ipv6", "other") if source[kind]}
+            # a bit that netem flips may be one of the EtherType or of the IP version
+            found.append(
+                Check(f"foreign packets {name}", not foreign or corrupting, f"{foreign}" if foreign else "none")
+            )
+            wrong = {
+                kind: int(source[kind])
+                for kind in ("truncated", "fragments", "backwards")
+                + (() if corrupting else ("malformed", "bad_checksum"))
+                if source[kind]
+            }
+            found.append(Check(f"packets readable {name}", not wrong, f"{wrong}" if wrong else "all"))
+    return found
+
+
+def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Struct | object) -> Check:
+    check = f"capture record {name}"
+    if record is None:
+        return Check(check, False, "init.ndjson has no end record of this capture")
+    wrong = [
+        f"{key} {getattr(record, key)}"
+        for key in ("dropped", "truncated", "errno", "fsync_errno")
+        if getattr(record, key)
+    ]
+    for key, column in (("packets", "packets"), ("bytes", "file_bytes")):
+        said, read = getattr(record, key), int(source[column])  # type: ignore[index]
+        if said != read:
+            wrong.append(f"{key}: {said} recorded, {read} in the file")
+    return Check(check, not wrong, "; ".join(wrong) or f"{record.packets} packets, {record.bytes} B, none dropped")
+
+
+def memory_check(counters: Mapping[str, Mapping[str, int]]) -> Check:
+    """No host's TCP came under memory pressure. From then on the kernel announces what it can spare, not what the
+    receiver's buffer holds: the wire then shows the sandbox's memory. SCTP counts no such thing.
+
+    counters: what each host's kernel counted (kernel_counters()).
+    """
+    pressed = sorted(node for node, counts in counters.items() if counts.get("TcpExt.TCPMemoryPressures"))
+    detail = f"in {', '.join(pressed)}: smaller buffers (sndbuf, rcvbuf, net.ipv4.tcp_wmem, tcp_rmem) or fewer flows"
+    return Check(
+        "memory for TCP's buffers", not pressed, f"the kernel ran short of it {detail}" if pressed else "enough"
+    )
+
+
+PARTIAL = ("lifetime_ns", "max_retransmissions")
+"""Options with which an SCTP sender gives messages up (RFC 7496): then some are missing among those that arrive."""
+
+
+def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[Record]) -> list[Check]:
+    """The receiving application's account against the wire at its own interfaces.
+
+    new_bytes: payload never seen before at the receiver's captures, over the whole run. The application can have
+    read exactly what could be delivered (in order, whole messages).
+    """
+    name = f"payload {flow.name}"
+    summary = next((record for record in reversed(app) if record.get("record") == "summary"), None)
+    if summary is None:
+        return [Check(name, False, "the receiver left no summary")]
+    read = int(summary.get("unique_bytes") or 0)
+    partial = any(flow.sender_options.get(key) is not None for key in PARTIAL)
+    wanted = ("corrupt_bytes",) if partial else ("gap_bytes", "corrupt_bytes")
+    faulty = {key: summary[key] for key in wanted if summary.get(key)}
+    given_up = f", {summary.get('gap_bytes')} B given up by the sender" if partial else ""
+    found = [
+        Check(f"pattern {flow.name}", not faulty, f"{faulty}" if faulty else f"{read} B as sent, in order{given_up}")
+    ]
+    if delivery is None:
+        return [*found, Check(name, False, "the receiver's interfaces were not captured")]
+    deliverable = int(delivery.payload_bytes.sum())
+    detail = f"application {read} B, deliverable on the wire {deliverable} B, new on the wire {new_bytes} B"
+    return [*found, Check(name, read == deliverable, detail)]
+
+
+def program_check(flow: Flow) -> list[Check]:
+    """A program of the user's own keeps no account that could be held against the wire: said, not judged."""
+    detail = "not checked: the flow is a program of the user's own, which gives no account of its payload"
+    return [Check(f"payload {flow.name}", True, detail)]
+
+
+def sent_check(flow: Flow, sender: FlowPackets | None, app: list[Record]) -> list[Check]:
+    """The sending application's account against the wire at its own interfaces.
+
+    What the kernel took is sent, each byte at least once, if the flow was closed gracefully and ended well; of a flow
+    that was aborted, or that failed, some of it may never have been. Nothing else is ever sent.
+    """
+    summary = last(app, "summary")
+    if sender is None or summary is None:
+        return []
+    taken, wire = int(summary["sent_bytes"]), int(sender.data.new_bytes.sum())
+    options = last(app, "options") or {}
+    exact = (
+        options.get("close") == "graceful"
+        and summary.get("status") == 0
+        and summary.get("reason") not in ("terminated", "gave_up")
+    )
+    ok = wire == taken if exact else wire <= taken
+    detail = f"the kernel took {taken} B, sent on the wire {wire} B, {'equal' if exact else 'at most that'} wanted"
+    return [Check(f"sent {flow.name}", ok, detail)]
+
+
+def utilization_check(flow: Flow, utilization: float | None) -> list[Check]:
+    """No link carries more than its rate."""
+    if utilization is None:
+        return []
+    ok = utilization <= UTILIZATION_MAX
+    return [Check(f"utilization {flow.name}", ok, f"{utilization:.6f}, at most {UTILIZATION_MAX}")]
+
+
+def missing_check(node: str, why: str) -> Check:
+    """A capture point that could not be read."""
+    return Check(f"captures of {node}", False, why)
+
+
+def relative(text: str, cell_dir: Path) -> str:
+    """A message without the path of this machine: derived files of equal runs are equal."""
+    return text.replace(f"{cell_dir}/", "")

@@ -1,0 +1,128 @@
+"""What of a flow's payload could be handed to the receiving application, and when: in order, without holes.
+
+TCP delivers the stream up to the first byte that is missing (RFC 9293 3.10.7.4) or that its kernel did not take
+(refused.py). SCTP delivers whole messages, the
+ordered ones of each stream in SSN order, streams independent of each other, unordered ones at once (RFC 9260 6.5,
+6.6). Head-of-line delay is how long what has arrived waits for what has not: delivery time less arrival.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..captures.mptcp import MAPPED, data_level
+from ..captures.native import Bools, Ints, Rows
+from ..captures.sctp.messages import messages
+from ..captures.sctp.names import ABORT
+from .flow_packets import FlowPackets, sent_rows
+from .refused import taken
+from .resets import before_resets
+
+
+@dataclasses.dataclass(frozen=True)
+class Delivery:
+    """One row a TCP segment with new payload, or a complete SCTP message: arrival and delivery (ns from T0), payload
+    bytes, SCTP's stream (else 0). Only what was delivered.
+    """
+
+    arrival_ns: Ints
+    delivery_ns: Ints
+    payload_bytes: Ints
+    stream: Ints
+
+
+def delivered(view: FlowPackets, protocol: str) -> Delivery:
+    """Everything the receiving application could read, from the receiver's capture."""
+    capture = view.point.capture
+    parts = []
+    table = sent_rows(view, capture.chunks if protocol == "sctp" else capture.segments)
+    if protocol != "sctp":
+        table = table[before_resets(view, table)]
+    if protocol == "mptcp":
+        parts.append(_mptcp(table[table["payload_bytes"] > 0]))
+    else:
+        for row in view.data_direction:
+            mine = table[table["flow"] == row]
+            if protocol == "sctp":
+                parts.append(_sctp(mine[mine["time_ns"] <= aborted_ns(view, row)]))
+            else:
+                parts.append(_tcp(mine[taken(mine, _answers(view, row))]))
+    empty = np.zeros(0, dtype=np.int64)
+    arrival, delivery, payload, stream = (
+        np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
+        for field in dataclasses.fields(Delivery)
+    )
+    return Delivery(arrival - view.t0_realtime_ns, delivery - view.t0_realtime_ns, payload, stream)
+
+
+def _answers(view: FlowPackets, row: int) -> Rows:
+    """The receiver's segments of flow `row`."""
+    table = view.point.capture.segments
+    keep: Bools = (table["flow"] == row) & (table["direction"] != view.data_direction[row])
+    return table[keep]
+
+
+def _tcp(segments: Rows) -> Delivery:
+    fresh = segments[segments["new_bytes"] > 0]
+    return _stream(fresh["seq"] - 1, fresh, fresh["time_ns"])  # the stream's first byte is number 1
+
+
+def _mptcp(segments: Rows) -> Delivery:
+    """The stream of the data level. A subflow hands over what has no hole before it on that subflow (RFC 8684 3.3.1),
+    even where the data level lacks nothing. Where no mapping was seen (fallback to TCP), the stream of the one subflow.
+    """
+    if not (segments["options"] & MAPPED).any():
+        return _tcp(segments)
+    handed, when = [], []
+    for row in np.unique(segments["flow"]).tolist():
+        fresh = np.flatnonzero((segments["flow"] == row) & (segments["new_bytes"] > 0))
+        whole, _ = _in_order(segments["seq"][fresh] - 1, segments[fresh])
+        handed.append(fresh[whole])
+        when.append(np.maximum.accumulate(segments["time_ns"][fresh[whole]]))
+    rows, ready = np.concatenate(handed), np.concatenate(when)
+    order = np.lexsort((rows, ready))
+    order = order[data_level(segments[rows[order]]).new_bytes > 0]
+    rows = rows[order]
+    return _stream(data_level(segments).start[rows], segments[rows], ready[order])
+
+
+def _stream(first: Ints, segments: Rows, ready_ns: Ints) -> Delivery:
+    """A stream of bytes from number 0 on. first: number of each segment's first byte; ready_ns: from when on it can be
+    delivered, if all before it can.
+    """
+    whole, gained = _in_order(first, segments)
+    alone = np.zeros(len(whole), dtype=np.int64)
+    return Delivery(segments["time_ns"][whole], np.maximum.accumulate(ready_ns[whole]), gained, alone)
+
+
+def _in_order(first: Ints, segments: Rows) -> tuple[Ints, Ints]:
+    """The segments of a stream up to its first hole, in the order of the stream, and how many bytes each adds to it."""
+    order = np.argsort(first, kind="stable")
+    end = first[order] + segments["payload_bytes"][order].astype(np.int64)
+    reach = np.maximum.accumulate(np.concatenate([[0], end]))
+    whole = _leading(first[order] <= reach[:-1])
+    return order[whole], np.diff(reach)[whole]
+
+
+def _leading(good: Bools) -> Bools:
+    """True up to the first False."""
+    return np.logical_and.accumulate(good)
+
+
+def aborted_ns(view: FlowPackets, row: int) -> int:
+    """When the data sender's first ABORT in flow `row` was seen; never: the end of int64. It ends the association at
+    once (RFC 9260 9.1): what is still queued on a path when the ABORT has come on a faster one finds no association,
+    and what still comes to the sender is answered by ABORTs that are all alike (8.4).
+    """
+    table = view.point.capture.chunks
+    aborts = table[(table["flow"] == row) & (table["type"] == ABORT)]
+    aborts = aborts[aborts["direction"] == view.data_direction[row]]
+    return int(aborts["time_ns"].min(initial=np.iinfo(np.int64).max))
+
+
+def _sctp(chunks: Rows) -> Delivery:
+    found = messages(chunks)
+    whole = found.delivered
+    return Delivery(found.arrival_ns[whole], found.delivery_ns[whole], found.payload_bytes[whole], found.stream[whole])

@@ -1,0 +1,131 @@
+"""What the theory of a failover (theory.py) needs to know of a cell: the settings in force, the load, the fault."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.topology import NoRoute, way
+from ..core.types import Cell, Event, Flow, Link
+from .faults import faults_met, links_of
+from .models.sctp_failover_model import Settings, Situation, Tail
+
+SYSCTL = "net.sctp."
+DEFAULT_RCVBUF_BYTES = 106_496
+"""Half of net.core.rmem_default: what SCTP offers as its window (socket.c:sctp_init_sock, associola.c)."""
+TSN_MAP = 4096
+PACKET_BYTES = 1500
+
+
+def settings_of(cell: Cell, flow: Flow) -> Settings:
+    """The kernel's defaults, over them the hosts' sysctls, over them the apps' own socket options."""
+    default = Settings()
+    nodes = {node.name: node for node in cell.nodes}
+    ours = {key.removeprefix(SYSCTL): value for key, value in nodes[flow.sender].sysctls.items()}
+    peers = {key.removeprefix(SYSCTL): value for key, value in nodes[flow.receiver].sysctls.items()}
+    options, peer_options = flow.sender_options, flow.receiver_options
+
+    def seconds(key: str, sysctl: str, value: float) -> float:
+        if (given := options.get(f"{key}_ns")) is not None:
+            return int(given) / 1e9
+        return int(ours[sysctl]) / 1000 if sysctl in ours else value
+
+    def count(key: str, value: int) -> int:
+        return int(options.get(key, ours.get(key, value)))
+
+    sack_delay = 0 if peer_options.get("sack_frequency") == 1 else peer_options.get("sack_delay_ns")
+    return Settings(
+        rto_initial_s=seconds("rto_initial", "rto_initial", default.rto_initial_s),
+        rto_min_s=seconds("rto_min", "rto_min", default.rto_min_s),
+        rto_max_s=seconds("rto_max", "rto_max", default.rto_max_s),
+        path_max_retrans=count("path_max_retrans", default.path_max_retrans),
+        pf_enable=ours.get("pf_enable", "1") != "0",
+        pf_retrans=count("pf_retrans", default.pf_retrans),
+        ps_retrans=count("ps_retrans", default.ps_retrans),
+        heartbeat_interval_s=math.inf
+        if options.get("no_heartbeats")
+        else seconds("heartbeat_interval", "hb_interval", default.heartbeat_interval_s),
+        sack_delay_s=int(sack_delay) / 1e9
+        if sack_delay is not None
+        else int(peers.get("sack_timeout", default.sack_delay_s * 1000)) / 1000,
+        peer_rto_initial_s=int(peer_options["rto_initial_ns"]) / 1e9
+        if "rto_initial_ns" in peer_options
+        else int(peers.get("rto_initial", default.peer_rto_initial_s * 1000)) / 1000,
+        connectx=options.get("connect", "connectx") == "connectx",
+    )
+
+
+def situation_of(cell: Cell, flow: Flow, connected_ns: int | None) -> Situation | None:
+    """The fault that hits the flow's primary. connected_ns: from T0 (None: the flow's start).
+
+    None: no fault, one path only, the fault is not on the primary alone, the primary is switched by hand, or a program
+    of the user's own sends, whose socket options and load are not known.
+    """
+    met = faults_met(cell, flow)
+    if flow.program is not None or flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
+        return None
+    fault = met[0]
+    first, other = flow.paths[0], flow.paths[1]
+    if fault.link not in links_of(cell, flow, first) or fault.link in links_of(cell, flow, other):
+        return None
+    event = next(event for event in cell.timeline if event.name == fault.name and event.action == fault.action)
+    link = next(link for link in cell.links if link.name == fault.link)
+    there, back = _touches(cell, flow, event, link)
+    window = int(flow.receiver_options.get("rcvbuf_bytes", DEFAULT_RCVBUF_BYTES))
+    interval = flow.sender_options.get("interval_ns")
+    interval_s = None if interval is None else int(interval) / 1e9
+    packets = max(1, min(TSN_MAP, math.ceil(window / flow.message_bytes)))
+    bottleneck = first.bottleneck_bit_s
+    waiting = packets if interval is None else _burst_packets(flow)
+    queue_s = 0.0 if bottleneck is None else waiting * PACKET_BYTES * 8 / bottleneck
+    begun = flow.start_ns if connected_ns is None else connected_ns
+    return Situation(
+        rtt_s=first.base_rtt_ns / 1e9,
+        rtt_other_s=other.base_rtt_ns / 1e9,
+        queue_s=queue_s,
+        window_packets=packets,
+        interval_s=interval_s,
+        next_send_s=None if interval is None else _next_send(flow.start_ns, int(interval), fault.from_ns),
+        up_s=max(0.0, (fault.from_ns - begun) / 1e9),
+        tail=_tail(event, there, back),
+        forward=there,
+        alone=waiting == 1 and "," not in str(flow.sender_options.get("burst_bytes", "")),
+        inside=event.action == "link" and event.end == flow.sender,
+        length_s=None if fault.to_ns is None else (fault.to_ns - fault.from_ns) / 1e9,
+    )
+
+
+def _next_send(start_ns: int, interval_ns: int, fault_ns: int) -> float:
+    """Messages are due at start + n * interval: from the fault to the next of them."""
+    return (start_ns - fault_ns) % interval_ns / 1e9
+
+
+def _burst_packets(flow: Flow) -> int:
+    """Packets that leave at once."""
+    sizes = str(flow.sender_options.get("burst_bytes", flow.message_bytes)).split(",")
+    return max(1, math.ceil(sum(int(size) + 16 for size in sizes) / (PACKET_BYTES - 32)))
+
+
+def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bool]:
+    """Whether the fault stops data, and what comes back."""
+    hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
+    try:
+        hops = way(hosts, cell.links, flow.sender, flow.receiver, flow.paths[0].receiver_link)
+    except NoRoute:
+        hops = ()
+    towards = next((hop.direction for hop in hops if hop.link == link.name), "forward")
+    if event.action == "link":
+        return True, True
+    return towards in event.directions, any(direction != towards for direction in event.directions)
+
+
+def _tail(event: Event, there: bool, back: bool) -> Tail:
+    """What of the flow still comes back: see docs/spec.md for what each fault does to packets on their way."""
+    if event.action == "cut":
+        return "none" if back else "round trip"
+    if event.action == "blackhole":
+        # queued packets still leave: data arrives, and where only data is stopped its SACKs come back
+        return "backward" if back else "round trip"
+    return "backward"  # an end that goes down: what is beyond it arrives
+
+
+__all__ = ["settings_of", "situation_of"]

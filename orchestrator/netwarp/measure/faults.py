@@ -1,0 +1,60 @@
+"""The faults of a cell: when, where, until when; and which of them a flow meets."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..core.topology import NoRoute, way
+from ..core.types import Cell, Event, Flow, Path
+
+FAULTS = ("cut", "blackhole", "link")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """From its event to its repair (None: never repaired); ns from T0."""
+
+    name: str
+    action: str
+    link: str
+    from_ns: int
+    to_ns: int | None
+
+
+def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
+    """Every fault with the first repair of its name after it, in the order of time.
+
+    What a link's own events do (a satellite's handovers) is the path as it is: no fault under test.
+    """
+    found = []
+    for event in timeline:
+        if event.action not in FAULTS or event.of_the_link:
+            continue
+        repairs = [
+            other.at_ns
+            for other in timeline
+            if other.action == "repair" and other.name == event.name and other.at_ns >= event.at_ns
+        ]
+        found.append(Fault(event.name, event.action, event.link, event.at_ns, min(repairs, default=None)))
+    return tuple(sorted(found, key=lambda fault: fault.from_ns))
+
+
+def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
+    """The links a path's packets travel, there and back."""
+    hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
+    links: set[str] = {path.sender_link, path.receiver_link}
+    for source, target, entry, leaving in (
+        (flow.sender, flow.receiver, path.receiver_link, None),
+        (flow.receiver, flow.sender, path.sender_link, path.back),
+    ):
+        try:
+            links |= {hop.link for hop in way(hosts, cell.links, source, target, entry, leaving)}
+        except NoRoute:
+            continue  # a way only one direction has: its own ends are in the set
+    return frozenset(links)
+
+
+def faults_met(cell: Cell, flow: Flow) -> tuple[Fault, ...]:
+    """The faults on any link of any of the flow's paths."""
+    links = frozenset[str]().union(*(links_of(cell, flow, path) for path in flow.paths))
+    return tuple(fault for fault in faults_of(cell.timeline) if fault.link in links)

@@ -1,0 +1,120 @@
+"""Where two runs of the same cell part: the first data packet that one sender sends otherwise than the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..captures.native import Bools, Ints
+from ..core.timer_wheel import HZ, slot_s
+from ..core.types import Cell
+from ..store.run_dir import CellDir
+from .capture_point import CapturePoint, read_point
+from .cell_records import read_cell_records
+from .flow_packets import FlowPackets, make_views
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A data packet leaves its sender: when (s from T0), by which path, whether a retransmission, and how long after
+    the last packet that came back (None: nothing had).
+    """
+
+    t_s: float
+    path: str
+    retransmission: bool
+    since_back_s: float | None
+
+    def __str__(self) -> str:
+        what = "a retransmission" if self.retransmission else "new data"
+        return f"{what} on {self.path} at {self.t_s:.6f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """number: of the data packet, from 1. a, b: what the two send there; None: that one sends no more."""
+
+    flow: str
+    number: int
+    a: Sent | None
+    b: Sent | None
+
+    def words(self, name_a: str, name_b: str) -> str:
+        """A sentence."""
+        ours, theirs = (f"{name} sends {sent or 'no more'}" for name, sent in ((name_a, self.a), (name_b, self.b)))
+        said = f"the senders part at data packet {self.number:,}: {ours}, {theirs}"
+        return said + self._timer()
+
+    def _timer(self) -> str:
+        """Where both retransmit after a silence: the timer wheel may be all there is to it."""
+        a, b = self.a, self.b
+        if a is None or b is None or not (a.retransmission and b.retransmission):
+            return ""
+        if a.since_back_s is None or b.since_back_s is None:
+            return ""
+        later_ms = abs(b.t_s - a.t_s) * 1e3
+        slot_ms = slot_s(min(a.since_back_s, b.since_back_s)) * 1e3
+        within = "within" if later_ms <= slot_ms else "beyond"
+        return (
+            f" ({a.since_back_s:.3f} and {b.since_back_s:.3f} s after the last packet back: {later_ms:.0f} ms apart, "
+            f"{within} the {slot_ms:.0f} ms slot of a timer of that length at {HZ} Hz)"
+        )
+
+
+def first_divergence(cell: Cell, a: CellDir, b: CellDir, flow_name: str, slack_s: float) -> Divergence | None:
+    """The first data packet of a flow whose time differs by more than `slack_s`, or its path, its payload or whether it
+    is a retransmission at all; None where all are alike. From the senders' captures; raises CaptureError.
+    """
+    one, other = (_sent(cell, directory, flow_name) for directory in (a, b))
+    both = min(len(one.t_ns), len(other.t_ns))
+    unlike: Bools = np.abs(one.t_ns[:both] - other.t_ns[:both]) > int(slack_s * 1e9)
+    for x, y in ((one.path, other.path), (one.payload, other.payload), (one.again, other.again)):
+        unlike |= x[:both] != y[:both]
+    at = int(np.argmax(unlike)) if unlike.any() else both
+    if at == len(one.t_ns) == len(other.t_ns):
+        return None
+    return Divergence(flow_name, at + 1, one.packet(at), other.packet(at))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sender:
+    """Data packets in the order they left, and when anything came back."""
+
+    t_ns: Ints
+    path: Ints
+    payload: Ints
+    again: Bools
+    back_ns: Ints
+    names: list[str]
+
+    def packet(self, at: int) -> Sent | None:
+        if at >= len(self.t_ns):
+            return None
+        before = int(np.searchsorted(self.back_ns, self.t_ns[at], side="right"))
+        since = (self.t_ns[at] - self.back_ns[before - 1]) / 1e9 if before else None
+        name = self.names[int(self.path[at])]
+        return Sent(float(self.t_ns[at]) / 1e9, name, bool(self.again[at]), None if since is None else float(since))
+
+
+def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender:
+    flow = next(flow for flow in cell.flows if flow.name == flow_name)
+    t0_ns = read_cell_records(directory.init_log).t0_realtime_ns
+    points: list[CapturePoint | None] = []
+    for node in (flow.sender, flow.receiver):
+        links = [capture.link for capture in cell.captures if capture.node == node]
+        points.append(read_point(directory.root, node, links, host=True) if links else None)
+    sender, _, names = make_views(flow, points[0], points[1], t0_ns)
+    if sender is None:
+        empty = np.zeros(0, dtype=np.int64)
+        return _Sender(empty, empty, empty, empty.astype(np.bool_), empty, names.names)
+    return _of_view(sender, names.names)
+
+
+def _of_view(sender: FlowPackets, names: list[str]) -> _Sender:
+    data = sender.data
+    keep = data.payload_bytes > 0
+    return _Sender(
+        data.t_ns[keep], data.path[keep], data.payload_bytes[keep], data.retransmission[keep],
+        np.sort(sender.back.t_ns), names,
+    )  # fmt: skip

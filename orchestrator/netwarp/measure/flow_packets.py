@@ -1,0 +1,240 @@
+"""One flow as one capture point saw it: its packets in NumPy columns, each with the path it took."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ..captures.mptcp import data_level
+from ..captures.native import Bools, Ints, Rows
+from ..core.errors import CaptureError
+from ..core.types import Flow
+from .capture_point import CapturePoint
+
+PROTOCOL = {"tcp": 6, "mptcp": 6, "sctp": 132, "udp": 17, "icmp": 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class PacketColumns:
+    """The packets of one direction, in the order of the capture.
+
+    t_ns: from T0. path: index into `PathNames.names`. new_bytes: payload this point had never seen before from that
+    sender, on any path. retransmission: carries anything seen before; other_path: and first sent on another path.
+    """
+
+    t_ns: Ints
+    ip_bytes: Ints
+    payload_bytes: Ints
+    new_bytes: Ints
+    path: Ints
+    retransmission: Bools
+    other_path: Bools
+    acks: Bools
+
+    def until(self, end_ns: int | None) -> PacketColumns:
+        """Only what was seen by then."""
+        if end_ns is None:
+            return self
+        keep = self.t_ns <= end_ns
+        return PacketColumns(**{field.name: getattr(self, field.name)[keep] for field in dataclasses.fields(self)})
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowPackets:
+    """A flow at one point: `data` from the flow's sender, `back` from its receiver.
+
+    data_direction: rows of the point's flow table that are this flow -> the direction (0 or 1) its sender sends in.
+    path_index: rows of the point's path table -> index into `PathNames.names`. peers: receiver's address -> the same.
+    """
+
+    point: CapturePoint
+    data: PacketColumns
+    back: PacketColumns
+    data_direction: Mapping[int, int]
+    path_index: Mapping[int, int]
+    peers: Mapping[str, int]
+    t0_realtime_ns: int
+
+
+@dataclasses.dataclass
+class PathNames:
+    """The flow's paths in the spec's order, then what was seen beside them (named <sender link>><receiver link>)."""
+
+    flow: Flow
+    names: list[str] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = [path.name for path in self.flow.paths]
+
+    def index(self, sender_link: str | None, receiver_link: str | None) -> int:
+        """The path between two links; None: not captured, or lost before it arrived, so any link fits if one does."""
+        fits = [
+            number
+            for number, path in enumerate(self.flow.paths)
+            if sender_link in (None, path.sender_link) and receiver_link in (None, path.receiver_link)
+        ]
+        if len(fits) == 1 or (fits and sender_link is not None and receiver_link is not None):
+            return fits[0]
+        name = f"{sender_link or '?'}>{receiver_link or '?'}"
+        if name not in self.names:
+            self.names.append(name)
+        return self.names.index(name)
+
+
+def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
+    """Rows of the point's flow table that are this flow -> the direction its sender sends in. By protocol and port."""
+    table = point.capture.flows
+    found: dict[int, int] = {}
+    for row in np.flatnonzero(table["protocol"] == PROTOCOL[flow.protocol]).tolist():
+        ports = table["port"][row]
+        if ports[1] == flow.port:
+            found[row] = 0
+        elif ports[0] == flow.port:
+            found[row] = 1
+    return found
+
+
+def links_of_pairs(point: CapturePoint, rows: Rows) -> dict[frozenset[str], str]:
+    """Address pair -> the link most of those packets used at this point."""
+    if not len(rows):
+        return {}
+    keys, counts = np.unique(rows["path"].astype(np.int64) * len(point.links) + rows["source"], return_counts=True)
+    best: dict[frozenset[str], tuple[int, str]] = {}
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        path, source = divmod(key, len(point.links))
+        pair = frozenset(point.addresses[path])
+        if pair not in best or count > best[pair][0]:
+            best[pair] = (count, point.links[source])
+    return {pair: link for pair, (_, link) in best.items()}
+
+
+def packets_of(point: CapturePoint, rows: Mapping[int, int]) -> Rows:
+    """The packets of these flow rows."""
+    packets = point.capture.packets
+    return packets[np.isin(packets["flow"], np.fromiter(rows, np.uint32, len(rows)))]
+
+
+def make_views(
+    flow: Flow, sender: CapturePoint | None, receiver: CapturePoint | None, t0_realtime_ns: int
+) -> tuple[FlowPackets | None, FlowPackets | None, PathNames]:
+    """The flow at its sender's and at its receiver's capture point (None where there is no capture).
+
+    Paths: a packet belongs to the path between the link it used here and the link its address pair used at the
+    other end. Raises CaptureError: the flow's port means two flows.
+    """
+    names = PathNames(flow)
+    rows = [flow_rows(point, flow) if point else {} for point in (sender, receiver)]
+    packets = [
+        packets_of(point, found) if point else None for point, found in zip((sender, receiver), rows, strict=True)
+    ]
+    pairs = [
+        links_of_pairs(point, these) if point is not None and these is not None else {}
+        for point, these in zip((sender, receiver), packets, strict=True)
+    ]
+    views: list[FlowPackets | None] = []
+    for end, point in enumerate((sender, receiver)):
+        these = packets[end]
+        if point is None or these is None:
+            views.append(None)
+            continue
+        path = _paths(point, these, names, pairs[1 - end], at_sender=end == 0)
+        view = _view(point, these, path, rows[end], t0_realtime_ns)
+        views.append(_at_data_level(view, these) if flow.protocol == "mptcp" else view)
+    return views[0], views[1], names
+
+
+def _view(point: CapturePoint, packets: Rows, path: Ints, rows: Mapping[int, int], t0_realtime_ns: int) -> FlowPackets:
+    is_data = packets["direction"] == _direction_of(rows)[packets["flow"]]
+    t_ns = packets["time_ns"] - t0_realtime_ns
+    seen, first = np.unique(packets["path"], return_index=True)
+    path_index = dict(zip(seen.tolist(), path[first].tolist(), strict=True))
+    towards = np.unique(packets["path"][is_data].astype(np.int64) * 2 + packets["path_direction"][is_data])
+    return FlowPackets(
+        point=point,
+        data=_side(packets[is_data], t_ns[is_data], path[is_data]),
+        back=_side(packets[~is_data], t_ns[~is_data], path[~is_data]),
+        data_direction=rows,
+        path_index=path_index,
+        # path direction 0 is towards the path's second address
+        peers={point.addresses[key // 2][1 - key % 2]: path_index[key // 2] for key in towards.tolist()},
+        t0_realtime_ns=t0_realtime_ns,
+    )
+
+
+def _at_data_level(view: FlowPackets, packets: Rows) -> FlowPackets:
+    """What is new, and what was sent before, by data sequence number: a byte may go over several subflows."""
+    rows = sent_rows(view, view.point.capture.segments)
+    rows = rows[rows["payload_bytes"] > 0]
+    level = data_level(rows)
+    # both are in the order of the capture: the packets of a direction and the segments in them
+    numbers = np.flatnonzero(np.isin(view.point.capture.packets["flow"], np.fromiter(view.data_direction, np.uint32)))
+    is_data = packets["direction"] == _direction_of(view.data_direction)[packets["flow"]]
+    place = np.searchsorted(numbers[is_data], rows["packet"][level.known])
+    new_bytes, seen, elsewhere = (
+        view.data.new_bytes.copy(),
+        view.data.retransmission.copy(),
+        view.data.other_path.copy(),
+    )
+    new_bytes[place] = level.new_bytes[level.known]
+    seen[place] |= level.seen[level.known]
+    elsewhere[place] |= level.elsewhere[level.known]
+    data = dataclasses.replace(view.data, new_bytes=new_bytes, retransmission=seen, other_path=elsewhere)
+    return dataclasses.replace(view, data=data)
+
+
+def _direction_of(rows: Mapping[int, int]) -> npt.NDArray[np.uint8]:
+    direction = np.zeros(max(rows, default=0) + 1, dtype=np.uint8)
+    for row, sends in rows.items():
+        direction[row] = sends
+    return direction
+
+
+def _paths(
+    point: CapturePoint, packets: Rows, names: PathNames, other_end: Mapping[frozenset[str], str], *, at_sender: bool
+) -> Ints:
+    key = packets["path"].astype(np.int64) * len(point.links) + packets["source"]
+    keys, place = np.unique(key, return_inverse=True)
+    index = np.zeros(len(keys), dtype=np.int64)
+    for number, one in enumerate(keys.tolist()):
+        pair, source = divmod(one, len(point.links))
+        here, there = point.links[source], other_end.get(frozenset(point.addresses[pair]))
+        index[number] = names.index(here, there) if at_sender else names.index(there, here)
+    return index[place] if len(keys) else np.zeros(0, dtype=np.int64)
+
+
+def _side(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
+    def number(column: str) -> Ints:
+        return rows[column].astype(np.int64)
+
+    return PacketColumns(
+        t_ns=t_ns,
+        ip_bytes=number("ip_bytes"),
+        payload_bytes=number("payload_bytes"),
+        new_bytes=number("new_bytes"),
+        path=path,
+        retransmission=rows["is_retransmission"].astype(np.bool_),
+        other_path=rows["on_other_path"].astype(np.bool_),
+        acks=rows["acks"].astype(np.bool_),
+    )
+
+
+def sent_rows(view: FlowPackets, table: Rows) -> Rows:
+    """The rows of a point's segments or chunks that are of this flow, from its sender."""
+    keep = np.zeros(len(table), dtype=np.bool_)
+    for row, sends in view.data_direction.items():
+        keep |= (table["flow"] == row) & (table["direction"] == sends)
+    return table[keep]
+
+
+def check_ports(flows: tuple[Flow, ...]) -> None:
+    """Two flows of one protocol, port and host pair cannot be told apart on the wire. Raises CaptureError."""
+    seen: dict[tuple[int, int, str], str] = {}
+    for flow in flows:
+        for node in (flow.sender, flow.receiver):
+            key = (PROTOCOL[flow.protocol], flow.port, node)
+            if key in seen and seen[key] != flow.name:
+                raise CaptureError(f"flows {seen[key]} and {flow.name} share port {flow.port} at {node}")
+            seen[key] = flow.name

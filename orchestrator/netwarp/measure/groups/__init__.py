@@ -1,0 +1,1 @@
+"""Groups of metrics, each computed from one flow's packets."""

@@ -1,0 +1,41 @@
+"""What can be said of UDP and ICMP from captures alone: packets and bytes by protocol and address pair."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...captures.native import Ints
+from ...core.types import Cell, Flow
+from ...testbed.layout import make_layout
+from ..capture_point import CapturePoint
+from ..flow_packets import PROTOCOL
+
+
+def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realtime_ns: int) -> tuple[Ints, Ints]:
+    """(ns from T0, IP bytes) of every packet from the sender's address to the receiver's, at the receiver.
+
+    Fragments count as packets. Empty where the receiver was not captured.
+    """
+    if receiver is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    path, layout = flow.paths[0], make_layout(cell)
+    pair = (layout.interface(flow.sender, path.sender_link).ip, layout.interface(flow.receiver, path.receiver_link).ip)
+    packets = receiver.capture.packets
+    there = np.zeros(len(packets), dtype=np.bool_)
+    for number, ends in enumerate(receiver.addresses):
+        if set(ends) == set(pair):  # path direction 0 is from its first address
+            there |= (packets["path"] == number) & (packets["path_direction"] == ends.index(pair[0]))
+    rows = packets[(packets["protocol"] == PROTOCOL[flow.protocol]) & there]
+    return rows["time_ns"].astype(np.int64) - t0_realtime_ns, rows["ip_bytes"].astype(np.int64)
+
+
+def datagram_metrics(flow: Flow, t_ns: Ints, ip_bytes: Ints) -> dict[str, float | None]:
+    """packets, wire_bytes, throughput_bit_s, utilization_ratio of what arrived, up to the flow's stop."""
+    if flow.stop_ns is not None:
+        ip_bytes, t_ns = ip_bytes[t_ns <= flow.stop_ns], t_ns[t_ns <= flow.stop_ns]
+    found: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
+    if len(t_ns) and flow.stop_ns is not None and flow.stop_ns > t_ns[0]:
+        rate = float(ip_bytes[t_ns > t_ns[0]].sum()) * 8e9 / float(flow.stop_ns - t_ns[0])
+        bottleneck = flow.paths[0].bottleneck_bit_s
+        found |= {"throughput_bit_s": rate, "utilization_ratio": rate / bottleneck if bottleneck else None}
+    return found

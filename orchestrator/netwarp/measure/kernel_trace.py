@@ -1,0 +1,117 @@
+"""The kernel's tracepoints of a cell (apps/trace.bin, docs/formats.md): congestion state of every path, at every SACK
+(sctp:sctp_probe_path) or segment (tcp:tcp_probe), as it was before that packet was processed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ..captures.native import Bools, Floats, Rows
+from ..core.types import Cell, Flow
+from .cell_records import TraceRecord
+from .checks import Check
+from .socket_samples import Samples
+
+SCTP_PATH, TCP = 1, 2
+RECORD = np.dtype(
+    [
+        ("t_ns", "<i8"), ("connection", "<u8"), ("cwnd", "<u4"), ("ssthresh", "<u4"), ("flight", "<u4"),
+        ("acked", "<u4"), ("mtu", "<u4"), ("state", "<u4"), ("local_port", "<u2"), ("peer_port", "<u2"), ("kind", "u1"),
+        ("primary", "u1"), ("family", "u1"), ("zero", "u1"), ("address", "u1", 16),
+    ]
+)  # fmt: skip
+"""One event: struct trace_record of apps/cell-init/trace.h."""
+NO_THRESHOLD = 0x7FFFFFFF
+"""TCP_INFINITE_SSTHRESH (net/tcp.h): no threshold yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PathTrace:
+    """One path: seconds from T0 (one row an event), bytes; NaN where there is no threshold yet.
+
+    partial_bytes_acked (RFC 9260 7.2.2) is SCTP's, srtt_s TCP's; the other's is NaN.
+    """
+
+    t_s: Floats
+    cwnd_bytes: Floats
+    ssthresh_bytes: Floats
+    flight_bytes: Floats
+    partial_bytes_acked: Floats
+    srtt_s: Floats
+
+
+def trace_check(cell: Cell, record: TraceRecord | None) -> list[Check]:
+    """Where a flow asks for tracepoints: all of them are there."""
+    if not any(flow.sender_options.get("tracepoints") for flow in cell.flows):
+        return []
+    if record is None:
+        return [Check("trace", False, "init.ndjson has no record of it")]
+    detail = f"{record.events} events, {record.lost} lost" + (f", errno {record.errno}" if record.errno else "")
+    return [Check("trace", not record.lost and not record.errno, detail)]
+
+
+def read_trace(path: Path) -> Rows:
+    """Every event, in the order of time; empty where nothing was traced."""
+    if not path.exists():
+        return np.zeros(0, dtype=RECORD)
+    data = path.read_bytes()
+    return np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], dtype=RECORD)
+
+
+def path_traces(
+    events: Rows, flow: Flow, path_of_peer: Mapping[str, str], mss_bytes: int | None, t0_monotonic_ns: int
+) -> dict[str, PathTrace]:
+    """Path name -> its trace. path_of_peer: the receiver's address -> path. mss_bytes: what TCP's packets count as.
+
+    An SCTP event names its peer address and port; an association of another flow to the same address and port would be
+    this one's too, but a cell refuses that.
+    """
+    mine = (events["peer_port"] == flow.port) & (events["kind"] == (SCTP_PATH if flow.protocol == "sctp" else TCP))
+    found: dict[str, PathTrace] = {}
+    for address, name in path_of_peer.items():
+        rows = events[mine & _to(events, address)]
+        if len(rows):
+            found[name] = _trace(rows, flow.protocol == "sctp", mss_bytes, t0_monotonic_ns)
+    return found
+
+
+def with_thresholds(samples: Mapping[str, Samples], traces: Mapping[str, PathTrace]) -> dict[str, Samples]:
+    """Samples whose ssthresh_bytes the kernel does not tell (SCTP) have the trace's: of the first event at or after the
+    sample, which shows the state before its packet; NaN behind the last event.
+    """
+    found = dict(samples)
+    for name, trace in traces.items():
+        if name in samples and np.isnan(samples[name].ssthresh_bytes).all():
+            place = np.searchsorted(trace.t_s, samples[name].t_s)
+            there = np.append(trace.ssthresh_bytes, np.nan)[place]
+            found[name] = dataclasses.replace(samples[name], ssthresh_bytes=there)
+    return found
+
+
+def _to(events: Rows, address: str) -> Bools:
+    peer = ipaddress.ip_address(address)
+    wanted = np.zeros(16, dtype=np.uint8)
+    wanted[: len(peer.packed)] = np.frombuffer(peer.packed, dtype=np.uint8)
+    same: Bools = (events["address"] == wanted).all(axis=1) & (events["family"] == peer.version)
+    return same
+
+
+def _trace(rows: Rows, sctp: bool, mss_bytes: int | None, t0_monotonic_ns: int) -> PathTrace:
+    unit = 1.0 if sctp else float("nan") if mss_bytes is None else float(mss_bytes)
+    threshold = rows["ssthresh"].astype(np.float64)
+    if not sctp:
+        threshold[rows["ssthresh"] >= NO_THRESHOLD] = np.nan
+    none = np.full(len(rows), np.nan)
+    return PathTrace(
+        t_s=(rows["t_ns"] - t0_monotonic_ns) / 1e9,
+        cwnd_bytes=rows["cwnd"] * unit,
+        ssthresh_bytes=threshold * unit,
+        flight_bytes=rows["flight"].astype(np.float64),
+        partial_bytes_acked=rows["acked"].astype(np.float64) if sctp else none,
+        srtt_s=none if sctp else rows["state"] / 1e6,
+    )

@@ -1,0 +1,1 @@
+"""Models beside the measurements: throughput laws, packet counts, SCTP failover."""

@@ -1,0 +1,217 @@
+"""derived/exchange.json: the packets of a flow next to the moments around its first fault, at both hosts.
+
+Event tables are cut from it. Bounded: MOST_PACKETS on either side of each moment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ..captures.native import UNKNOWN, Ints, Rows
+from ..core.outputs import MOST_PACKETS
+from ..core.types import Cell, Flow
+from .faults import Fault
+from .flow_packets import FlowPackets, sent_rows
+from .groups.recovery import hit_path
+from .metrics import Moments, first_ns
+from .sent_times import first_sent_since
+
+DATA, SACK, HEARTBEAT, HEARTBEAT_ACK = 0, 3, 4, 5
+CHUNKS = {
+    0: "DATA",
+    1: "INIT",
+    2: "INIT ACK",
+    3: "SACK",
+    4: "HEARTBEAT",
+    5: "HEARTBEAT ACK",
+    6: "ABORT",
+    7: "SHUTDOWN",
+    8: "SHUTDOWN ACK",
+    9: "ERROR",
+    10: "COOKIE ECHO",
+    11: "COOKIE ACK",
+    14: "SHUTDOWN COMPLETE",
+    64: "I-DATA",
+}
+FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"))
+Row = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """One packet as one host saw it. place: its row in that host's packet table."""
+
+    t_ns: int
+    view: FlowPackets
+    place: int
+    at_sender: bool
+
+
+def moments_ns(cell: Cell, flow: Flow, sender: FlowPackets, receiver: FlowPackets, moments: Moments) -> dict[str, int]:
+    """Moment (study.MOMENTS) -> ns from T0; those that did not happen are left out."""
+    fault, path = moments.fault, hit_path(cell, flow, moments)
+    if fault is None:
+        return {}
+    found: dict[str, int | None] = {"fault": fault.from_ns, "repair": fault.to_ns}
+    sent, arrived = sender.data, receiver.data
+    found["first_retransmission"] = first_ns(sent.t_ns, sent.retransmission & (sent.t_ns >= fault.from_ns))
+    if path is None:
+        return {name: at for name, at in found.items() if at is not None}
+    since = sent.t_ns >= fault.from_ns
+    found["first_other_path"] = first_ns(sent.t_ns, since & (sent.payload_bytes > 0) & (sent.path != path))
+    there = (arrived.payload_bytes > 0) & (arrived.path != path) & (arrived.t_ns >= fault.from_ns)
+    found["first_arrival_other_path"] = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
+    if fault.to_ns is not None:
+        back = (sent.path == path) & (sent.t_ns >= fault.to_ns) & (sent.payload_bytes > 0)
+        found["first_on_repaired_path"] = first_ns(sent.t_ns, back)
+        came = (arrived.path == path) & (arrived.t_ns > fault.to_ns) & (arrived.payload_bytes > 0)
+        found["first_arrival_on_repaired_path"] = first_ns(arrived.t_ns, came)
+        found |= _heartbeat(flow, sender, path, fault)
+    return {name: at for name, at in found.items() if at is not None}
+
+
+def _heartbeat(flow: Flow, sender: FlowPackets, path: int, fault: Fault) -> dict[str, int | None]:
+    """The first heartbeat answered on the repaired path, sent by either end, as the flow's sender sees it."""
+    if flow.protocol != "sctp" or fault.to_ns is None:
+        return {}
+    chunks = sender.point.capture.chunks
+    rows = chunks[np.isin(chunks["type"], (HEARTBEAT, HEARTBEAT_ACK))]
+    asked: dict[int, int] = {}
+    for row in rows:
+        at, way = int(row["time_ns"]) - sender.t0_realtime_ns, int(row["direction"])
+        if int(row["flow"]) not in sender.data_direction or sender.path_index[int(row["path"])] != path:
+            continue
+        if row["type"] == HEARTBEAT:
+            asked[way] = at
+        elif at >= fault.to_ns and 1 - way in asked:
+            return {"heartbeat": asked[1 - way], "heartbeat_ack": at}
+    return {}
+
+
+def packets_around_fault(
+    cell: Cell, flow: Flow, sender: FlowPackets | None, receiver: FlowPackets | None, names: list[str], moments: Moments
+) -> list[Row]:
+    """Rows in the order of time, `moments`: those each is next to, with its place before (-1 is the last) or after
+    (0 is the first at or after) it. The timeline's own events are rows too.
+    """
+    if sender is None or receiver is None or flow.protocol == "mptcp":
+        return []
+    at = moments_ns(cell, flow, sender, receiver, moments)
+    here, there = _seen(sender), _seen(receiver)
+    both_ns = np.concatenate([here[0], there[0]])
+    order = np.argsort(both_ns, kind="stable")
+    times = both_ns[order]
+
+    def seen(number: int) -> _Seen:
+        place = int(order[number])
+        at_sender = place < len(here[0])
+        view, (t_ns, places) = (sender, here) if at_sender else (receiver, there)
+        place -= 0 if at_sender else len(here[0])
+        return _Seen(int(t_ns[place]), view, int(places[place]), at_sender)
+
+    near: dict[int, dict[str, int]] = {}
+    for name, moment in at.items():
+        middle = int(np.searchsorted(times, moment, side="left"))
+        for number in range(max(0, middle - MOST_PACKETS), min(len(times), middle + MOST_PACKETS)):
+            near.setdefault(number, {})[name] = number - middle
+    rows = [_describe(seen(number), flow, names, near[number], sender, receiver) for number in sorted(near)]
+    for event in cell.timeline:
+        close = {name: 0 for name, moment in at.items() if moment == event.at_ns}
+        rows.append(
+            {
+                "t_s": event.at_ns / 1e9,
+                "event": event.action,
+                "node": "",
+                "link": event.link,
+                "path": "",
+                "type": event.name,
+                "number": None,
+                "bytes": None,
+                "note": "" if len(event.directions) == 2 else event.directions[0],
+                "moments": close,
+            }
+        )
+    return sorted(rows, key=lambda row: (row["t_s"], bool(row["node"])))
+
+
+def _seen(view: FlowPackets) -> tuple[Ints, Ints]:
+    """When each packet of the flow was seen, ns from T0, and its place in the capture."""
+    packets = view.point.capture.packets
+    places = np.flatnonzero(np.isin(packets["flow"], np.fromiter(view.data_direction, np.uint32)))
+    return packets["time_ns"][places] - view.t0_realtime_ns, places
+
+
+def _describe(
+    one: _Seen, flow: Flow, names: list[str], near: dict[str, int], sender: FlowPackets, receiver: FlowPackets
+) -> Row:
+    packet = one.view.point.capture.packets[one.place]
+    from_sender = int(packet["direction"]) == one.view.data_direction[int(packet["flow"])]
+    path = one.view.path_index[int(packet["path"])]
+    kind, number = _content(one, flow)
+    notes = ["again"] if packet["is_retransmission"] else []
+    if from_sender and one.at_sender and packet["payload_bytes"] and number is not None:
+        notes += [] if _arrives(one, flow, number, path, sender, receiver) else ["lost"]
+    return {
+        "t_s": one.t_ns / 1e9,
+        "event": "sent" if from_sender == one.at_sender else "arrives",
+        "node": flow.sender if one.at_sender else flow.receiver,
+        "link": one.view.point.links[int(packet["source"])],
+        "path": names[path],
+        "type": kind,
+        "number": number,
+        "bytes": int(packet["ip_bytes"]),
+        "note": " ".join(notes),
+        "moments": near,
+    }
+
+
+def _content(one: _Seen, flow: Flow) -> tuple[str, int | None]:
+    """What the packet holds, and its TSN, cumulative TSN, sequence or acknowledgement number (relative)."""
+    capture = one.view.point.capture
+    if flow.protocol == "sctp":
+        chunks = capture.chunks[capture.chunks["packet"] == one.place]
+        kinds = [CHUNKS.get(int(kind), f"type {int(kind)}") for kind in chunks["type"]]
+        said = " + ".join(f"{n} {kind}" if (n := kinds.count(kind)) > 1 else kind for kind in dict.fromkeys(kinds))
+        data = chunks["tsn"][chunks["type"] == DATA]
+        if len(data):
+            return said, _known(int(data[0]))
+        sacks = capture.sacks["cumulative_tsn"][capture.sacks["packet"] == one.place]
+        return said, _known(int(sacks[0])) if len(sacks) else None
+    segments = capture.segments[capture.segments["packet"] == one.place]
+    if not len(segments):
+        return "", None
+    segment = segments[0]
+    said = " ".join(word for bit, word in FLAGS if segment["flags"] & bit)
+    if segment["payload_bytes"]:
+        return f"{said} data".strip(), _known(int(segment["seq"]))
+    return said or "ack", _known(int(segment["ack"]))
+
+
+def _known(number: int) -> int | None:
+    return None if number == UNKNOWN else number
+
+
+def _arrives(one: _Seen, flow: Flow, number: int, path: int, sender: FlowPackets, receiver: FlowPackets) -> bool:
+    """Whether this copy of a number reached the other end on its path: copies keep their order, and the last ones
+    that came are those sent last before they came.
+    """
+    sent, came = _copies(sender, flow, number, path), _copies(receiver, flow, number, path)
+    taken: set[int] = set()
+    for arrival in reversed(came):
+        before = [at for at in sent if at < arrival and at not in taken]
+        if before:
+            taken.add(before[-1])
+    return one.t_ns in taken
+
+
+def _copies(view: FlowPackets, flow: Flow, number: int, path: int) -> list[int]:
+    """When packets with this number passed on a path, ns from T0."""
+    capture = view.point.capture
+    table, column = (capture.chunks, "tsn") if flow.protocol == "sctp" else (capture.segments, "seq")
+    rows: Rows = table[table[column] == number]
+    rows = sent_rows(view, rows)
+    rows = rows[rows["type"] == DATA] if flow.protocol == "sctp" else rows[rows["payload_bytes"] > 0]
+    return [int(row["time_ns"]) - view.t0_realtime_ns for row in rows if view.path_index[int(row["path"])] == path]

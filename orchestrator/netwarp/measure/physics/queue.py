@@ -1,0 +1,108 @@
+"""A queue of fixed rate, packet by packet: when each must leave, and which find no room.
+
+Lindley's recursion (D. V. Lindley: The theory of queues with a single server, 1952): a packet begins to be sent when it
+comes or when the one before it is through, whichever is later. From the arrival times alone it gives every departure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ...captures.capture import read_captures
+from ...captures.native import Bools, Ints, Rows
+from ...captures.packet_matching import NOWHERE, match
+from ...core.types import Cell, Flow, LinkImpairment
+from ..delivery import aborted_ns
+from ..flow_packets import FlowPackets
+
+ETHERNET_BYTES = 14
+INSTANT_NS = 2_000
+"""Times closer than this are one instant: what two clock reads and a timer make of it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Passage:
+    """Packets that came to a queue, in order; ns. left_ns: of those that were let in, when the last bit had left."""
+
+    came_ns: Ints
+    let_in: Bools
+    left_ns: Ints
+    sending_ns: Ints
+
+    @property
+    def waited_ns(self) -> Ints:
+        """Of those let in: from coming to the first bit's leaving."""
+        return self.left_ns - self.sending_ns[self.let_in] - self.came_ns[self.let_in]
+
+
+def departures(came_ns: Ints, sending_ns: Ints) -> Ints:
+    """Lindley: left[n] = max(came[n], left[n-1]) + sending[n]."""
+    through = np.cumsum(sending_ns)
+    return through + np.maximum.accumulate(came_ns - (through - sending_ns))
+
+
+def waiting(passage: Passage, left_ns: Ints) -> tuple[Ints, Ints]:
+    """How many packets wait, the one being sent not counted, when each packet comes: at least, at most. They differ
+    where one leaves at that instant: which is first is not seen from outside. left_ns: of those let in.
+    """
+    before: Ints = np.cumsum(passage.let_in) - passage.let_in
+    least, most = (
+        np.maximum(before - np.searchsorted(left_ns, passage.came_ns + off, side="right") - 1, 0)
+        for off in (INSTANT_NS, -INSTANT_NS)
+    )
+    return least, most
+
+
+def passage_of(
+    cell: Cell, flow: Flow, sender: FlowPackets, receiver: FlowPackets
+) -> tuple[Passage, LinkImpairment] | None:
+    """The flow's packets through the queue of its one link, towards the receiver; times at the queue.
+
+    None where more than the rate, the queue and a constant delay is at work, or another flow's packets are: loss,
+    jitter, faults, several links. Then arrival and departure times are not all known.
+    """
+    links = {link.name: link for link in cell.links}
+    path = flow.paths[0]
+    if len(flow.paths) > 1 or path.sender_link != path.receiver_link or len(cell.flows) > 1 or cell.timeline:
+        return None
+    link = links[path.sender_link]
+    shape = link.forward if link.a == flow.sender else link.backward
+    plain = LinkImpairment(
+        one_way_delay_ns=shape.one_way_delay_ns,
+        rate_bit_s=shape.rate_bit_s,
+        queue_packets=shape.queue_packets,
+        layer=shape.layer,
+    )
+    if shape != plain or shape.rate_bit_s is None or flow.program is not None:
+        return None
+    sent, arrived = _towards_receiver(sender), _towards_receiver(receiver)
+    place = match(sent, arrived).place
+    # behind the last one that arrived, what did not may have been on its way when the captures ended
+    end = int(np.flatnonzero(place != NOWHERE).max(initial=-1)) + 1
+    sent, place = sent[:end], place[:end]
+    let_in = place != NOWHERE
+    if not end:
+        return None
+    bytes_sent = sent["ip_bytes"].astype(np.int64) + (ETHERNET_BYTES if shape.layer == "ethernet" else 0)
+    found = Passage(
+        came_ns=sent["time_ns"] + shape.one_way_delay_ns,
+        let_in=let_in,
+        left_ns=arrived["time_ns"][place[let_in]],
+        sending_ns=bytes_sent * 1_000_000_000 // (shape.rate_bit_s // 8),
+    )
+    return found, shape
+
+
+def _towards_receiver(view: FlowPackets) -> Rows:
+    """Rows of `identities` of the flow's packets from its sender."""
+    capture = read_captures(view.point.capture.files, ("identities",))
+    rows = capture.identities
+    mine = np.zeros(len(rows), dtype=np.bool_)
+    for row, sends in view.data_direction.items():
+        table = view.point.capture.flows[row]
+        path, towards = int(table["path"]), int(table["path_direction"]) ^ sends
+        alive = rows["time_ns"] <= aborted_ns(view, row)  # ABORTs behind it cannot be told apart
+        mine |= (rows["path"] == path) & (rows["path_direction"] == towards) & alive
+    return rows[mine][np.argsort(rows["time_ns"][mine], kind="stable")]

@@ -1,0 +1,108 @@
+"""derived/series.json: what the report draws. Bins count from T0; the last one may be shorter than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..captures.binning import bin_s, binned_bit_s
+from ..captures.native import Floats, Ints
+from ..core.types import Cell, Flow
+from .capture_point import CapturePoint
+from .faults import faults_of
+from .flow_packets import FlowPackets, PathNames
+from .kernel_trace import PathTrace
+from .socket_samples import NUMBERS, Samples
+
+TRACE_POINTS = 4000
+TRACE_COLUMNS = ("t_s", "cwnd_bytes", "ssthresh_bytes", "flight_bytes")
+
+
+def span_ns(cell: Cell, points: Iterable[CapturePoint], t0_realtime_ns: int) -> int:
+    """What the bins cover: the duration, or to the last packet of any capture where all flows end by bytes before."""
+    lasts = [int(point.capture.packets["time_ns"][-1]) for point in points if len(point.capture.packets)]
+    if not lasts or any(flow.total_bytes is None for flow in cell.flows):
+        return cell.duration_ns
+    return min(cell.duration_ns, max(1, max(lasts) - t0_realtime_ns + 1))
+
+
+def packet_series(receiver: FlowPackets, width_ns: int, span_ns: int) -> dict[str, list[float]]:
+    """Packets a second at the receiver, of both directions: all, those with data, and the others."""
+    t_ns = np.concatenate([receiver.data.t_ns, receiver.back.t_ns])
+    loaded = np.concatenate([receiver.data.payload_bytes, receiver.back.payload_bytes]) > 0
+    every = np.ones(len(t_ns), dtype=np.int64)
+    return {
+        name: [round(value / 8, 3) for value in binned_bit_s(t_ns, every * counts, width_ns, span_ns)]
+        for name, counts in (("packets_s", every), ("data_packets_s", loaded), ("control_packets_s", ~loaded))
+    }
+
+
+def flow_series(
+    receiver: FlowPackets | None, names: PathNames, samples: dict[str, Samples], span_ns: int
+) -> dict[str, Any]:
+    """One flow: goodput, throughput by path (both at the receiver, data direction), packets a second of both
+    directions, the kernel's samples by path.
+    """
+    width_ns = round(bin_s(span_ns) * 1e9)
+    found: dict[str, Any] = {"samples": {name: _columns(one) for name, one in samples.items()}}
+    found["states"] = {name: [list(change) for change in one.states] for name, one in samples.items() if one.states}
+    if receiver is None:
+        return found | {"goodput_bit_s": [], "paths": {}}
+    data = receiver.data
+    found["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, span_ns)
+    found |= packet_series(receiver, width_ns, span_ns)
+    found["paths"] = {}
+    for index, name in enumerate(names.names):
+        mine = data.path == index
+        found["paths"][name] = {
+            "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, span_ns)
+        }
+    return found
+
+
+def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> dict[str, Any]:
+    """The same of a flow of which only arriving packets are known: throughput alone."""
+    width_ns = round(bin_s(cell.duration_ns) * 1e9)
+    rates = binned_bit_s(t_ns, ip_bytes, width_ns, cell.duration_ns) if len(t_ns) else []
+    paths = {flow.paths[0].name: {"throughput_bit_s": rates}} if rates else {}
+    return {"samples": {}, "states": {}, "goodput_bit_s": [], "paths": paths}
+
+
+def _columns(samples: Samples) -> dict[str, list[float | None]]:
+    """What the kernel gave of one path; cwnd and srtt together, even where one of them is not known yet."""
+    there = {name for name in NUMBERS if not np.isnan(getattr(samples, name)).all()}
+    there |= {"cwnd_bytes", "srtt_s"} if "cwnd_bytes" in there else set()
+    return {name: _plain(getattr(samples, name)) for name in NUMBERS if name in there}
+
+
+def trace_series(traces: dict[str, PathTrace]) -> dict[str, Any]:
+    """`trace`: path -> its trace, for drawing: at most TRACE_POINTS events of it, evenly chosen, the last one among
+    them; nothing where nothing was traced.
+    """
+    found = {}
+    for name, trace in traces.items():
+        count = len(trace.t_s)
+        chosen = np.unique(np.linspace(0, count - 1, min(count, TRACE_POINTS)).round().astype(np.int64))
+        drawn = {column: _plain(getattr(trace, column)[chosen]) for column in TRACE_COLUMNS}
+        found[name] = {column: values for column, values in drawn.items() if any(value is not None for value in values)}
+    return {"trace": found} if found else {}
+
+
+def _plain(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def fault_spans(cell: Cell) -> list[dict[str, Any]]:
+    """The faults as the report shades them; one that is never repaired lasts to the end."""
+    return [
+        {
+            "name": fault.name,
+            "action": fault.action,
+            "link": fault.link,
+            "from_s": fault.from_ns / 1e9,
+            "to_s": (cell.duration_ns if fault.to_ns is None else fault.to_ns) / 1e9,
+        }
+        for fault in faults_of(cell.timeline)
+    ]

@@ -1,0 +1,86 @@
+"""The kernel's own word on cwnd and srtt, from the sender's NDJSON `sample` records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..captures.native import Floats
+from ..store.ndjson import Record
+
+NUMBERS = ("t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstanding_packets", "outstanding_chunks")
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """One path's samples: seconds from T0, bytes, seconds, counts; NaN where the kernel gave none (SCTP tells
+    no threshold: a trace does).
+
+    outstanding: sent and not yet acknowledged: TCP's packets, and the chunks of a whole SCTP association.
+    states: (from s, state) of an SCTP path, each change of it.
+    """
+
+    t_s: Floats
+    cwnd_bytes: Floats
+    srtt_s: Floats
+    ssthresh_bytes: Floats
+    rto_s: Floats
+    outstanding_packets: Floats
+    outstanding_chunks: Floats
+    states: tuple[tuple[float, str], ...] = ()
+
+
+def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_monotonic_ns: int) -> dict[str, Samples]:
+    """Path name -> its samples; "" holds what is the association's. path_of_peer: the receiver's address -> path; an
+    address no packet went to keeps its own name.
+    """
+    rows: dict[str, list[dict[str, float]]] = {}
+    states: dict[str, list[tuple[float, str]]] = {}
+    for record in records:
+        if record.get("record") != "sample":
+            continue
+        t_s = (record["t_ns"] - t0_monotonic_ns) / 1e9
+        for path in record.get("paths", ()):
+            name = path_of_peer.get(path["address"], path["address"])
+            rows.setdefault(name, []).append({"t_s": t_s, **_of_path(path)})
+            known = states.setdefault(name, [])
+            if (state := path.get("state")) is not None and (not known or known[-1][1] != state):
+                known.append((t_s, str(state)))
+        if (whole := record.get("association")) is not None:
+            rows.setdefault("", []).append({"t_s": t_s, "outstanding_chunks": _number(whole.get("unacked_chunks"))})
+    found = {}
+    for name, values in rows.items():
+        columns = {key: np.array([row.get(key, np.nan) for row in values], dtype=np.float64) for key in NUMBERS}
+        found[name] = Samples(**columns, states=tuple(states.get(name, ())))
+    return found
+
+
+def _of_path(path: Record) -> dict[str, float]:
+    return {
+        "cwnd_bytes": _number(path.get("cwnd_bytes")),
+        "srtt_s": _number(path.get("srtt_ns") or None) / 1e9,  # 0: the kernel has not measured one yet
+        "ssthresh_bytes": _number(path.get("ssthresh_bytes")),
+        "rto_s": _number(path.get("rto_ns")) / 1e9,
+        "outstanding_packets": _number((path.get("tcp_info") or {}).get("unacked_packets")),
+    }
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def time_weighted_mean(t_s: Floats, values: Floats) -> float | None:
+    """The mean of a step function: each value holds until the next sample; the last one only ends the window.
+
+    None without a value. One value alone is the mean.
+    """
+    there = ~np.isnan(values)
+    t_s, values = t_s[there], values[there]
+    if not len(values):
+        return None
+    spans = np.diff(t_s)
+    if not len(spans) or spans.sum() <= 0:
+        return float(values[-1])
+    return float((values[:-1] * spans).sum() / spans.sum())

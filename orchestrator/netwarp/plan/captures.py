@@ -1,0 +1,88 @@
+"""The capture points of a cell. A flow is measured at both its ends: all the interfaces it uses there are captured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ..core.types import Capture, Link, Node
+from ..experiment.grammar import RESOLVED
+from ..experiment.problems import Problems, nearest
+from ..experiment.toml_positions import Item
+from .flows import Routed
+
+EXAMPLE = RESOLVED["captures"].example
+
+
+class Captures:
+    """Reads `captures`: `"hosts"` (default), every interface of every host; `"all"`, of every node; or a list of
+    "node.link".
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Node],
+        links: Sequence[Link],
+        flows: Sequence[Routed],
+        problems: Problems,
+        context: str,
+    ) -> None:
+        self._nodes, self._flows, self._problems, self._context = nodes, flows, problems, context
+        self._there = {
+            f"{node}.{link.name}": Capture(node=node, link=link.name) for link in links for node in (link.a, link.b)
+        }
+
+    def read(self, top: Item) -> tuple[Capture, ...]:
+        """The interfaces to capture; what is wrong is collected."""
+        files = Counter(f"{capture.node}-{capture.link}" for capture in self._there.values())
+        for name in [name for name, count in files.items() if count > 1]:
+            self._problems.add(top, f'two interfaces would be captured into "{name}.pcap": rename a link')
+        item = top.get("captures")
+        if item is None or item.value == "hosts":
+            return tuple(one for one in self._there.values() if self._nodes[one.node].kind == "host")
+        if item.value == "all":
+            return tuple(self._there.values())
+        return self._listed(item)
+
+    def _listed(self, item: Item) -> tuple[Capture, ...]:
+        if not isinstance(item.value, list):
+            self._problems.add(item, f"must be {EXAMPLE}")
+            return ()
+        if not item.value:
+            hosts = [name for name, one in self._there.items() if self._nodes[one.node].kind == "host"]
+            shown = ", ".join(f'"{name}"' for name in hosts)
+            self._problems.add(item, f'is empty; for example [{shown}], or leave the key out ("hosts")')
+            return ()
+        before = len(self._problems)
+        found: dict[str, Capture] = {}
+        for child in item.value:
+            text = str(child.value)
+            if text not in self._there:
+                said = f'there is no interface "{text[:60]}"{nearest(text, self._there)}'
+                self._problems.add(child, said, context=self._context)
+            else:
+                found[text] = self._there[text]
+        if len(self._problems) == before:
+            self._check_both_ends(item, found)
+        return tuple(found.values())
+
+    def _check_both_ends(self, item: Item, found: Mapping[str, Capture]) -> None:
+        """What is captured beside a flow's own interfaces, on routers for example, is nobody's mistake."""
+        for one in self._flows:
+            missing = [name for name in interfaces_of(one) if name not in found]
+            if missing:
+                shown = ", ".join(f'"{name}"' for name in missing)
+                said = (
+                    f'flow "{one.flow.name}" is measured at both its ends: add {shown}, or leave the key out ("hosts")'
+                )
+                self._problems.add(item, said, context=self._context)
+
+
+def interfaces_of(routed: Routed) -> tuple[str, ...]:
+    """The interfaces, as "node.link", by which a flow's packets leave and reach its two hosts."""
+    sender, receiver = routed.flow.sender, routed.flow.receiver
+    used: list[str] = []
+    for node, ends in ((sender, (0, -1)), (receiver, (-1, 0))):
+        for route in routed.routes:
+            used += [f"{node}.{route.there[ends[0]].link}", f"{node}.{route.back[ends[1]].link}"]
+    return tuple(dict.fromkeys(used))

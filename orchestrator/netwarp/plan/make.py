@@ -1,0 +1,157 @@
+"""Spec -> Plan: every cell of every experiment, filtered, each once; every problem of every cell at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..core.errors import SpecError
+from ..core.outputs import Levels, matches
+from ..core.types import Cell
+from ..experiment import Problems, Spec
+from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec
+from ..experiment.problems import nearest
+from .cell import CellPlanner
+from .combine import Combination, combinations
+from .outputs import answers_with_flows, check_wanted, with_flows
+from .sysctls import KernelSysctls, SysctlCheck
+from .types import Experiment, Factor, Level, Plan
+
+MOST_CELLS = 100_000
+MOST_SEED = 2**53
+"""What every JSON reader holds exactly."""
+ENOUGH_PROBLEMS = 50
+
+
+def make_plan(
+    spec: Spec,
+    *,
+    seed: int | None = None,
+    repetitions: int | None = None,
+    only: str | Sequence[str] | None = None,
+    where: Sequence[tuple[str, str]] = (),
+    kernel: Callable[[], KernelSysctls | None] | None = None,
+) -> Plan:
+    """Plan a spec's cells.
+
+    seed, repetitions: instead of the spec's and of every experiment's; repetition k has seed + k. only: names of
+    experiments.
+    where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
+    kernel: the sysctls of the kernel of the run, None where they cannot be had; asked only if the spec sets any.
+    Without it their names are not checked.
+    Raises SpecError with every problem.
+    """
+    seed = spec.seed if seed is None else seed
+    most = repetitions or max(experiment.repetitions or spec.repetitions for experiment in spec.experiments)
+    if (repetitions is not None and repetitions < 1) or not 0 <= seed <= MOST_SEED:
+        raise SpecError(
+            f"repetitions must be at least 1, the seed from 0 to {MOST_SEED}; for example --repetitions 5 --seed 1"
+        )
+    names = _experiments(spec, only)
+    wanted = _where(spec, where)
+    problems = Problems()
+    everything = _combinations(spec, [experiment.name for experiment in spec.experiments], most)
+    check_wanted(spec, [levels for _, levels in everything], problems)
+    problems.check()
+    chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
+    planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None)
+    cells: list[Cell] = []
+    for asking, levels in chosen:
+        if matches(levels, wanted) and problems.distinct < ENOUGH_PROBLEMS:
+            wishes = [(one.repetitions or spec.repetitions, one.only_random) for one in asking]
+            cells += planner.cells(
+                asking[0].name,
+                levels,
+                seed,
+                repetitions or max(often for often, _ in wishes),
+                only_random=repetitions is None and all(drawn for often, drawn in wishes if often > 1),
+            )
+    problems.check()
+    if not cells:
+        asked = " and ".join(f"{factor}={level}" for factor, level in where)
+        raise SpecError(f"no cell is left: none has {asked} in the experiments {', '.join(names)}")
+    filters = [*(f"only {name}" for name in names if only), *(f"{factor}={level}" for factor, level in where)]
+    return _plan(spec, cells, seed, max(cell.repetition for cell in cells) + 1, filters)
+
+
+def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: list[str]) -> Plan:
+    flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
+    tables, figures, claims, time_series, event_tables = with_flows(spec, flows)
+    answers = answers_with_flows(spec, flows)
+    used = {metric.name for metric in spec.own_metrics}
+    used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
+    used |= {metric for table in tables for metric in table.beside}
+    used |= {metric for figure in figures for metric in figure.beside}
+    used |= {metric for answer in answers for metric in answer.metrics}
+    parameters = spec.document.get("parameter")
+    return Plan(
+        name=spec.name,
+        title=spec.title,
+        description=spec.description,
+        seed=seed,
+        repetitions=repetitions,
+        filters=tuple(filters),
+        parameters={k: str(v.value) for k, v in (parameters.table() if parameters is not None else {}).items()},
+        factors=tuple(
+            Factor(
+                name=factor.name,
+                title=factor.title,
+                levels=tuple(Level(name=level.name, title=level.title) for level in factor.levels),
+            )
+            for factor in spec.factors.values()
+        ),
+        experiments=tuple(Experiment(name=e.name, title=e.title, factors=e.factors) for e in spec.experiments),
+        metrics=tuple(metric for name, metric in spec.metrics.items() if name in used),
+        tables=tables,
+        figures=figures,
+        time_series=time_series,
+        event_tables=event_tables,
+        sources=spec.sources,
+        expected=spec.expected,
+        claims=claims,
+        answers=answers,
+        cells=tuple(cells),
+    )
+
+
+def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[list[ExperimentSpec], Combination]]:
+    """(every experiment that has it, levels), each combination of levels once, where the first experiment has it."""
+    found: dict[tuple[str, ...], tuple[list[ExperimentSpec], Combination]] = {}
+    most = MOST_CELLS // repetitions
+    for experiment in spec.experiments:
+        if experiment.name not in names:
+            continue
+        for levels in combinations(spec.factors, experiment):
+            found.setdefault(tuple(levels.values()), ([], levels))[0].append(experiment)
+            if len(found) > most:
+                raise SpecError(
+                    f'{experiment.item.file}:{experiment.item.line}: experiment "{experiment.name}": more than'
+                    f" {MOST_CELLS} cells ({repetitions} repetitions); use fewer levels, or zip factors"
+                    ' that go together, for example zip = [["rate", "queue"]]'
+                )
+    return list(found.values())
+
+
+def _experiments(spec: Spec, only: str | Sequence[str] | None) -> list[str]:
+    known = [experiment.name for experiment in spec.experiments]
+    names = known if only is None else [only] if isinstance(only, str) else list(only) or known
+    for name in names:
+        if name not in known:
+            raise SpecError(f'--only: there is no experiment "{name}"{nearest(name, known)}')
+    return [name for name in known if name in names]
+
+
+def _where(spec: Spec, where: Sequence[tuple[str, str]]) -> Levels:
+    chosen: dict[str, list[str]] = {}
+    problems = Problems()
+    for name, level in where:
+        text, factor = f"{name}={level}", spec.factors.get(name)
+        if factor is None:
+            problems.add_at("--where", 0, text, f'there is no factor "{name}"{nearest(name, spec.factors)}')
+            continue
+        found = factor.level(level)
+        if found is None and level != DOES_NOT_APPLY:
+            known = [level.name for level in factor.levels]
+            problems.add_at("--where", 0, text, f'factor "{name}" has the levels: {", ".join(known)}')
+        chosen.setdefault(name, []).append(found.name if found is not None else DOES_NOT_APPLY)
+    problems.check()
+    return {name: tuple(levels) for name, levels in chosen.items()}

@@ -1,0 +1,269 @@
+"""The nodes and links of a cell. A queue of "1 bdp" waits for the flows: it needs the RTT of the paths across it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from ..core.types import DirectionName, Distribution, GilbertElliott, Link, LinkImpairment, Node
+from ..core.units import Quantity
+from ..experiment.fields import check_keys
+from ..experiment.grammar import DIRECTION, LINK, NODE, PROFILE
+from ..experiment.merge import merge
+from ..experiment.problems import Problems, nearest
+from ..experiment.profiles import find_profile
+from ..experiment.toml_positions import Item
+from .reader import Reader
+
+SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
+INTERFACE_NAME_MAX = 15
+LONGEST_SPREAD_NS = 2**31 - 1
+"""netem caps its jitter there (sch_netem.c: netem_change)."""
+NOT_AN_INTERFACE = frozenset({"lo", "all", "default"})
+"""The loopback interface, and the folders of net.ipv4.conf that are no interface."""
+SYSCTL = re.compile(r"net(\.[A-Za-z0-9_-]+)+", re.ASCII)
+SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_ .:,+-]{1,64}", re.ASCII)
+SYSCTL_EXAMPLE = '{ "net.ipv4.tcp_sack" = "1" }'
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One direction of a link; the queue as written ("1 bdp" is not yet packets)."""
+
+    shape: LinkImpairment
+    queue: Quantity | None
+    reader: Reader
+
+
+@dataclass(frozen=True, slots=True)
+class UnresolvedLink:
+    """A link before its queues are known. It is an Edge of the topology."""
+
+    name: str
+    a: str
+    b: str
+    mtu_bytes: int
+    forward: Direction
+    backward: Direction
+    item: Item
+    """The link with its profile laid under it."""
+
+    def side(self, direction: DirectionName) -> Direction:
+        """One direction."""
+        return self.forward if direction == "forward" else self.backward
+
+
+class Network:
+    """Reads nodes and links. Profiles are read once."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._profiles: dict[str, Item | None] = {}
+
+    def nodes(self, items: Mapping[str, Item], context: str) -> dict[str, Node]:
+        """Every node with the sysctls the spec gives it."""
+        found: dict[str, Node] = {}
+        for name, item in items.items():
+            reader = Reader(item, NODE, self._problems, context)
+            kind = reader.text("kind") or "host"
+            found[name] = Node(name=name, kind="router" if kind == "router" else "host", sysctls=self._sysctls(reader))
+        return found
+
+    def links(self, items: Mapping[str, Item], nodes: Mapping[str, Node], context: str) -> dict[str, UnresolvedLink]:
+        """Every link, in order."""
+        found: dict[str, UnresolvedLink] = {}
+        for name, item in items.items():
+            draft = self._link(name, Reader(item, LINK, self._problems, context), nodes)
+            if draft is not None:
+                found[name] = draft
+        return found
+
+    def directions(self, reader: Reader) -> tuple[Direction, Direction] | None:
+        """Both directions of a link's (or an event's) table; None after saying what is wrong."""
+        table = reader.item.table()
+        common = {key: child for key, child in table.items() if key in DIRECTION}
+        sides: list[Direction] = []
+        for side in SIDES:
+            own = table[side].table() if side in table else {}
+            if "rtt" in table and ("one_way_delay" in common or "one_way_delay" in own):
+                reader.problem(
+                    "rtt", 'rtt and one_way_delay both stand here; give one, for example one_way_delay = "100 ms"'
+                )
+                return None
+            merged = merge(reader.item.with_value(common), reader.item.with_value(own))
+            sides.append(self._direction(reader.below(merged, DIRECTION), reader))
+        return sides[0], sides[1]
+
+    def _link(self, name: str, reader: Reader, nodes: Mapping[str, Node]) -> UnresolvedLink | None:
+        before = len(self._problems)
+        if len(name) > INTERFACE_NAME_MAX:
+            reader.problem(
+                "", f"\"{name}\" is too long: a link's name is an interface's, {INTERFACE_NAME_MAX} characters"
+            )
+        if name in NOT_AN_INTERFACE:
+            reader.problem("", f'"{name}" cannot name an interface: the kernel has its own use for it')
+        ends = reader.names("between") if reader.need("between") else ()
+        if reader.has("between") and len(ends) != 2:
+            reader.problem("between", f"a link has two different ends; for example between = {LINK['between'].example}")
+        for end in ends:
+            if end not in nodes:
+                place = (reader.item.get("between") or reader.item).part(end)
+                self._problems.add(place, f'there is no node "{end}"{nearest(end, nodes)}', context=reader.context)
+        profile = self._profile(reader)
+        item = reader.item if profile is None else merge(profile, reader.item)
+        both = self.directions(reader.below(item))
+        for side in both or ():
+            self._check_queue(side, reader.whole("mtu") or 1500)
+        if both is None or len(self._problems) > before:
+            return None
+        return UnresolvedLink(name, ends[0], ends[1], reader.whole("mtu") or 1500, both[0], both[1], item)
+
+    @staticmethod
+    def _check_queue(side: Direction, mtu_bytes: int) -> None:
+        """A queue in bytes has to hold a whole packet."""
+        queue, largest = side.queue, mtu_bytes + (14 if side.shape.layer == "ethernet" else 0)
+        if queue is not None and queue.kind == "data" and not largest <= queue.value < 1 << 31:
+            side.reader.problem(
+                "queue", f'must hold the largest packet, {largest} B, and less than 2 GiB; for example queue = "64 KiB"'
+            )
+
+    def _profile(self, reader: Reader) -> Item | None:
+        name = reader.item.get("profile")
+        if name is None or reader.text("profile") is None:
+            return None
+        text = str(name.value)
+        if text not in self._profiles:
+            profile = find_profile(name, self._problems)
+            if profile is not None:
+                check_keys(profile, PROFILE, self._problems)
+                profile = profile.with_value({k: v for k, v in profile.table().items() if k not in ("title", "source")})
+            self._profiles[text] = profile
+        return self._profiles[text]
+
+    def _direction(self, reader: Reader, link: Reader) -> Direction:
+        delay = reader.whole("one_way_delay") or 0
+        if link.has("rtt"):
+            rtt = link.whole("rtt") or 0
+            delay = rtt // 2
+            if rtt % 2:
+                link.problem("rtt", 'must be an even number of ns, half of it each way; for example rtt = "200 ms"')
+        rate, queue = reader.whole("rate"), reader.quantity("queue")
+        if reader.has("rate") and not reader.has("queue"):
+            reader.problem("rate", 'a rate needs its queue; for example queue = "50 packets"')
+        if reader.has("queue") and not reader.has("rate"):
+            reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
+        jitter = reader.whole("jitter") or 0
+        if jitter > delay:
+            reader.wrong("jitter", "is more than the one-way delay; what would be negative, netem makes 0")
+        reorder = reader.ratio("reorder") or 0.0
+        if reorder and not delay:
+            reader.problem("reorder", 'needs a delay to overtake; for example one_way_delay = "10 ms"')
+        if reorder and (jitter or reader.switch("in_order")):
+            reader.problem(
+                "reorder",
+                "stands alone: jitter overtakes by itself, and with in_order nothing may; leave one of them out",
+            )
+        if max(jitter, delay if reorder else 0) > LONGEST_SPREAD_NS:
+            reader.problem("reorder" if reorder else "jitter", "spreads delays by more than netem can: 2.147 s")
+        for key, needs in (("jitter_correlation", "jitter"), ("distribution", "jitter"), ("loss_correlation", "loss")):
+            if reader.has(key) and not reader.has(needs):
+                reader.problem(key, f"means nothing without {needs}; for example {needs} = {DIRECTION[needs].example}")
+        if reader.has("loss") and reader.has("burst_loss"):
+            reader.problem("loss", "loss and burst_loss both stand here; netem has one loss model: give one")
+        shape = LinkImpairment(
+            one_way_delay_ns=delay,
+            jitter_ns=jitter,
+            jitter_correlation_ratio=reader.ratio("jitter_correlation") or 0.0,
+            distribution=self._distribution(reader),
+            loss_ratio=reader.ratio("loss") or 0.0,
+            loss_correlation_ratio=reader.ratio("loss_correlation") or 0.0,
+            burst_loss=self._burst_loss(reader),
+            duplicate_ratio=reader.ratio("duplicate") or 0.0,
+            corrupt_ratio=reader.ratio("corrupt") or 0.0,
+            reorder_ratio=reorder,
+            rate_bit_s=rate,
+            layer="ethernet" if reader.text("layer") == "ethernet" else "ip",
+            keeps_order=True if reader.switch("in_order") else msgspec.UNSET,
+        )
+        return Direction(shape, queue, reader)
+
+    def _distribution(self, reader: Reader) -> Distribution:
+        text = reader.text("distribution")
+        return next((name for name in get_args(Distribution) if name == text), "uniform")
+
+    def _burst_loss(self, reader: Reader) -> GilbertElliott | None:
+        item = reader.item.get("burst_loss")
+        if item is None:
+            return None
+        inner = reader.below(item, DIRECTION["burst_loss"].fields)
+        p, r = (inner.ratio(key) if inner.need(key) else None for key in ("p", "r"))
+        bad, good = inner.ratio("bad_loss"), inner.ratio("good_loss")
+        return GilbertElliott(p or 0.0, r or 0.0, 1.0 if bad is None else bad, good or 0.0)
+
+    def _sysctls(self, reader: Reader) -> dict[str, str]:
+        item = reader.item.get("sysctl")
+        if item is not None and not isinstance(item.value, dict):
+            reader.problem("sysctl", f"must be a table; for example {SYSCTL_EXAMPLE}")
+        found: dict[str, str] = {}
+        for name, child in item.table().items() if item is not None else ():
+            text = str(child.value) if isinstance(child.value, (str, int)) else ""
+            if isinstance(child.value, dict):
+                said = f'dots stand between keys here; write its name in quotes, "{_joined(name, child)}"'
+                self._problems.add(child, f"{said}; for example {SYSCTL_EXAMPLE}")
+            elif not SYSCTL.fullmatch(name):
+                self._problems.add(child, f'"{name[:60]}" is no sysctl below net; for example {SYSCTL_EXAMPLE}')
+            elif isinstance(child.value, bool) or not SYSCTL_VALUE.fullmatch(text):
+                self._problems.add(child, f"must be the text to write there; for example {SYSCTL_EXAMPLE}")
+            else:
+                found[name] = text
+        return found
+
+
+def _joined(name: str, item: Item) -> str:
+    """The dotted name that the first keys of nested tables make."""
+    while item.table():
+        key, item = next(iter(item.table().items()))
+        name += f".{key}"
+    return name[:60]
+
+
+def check_linked(
+    nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], problems: Problems, context: str
+) -> None:
+    """A node without a link takes no part in anything: its link was forgotten."""
+    linked = {node for link in links.values() for node in (link.a, link.b)}
+    new = next(name for number in itertools.count(1) if (name := f"p{number}") not in links)
+    for name, item in nodes.items():
+        if name not in linked:
+            other = next((node for node in nodes if node != name), "b")
+            said = f'has no link; for example [link.{new}] with between = ["{name}", "{other}"]'
+            problems.add(item, said, context=context)
+
+
+def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:
+    """Bandwidth-delay product in bytes; a part of a byte counts whole."""
+    return -(-rate_bit_s * rtt_ns // (8 * 10**9))
+
+
+def finish(direction: Direction, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
+    """The shape with its queue in packets. rtt_ns: the longest of the paths across; a part of a packet counts whole."""
+    queue = direction.queue
+    if queue is None:
+        return direction.shape
+    if queue.kind == "data":
+        return msgspec.structs.replace(direction.shape, queue_bytes=int(queue.value))
+    packets = int(queue.value)
+    if queue.kind == "bdp":
+        bdp = round(queue.value * bdp_bytes(direction.shape.rate_bit_s or 0, rtt_ns))
+        packets = max(1, -(-bdp // mtu_bytes))
+    return msgspec.structs.replace(direction.shape, queue_packets=packets)
+
+
+def build_link(draft: UnresolvedLink, forward: LinkImpairment, backward: LinkImpairment) -> Link:
+    """The link of the model."""
+    return Link(name=draft.name, a=draft.a, b=draft.b, forward=forward, backward=backward, mtu_bytes=draft.mtu_bytes)

@@ -1,0 +1,160 @@
+"""One combination of levels -> the document of one cell: layers merged, shape expanded, `{name}` filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..experiment import Spec
+from ..experiment.factors import FactorSpec
+from ..experiment.fields import NAME, PLACEHOLDER, read_levels
+from ..experiment.grammar import CONDITIONS, EVENT, RESOLVED, SECTIONS
+from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute
+from ..experiment.problems import Problems, nearest
+from ..experiment.programs import PLACEHOLDERS
+from ..experiment.shapes import expand_shape
+from ..experiment.toml_positions import Item
+from .combine import Combination
+from .reader import Reader
+
+MOST_OF_A_KIND = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a cell is made of. Tables by name, in the order of the spec; a shape's come first."""
+
+    top: Item
+    nodes: Mapping[str, Item]
+    links: Mapping[str, Item]
+    flows: Mapping[str, Item]
+    events: Mapping[str, Item]
+    parameters: Mapping[str, str]
+
+
+def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -> Resolved:
+    """Merge, expand and fill in. What is wrong goes to `problems`; the result is then not to be used."""
+    document = spec.document
+    for name, factor in spec.factors.items():
+        level = next((level for level in factor.levels if level.name == levels[name]), None)
+        if level is not None and level.patch is not None:
+            patch = {key: child for key, child in level.patch.table().items() if key in RESOLVED}
+            document = merge(document, level.patch.with_value(patch))
+    document = merge(document, spec.overrides)
+    parameters = resolve_parameters(document.get("parameter"), levels, problems)
+    places = _places(document.get("parameter"), spec.factors, levels)
+    values = Values({**parameters, **levels}, places)
+    shape = document.get("shape")
+    if shape is not None:
+        expanded = expand_shape(substitute(shape, values, problems, context), problems)
+        document = merge(expanded, document) if expanded is not None else document
+    sections = {name: _section(document, name, levels, values, problems, context) for name in SECTIONS}
+    top = document.with_value(
+        {
+            key: substitute(child, values, problems, context)
+            for key, child in document.table().items()
+            if key in ("duration", "captures")
+        }
+    )
+    return Resolved(top, sections["node"], sections["link"], sections["flow"], sections["event"], parameters)
+
+
+def _places(parameters: Item | None, factors: Mapping[str, FactorSpec], levels: Combination) -> dict[str, Item]:
+    """Where the value of each factor and parameter stands: one that is another's value alone stands where that does."""
+    places: dict[str, Item] = {}
+    for name, factor in factors.items():
+        listed = factor.item.get("levels")
+        if listed is not None:
+            places[name] = listed.part(levels[name])
+    for name, child in (parameters.table() if parameters is not None else {}).items():
+        places.setdefault(name, child)
+    for _ in range(DEEPEST_PARAMETER):
+        for name, place in places.items():
+            other = PLACEHOLDER.fullmatch(str(place.value))
+            if other is not None and other[1] in places:
+                places[name] = places[other[1]]
+    return places
+
+
+def _section(
+    document: Item, section: str, levels: Combination, values: Values, problems: Problems, context: str
+) -> dict[str, Item]:
+    named = document.get(section)
+    table = named.table() if named is not None else {}
+    default = document.get("default", section)
+    found: dict[str, Item] = {}
+    if len(table) > MOST_OF_A_KIND and named is not None:
+        problems.add(named, f"{len(table)} of them; at most {MOST_OF_A_KIND}")
+        return {}
+    for name, item in table.items():
+        if not NAME.fullmatch(name):  # said when the file was read
+            continue
+        layered = _layers(name, table, default, values, problems, context)
+        if layered is None or not _applies(layered, levels):
+            continue
+        if section == "event" and _never_happens(layered, values, context):
+            continue
+        switches = layered.get("switch_primary")
+        if switches is not None and isinstance(switches.value, list):
+            kept = switches.with_value([child for child in switches.items() if _applies(child, levels)])
+            layered = layered.with_value({**layered.table(), "switch_primary": kept})
+        found[name] = _filled(layered, values, problems, context).with_place(item)
+    return found
+
+
+def _filled(item: Item, values: Values, problems: Problems, context: str) -> Item:
+    """`{name}` filled in; in a program's arguments, what is known only later stays as it is."""
+    program = item.get("program")
+    rest = item.with_value({key: child for key, child in item.table().items() if key != "program"})
+    filled = substitute(rest, values, problems, context)
+    if program is None:
+        return filled
+    later = {name: f"{{{name}}}" for name in PLACEHOLDERS}
+    known = Values({**values.texts, **later}, values.places)
+    return filled.with_value({**filled.table(), "program": substitute(program, known, problems, context)})
+
+
+def _layers(
+    name: str,
+    table: Mapping[str, Item],
+    default: Item | None,
+    values: Values,
+    problems: Problems,
+    context: str,
+) -> Item | None:
+    """default, then what `like` names, then the item itself."""
+    chain = [table[name]]
+    seen = {name}
+    while (like := chain[-1].get("like")) is not None:
+        other = str(substitute(like, values, problems, context).value)
+        if other in seen:
+            problems.add(like, f'"{other}" leads back to itself in a circle of `like`')
+            return None
+        if other not in table:
+            problems.add(
+                like, f'there is no "{other}" to be like{nearest(other, table.keys() - seen)}', context=context
+            )
+            return None
+        seen.add(other)
+        chain.append(table[other])
+    layered = default
+    for item in reversed(chain):
+        layered = merge(layered, item)
+    return layered
+
+
+def _applies(item: Item, levels: Combination) -> bool:
+    only, unless = item.get("only"), item.get("unless")
+    wanted = read_levels(only, CONDITIONS["only"], Problems()) if only is not None else {}
+    refused = read_levels(unless, CONDITIONS["unless"], Problems()) if unless is not None else None
+    return holds(wanted, levels) and not (refused is not None and holds(refused, levels))
+
+
+def _never_happens(item: Item, values: Values, context: str) -> bool:
+    """`for = "0 s"`: the event does not happen (and the rest of it need not make sense)."""
+    length = item.get("for")
+    if length is None:
+        return False
+    quiet = Problems()
+    filled = substitute(length, values, quiet, context)
+    return Reader(item.with_value({"for": filled}), EVENT, quiet, context).whole("for") == 0 and not len(quiet)

@@ -1,0 +1,61 @@
+"""Names of sysctls, which only the kernel of the run knows, checked before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..experiment.problems import Problems
+from ..experiment.toml_positions import Item
+from .network import SYSCTL_EXAMPLE, UnresolvedLink
+
+EVERY_INTERFACE = "lo"
+"""The interface that every namespace has: what there is of a sysctl for each interface, there is for this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSysctls:
+    """What a kernel has in a host of a cell.
+
+    kernel: how messages call it. sysctls: below net -> whether they can be written. (A congestion control that it
+    lacks makes a cell UNSUPPORTED: the spec may be for another kernel.)
+    """
+
+    kernel: str
+    sysctls: Mapping[str, bool]
+
+
+class SysctlCheck:
+    """Checks the names of a spec's cells. `ask` is called once, and only if there is a sysctl to check."""
+
+    def __init__(self, ask: Callable[[], KernelSysctls | None], problems: Problems) -> None:
+        self._ask, self._problems = ask, problems
+        self._asked: list[KernelSysctls | None] = []
+
+    def nodes(self, nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], context: str) -> None:
+        """Every sysctl of every node."""
+        for node, item in nodes.items():
+            table = item.get("sysctl")
+            own = [link.name for link in links.values() if node in (link.a, link.b)]
+            for name, child in (table.table() if table is not None else {}).items():
+                if (known := self._known()) is not None and (said := _sysctl_problem(name, own, known)):
+                    self._problems.add(child, said, context=context)
+
+    def _known(self) -> KernelSysctls | None:
+        if not self._asked:
+            self._asked.append(self._ask())
+        return self._asked[0]
+
+
+def _sysctl_problem(name: str, links: Sequence[str], known: KernelSysctls) -> str:
+    """Why a sysctl cannot be set on a node with these links; "" if it can."""
+    there = ".".join(EVERY_INTERFACE if part in links else part for part in name.split("."))
+    if there in known.sysctls:
+        return "" if known.sysctls[there] else f"{known.kernel} lets nobody write this one; leave it out"
+    every = f".{EVERY_INTERFACE}."
+    own = [one.replace(every, f".{link}.") for link in links for one in known.sysctls if every in one]
+    names = [*known.sysctls, *own]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+    guess = f', did you mean "{near[0]}"?' if near else f"; for example {SYSCTL_EXAMPLE}"
+    return f'{known.kernel} has no sysctl "{name}"{guess}'

@@ -1,0 +1,220 @@
+"""The events of a cell: faults with their repairs, changes of a link, and phases drawn from the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ..core.types import Action, DirectionName, Event, LinkImpairment, Node
+from ..experiment.grammar import DIRECTION, EVENT, REPEATED
+from ..experiment.merge import merge
+from ..experiment.problems import Problems, nearest
+from ..experiment.toml_positions import Item
+from .network import SIDES, Network, UnresolvedLink, finish
+from .phases import draw_phase, read_phase
+from .reader import Reader
+
+ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
+MOST_OCCURRENCES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An event before its phases are drawn. `undo`: what ends it `length_ns` later."""
+
+    event: Event
+    undo: Event | None
+    length_ns: int
+    phase: tuple[int, int] | None
+    """Uniform from, to (ns), inclusive; added to the time."""
+    length_phase: tuple[int, int] | None
+    """The same, added to the length."""
+    reader: Reader
+
+    def last_ns(self) -> int:
+        """The latest moment it may last to."""
+        return self.event.at_ns + _most(self.phase) + self.length_ns + _most(self.length_phase)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the seed decides when it happens or how long it lasts."""
+        return any(phase is not None and phase[0] < phase[1] for phase in (self.phase, self.length_phase))
+
+
+def _most(phase: tuple[int, int] | None) -> int:
+    return phase[1] if phase else 0
+
+
+class Timeline:
+    """Reads the events of one cell."""
+
+    def __init__(
+        self,
+        network: Network,
+        nodes: Mapping[str, Node],
+        links: Mapping[str, UnresolvedLink],
+        shapes: Mapping[tuple[str, DirectionName], LinkImpairment],
+        rtt_ns: Mapping[tuple[str, DirectionName], int],
+        duration_ns: int,
+    ) -> None:
+        self._network, self._nodes, self._links = network, nodes, links
+        self._shapes, self._rtt_ns, self._duration_ns = shapes, rtt_ns, duration_ns
+
+    def read(self, items: Mapping[str, Item], problems: Problems, context: str) -> tuple[Planned, ...]:
+        """Every event in order, the links' own first; what is wrong is collected."""
+        planned: list[Planned] = []
+        for link, draft in self._links.items():
+            own = draft.item.get("event")
+            for name, item in own.table().items() if own is not None else ():
+                reader = Reader(item, REPEATED, problems, context)
+                planned += self._repeated(self._event(f"{link}.{name}", link, reader), reader)
+        for name, item in items.items():
+            reader = Reader(item, EVENT, problems, context)
+            link = (reader.text("link") or "") if reader.need("link") else ""
+            planned += self._repeated(self._event(name, link, reader), reader)
+        self._check_overlaps(planned)
+        return tuple(planned)
+
+    def _repeated(self, first: Planned | None, reader: Reader) -> list[Planned]:
+        """The event, or with `every` each time it happens before the cell's end; what ends later than that stays.
+
+        A link's own that would come after the end does not happen: a profile does not know how long a cell is.
+        """
+        if first is None or (reader.has("for") and not first.length_ns):  # "0 s": it does not happen
+            return []
+        every = reader.whole("every")
+        event, latest = first.event, self._duration_ns - _most(first.phase)
+        if every is None:
+            return [first] if event.at_ns < latest else []
+        if (latest - event.at_ns) // every >= MOST_OCCURRENCES:
+            reader.wrong("every", f'more than {MOST_OCCURRENCES} times in this cell; for example every = "15 s"')
+            return []
+        if first.undo is None:
+            reader.problem("every", 'needs `for`: what happens again has ended before; for example for = "50 ms"')
+        found: list[Planned] = []
+        for at in range(event.at_ns, latest, every):
+            length = first.length_ns + _most(first.length_phase)
+            stays = at + _most(first.phase) + length > self._duration_ns
+            undo = None if stays else first.undo
+            one = replace(first, event=msgspec.structs.replace(event, at_ns=at), undo=undo)
+            found.append(replace(one, length_ns=0, length_phase=None) if stays else one)
+        return found
+
+    def _event(self, name: str, link: str, reader: Reader) -> Planned | None:
+        before = len(reader.problems)
+        needed = [reader.need(key) for key in ("action", "at")]
+        text = reader.text("action")
+        action = next((known for known in ACTIONS if known == text), None)
+        at, length = reader.whole("at"), reader.whole("for")
+        phase, length_phase = read_phase("phase", reader), read_phase("for_phase", reader)
+        if length_phase is not None and not reader.has("for"):
+            reader.problem("for_phase", 'is added to `for`, which is missing; for example for = "8 s"')
+        directions = self._directions(reader)
+        if link and link not in self._links:
+            reader.wrong("link", f'there is no link "{link}"{nearest(link, self._links)}')
+        if not all(needed) or action is None or not link or at is None or len(reader.problems) > before:
+            return None
+        if "." in name or reader.has("every"):
+            pass  # happens as often as there is time for
+        elif at + _most(phase) >= self._duration_ns:
+            reader.wrong("at", "is outside the cell: it must be before the duration ends")
+        elif at + _most(phase) + (length or 0) + _most(length_phase) > self._duration_ns:
+            reader.wrong("for", "ends after the cell; leave `for` out if the fault stays to the end")
+        event = Event(at_ns=at, name=name, action=action, link=link, directions=directions)
+        undo = Event(at_ns=at, name=name, action="repair", link=link, directions=directions)
+        if action == "link":
+            event = Event(at_ns=at, name=name, action=action, link=link, end=self._end(link, reader))
+            undo = Event(at_ns=at, name=name, action="repair", link=link)
+            if reader.has("directions"):
+                reader.problem("directions", "an end that goes down stops both directions; leave this out")
+        elif action == "change":
+            changes = self._change(name, at, link, directions, reader)
+            if changes is None:
+                return None
+            event, undo = changes
+        if action != "change":
+            for key in sorted((DIRECTION.keys() | {"rtt", *SIDES}) & reader.item.table().keys()):
+                reader.problem(key, f'a "{action}" changes no {key}; that is action = "change"')
+        return Planned(event, undo if length is not None else None, length or 0, phase, length_phase, reader)
+
+    def _directions(self, reader: Reader) -> tuple[DirectionName, ...]:
+        names = reader.names("directions")
+        if reader.has("directions") and not names:
+            reader.problem("directions", f"is empty; for example directions = {EVENT['directions'].example}")
+        return tuple(side for side in SIDES if not names or side in names)
+
+    def _end(self, link: str, reader: Reader) -> str:
+        draft = self._links[link]
+        ends = [draft.a, draft.b]
+        if any(self._nodes[node].kind == "host" for node in ends):
+            ends += [f"{link}.hop:{node}" for node in ends]
+        end = reader.text("end")
+        if end not in ends:
+            said = "end is missing" if end is None else f'link "{link}" has no end "{end}"'
+            reader.problem("end", f'{said}; it has: {", ".join(ends)}; for example end = "{ends[-1]}"')
+        return end or ""
+
+    def _change(
+        self, name: str, at: int, link: str, directions: tuple[DirectionName, ...], reader: Reader
+    ) -> tuple[Event, Event] | None:
+        """The link as configured with the event's keys laid over it, and the link as configured again."""
+        keys = {k: v for k, v in reader.item.table().items() if k in DIRECTION or k in ("rtt", *SIDES)}
+        draft = self._links[link]
+        changed = self._network.directions(reader.below(merge(draft.item, reader.item.with_value(keys))))
+        if changed is None:
+            return None
+        new: dict[str, LinkImpairment] = {}
+        for side, direction in zip(SIDES, changed, strict=True):
+            shape = finish(direction, self._rtt_ns[link, side], draft.mtu_bytes)
+            if side in directions and shape != self._shapes[link, side]:
+                new[side] = shape
+        if not new:
+            reader.problem("action", 'changes nothing; say what, for example rate = "100 kbit/s"')
+            return None
+        touched = tuple(side for side in SIDES if side in new)
+        old = {side: self._shapes[link, side] for side in touched}
+        event, undo = (
+            Event(
+                at_ns=at,
+                name=name,
+                action="change",
+                link=link,
+                directions=touched,
+                forward=shapes.get("forward"),
+                backward=shapes.get("backward"),
+            )
+            for shapes in (new, old)
+        )
+        return event, undo
+
+    def _check_overlaps(self, planned: list[Planned]) -> None:
+        """Two faults of one direction at a time would be repaired by the first repair; two changes likewise."""
+        in_time = sorted(enumerate(planned), key=lambda item: item[1].event.at_ns)
+        for place, (number, first) in enumerate(in_time):
+            one = first.event
+            if first.undo is None and one.action == "change":
+                continue
+            for other_number, second in in_time[place + 1 :]:
+                other = second.event
+                if first.undo is not None and other.at_ns >= first.last_ns():
+                    break
+                if one.link != other.link or not set(one.directions) & set(other.directions):
+                    continue
+                if (one.action == "change") == (other.action == "change"):
+                    listed = (first, second) if number < other_number else (second, first)
+                    said = f'overlaps event "{listed[0].event.name}" on link "{one.link}"; one must end first'
+                    listed[1].reader.problem("at", said)
+
+
+def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
+    """The events with their phases drawn, in time order; at equal times in the order listed."""
+    events: list[Event] = []
+    for plan in planned:
+        at = plan.event.at_ns + draw_phase(plan.phase, f"{seed}/phase/{plan.event.name}")
+        events.append(msgspec.structs.replace(plan.event, at_ns=at))
+        if plan.undo is not None:
+            length = plan.length_ns + draw_phase(plan.length_phase, f"{seed}/for/{plan.event.name}")
+            events.append(msgspec.structs.replace(plan.undo, at_ns=at + length))
+    return tuple(sorted(events, key=lambda event: event.at_ns))

@@ -1,0 +1,73 @@
+"""Plan: every cell of a run, with its factors and outputs; plan.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
+from ..core.types import Cell, Frozen, from_json
+
+PLAN_FORMAT = 1
+
+
+class Level(Frozen, frozen=True):
+    """One level of a factor: its text in the spec, and how tables call it."""
+
+    name: str
+    title: str
+
+
+class Factor(Frozen, frozen=True):
+    """What is varied."""
+
+    name: str
+    title: str
+    levels: tuple[Level, ...]
+
+
+class Experiment(Frozen, frozen=True):
+    """A named part of the study. `factors`: what it varies."""
+
+    name: str
+    title: str
+    factors: tuple[str, ...]
+
+
+class Plan(Frozen, frozen=True, kw_only=True):
+    """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
+
+    format: int = PLAN_FORMAT
+    name: str
+    title: str
+    description: str
+    seed: int
+    repetitions: int
+    """The most that any combination has (experiments may have different numbers)."""
+    filters: tuple[str, ...]
+    """The --only and --where this plan was made with, as text."""
+    parameters: dict[str, str]
+    factors: tuple[Factor, ...]
+    experiments: tuple[Experiment, ...]
+    metrics: tuple[Metric, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    time_series: tuple[TimeSeries, ...] = ()
+    event_tables: tuple[EventTable, ...] = ()
+    sources: tuple[Source, ...]
+    expected: tuple[PublishedNumber, ...]
+    claims: tuple[Claim, ...]
+    answers: tuple[Answer, ...] = ()
+    cells: tuple[Cell, ...]
+
+
+def plan_from_json(data: bytes) -> Plan:
+    """Read a Plan back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
+    return from_json(data, Plan)
+
+
+def in_level_order(plan: Plan, factors: Sequence[str], places: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Distinct places (a level of each factor) as the spec lists the levels; "-" (does not apply) first."""
+    order = {(factor.name, level.name): number for factor in plan.factors for number, level in enumerate(factor.levels)}
+    return sorted(
+        dict.fromkeys(places), key=lambda place: [order.get(pair, -1) for pair in zip(factors, place, strict=True)]
+    )

@@ -1,0 +1,114 @@
+"""An answer's table as sentences, for the terminal and the report. Made from the rows of answer-<name>.csv alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..core.outputs import Answer
+from ..core.units import counted_of
+from ..plan.types import Plan
+from ..results.answers import VERDICTS, said
+
+Row = Mapping[str, str]
+_NUMBERS = re.compile(r"\d[\d.,]*( (ms|s)\b)?")
+LEADS = {
+    VERDICTS[1]: "At a price",
+    VERDICTS[2]: "Tempting, but not",
+    VERDICTS[3]: "Not",
+    VERDICTS[4]: "Not measured",
+}
+
+
+class _Names:
+    """How factors and levels are called."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._titles = {factor.name: factor.title or factor.name for factor in plan.factors}
+        self._levels = {
+            (factor.name, level.name): level.title or level.name for factor in plan.factors for level in factor.levels
+        }
+
+    def level(self, row: Row, factor: str) -> str:
+        """A level's title."""
+        return self._levels.get((factor, row[factor]), row[factor])
+
+    def conditions(self, row: Row, factors: Sequence[str]) -> list[str]:
+        """ "RTT 50 ms"."""
+        return [f"{self._titles[factor]} {self.level(row, factor)}" for factor in factors if row[factor] != "-"]
+
+    def settings(self, rows: Sequence[Row], factors: Sequence[str]) -> list[str]:
+        """Rows as few words as they can: of several factors, those that differ in the first only go together."""
+        if len(factors) == 1:
+            return [self.level(row, factors[0]) for row in rows]
+        together: dict[tuple[str, ...], list[Row]] = {}
+        for row in rows:
+            together.setdefault(tuple(row[factor] for factor in factors[1:]), []).append(row)
+        same: dict[tuple[str, ...], list[Row]] = {}
+        for group in together.values():
+            same.setdefault(tuple(row[factors[0]] for row in group), []).append(group[0])
+        found = []
+        for firsts, group in same.items():
+            words = "/".join(self._levels.get((factors[0], first), first) for first in firsts)
+            others = [
+                f"{self._titles[factor]} {'/'.join(dict.fromkeys(self.level(row, factor) for row in group))}"
+                for factor in factors[1:]
+            ]
+            found.append(", ".join([f"{self._titles[factors[0]]} {words}", *others]))
+        return found
+
+
+def sentences(plan: Plan, answer: Answer, rows: Sequence[Row]) -> tuple[str, ...]:
+    """One sentence for each condition and budget: what does it, what does at a cost, what only looks as if, and why."""
+    names = _Names(plan)
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((*(row[factor] for factor in answer.given), row["budget"]), []).append(row)
+    return tuple(
+        f"{', '.join([*names.conditions(group[0], answer.given), 'budget ' + group[0]['budget']])}: "
+        f"{_choices(group, answer.settings, names)}"
+        for group in groups.values()
+    )
+
+
+def _choices(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str:
+    by_verdict = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in VERDICTS}
+    good = by_verdict[VERDICTS[0]]
+    if good:
+        parts = [f"{_listed(good, settings, names)} {'does' if len(good) == 1 else 'do'} it."]
+    else:
+        parts = [f"Nothing measured does it{' without a price' if by_verdict[VERDICTS[1]] else ''}."]
+    for verdict, lead in LEADS.items():
+        alike: dict[str, list[Row]] = {}
+        for row in by_verdict[verdict]:
+            alike.setdefault(_NUMBERS.sub("#", row["because"]), []).append(row)
+        clauses = [_listed(group, settings, names) + _why(group, settings, names) for group in alike.values()]
+        if clauses:
+            parts.append(f"{lead}: {'; '.join(clauses)}.")
+    return " ".join(parts)
+
+
+def _listed(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str:
+    """Choices with their worst values; those with the same one together."""
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(_worst(row), []).append(row)
+    return ", ".join(f"{' and '.join(names.settings(group, settings))} ({worst})" for worst, group in alike.items())
+
+
+def _why(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str:
+    """The reason they share; where its numbers differ, those of the one that comes nearest."""
+    nearest = min(rows, key=lambda row: float(row["worst"]) if row["worst"] else float("inf"))
+    if not nearest["because"]:
+        return ""
+    if len({row["because"] for row in rows}) == 1:
+        return f", because {nearest['because']}"
+    return f", because (here of {names.settings([nearest], settings)[0]}) {nearest['because']}"
+
+
+def _worst(row: Row) -> str:
+    if not row["worst"]:
+        if row["absent"] == row["cells"]:
+            return "did not run"
+        return f"not over at the end of {counted_of(int(row['without_value']), int(row['cells']), 'cell')}"
+    return f"at most {said(float(row['worst']), row['unit'])}{' where it ran' if row['absent'] != '0' else ''}"

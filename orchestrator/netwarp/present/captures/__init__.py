@@ -1,0 +1,1 @@
+"""Findings about any captures, as text, page and CSV files."""

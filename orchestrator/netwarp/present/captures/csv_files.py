@@ -1,0 +1,200 @@
+"""`netwarp analyze --csv DIR`: tidy tables, each whole or as it was (docs/analyze.md lists them)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...captures import FileSummary, Join
+from ...core.errors import StoreError
+from ...results.rows import Field, Rows
+from ...results.write import csv_text
+from ...store.run_dir import write_atomic
+
+MARK = ".netwarp-analyze"
+"""Stands in a directory of such tables and names them: those may be written anew."""
+MARK_TEXT = "Tables of netwarp analyze: the next --csv into this directory writes them anew."
+
+
+def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) -> None:
+    """Write every table; those of an earlier call that are not of this one go. Raises StoreError: not writable, or it
+    holds files that netwarp did not write there.
+    """
+    before = claim(folder)
+    tables = [_flows(found), _totals(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
+    tables += _own_tables(found)
+    if join is not None:
+        tables += [_hops(join), _hop_packets(join)]
+    names = [f"{table.name}.csv" for table in tables]
+    write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted({*before, *names})]).encode())
+    for name, table in zip(names, tables, strict=True):
+        write_atomic(folder / name, csv_text(table).encode())
+    for left in before - set(names):
+        (folder / left).unlink(missing_ok=True)
+    write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted(names)]).encode())
+
+
+def claim(folder: Path) -> set[str]:
+    """Names of the tables of an earlier call. Raises StoreError where the directory is somebody else's."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder}: is a file; --csv takes a directory")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return set()
+    try:
+        text, *names = (folder / MARK).read_text().splitlines()
+    except (OSError, ValueError):
+        text, names = "", []
+    strangers = sorted(path.name for path in folder.iterdir() if path.name not in (MARK, *names))
+    if text != MARK_TEXT or strangers:
+        raise StoreError(
+            f"{folder}: holds what netwarp did not write ({', '.join(strangers[:3] or [MARK])}); "
+            "name a new or an empty directory"
+        )
+    return set(names)
+
+
+def _table(name: str, header: Iterable[str], rows: Iterable[Iterable[Field]]) -> Rows:
+    return Rows(name, tuple(header), tuple(tuple(row) for row in rows))
+
+
+def _flow_rows(found: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Any]]:
+    for one in found:
+        for connection in one.connections:
+            yield [one.name, connection.number], one, connection
+
+
+def _flows(found: Sequence[FileSummary]) -> Rows:
+    """One row a flow and direction."""
+    names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for name in flow.directions[0])
+    header = (
+        "file",
+        "flow",
+        "protocol",
+        "direction",
+        "source",
+        "destination",
+        "start_s",
+        "duration_s",
+        *names,
+    )
+    rows: list[list[Field]] = []
+    for key, _, flow in _flow_rows(found):
+        for direction, counts in enumerate(flow.directions):
+            rows.append([
+                *key, flow.protocol, direction, flow.ends[direction], flow.ends[1 - direction], flow.facts["start_s"],
+                flow.facts["duration_s"], *(counts.get(name) for name in names),
+            ])  # fmt: skip
+    return _table("flows", header, rows)
+
+
+def _paths(found: Sequence[FileSummary]) -> Rows:
+    names = dict.fromkeys(
+        name for _, _, flow in _flow_rows(found) for path in flow.paths for name in path if name != "addresses"
+    )
+    rows: list[list[Field]] = []
+    for key, _, flow in _flow_rows(found):
+        for path in flow.paths:
+            for direction in (0, 1):
+                ends = path["addresses"]
+                rows.append([*key, direction, ends[direction], ends[1 - direction],
+                             *(path[name][direction] if name in path else None for name in names)])  # fmt: skip
+    return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)
+
+
+def _totals(found: Sequence[FileSummary]) -> Rows:
+    """One row a number of the protocol's analyser."""
+    rows = [[*key, name, _plain(value)] for key, _, flow in _flow_rows(found) for name, value in flow.totals.items()]
+    return _table("totals", ("file", "flow", "total", "value"), rows)
+
+
+def _own_tables(found: Sequence[FileSummary]) -> list[Rows]:
+    """The analysers' own tables, <protocol>_<table>.csv; a row's column is empty where it has none."""
+    rows: dict[str, list[tuple[list[Field], Mapping[str, Any]]]] = {}
+    for key, _, flow in _flow_rows(found):
+        for name, table in flow.tables.items():
+            if table:
+                rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
+    for one in found:
+        for multi in one.multipath:
+            for name, table in multi.tables.items():
+                rows.setdefault(f"mptcp_{name}", []).extend(([one.name, row.get("flow")], row) for row in table)
+            totals = {"connection": multi.number, "flows": list(multi.flows), **multi.totals}
+            rows.setdefault("mptcp_connections", []).append(([one.name, None], totals))
+    result = []
+    for name, mine in rows.items():
+        columns = dict.fromkeys(column for _, row in mine for column in row if column != "flow")
+        lines = [[*key, *(_plain(row.get(column)) for column in columns)] for key, row in mine]
+        result.append(_table(name, ("file", "flow", *columns), lines))
+    return result
+
+
+def _plain(value: Any) -> Field:
+    """What fits a field: lists joined by a space, yes or no as 1 or 0."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return number(value)
+
+
+def _events(found: Sequence[FileSummary]) -> Rows:
+    names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for event in flow.events for name in event)
+    rows = [
+        [*key, *(_plain(event.get(name)) for name in names)]
+        for key, _, flow in _flow_rows(found)
+        for event in flow.events
+    ]
+    return _table("events", ("file", "flow", *names), rows)
+
+
+def _series(found: Sequence[FileSummary]) -> Rows:
+    rows = [
+        [*key, name, float(t), number(value)]
+        for key, _, flow in _flow_rows(found)
+        for name, (times, values) in flow.series.items()
+        for t, value in zip(times, values, strict=True)
+    ]
+    return _table("series", ("file", "flow", "series", "time_s", "value"), rows)
+
+
+def number(value: Any) -> Field:
+    """A NumPy number as Python's; nothing for NaN."""
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and math.isnan(plain) else plain
+
+
+def _retransmissions(found: Sequence[FileSummary]) -> Rows:
+    """One row a packet that carries what was sent before, of the flows whose packets are in memory."""
+    header = ("file", "frame", "flow", "direction", "time_s", "source", "destination", "payload_bytes", "new_bytes")
+    rows: list[list[Field]] = []
+    for one in found:
+        by_row = {connection.row: connection for connection in one.connections}
+        packets = one.capture.packets
+        for at in packets["is_retransmission"].nonzero()[0].tolist():
+            packet = packets[at]
+            flow = by_row[int(packet["flow"])]
+            path, way = int(packet["path"]), int(packet["path_direction"])
+            rows.append([
+                one.name, at + 1, flow.number, int(packet["direction"]), (int(packet["time_ns"]) - one.first_ns) / 1e9,
+                one.capture.address(path, way), one.capture.address(path, 1 - way), int(packet["payload_bytes"]),
+                int(packet["new_bytes"]),
+            ])  # fmt: skip
+    return _table("retransmissions", header, rows)
+
+
+def _hops(join: Join) -> Rows:
+    names = [name for name in join.hops[0].as_json() if name != "bursts"]
+    rows = [[number, *(hop.as_json()[name] for name in names)] for number, hop in enumerate(join.hops, 1)]
+    return _table("hops", ("hop", *names), rows)
+
+
+def _hop_packets(join: Join) -> Rows:
+    """Every packet of every hop: when it was seen before, and after how long at the next point (empty: lost)."""
+    rows = [
+        [at, float(t), number(delay), int(size)]
+        for at, hop in enumerate(join.hops, 1)
+        for t, delay, size in zip(hop.packet_s, hop.packet_delay_s, hop.packet_bytes, strict=True)
+    ]
+    return _table("hop_packets", ("hop", "time_s", "one_way_delay_s", "ip_bytes"), rows)

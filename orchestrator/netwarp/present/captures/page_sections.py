@@ -1,0 +1,249 @@
+"""`netwarp analyze --html FILE`: the same findings, with charts, as one self-contained page."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ...captures import FileSummary, Join
+from ...captures.connection import Connection
+from ...captures.findings import hop_findings
+from ...captures.hops import Hop
+from ...captures.multipath import Multipath
+from ...core.errors import StoreError
+from ...core.units import counted
+from ...store.run_dir import write_atomic
+from ..numbers import fixed, with_unit
+from ..pages.capture import Chart, Line, Panel, Part, Section, Table, capture_page
+from .hops import HEADS, hop_row, join_notes
+from .lines import detail_lines, multipath_lines, multipath_title
+from .words import direction_rows, event_text, lead, path_of, protocol, seconds, unit_of, value_text, words_of
+
+CHARTED = 20
+"""Connections a file that are drawn and shown whole; the others are in the list of connections."""
+LISTED = 500
+EVENTS = 300
+BINS = 500
+PAGE_BEGINS = b"<!doctype html>"
+PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("goodput", "bit/s", ("goodput_forward_bit_s", "goodput_back_bit_s")),
+    ("progress", "bytes", ("sequence_bytes", "acknowledged_sequence_bytes", "retransmitted_sequence_bytes")),
+    ("progress (TSN)", "", ("tsn", "acknowledged_tsn", "retransmitted_tsn")),
+    ("in flight, windows", "bytes", ("flight_bytes", "outstanding_bytes", "receive_window_bytes")),
+    ("round trip time", "s", ("rtt_s", "rtt_timestamps_s", "heartbeat_rtt_s")),
+    ("head-of-line delay", "s", ("hol_blocking_s", "hol_blocking_one_stream_s")),
+)
+FALLBACK = ("progress_forward_bytes", "progress_back_bytes")
+"""Where single packets are not in memory, the bins' sums stand for the sequence numbers."""
+STYLES = {
+    "goodput": "step", "retransmitted": "marks", "rtt": "dots", "heartbeat": "dots", "hol": "dots", "flight": "step",
+    "outstanding": "step", "receive": "step", "acknowledged": "step", "sequence": "dots", "tsn": "dots",
+}  # fmt: skip
+"""How a series is drawn, by how its name begins; others: a line."""
+
+
+def write_page(path: Path, found: Sequence[FileSummary], join: Join | None) -> None:
+    """Write the page whole or not at all. Raises StoreError."""
+    sections = [_file(one, number) for number, one in enumerate(found)]
+    if join is not None:
+        sections.insert(0, _hops(join))
+    title = " and ".join(one.name for one in found) if len(found) < 3 else f"{len(found)} captures"
+    write_atomic(path, capture_page(title, sections, __version__))
+
+
+def claim_page(path: Path) -> None:
+    """Raises StoreError where something else than a page is there: a capture given by mistake is not written over."""
+    if path.is_dir():
+        raise StoreError(f"{path}: is a directory; --html takes a file")
+    if not path.exists():
+        return
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if not path.is_file() or file.read(len(PAGE_BEGINS)).lower() in (PAGE_BEGINS, b""):
+            return
+    raise StoreError(f"{path}: is there and is no HTML page; --html would write over it: name another file")
+
+
+def _file(one: FileSummary, number: int) -> Section:
+    facts = one.facts
+    charted = one.connections[:CHARTED]
+    rows = [_connection_row(flow) for flow in one.connections[:LISTED]]
+    table = Table("Connections", ("Flow", "Protocol", "From", "To", "Packets", "IP bytes", "Retransmitted", "Duration"),
+                  rows, (0, 4, 5, 6, 7))  # fmt: skip
+    notes = list(one.notes)
+    if len(one.connections) > CHARTED:
+        notes.append(f"the {CHARTED} largest of {len(one.connections)} connections are shown here"
+                     + (f", the next up to {LISTED} in the list" if len(one.connections) > LISTED else ""))  # fmt: skip
+    return Section(
+        anchor=f"file{number}",
+        title=one.name,
+        lead=f"{' and '.join(facts['link_types'])}, {counted(facts['packets'], 'packet')}, "
+        f"{with_unit(facts['frame_bytes'], 'bytes')}, {seconds(facts['duration_s'])}, "
+        f"{counted(len(one.connections), 'connection')}",
+        findings=one.findings,
+        notes=notes,
+        facts=[("Files", ", ".join(one.files)), *((words_of(name).capitalize(), _fact(name, value))
+               for name, value in facts.items())],
+        table=table if len(one.connections) > 1 else None,
+        links=[f"file{number}-flow{flow.number}" for flow in charted],
+        parts=[
+            *(_multipath(multi, number) for multi in one.multipath[:CHARTED]),
+            *(_flow(flow, number) for flow in charted),
+        ],
+    )  # fmt: skip
+
+
+def _connection_row(flow: Connection) -> tuple[str, ...]:
+    sums = {name: sum(d[name] or 0 for d in flow.directions) for name in ("packets", "retransmitted_packets")}
+    return (
+        str(flow.number),
+        protocol(flow),
+        *flow.ends,
+        fixed(sums["packets"], 0),
+        with_unit(flow.ip_bytes, "bytes"),
+        fixed(sums["retransmitted_packets"], 0),
+        seconds(flow.facts["duration_s"]),
+    )
+
+
+def _fact(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "first_s":
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
+    return ", ".join(value) if isinstance(value, list) else value_text(name, value)
+
+
+def _flow(one: Connection, file: int) -> Part:
+    head = ("", f"{one.ends[0]} sends", f"{one.ends[1]} sends")
+    details = []
+    if one.events:
+        rows = [(f"{event['t_s']:.6f}", event_text(event)) for event in one.events[:EVENTS]]
+        caption = f"Events ({len(one.events)}" + (f", the first {EVENTS})" if len(one.events) > EVENTS else ")")
+        details.append(Table(caption, ("Time (s)", "What"), rows, (0,)))
+    details += _own_tables(one.tables)
+    if one.totals:
+        details.append(_totals(one.totals))
+    name = f"file{file}-flow{one.number}"
+    panels = _panels(one.series)
+    return Part(
+        anchor=name,
+        title=f"Flow {one.number}: {protocol(one)}, {one.ends[0]} and {one.ends[1]}",
+        lead=lead(one),
+        facts=detail_lines(one),
+        tables=[Table(f"Directions of flow {one.number}", head, direction_rows(one), (1, 2))],
+        details=details,
+        chart=Chart(name, panels, [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]])
+        if panels
+        else None,
+    )
+
+
+def _totals(totals: Mapping[str, Any]) -> Table:
+    rows = [(name, value_text(name, value)) for name, value in totals.items()]
+    return Table("Every number of this connection", ("Name", "Value"), rows, (1,))
+
+
+def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
+    """The analyser's own tables, without the columns that none of their rows has a value in."""
+    found = []
+    for name, mine in tables.items():
+        columns = [key for key in dict.fromkeys(key for row in mine for key in row)
+                   if any(row.get(key) is not None for row in mine)]  # fmt: skip
+        rows = [tuple(value_text(key, row.get(key)) for key in columns) for row in mine[:EVENTS]]
+        caption = f"{words_of(name).capitalize()} ({len(mine)}"
+        caption += f", the first {EVENTS})" if len(mine) > EVENTS else ")"
+        numeric = [at for at, key in enumerate(columns) if not any(isinstance(row.get(key), str) for row in mine)]
+        if rows:
+            heads = tuple(words_of(key)[:1].upper() + words_of(key)[1:] for key in columns)
+            found.append(Table(caption, heads, rows, tuple(numeric)))
+    return found
+
+
+def _multipath(one: Multipath, file: int) -> Part:
+    name = f"file{file}-mptcp{one.number}"
+    lines = [_line(key, pair) for key, pair in one.series.items() if key.startswith("sent_bytes")]
+    events = [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]]
+    rows = [(f"{time:.6f}", text) for time, text in events]
+    return Part(
+        anchor=name,
+        title=multipath_title(one),
+        lead="",
+        facts=multipath_lines(one),
+        details=[
+            Table(f"Events ({len(one.events)})", ("Time (s)", "What"), rows, (0,)),
+            *_own_tables(one.tables),
+            _totals(one.totals),
+        ],
+        chart=Chart(name, [Panel("sent by each subflow", "bytes", lines)], events) if lines else None,
+    )
+
+
+def _panels(series: Mapping[str, Any]) -> list[Panel]:
+    """Panels of what there is: named ones in order, then one for each series nobody thought of here."""
+    left = dict(series)
+    for name in FALLBACK:
+        if any(key.startswith(("sequence", "tsn")) for key in series):
+            left.pop(name, None)
+    for name in ("goodput_bit_s", "throughput_bit_s", "retransmitted_chunks", "retransmitted_forward_packets",
+                 "retransmitted_back_packets"):  # fmt: skip
+        left.pop(name, None)  # said by the other panels
+    found = []
+    for title, unit, names in PANELS:
+        keys = [key for name in names for key in left if key.split("[")[0] == name]
+        lines = [_line(key, left.pop(key)) for key in keys]
+        if lines:
+            found.append(Panel(title, unit, lines))
+    return found + [Panel(words_of(key), unit_of(key), [_line(key, pair)]) for key, pair in left.items()]
+
+
+def _line(key: str, pair: tuple[Any, Any]) -> Line:
+    style = next((style for begin, style in STYLES.items() if key.startswith(begin)), "line")
+    return Line(words_of(key), pair[0], pair[1], style, path_of(key))
+
+
+def _hops(join: Join) -> Section:
+    parts = []
+    ways: dict[frozenset[str], list[Hop]] = {}
+    for hop in join.hops:
+        ways.setdefault(frozenset((hop.source, hop.destination)), []).append(hop)
+    for number, hops in enumerate(ways.values()):
+        name = f"hops{number}"
+        panels = []
+        for source, destination in dict.fromkeys((hop.source, hop.destination) for hop in hops):
+            mine = [hop for hop in hops if hop.source == source]
+            panels.append(Panel(f"one-way delay, {source} → {destination}", "s", [_delay(hop) for hop in mine]))
+            lost = [_lost(hop) for hop in mine if hop.lost_packets]
+            if lost:
+                panels.append(Panel(f"lost, {source} → {destination}", "", lost))
+        rows = [tuple(text.strip() for text in hop_row(hop)) for hop in hops]
+        rows = [(f"{hop.source} → {hop.destination}", *row) for hop, row in zip(hops, rows, strict=True)]
+        parts.append(
+            Part(
+                anchor=name,
+                title=f"{hops[0].source} and {hops[0].destination}",
+                lead="",
+                tables=[Table("Hops", ("Path", *(head.strip().capitalize() for head in HEADS)), rows, (2, 3, 4, 5, 6))],
+                chart=Chart(name, [panel for panel in panels if any(len(line.times) for line in panel.lines)]),
+            )
+        )
+    text = "Packets seen at one point and, or not, at the next. Burst: packets lost in a row, mean/longest."
+    return Section("hops", "Hops", text, findings=hop_findings(join.hops), notes=join_notes(join), parts=parts)
+
+
+def _delay(hop: Hop) -> Line:
+    there = ~np.isnan(hop.packet_delay_s)
+    return Line(f"{hop.before} → {hop.after}", hop.packet_s[there], hop.packet_delay_s[there], "dots")
+
+
+def _lost(hop: Hop) -> Line:
+    """Packets lost by time, in bins: a loss is as visible among many packets as among few."""
+    times = hop.packet_s[np.isnan(hop.packet_delay_s)]
+    edges = np.linspace(hop.packet_s[0], hop.packet_s[-1] + 1e-9, BINS + 1)
+    counts, _ = np.histogram(times, edges)
+    return Line(f"{hop.before} → {hop.after}, lost", edges[:-1], counts, "bar", f"{hop.before} → {hop.after}")

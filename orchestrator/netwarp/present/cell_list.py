@@ -1,0 +1,111 @@
+"""The list of cells: one row each, with what a reader filters and sorts by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .embed import file_name
+from .metric_names import LISTED, unit_beside
+from .numbers import decimals, fixed, scale
+from .run_data import RunData
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a row. sort: the number it sorts by, None for text."""
+
+    text: str
+    sort: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """A cell in the list."""
+
+    id: str
+    label: str
+    outcome: str
+    reason: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """headings: of the fields; filters: index of a field -> its distinct texts; scripts: cell id -> its script file."""
+
+    headings: tuple[str, ...]
+    rows: tuple[CellRow, ...]
+    filters: Mapping[int, tuple[str, ...]]
+    scripts: Mapping[str, str]
+    outcomes: tuple[str, ...]
+
+
+def make_listing(data: RunData) -> Listing:
+    """Experiment (if several), factors that vary, repetition (if several), and the metrics most asked for."""
+    factors = [
+        factor.name
+        for factor in data.plan.factors
+        if len({result.cell.factors.get(factor.name, "-") for result in data.cells}) > 1
+    ]
+    experiments = {experiment.name: experiment.title for experiment in data.plan.experiments}
+    several = len({result.cell.experiment for result in data.cells}) > 1
+    repeated = data.plan.repetitions > 1
+    metrics = [
+        name for name in LISTED if any(name == metric for (_, metric), value in data.only.items() if value is not None)
+    ]
+    columns: dict[str, tuple[float, str, int]] = {}
+    for name in metrics:
+        values = [data.only.get((result.id, name)) for result in data.cells]
+        divisor, unit = scale(values, data.metrics[name].unit)
+        columns[name] = divisor, unit, decimals(value and value / divisor for value in values)
+    rows = []
+    for result in data.cells:
+        cell = result.cell
+        fields = [Field(cell.experiment, None)] if several else []
+        for factor in factors:
+            level = cell.factors.get(factor, "-")
+            order = _order(data, factor, level)
+            fields.append(Field("" if level == "-" else data.level_title(factor, level), order))
+        if repeated:
+            fields.append(Field(str(cell.repetition), float(cell.repetition)))
+        for name in metrics:
+            value = data.only.get((result.id, name))
+            divisor, _, places = columns[name]
+            whole = data.metrics[name].unit == "packets"
+            fields.append(Field("" if value is None else fixed(value / divisor, 0 if whole else places), value))
+        words = [data.level_title(factor, level) for factor, level in cell.factors.items() if level != "-"]
+        label = ", ".join([*words, *([f"repetition {cell.repetition}"] if repeated else [])]) or experiments.get(
+            cell.experiment, result.id
+        )
+        rows.append(CellRow(result.id, label, result.outcome, result.reason, tuple(fields)))
+    headings = [
+        *(["experiment"] if several else []),
+        *(data.factor_title(factor) for factor in factors),
+        *(["repetition"] if repeated else []),
+        *(_heading(data.metrics[name].title, columns[name][1]) for name in metrics),
+    ]
+    count = several + len(factors) + repeated
+    filters = {
+        index: tuple(dict.fromkeys(row.fields[index].text for row in rows if row.fields[index].text))
+        for index in range(count)
+    }
+    scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
+    outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
+    return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes)
+
+
+def _heading(title: str, unit: str) -> str:
+    """ "goodput (kbit/s)", but "retransmitted packets"."""
+    shown = unit_beside(title, unit)
+    return f"{title} ({shown})" if shown else title
+
+
+def _order(data: RunData, factor: str, level: str) -> float:
+    """Place of a level in its factor, so that a column sorts as the spec lists it; last where it does not apply."""
+    for known in data.plan.factors:
+        if known.name == factor:
+            for place, candidate in enumerate(known.levels):
+                if candidate.name == level:
+                    return float(place)
+    return float("inf")

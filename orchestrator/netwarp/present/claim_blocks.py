@@ -1,0 +1,162 @@
+"""Claims as the page shows them: one block a statement, a line for each condition it was tested under."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.outputs import Claim
+from .metric_names import WORDLESS
+from .numbers import fixed, given, readable, scale
+from .run_data import Row, RunData, number
+
+# Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
+# several comparisons the worst is shown: the smallest lead, whichever way a claim says it goes.
+_STATISTICS = {
+    "greater": "smallest lead",
+    "less": "smallest lead",
+    "equal": "largest difference",
+    "gain": "mean gain",
+    "mean_gain": "mean of the gains",
+    "pooled_gain": "gain of the means",
+    "mean": "mean",
+    "constant": "variation",
+    "increasing": "smallest step",
+    "decreasing": "smallest step",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A claim under one condition. condition: in words, empty for the claim's own. why: of the verdict."""
+
+    id: str
+    condition: str
+    verdict: str
+    measured: str
+    expected: str
+    unit: str
+    why: str
+    exact: str
+    others: tuple[tuple[str, str], ...] = ()
+    """(source, number): what the claim comes to from each source's own numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim, its own test first. statistic: what the number is ("mean gain"). source: where it is claimed."""
+
+    id: str
+    text: str
+    source: str
+    statistic: str
+    tests: tuple[Tested, ...]
+
+    @property
+    def own(self) -> Tested:
+        """The test under the claim's own conditions."""
+        return self.tests[0]
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """Every verdict it has under some condition."""
+        return tuple(dict.fromkeys(test.verdict for test in self.tests))
+
+
+def statements(data: RunData) -> tuple[Statement, ...]:
+    """The rows of claims.csv, put together by statement. An id is the claim's, then " factor=level" for each change."""
+    known = {claim.id: claim for claim in data.plan.claims}
+    details = {row["claim"]: row for row in data.claim_details}
+    grouped: dict[str, list[Row]] = {}
+    for row in data.claims:
+        base = row["claim"].partition(" ")[0]
+        grouped.setdefault(base if base in known else row["claim"], []).append(row)
+    return tuple(_statement(data, base, rows, known, details) for base, rows in grouped.items())
+
+
+def _statement(
+    data: RunData, base: str, rows: Sequence[Row], known: dict[str, Claim], details: dict[str, Row]
+) -> Statement:
+    claim = known.get(base)
+    return Statement(
+        id=base,
+        text=claim.text if claim else base,
+        source=rows[0].get("source") or "",
+        statistic=_STATISTICS.get(claim.kind, "") if claim else "",
+        tests=tuple(_tested(data, row, base, known.get(row["claim"]), details.get(row["claim"], {})) for row in rows),
+    )
+
+
+def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row) -> Tested:
+    measured, expected, unit = row.get("measured") or "", row.get("expected") or "", row.get("unit") or ""
+    relative = claim is not None and claim.kind in _STATISTICS
+    divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
+    said = _percent(measured, claim) if relative else _scaled(measured, divisor)
+    wanted = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
+    shown_unit = "" if shown_unit in WORDLESS else shown_unit
+    condition = row["claim"].removeprefix(base).strip()
+    return Tested(
+        id=row["claim"],
+        condition=_in_words(data, condition),
+        verdict=row["verdict"],
+        measured=said,
+        expected=wanted,
+        unit=shown_unit,
+        why=detail.get("reason") or (claim.reason if claim else ""),
+        exact=f"{measured} {unit}".strip() if measured else "",
+        others=tuple(
+            (source.title, _percent(told, claim) if relative else _scaled(told, divisor))
+            for source in data.plan.sources
+            if (told := detail.get(source.name) or "")
+        ),
+    )
+
+
+def _in_words(data: RunData, condition: str) -> str:
+    """ "reading=rtt failover=rfc4960" -> "reading: RTT, failover: RFC 4960"."""
+    words: list[str] = []
+    for pair in condition.split(" "):
+        factor, equals, levels = pair.partition("=")
+        if equals and any(factor == one.name for one in data.plan.factors):
+            titles = " or ".join(data.level_title(factor, level) for level in levels.split("|"))
+            words.append(f"{factor}: {titles}")
+        elif words:
+            words[-1] += f" {pair}"  # a level may hold a space
+        elif pair:
+            words.append(pair)
+    return ", ".join(words)
+
+
+def _percent(text: str, claim: Claim | None) -> str:
+    """A relative number in percent, signed unless it is a variation, which has no sign."""
+    value = number(text)
+    if value is None:
+        return text
+    shown = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4)
+    return f"+{shown}" if value > 0 and claim is not None and claim.kind != "constant" else shown
+
+
+def _scaled(text: str, divisor: float) -> str:
+    value = number(text)
+    return text if value is None else readable(value / divisor)
+
+
+def _bound(text: str, divisor: float) -> str:
+    """What is expected, with the digits it was given: "0.18", "> 0", "<= 0.0084"."""
+    comparison, _, rest = text.rpartition(" ")
+    value = number(rest)
+    if value is None:
+        return text
+    sign = {"<=": "\u2264", ">=": "\u2265"}.get(comparison, comparison)
+    return f"{sign} {given(value / divisor)}".strip()
+
+
+def _tolerance(claim: Claim | None, divisor: float) -> str:
+    """How far off is still meant: only for claims of a number."""
+    if (
+        claim is None
+        or not claim.tolerance
+        or claim.kind not in ("equal", "value", "every", "gain", "mean_gain", "pooled_gain", "mean")
+    ):
+        return ""
+    return f" \u00b1 {given(claim.tolerance / divisor)}"

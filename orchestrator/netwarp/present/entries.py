@@ -1,0 +1,83 @@
+"""The numbers of one table or figure as tables/<name>.csv has them: measured, and what others published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.outputs import Figure, Table, matches
+from .run_data import Row, RunData, number
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place of a table: its levels, the number measured there (base unit), and the sources' numbers.
+
+    low, high: 95 % confidence interval over n repetitions, None where there is none. spread: deterministic, single or
+    ci95. note: what is missing. cells: ids of the cells behind it, completed or not.
+    """
+
+    levels: tuple[str, ...]
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    spread: str
+    note: str
+    references: Mapping[str, float]
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Every number of a table or figure over `factors`; `sources`: those that say anything here, in plan order, and the
+    metrics that stand beside it.
+    """
+
+    factors: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    sources: tuple[str, ...]
+    printed: Mapping[str, str]
+    """source -> where it prints them ("Table 5")."""
+
+
+def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
+    """Put the rows of tables/<name>.csv beside the cells they came from."""
+    factors = wanted.axes
+    sources = (*(source.name for source in data.plan.sources), *wanted.beside)
+    places: dict[tuple[str, ...], list[str]] = {}
+    shown = [result for result in data.cells if matches(result.cell.factors, wanted.where)]
+    for result in shown:
+        places.setdefault(levels_of(result.cell.factors, factors), []).append(result.id)
+    entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(wanted.name, ()))
+    used = tuple(source for source in sources if any(source in entry.references for entry in entries))
+    printed = {
+        expected.source: expected.printed
+        for expected in reversed(data.plan.expected)
+        if expected.metric == wanted.metric
+        and expected.printed
+        and any(matches(result.cell.factors, expected.at) for result in shown)
+    }
+    return Entries(factors, entries, used, printed)
+
+
+def levels_of(factors: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """A cell's levels of some factors, "-" where one does not apply."""
+    return tuple(factors.get(factor, "-") for factor in wanted)
+
+
+def _entry(
+    row: Row, factors: tuple[str, ...], sources: tuple[str, ...], places: Mapping[tuple[str, ...], Sequence[str]]
+) -> Entry:
+    levels = levels_of(row, factors)
+    return Entry(
+        levels=levels,
+        value=number(row.get("value")),
+        low=number(row.get("ci95_low")),
+        high=number(row.get("ci95_high")),
+        n=int(number(row.get("repetitions")) or 0),
+        spread=row.get("spread") or "",
+        note=row.get("note") or "",
+        references={source: value for source in sources if (value := number(row.get(source))) is not None},
+        cells=tuple(places.get(levels, ())),
+    )

@@ -1,0 +1,1 @@
+"""Distributions: CDFs and boxes."""

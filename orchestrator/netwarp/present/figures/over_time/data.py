@@ -1,0 +1,233 @@
+"""A figure over time of the spec as data: a line for each cell, path and series, and when its link was down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ....core.outputs import EventTable, TimeSeries, matches
+from ....results.time_tables import series_unit
+from ....results.write import csv_bytes
+from ...axes import Axis, NumberTable, Row
+from ...metric_names import unit_beside
+from ...numbers import fixed, readable, scale
+from ...result_tables import conditions
+from ...run_data import CellResult, RunData, number
+from ...series import MOST_POINTS, keep_extremes
+
+SERIES_TITLES = {
+    "cwnd_bytes": "congestion window (the kernel's word)",
+    "srtt_s": "smoothed RTT (the kernel's word)",
+    "ssthresh_bytes": "slow-start threshold (the kernel's word)",
+    "goodput_bit_s": "goodput",
+    "throughput_bit_s": "throughput",
+    "packets_s": "packets per second",
+    "data_packets_s": "packets with data per second",
+    "control_packets_s": "packets without data per second",
+}
+SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
+FAULTS = ("cut", "blackhole", "link")
+SHOWN_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One series of one path of one cell; x in seconds from T0, y divided to the axis' unit. step: it holds until the
+    next value.
+    """
+
+    key: str
+    label: str
+    cell: str
+    step: bool
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFigure:
+    """A figure over time ready to be drawn. faults: from and to, in seconds, of the first cell shown."""
+
+    kind: str
+    name: str
+    title: str
+    conditions: str
+    x: Axis
+    y: Axis
+    lines: tuple[Curve, ...]
+    faults: tuple[tuple[float, float], ...]
+
+
+def series_titles() -> dict[str, dict[str, str]]:
+    """Series -> its title, and the unit that stands beside it, as the page's scripts read them."""
+    return {
+        name: {"title": title, "unit": unit_beside(title, series_unit(name))} for name, title in SERIES_TITLES.items()
+    }
+
+
+def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:
+    """The factors in which the cells shown differ: what tells them apart."""
+    shown = _shown(data, where)
+    return [
+        factor.name
+        for factor in data.plan.factors
+        if len({result.cell.factors.get(factor.name, "-") for result in shown}) > 1
+    ]
+
+
+def _shown(data: RunData, where: Mapping[str, Sequence[str]]) -> list[CellResult]:
+    chosen = {name: tuple(levels) for name, levels in where.items()}
+    return [one for one in data.cells if not one.cell.repetition and matches(one.cell.factors, chosen)]
+
+
+def curve_keys(data: RunData) -> list[str]:
+    """The key of every curve of every figure over time, for its look."""
+    return [
+        _key(row, varying(data, figure.where)) for figure in data.plan.time_series for row in data.tables[figure.name]
+    ]
+
+
+def _key(row: Mapping[str, str], factors: Sequence[str]) -> str:
+    levels = [f"{name}={row[name]}" for name in factors if row[name] != "-"]
+    levels += [f"flow {row['flow']}"] if "flow" in row else []
+    return "|".join([*levels, f"path {row['path']}", row["series"]])
+
+
+def make_time_figure(data: RunData, figure: TimeSeries) -> TimeFigure | None:
+    """Its data from tables/<name>.csv; None where there are none."""
+    factors = varying(data, figure.where)
+    curves: dict[tuple[str, str], list[Mapping[str, str]]] = {}
+    for row in data.tables.get(figure.name, ()):
+        curves.setdefault((row["cell_id"], _key(row, factors)), []).append(row)
+    if not curves:
+        return None
+    values = [number(row["value"]) for rows in curves.values() for row in rows]
+    divisor, unit = scale(values, next(iter(curves.values()))[0]["unit"])
+    # of several the legend has the names
+    title = SERIES_TITLES.get(figure.series[0], figure.series[0]) if len(figure.series) == 1 else unit
+    lines = tuple(_curve(data, figure, cell, key, rows, factors, divisor) for (cell, key), rows in curves.items())
+    first = next(iter(curves))[0]
+    timeline = next((one.cell.timeline for one in data.cells if one.id == first), ())
+    begins = [event.at_ns / 1e9 for event in timeline if event.action in FAULTS]
+    ends = [event.at_ns / 1e9 for event in timeline if event.action == "repair"]
+    faults = tuple(zip(begins, ends, strict=False))
+    return TimeFigure(
+        "time",
+        figure.name,
+        figure.title,
+        conditions(data, figure.where),
+        Axis("time from T0", "s", "linear", (), ()),
+        Axis(title, unit, "linear", (), ()),
+        lines,
+        faults,
+    )
+
+
+def _curve(
+    data: RunData,
+    figure: TimeSeries,
+    cell: str,
+    key: str,
+    rows: Sequence[Mapping[str, str]],
+    factors: Sequence[str],
+    divisor: float,
+) -> Curve:
+    row = rows[0]
+    words = [data.level_title(name, row[name]) for name in factors if row[name] != "-"]
+    words += [row["flow"]] if figure.flows else []
+    words += [f"path {row['path']}"] if row["path"] else []
+    words += [SERIES_TITLES.get(row["series"], row["series"])] if len(figure.series) > 1 else []
+    x = np.array([float(row["t_s"]) for row in rows])
+    y = np.array([float(row["value"]) for row in rows]) / divisor
+    keep = keep_extremes(y, MOST_POINTS)
+    step = row["series"] in SAMPLED
+    return Curve(key, ", ".join(words) or "all", cell, step, tuple(x[keep].tolist()), tuple(y[keep].tolist()))
+
+
+def time_words(figure: TimeFigure) -> str:
+    """The figure for those who cannot see it."""
+    said = [
+        f"{line.label}: from {readable(line.y[0])} to {readable(line.y[-1])}, at most {readable(max(line.y))}"
+        for line in figure.lines
+    ]
+    down = [f"down from {begin:g} to {end:g} s" for begin, end in figure.faults]
+    return f"{figure.y.label} over time; {'; '.join([*said, *down])}"
+
+
+def time_json(figure: TimeFigure) -> dict[str, object]:
+    """What the page's script draws from."""
+    described = asdict(figure)
+    described["x"]["label"], described["y"]["label"] = figure.x.label, figure.y.label
+    return described
+
+
+def time_table(figure: TimeFigure) -> NumberTable:
+    """Not every sample: of each curve its first, smallest, largest and last value."""
+    rows = tuple(
+        Row(
+            (line.label,),
+            tuple(fixed(value, 1) for value in (line.y[0], min(line.y), max(line.y), line.y[-1])),
+            line.key,
+        )
+        for line in figure.lines
+    )
+    return NumberTable(
+        figure.title, ("line",), tuple(f"{w} ({figure.y.unit})" for w in ("first", "least", "most", "last")), rows
+    )
+
+
+def time_csv(figure: TimeFigure) -> bytes:
+    """The points as drawn (tables/<name>.csv has all of them, in base units)."""
+    rows = ((line.label, line.cell, x, y) for line in figure.lines for x, y in zip(line.x, line.y, strict=True))
+    return csv_bytes(("line", "cell", figure.x.label, figure.y.label), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class EventGroup:
+    """The events of one cell: its levels in words, and rows whose times are as the capture has them."""
+
+    title: str
+    cell: str
+    table: NumberTable
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """A table of events ready to be written: a table a cell."""
+
+    name: str
+    title: str
+    conditions: str
+    groups: tuple[EventGroup, ...]
+
+
+def make_events(data: RunData, wanted: EventTable) -> Events | None:
+    """Its rows from tables/<name>.csv; None where there are none."""
+    factors = varying(data, wanted.where)
+    groups: dict[str, list[Mapping[str, str]]] = {}
+    for row in data.tables.get(wanted.name, ())[:SHOWN_ROWS]:
+        groups.setdefault(row["cell_id"], []).append(row)
+    if not groups:
+        return None
+    made = tuple(
+        EventGroup(
+            ", ".join(data.level_title(name, rows[0][name]) for name in factors if rows[0][name] != "-"),
+            cell,
+            NumberTable(
+                wanted.title,
+                ("time (s)", "event", "at", "path", "what", "note"),
+                ("number", "bytes"),
+                tuple(_event(row) for row in rows),
+            ),
+        )
+        for cell, rows in groups.items()
+    )
+    return Events(wanted.name, wanted.title, conditions(data, wanted.where), made)
+
+
+def _event(row: Mapping[str, str]) -> Row:
+    at = f"{row['node']}, {row['link']}" if row["node"] else row["link"]
+    heads = (f"{float(row['t_s']):.6f}", row["event"], at, row["path"], row["type"], row["note"])
+    return Row(heads, (row["number"], row["bytes"]))

@@ -1,0 +1,1 @@
+"""Whole pages: a run, a cell, captures, an agreement, a calibration."""

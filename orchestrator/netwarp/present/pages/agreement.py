@@ -1,0 +1,113 @@
+"""The page of an agreement: one file, no scripts, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ... import __version__
+from ...results.agreement import VERDICTS, Agreed, Agreement, MetricAgreement, Verdict
+from ...results.compare import Levels
+from ...results.tolerance import EXPLAINED
+from ..agreement_words import amount, gap_words, interval_words, levels_words, sentences
+from .build import STATIC
+from .run import environment
+
+CLASSES: dict[Verdict, tuple[str, str]] = {
+    "agree": ("\u2713", "holds"),
+    "differ": ("\u2717", "fails"),
+    "unclear": ("\u2248", "unsure"),
+    "not comparable": ("\u2013", "untested"),
+}
+WIDTH, HEIGHT, REACH = 360.0, 30.0, 2.0
+"""Of a strip, in its own units; how many bounds it reaches to either side."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideFacts:
+    """One of the two runs. late: how late the host let its cells wake, in words; again: cells that ran once more."""
+
+    name: str
+    backend: str
+    kernel: str
+    outcomes: str
+    jobs: int
+    load: float
+    started_utc: str
+    again: tuple[str, ...]
+    late: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementPage:
+    """What the page shows. partings: by place, where the senders part, in words."""
+
+    title: str
+    part: str
+    sides: Sequence[SideFacts]
+    found: Agreement
+    partings: Mapping[Levels, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A number on its metric's strip: x in the strip's units, the verdict's class, and what it says."""
+
+    x: float
+    y: float
+    css: str
+    text: str
+
+
+def agreement_page(page: AgreementPage) -> bytes:
+    """Its bytes."""
+    names = [side.name for side in page.sides]
+    not_agreeing = {
+        verdict: sorted(
+            (one for one in page.found.numbers if one.verdict == verdict),
+            key=lambda one: -abs(one.difference or 0.0) / (one.bound or 1.0),
+        )
+        for verdict in ("differ", "unclear", "not comparable")
+    }
+    by_metric: dict[str, list[Agreed]] = {}
+    for one in page.found.numbers:
+        by_metric.setdefault(one.metric, []).append(one)
+    return (
+        environment()
+        .get_template("agreement.html.j2")
+        .render(
+            page=page,
+            names=names,
+            sentences=sentences(page.found, names),
+            verdicts=[(verdict, page.found.count(verdict), *CLASSES[verdict]) for verdict in VERDICTS],
+            metrics=[(one, dots(one, by_metric[one.metric])) for one in page.found.metrics()],
+            not_agreeing=not_agreeing,
+            explained=EXPLAINED,
+            amount=amount,
+            interval=interval_words,
+            gap=gap_words,
+            levels=levels_words,
+            strip=(WIDTH, HEIGHT, REACH),
+            style=Markup((STATIC / "report.css").read_text()),
+            version=__version__,
+        )
+        .encode()
+    )
+
+
+def dots(metric: MetricAgreement, numbers: Sequence[Agreed]) -> list[Dot]:
+    """Each place of a metric as a dot: its difference in bounds, what is farther out at the strip's edge. Dots are
+    spread over the height in the order of the plan.
+    """
+    found = []
+    for place, one in enumerate(numbers):
+        if one.difference is None or not one.bound:
+            continue
+        out = max(-REACH, min(REACH, one.difference / one.bound))
+        text = f"{levels_words(one.levels)}: {interval_words(one)}, bound {amount(one.bound, one.unit)}"
+        x = WIDTH / 2 * (1 + out / REACH * 0.97)
+        y = 5 + (HEIGHT - 10) * ((place * 7) % 11) / 10
+        found.append(Dot(round(x, 1), round(y, 1), CLASSES[one.verdict][1], text))
+    return found

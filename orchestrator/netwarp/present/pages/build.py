@@ -1,0 +1,122 @@
+"""Puts a report together: reads the run, writes report/ anew beside it, and swaps it in whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import StoreError
+from ...results.rows import NOT_RUN
+from ...store.run_dir import RunDir, read_json
+from ..cell_list import Listing, make_listing
+from ..claim_blocks import statements
+from ..claim_sources import evidence
+from ..embed import file_name, script_json, url
+from ..explore import explore_data
+from ..figures.figure_registry import Drawing, draw_figures
+from ..figures.line.data import variant_looks
+from ..figures.over_time.data import curve_keys, make_events
+from ..result_tables import make_grid
+from ..run_data import RunData, read_run
+from ..run_summary import Checks, summarise
+from ..style import looks as style_looks
+from ..style import solid
+from .calibration import write_calibration_page
+from .cell_page import cell_view
+from .run import cell_script, index_page
+
+log = logging.getLogger(__name__)
+STATIC = Path(__file__).parents[1] / "static"
+
+
+def make_report(run: RunDir) -> Path:
+    """Write report/ of a run directory and return its index.html.
+
+    Reads plan.json, manifest.json, calibration.json, tables/*.csv and the cells' JSON files; never a capture. An
+    earlier report is replaced as a whole. Raises StoreError: something cannot be read or written.
+    """
+    data = read_run(run)
+    try:
+        with tempfile.TemporaryDirectory(dir=run.root, prefix=".report-") as scratch:
+            place = Path(scratch, "report")
+            _write(data, place)
+            os.chmod(place, 0o755)
+            if run.report.exists():
+                shutil.rmtree(run.report)
+            os.replace(place, run.report)
+    except OSError as error:
+        raise StoreError(f"{run.report}: cannot be written: {error.strerror}") from error
+    return run.report / "index.html"
+
+
+def _write(data: RunData, place: Path) -> None:
+    """Every file of the report below `place`."""
+    assets, cells, figures = (place / name for name in ("assets", "cells", "figures"))
+    for folder in (assets, cells, figures):
+        folder.mkdir(parents=True)
+    for source in sorted(STATIC.iterdir()):
+        shutil.copyfile(source, assets / source.name)
+    shutil.copyfile(plotly_script(), assets / "plotly.min.js")
+    listing = make_listing(data)
+    checks = _write_cells(data, cells, listing)
+    curves = dict.fromkeys(curve_keys(data))
+    numbered = style_looks([*variant_looks(data), *curves])
+    looks = {key: solid(look) if key in curves else look for key, look in numbered.items()}
+    drawings = draw_figures(data, looks)
+    grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
+    (place / "assets" / "explore-data.js").write_text(
+        f"netwarp.exploreLoaded({script_json(explore_data(data))});\n", encoding="utf-8"
+    )
+    claims = statements(data)
+    behind = evidence(data, grids, [drawing.name for drawing in drawings])
+    page = index_page(
+        data,
+        summary=summarise(data, grids, claims, checks),
+        grids=grids,
+        events=[made for wanted in data.plan.event_tables if (made := make_events(data, wanted)) is not None],
+        figures=[(drawing, _write_files(drawing, figures)) for drawing in drawings],
+        looks=looks,
+        listing=listing,
+        claims=claims,
+        behind=behind,
+    )
+    (place / "index.html").write_bytes(page)
+    if data.calibration is not None:
+        whole = read_json(data.run.calibration, dict[str, Any])
+        write_calibration_page(place / "calibration.html", whole, back="index.html")
+
+
+def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
+    """A script file a finished cell; returns the sum of their self-checks."""
+    done = failed = 0
+    for result in data.cells:
+        if result.outcome == NOT_RUN:
+            continue
+        view = cell_view(data, result)
+        done += len(view["checks"])
+        failed += sum(not check["ok"] for check in view["checks"])
+        (place / listing.scripts[result.id]).write_bytes(cell_script(view))
+    return Checks(done, failed)
+
+
+def _write_files(drawing: Drawing, place: Path) -> dict[str, str]:
+    """Its PDF, SVG and CSV; returns suffix -> link."""
+    name = file_name(drawing.name)
+    for suffix, content in drawing.files.items():
+        (place / f"{name}.{suffix}").write_bytes(content)
+    return {suffix: url("figures", f"{name}.{suffix}") for suffix in drawing.files}
+
+
+def plotly_script() -> Path:
+    """plotly.min.js of the installed plotly package, found without importing it."""
+    found = importlib.util.find_spec("plotly")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        path = Path(folder, "package_data", "plotly.min.js")
+        if path.is_file():
+            return path
+    raise StoreError("plotly.min.js is not installed; run `make setup` (or pip install plotly)")

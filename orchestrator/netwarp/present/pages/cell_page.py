@@ -1,0 +1,217 @@
+"""What the page shows when a cell is opened: a small script file a cell, so that 500 cells cost nothing until then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.types import Cell, Link, LinkImpairment
+from ...core.units import Kind, Quantity, format_quantity
+from ...store.run_dir import CellDir, read_json
+from ..embed import url
+from ..metric_names import GROUP_ORDER, unit_beside
+from ..numbers import DASH, SCALED, with_unit
+from ..run_data import CellResult, RunData
+from ..series import compact_series
+
+CellView = dict[str, Any]
+
+
+def cell_view(data: RunData, result: CellResult) -> CellView:
+    """Everything about one cell. Raises StoreError where a file of it cannot be read."""
+    cell, directory = result.cell, data.run.cell(result.id)
+    series = _optional(directory.series, dict[str, Any])
+    environment = _optional(directory.environment, dict[str, Any]) or {}
+    checks = [
+        *({"from": "set-up", **check} for check in environment.get("checks", ())),
+        *({"from": "analysis", **check} for check in _optional(directory.checks, list[dict[str, Any]]) or ()),
+    ]
+    return {
+        "id": result.id,
+        "experiment": cell.experiment,
+        "factors": [
+            {"factor": data.factor_title(factor), "level": data.level_title(factor, level)}
+            for factor, level in cell.factors.items()
+            if level != "-"
+        ],
+        "repetition": cell.repetition,
+        "seed": cell.seed,
+        "random": cell.random,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "virtual_s": result.virtual_s,
+        "wall_s": result.wall_s,
+        "console_tail": result.console_tail,
+        "links": [row for link in cell.links for row in _link_rows(link)],
+        "flows": [_flow(cell, number) for number in range(len(cell.flows))],
+        "measurements": _measurements(data, result.id),
+        "series": compact_series(series) if series else None,
+        "checks": checks,
+        "environment": environment_view(environment),
+        "files": _files(directory),
+    }
+
+
+def _optional(path: Path, kind: Any) -> Any:
+    """A file that only cells that got that far have."""
+    return read_json(path, kind) if path.exists() else None
+
+
+def quantity(kind: Kind, value: float | None, nothing: str = DASH) -> str:
+    """A base-unit value as text with its unit."""
+    return nothing if value is None else format_quantity(Quantity(kind, value))
+
+
+def _link_rows(link: Link) -> list[dict[str, str]]:
+    """A link's two directions, as configured."""
+    return [
+        {
+            "link": link.name,
+            "direction": f"{one} \u2192 {other}",
+            "rate": quantity("rate", shape.rate_bit_s, "unlimited")
+            + (" (Ethernet)" if shape.layer == "ethernet" else ""),
+            "one-way delay": quantity("time", shape.one_way_delay_ns),
+            "queue": quantity("packets", shape.queue_packets)
+            if shape.in_bytes is None
+            else quantity("data", shape.in_bytes),
+            "loss": _loss(shape),
+            "other": _other(shape),
+            "MTU": f"{link.mtu_bytes} B",
+        }
+        for one, other, shape in ((link.a, link.b, link.forward), (link.b, link.a, link.backward))
+    ]
+
+
+def _loss(shape: LinkImpairment) -> str:
+    if shape.burst_loss is not None:
+        burst = shape.burst_loss
+        good, bad = burst.good_loss_ratio, burst.bad_loss_ratio
+        return f"Gilbert-Elliott p={burst.p_ratio:g} r={burst.r_ratio:g} bad={bad:g} good={good:g}"
+    return quantity("ratio", shape.loss_ratio) if shape.loss_ratio else "none"
+
+
+def _other(shape: LinkImpairment) -> str:
+    parts = []
+    if shape.jitter_ns:
+        parts.append(f"jitter {quantity('time', shape.jitter_ns)} {shape.distribution}")
+    if shape.in_order:
+        parts.append("in order")
+    for name in ("duplicate", "corrupt", "reorder"):
+        ratio = getattr(shape, f"{name}_ratio")
+        if ratio:
+            parts.append(f"{name} {quantity('ratio', ratio)}")
+    return ", ".join(parts)
+
+
+def _flow(cell: Cell, number: int) -> dict[str, Any]:
+    flow = cell.flows[number]
+    options = {
+        **{f"sender {key}": str(value) for key, value in flow.sender_options.items()},
+        **{f"receiver {key}": str(value) for key, value in flow.receiver_options.items()},
+    }
+    return {
+        "name": flow.name,
+        "protocol": flow.protocol,
+        "way": f"{flow.sender} \u2192 {flow.receiver}",
+        "paths": [
+            f"{path.name} ({quantity('rate', path.bottleneck_bit_s, 'no bottleneck')},"
+            f" base RTT {quantity('time', path.base_rtt_ns)})"
+            for path in flow.paths
+        ],
+        "start": quantity("time", flow.start_ns),
+        "end": quantity("time", flow.stop_ns) if flow.stop_ns is not None else quantity("data", flow.total_bytes),
+        "message": quantity("data", flow.message_bytes),
+        "switches": [f"primary := {switch.path} at {quantity('time', switch.at_ns)}" for switch in flow.switches],
+        "options": options,
+    }
+
+
+def _measurements(data: RunData, cell_id: str) -> list[dict[str, Any]]:
+    """Every metric of the cell, as the tables have it. value: shown; exact: all digits."""
+    rows = []
+    for flow, name, value in data.measured.get(cell_id, ()):
+        metric = data.metrics[name]
+        rows.append(
+            {
+                "flow": flow,
+                "metric": name,
+                "title": metric.title,
+                "group": metric.group,
+                "value": with_unit(
+                    value, metric.unit if metric.unit in SCALED else unit_beside(metric.title, metric.unit)
+                ),
+                "number": value,
+                "exact": "" if value is None else f"{value!r} {metric.unit}",
+            }
+        )
+    return sorted(rows, key=lambda row: GROUP_ORDER.index(row["group"]))
+
+
+def environment_view(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The kernel, and of every namespace its sysctls, interfaces, addresses, routes and qdiscs as read back."""
+    network = environment.get("network") or {}
+    namespaces: dict[str, Any] = {}
+    for name, found in (network.get("namespaces") or {}).items():
+        links = {entry.get("index"): entry.get("ifname", "") for entry in found.get("link", ())}
+        addresses = {entry.get("index"): entry.get("address", "") for entry in found.get("address", ())}
+        namespaces[name] = {
+            "sysctls": found.get("sysctls", {}),
+            "interfaces": [
+                {
+                    "interface": entry.get("ifname", ""),
+                    "address": addresses.get(entry.get("index"), ""),
+                    "MTU": entry.get("mtu", ""),
+                    "MAC": entry.get("address", ""),
+                    "state": entry.get("operstate", ""),
+                }
+                for entry in found.get("link", ())
+                if entry.get("ifname") != "lo"
+            ],
+            "routes": [
+                f"{entry['dst']}/{entry.get('dst_len', 32)} via {entry['gateway']} dev {links.get(entry.get('oif'))}"
+                for entry in found.get("route", ())
+                if "dst" in entry and "gateway" in entry
+            ],
+            "qdiscs": [],
+            "_links": links,
+        }
+    for dump in network.get("qdiscs") or ():
+        namespace = namespaces.get(dump.get("namespace"))
+        if namespace is not None:
+            rows = [_qdisc(entry, namespace["_links"]) for entry in dump["qdiscs"] if entry.get("netem") is not None]
+            # a fault replaces qdiscs under new handles: the last word on each handle has the final counters
+            kept = {(row["interface"], row["handle"]): row for row in [*namespace["qdiscs"], *rows]}
+            namespace["qdiscs"] = list(kept.values())
+    for namespace in namespaces.values():
+        del namespace["_links"]
+    return {"backend": environment.get("backend"), "kernel": environment.get("kernel"), "namespaces": namespaces}
+
+
+def _qdisc(entry: Mapping[str, Any], links: Mapping[Any, str]) -> dict[str, Any]:
+    netem = entry["netem"]
+    said = [f"{key} {value}" for key, value in netem.items() if value not in (None, 0, 0.0, False, "", [])]
+    parent = entry.get("parent")
+    return {
+        "interface": links.get(entry.get("ifindex"), str(entry.get("ifindex"))),
+        "handle": f"{entry['handle']:x}:",
+        "parent": "root" if parent is None else f"{parent:x}:",
+        "netem": ", ".join(said),
+        "sent packets": entry.get("sent_packets"),
+        "dropped": entry.get("dropped_packets"),
+        "queued": entry.get("queued_packets"),
+    }
+
+
+def _files(directory: CellDir) -> list[dict[str, Any]]:
+    """Every file of the cell, with the way to it from report/index.html."""
+    found = []
+    for folder, folders, names in os.walk(directory.root):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder, name)
+            parts = path.relative_to(directory.root).parts
+            href = url("..", "cells", directory.root.name, *parts)
+            found.append({"name": "/".join(parts), "href": href, "bytes": path.stat().st_size})
+    return found

@@ -1,0 +1,105 @@
+"""The table of netem-profiles/README.md: each configured number of every profile, and beside it the measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..core.types import LinkImpairment
+from ..experiment import list_profiles
+from ..experiment.problems import Problems
+from ..experiment.profiles import PROFILES, read_profile
+from ..measure.calibration.expected_delays import delays_of
+from ..measure.calibration.profile_probes import read_link
+from ..measure.calibration.row import Row
+
+BEGIN, END = "<!-- made by `netwarp calibrate --markdown` -->\n", "<!-- end of what is made -->\n"
+HEAD = (
+    "| profile | way | rate | one-way delay, mean | its standard deviation | loss | packets lost in a row | queue |\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """configured: of a shape, None where there is none. quantity: beginning of the row's, with {} for the direction."""
+
+    quantity: str
+    unit: str
+    scale: float
+    configured: Callable[[LinkImpairment], float | None]
+
+
+COLUMNS = (
+    _Column("rate {}", "Mbit/s", 1e-6, lambda shape: shape.rate_bit_s),
+    _Column("one-way delay {}, ", "ms", 1e3, lambda shape: delays_of(shape).mean_s),
+    _Column("one-way delay {}, standard deviation", "ms", 1e3, lambda shape: delays_of(shape).deviation_s or None),
+    _Column("loss {} ", "%", 100.0, lambda shape: _loss(shape) or None),
+    _Column("mean run of losses {}", "", 1.0, lambda s: None if s.burst_loss is None else 1 / s.burst_loss.r_ratio),
+    _Column("queue {}, most ever waiting", "packets", 1.0, lambda shape: shape.queue_packets),
+)
+
+
+def profile_table(rows: Sequence[Row]) -> str:
+    """Markdown, with the marks around it. A number is `configured → measured`; "?" where nothing was measured."""
+    lines = [BEGIN, HEAD, "| --- " * HEAD.count(" | ") + "| --- |\n"]
+    for profile in list_profiles():
+        lines += profile_lines(profile, [row for row in rows if row.probe == profile])
+    lines += [
+        "\n",
+        "| profile | what it is | delays in order | where its numbers come from |\n",
+        "| --- | --- | --- | --- |\n",
+    ]
+    for profile, title in list_profiles().items():
+        lines.append(f"| {profile} | {title} | {_order(profile)} | {source_of(profile)} |\n")
+    return "".join([*lines, END])
+
+
+def source_of(profile: str) -> str:
+    """What a profile says of where its numbers come from."""
+    item = read_profile(PROFILES / f"{profile}.toml", Problems())
+    source = item.get("source") if item is not None else None
+    return "" if source is None else str(source.value)
+
+
+def events_of(profile: str) -> dict[str, str]:
+    """Name -> what a profile's own events say, as in its file."""
+    item = read_profile(PROFILES / f"{profile}.toml", Problems())
+    events = item.get("event") if item is not None else None
+    table = events.table() if events is not None else {}
+    return {
+        name: ", ".join(f"{key} = {child.value}" for key, child in event.table().items())
+        for name, event in table.items()
+    }
+
+
+def _order(profile: str) -> str:
+    forward = read_link(profile, 1)[0].forward
+    return f"{forward.distribution}, {'in order' if forward.in_order else 'not'}" if forward.jitter_ns else ""
+
+
+def profile_lines(profile: str, rows: Sequence[Row]) -> list[str]:
+    """One line each way."""
+    link, _ = read_link(profile, 1)
+    found = []
+    for name, shape in (("there", link.forward), ("back", link.backward)):
+        cells = [_cell(column, name, shape, rows) for column in COLUMNS]
+        found.append(f"| {profile if name == 'there' else ''} | {name} | {' | '.join(cells)} |\n")
+    return found
+
+
+def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[Row]) -> str:
+    configured = column.configured(shape)
+    if configured is None:
+        return ""
+    start = column.quantity.format(way)
+    row = next((row for row in rows if row.quantity.startswith(start)), None)
+    measured = "?" if row is None or row.measured is None else f"{row.measured * column.scale:.4g}"
+    return f"{configured * column.scale:.4g} → {measured} {column.unit}".rstrip()
+
+
+def _loss(shape: LinkImpairment) -> float:
+    model = shape.burst_loss
+    if model is None:
+        return shape.loss_ratio
+    good, bad = model.r_ratio, model.p_ratio
+    return (bad * model.bad_loss_ratio + good * model.good_loss_ratio) / (good + bad)

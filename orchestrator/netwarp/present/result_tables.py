@@ -1,0 +1,161 @@
+"""A table of the spec as rows and columns: every source beside the kernel, differences marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.outputs import Table
+from ..plan.types import in_level_order
+from .entries import Entry, read_entries
+from .metric_names import unit_beside
+from .numbers import Difference, decimals, difference, fixed, scale
+from .run_data import RunData
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number as shown. `exact`: all its digits. `half`: half of its 95 % interval, empty where there is none; `n`:
+    how many draws it is the mean of, 0 where it is deterministic or all were equal.
+    """
+
+    text: str
+    exact: str
+    half: str = ""
+    n: int = 0
+
+    @property
+    def sure(self) -> str:
+        """ "± 0.3 (n = 5)", empty where it is deterministic."""
+        return f"\u00b1 {self.half} (n = {self.n})" if self.half else "one draw" if self.n == 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One combination of row and column: each source's number (None: it says nothing), ours, our differences.
+
+    note: why ours is missing, or what is missing of it.
+    """
+
+    references: tuple[Number | None, ...]
+    measured: Number | None
+    differences: tuple[Difference | None, ...]
+    cells: tuple[str, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table ready to be written. row_heads, column_heads: level titles, one tuple a row or column; row_levels: the
+    levels themselves, of the factors row_names. sources: (name, title, where it prints these numbers);
+    source_heads: how their columns are headed. unit: empty where the metric's title says it.
+    """
+
+    name: str
+    title: str
+    metric: str
+    unit: str
+    row_names: tuple[str, ...]
+    row_levels: tuple[tuple[str, ...], ...]
+    row_factors: tuple[str, ...]
+    column_factors: tuple[str, ...]
+    column_heads: tuple[tuple[str, ...], ...]
+    row_heads: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Place | None, ...], ...]
+    sources: tuple[tuple[str, str, str], ...]
+    source_heads: tuple[str, ...]
+    system: str
+    conditions: str
+
+
+def make_grid(data: RunData, table: Table) -> Grid | None:
+    """The grid of a table; None where the run has no rows for it."""
+    found = read_entries(data, table)
+    if not found.entries:
+        return None
+    split = len(table.rows)
+    rows = list(dict.fromkeys(entry.levels[:split] for entry in found.entries))
+    columns = in_level_order(data.plan, table.columns, (entry.levels[split:] for entry in found.entries))
+    by_place = {entry.levels: entry for entry in found.entries}
+    metric = data.metrics.get(table.metric)
+    title, unit = (metric.title, metric.unit) if metric else (table.metric, "")
+    divisor, shown = scale([value for e in found.entries for value in (e.value, *e.references.values())], unit)
+    places = _decimals(found.entries, found.sources, divisor)
+    return Grid(
+        name=table.name,
+        title=table.title,
+        metric=title,
+        unit=unit_beside(title, shown),
+        row_names=table.rows,
+        row_levels=tuple(rows),
+        row_factors=tuple(data.factor_title(factor) for factor in table.rows),
+        column_factors=tuple(data.factor_title(factor) for factor in table.columns),
+        column_heads=tuple(_titles(data, table.columns, levels) for levels in columns),
+        row_heads=tuple(_titles(data, table.rows, levels) for levels in rows),
+        rows=tuple(
+            tuple(
+                _place(entry, found.sources, divisor, places) if (entry := by_place.get(row + column)) else None
+                for column in columns
+            )
+            for row in rows
+        ),
+        sources=tuple((source, data.source_title(source), found.printed.get(source, "")) for source in found.sources),
+        source_heads=tuple(data.source_title(name) if name in table.beside else name for name in found.sources),
+        system=data.system,
+        conditions=conditions(data, table.where, table.axes),
+    )
+
+
+def conditions(data: RunData, where: dict[str, tuple[str, ...]], axes: Sequence[str] = ()) -> str:
+    """A selector in words: "reading: one-way delay; fault: cut" ("-" says only that it may not apply); without the
+    factors that stand on axes, where their levels are read.
+    """
+    applying = {
+        factor: [level for level in levels if level != "-"] for factor, levels in where.items() if factor not in axes
+    }
+    return "; ".join(
+        f"{data.factor_title(factor)}: {', '.join(data.level_title(factor, level) for level in levels)}"
+        for factor, levels in applying.items()
+        if levels
+    )
+
+
+def _titles(data: RunData, factors: tuple[str, ...], levels: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        "" if level == "-" else data.level_title(factor, level) for factor, level in zip(factors, levels, strict=True)
+    )
+
+
+def _decimals(entries: tuple[Entry, ...], sources: tuple[str, ...], divisor: float) -> dict[str, int]:
+    """Places after the point: ours to four significant digits (none of whole numbers), a source's as many as its
+    numbers carry.
+    """
+    counted = divisor == 1 and all(entry.value is None or entry.value.is_integer() for entry in entries)
+    drawn = any(entry.low is not None for entry in entries)
+    places = {
+        "": 0 if counted and not drawn else decimals([entry.value and entry.value / divisor for entry in entries])
+    }
+    for source in sources:
+        carried = [f"{entry.references[source] / divisor:.9g}" for entry in entries if source in entry.references]
+        longest = max((len(text.partition(".")[2].partition("e")[0]) for text in carried), default=0)
+        places[source] = min(longest, places[""] + 1)
+    return places
+
+
+def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[str, int]) -> Place:
+    references = tuple(
+        Number(fixed(value / divisor, places[source]), repr(value))
+        if (value := entry.references.get(source)) is not None
+        else None
+        for source in sources
+    )
+    measured = None
+    if entry.value is not None:
+        text, half, n = fixed(entry.value / divisor, places[""]), "", 0
+        if entry.low is not None and entry.high is not None:
+            half, n = fixed((entry.high - entry.low) / 2 / divisor, places[""]), entry.n
+        elif entry.spread == "single":
+            n = 1
+        measured = Number(text, repr(entry.value), half, n)
+    differences = tuple(difference(entry.value, entry.references.get(source)) for source in sources)
+    return Place(references, measured, differences, entry.cells, entry.note)

@@ -1,0 +1,180 @@
+"""What a report is made of, read once: plan, manifest, tables and outcomes. No capture is ever opened."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import StoreError
+from ..core.types import Cell, CellOutcome
+from ..plan.types import Plan
+from ..results.rows import NOT_RUN
+from ..store.run_dir import RunDir, read_json
+from .metric_names import Metric, metric_names
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """A cell of the plan and how it ended, after every self-check (NOT_RUN: it has no outcome)."""
+
+    id: str
+    cell: Cell
+    outcome: str
+    reason: str
+    virtual_s: float | None
+    wall_s: float | None
+    console_tail: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunData:
+    """A run. `values`: (cell id, flow, metric) -> number, None where there was nothing to measure; `only`: the same
+    without the flow, where a cell has the metric once; `measured`: cell id -> (flow, metric, value) in table order.
+
+    tables: name of a table or figure -> rows of tables/<name>.csv; claims, claim_details: rows of those tables;
+    calibration: rows of calibration.json, None if the run has none.
+    """
+
+    run: RunDir
+    plan: Plan
+    manifest: Mapping[str, Any]
+    cells: tuple[CellResult, ...]
+    values: Mapping[tuple[str, str, str], float | None]
+    only: Mapping[tuple[str, str], float | None]
+    measured: Mapping[str, Sequence[tuple[str, str, float | None]]]
+    metrics: Mapping[str, Metric]
+    tables: Mapping[str, Sequence[Row]]
+    claims: Sequence[Row]
+    claim_details: Sequence[Row]
+    calibration: Sequence[Mapping[str, Any]] | None
+
+    @property
+    def system(self) -> str:
+        """What was measured, as a column heading: "Linux 6.12" from the kernel's release."""
+        release = str(self.manifest.get("kernel_release") or "")
+        return "Linux " + ".".join(release.split(".")[:2]) if release else "this run"
+
+    @property
+    def random(self) -> bool:
+        """Whether the seed changes anything in any cell."""
+        return any(result.cell.random for result in self.cells)
+
+    def source_title(self, source: str) -> str:
+        """How a source of expected numbers, or a metric that stands beside another, is called."""
+        there = next((known.title or known.name for known in self.plan.sources if known.name == source), None)
+        return there or (self.metrics[source].title if source in self.metrics else source)
+
+    def factor_title(self, factor: str) -> str:
+        """A factor's title, or its name."""
+        return next((known.title or known.name for known in self.plan.factors if known.name == factor), factor)
+
+    def level_title(self, factor: str, level: str) -> str:
+        """A level's title, or its text."""
+        for known in self.plan.factors:
+            for candidate in known.levels if known.name == factor else ():
+                if candidate.name == level:
+                    return candidate.title or candidate.name
+        return level
+
+
+def set_arguments(arguments: Sequence[str]) -> list[str]:
+    """What stood behind --set, in order."""
+    apart = [text for text, before in zip(arguments[1:], arguments, strict=False) if before == "--set"]
+    return apart + [text.removeprefix("--set=") for text in arguments if text.startswith("--set=")]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Rows of a CSV file; none if there is no such file."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from error
+
+
+def number(text: str | None) -> float | None:
+    """A field of a table; empty is nothing, and so is anything that is no number."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def read_run(run: RunDir) -> RunData:
+    """Read a run directory. Raises StoreError where plan.json or manifest.json is missing or unreadable."""
+    plan = read_json(run.plan, Plan)
+    manifest = read_json(run.manifest, dict[str, Any])
+    listed = {row["cell_id"]: row for row in read_rows(run.tables / "cells.csv")}
+    finished = run.finished()
+    cells = tuple(_result(run, cell, listed, finished) for cell in plan.cells)
+    values: dict[tuple[str, str, str], float | None] = {}
+    units: dict[str, str] = {}
+    for row in read_rows(run.tables / "measurements.csv"):
+        values[row["cell_id"], row["flow"], row["metric"]] = number(row["value"])
+        units[row["metric"]] = row["unit"]
+    listings = (plan.tables, plan.figures, plan.time_series, plan.event_tables)
+    wanted = [one.name for listing in listings for one in listing]
+    return RunData(
+        run=run,
+        plan=plan,
+        manifest=manifest,
+        cells=cells,
+        values=values,
+        only=_only(values),
+        measured=_by_cell(values),
+        metrics=metric_names(plan, units),
+        tables={name: read_rows(run.tables / f"{name}.csv") for name in wanted},
+        claims=read_rows(run.tables / "claims.csv"),
+        claim_details=read_rows(run.tables / "claim_details.csv"),
+        calibration=_calibration(run.root / "calibration.json"),
+    )
+
+
+def _only(values: Mapping[tuple[str, str, str], float | None]) -> dict[tuple[str, str], float | None]:
+    """Metrics that stand once in their cell, without their flow."""
+    count = Counter((cell_id, metric) for cell_id, _, metric in values)
+    return {(cell, metric): value for (cell, _, metric), value in values.items() if count[cell, metric] == 1}
+
+
+def _by_cell(
+    values: Mapping[tuple[str, str, str], float | None],
+) -> dict[str, list[tuple[str, str, float | None]]]:
+    found: dict[str, list[tuple[str, str, float | None]]] = {}
+    for (cell_id, flow, metric), value in values.items():
+        found.setdefault(cell_id, []).append((flow, metric, value))
+    return found
+
+
+def _result(run: RunDir, cell: Cell, listed: Mapping[str, Row], finished: AbstractSet[str]) -> CellResult:
+    """cells.csv has the outcome after the analyser's checks; outcome.json the time and the console."""
+    name = cell.id  # a hash of the whole cell: made once
+    if name not in finished:
+        return CellResult(name, cell, NOT_RUN, "", None, None, ())
+    own = read_json(run.cell(name).outcome, CellOutcome)
+    row = listed.get(name)
+    outcome, reason = (row["outcome"], row["reason"]) if row else (str(own.outcome), own.reason)
+    return CellResult(name, cell, outcome, reason, own.virtual_s, own.wall_s, own.console_tail)
+
+
+def _calibration(path: Path) -> list[dict[str, Any]] | None:
+    """The rows of calibration.json; None if the run has none."""
+    if not path.exists():
+        return None
+    return read_json(path, _Calibration).rows
+
+
+class _Calibration(msgspec.Struct):
+    """The part of calibration.json that is shown (orchestrator/calibration)."""
+
+    rows: list[dict[str, Any]]

@@ -1,0 +1,201 @@
+"""The first thing a reader sees, made from the data alone: what was asked, the answer, how sure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.units import counted
+from .claim_blocks import Statement
+from .numbers import fixed
+from .result_tables import Grid
+from .run_data import CellResult, RunData, set_arguments
+from .style import OUTCOMES, VERDICTS
+
+COMPLETED = "COMPLETED"
+SHOWN_METRICS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Self-checks of all cells."""
+
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Sentences, and the counts beside them: (name, symbol, CSS class, count)."""
+
+    asked: tuple[str, ...]
+    answer: tuple[str, ...]
+    comparisons: tuple[str, ...]
+    sure: tuple[str, ...]
+    outcomes: tuple[tuple[str, str, str, int], ...]
+    verdicts: tuple[tuple[str, str, str, int], ...]
+    virtual_s: float
+    wall_s: float | None
+
+
+def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> Summary:
+    """Every number in it is counted from the run."""
+    outcomes = Counter(result.outcome for result in data.cells)
+    verdicts = Counter(claim.own.verdict for claim in claims)
+    return Summary(
+        asked=_asked(data),
+        answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
+        comparisons=_comparisons(data, grids),
+        sure=(_randomness(data), _self_checks(checks), _calibration(data)),
+        outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
+        verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
+        virtual_s=sum(result.virtual_s or 0.0 for result in data.cells),
+        wall_s=data.manifest.get("wall_s"),
+    )
+
+
+def _asked(data: RunData) -> tuple[str, ...]:
+    plan = data.plan
+    run = {result.cell.experiment for result in data.cells}
+    parts = [plan.description] if plan.description else []
+    for experiment in plan.experiments:
+        if experiment.name in run:
+            factors = ", ".join(data.factor_title(factor) for factor in experiment.factors)
+            varied = f" (varied: {factors})" if factors else ""
+            parts.append(
+                f"{experiment.title}{varied}." if experiment.title else f"Varied: {factors}." if factors else ""
+            )
+    return tuple(part for part in parts if part)
+
+
+def _part(data: RunData) -> tuple[str, ...]:
+    """What was run otherwise than the spec says."""
+    said = []
+    if data.plan.filters:
+        said.append(f"This run is a part of the experiment only: {'; '.join(data.plan.filters)}.")
+    if changed := set_arguments(data.manifest.get("arguments") or []):
+        said.append(f"Changed from the spec, whatever titles say: {', '.join(changed)}.")
+    return tuple(said)
+
+
+def _cells(cells: Sequence[CellResult]) -> str:
+    counts = Counter(result.outcome for result in cells)
+    done = counts.pop(COMPLETED, 0)
+    if not counts:
+        return "The one cell completed." if done == 1 else f"All {counted(done, 'cell')} completed."
+    others = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    return f"{done} of {counted(len(cells), 'cell')} completed; {others}: their numbers are missing below, not guessed."
+
+
+def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
+    """Statements by their own verdict; then, if any was tested under other conditions too, what became of those."""
+    if not claims:
+        return ()
+    own = Counter(claim.own.verdict for claim in claims)
+    sentences = [f"Of {counted(len(claims), 'claim')}, {_verdicts(own)} on {data.system}."]
+    others = Counter(test.verdict for claim in claims for test in claim.tests[1:])
+    if others:
+        sentences.append(
+            f"Of {counted(sum(others.values()), 'test')} of them under other conditions, {_verdicts(others)}."
+        )
+    return tuple(sentences)
+
+
+def _verdicts(counts: Counter[str]) -> str:
+    words = {
+        "holds": ("holds", "hold"),
+        "does not hold": ("does not hold", "do not hold"),
+        "inconclusive": ("is inconclusive", "are inconclusive"),
+        "not tested": ("was not tested", "were not tested"),
+    }
+    parts = [f"{counts[name]} {word[counts[name] != 1]}" for name, word in words.items() if counts[name]]
+    return ", ".join([*parts, *(f"{count} {name}" for name, count in counts.items() if name not in words)])
+
+
+def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
+    """For each source the median and the largest relative difference over every table, and where the largest is."""
+    sentences = []
+    for source in data.plan.sources:
+        found: list[tuple[float, str, str]] = []
+        for grid in grids:
+            names = [name for name, _, _ in grid.sources]
+            if source.name not in names:
+                continue
+            column = names.index(source.name)
+            for head, row in zip(grid.row_heads, grid.rows, strict=True):
+                for top, place in zip(grid.column_heads, row, strict=True):
+                    difference = place.differences[column] if place else None
+                    if difference is not None and difference.ratio is not None:
+                        where = ", ".join(title for title in (*head, *top) if title)
+                        found.append((difference.ratio, difference.text, f"{grid.title.partition(':')[0]}: {where}"))
+        if found:
+            worst = max(found, key=lambda one: abs(one[0]))
+            median = statistics.median(abs(ratio) for ratio, _, _ in found) * 100
+            sentences.append(
+                f"Against {data.source_title(source.name)}: {counted(len(found), 'number')}, half of them within"
+                f" {fixed(median, 1)} %, the farthest {worst[1]} ({worst[2]})."
+            )
+    return tuple(sentences)
+
+
+def _randomness(data: RunData) -> str:
+    """What was observed over the repetitions; beside it only what the plan knows to be drawn from the seed."""
+    drawn = sum(result.cell.random for result in data.cells)
+    repetitions = data.plan.repetitions
+    share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {counted(len(data.cells), 'cell')}"
+    depends = "depend" if 1 != drawn != len(data.cells) else "depends"
+    planned = f"{share} {depends} on the seed" if drawn else "Nothing in these cells is known to depend on the seed"
+    if repetitions == 1:
+        unknown = "no interval can be given" if drawn else "whether another seed changes a number was not observed"
+        return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."
+    first = sum(not result.cell.repetition for result in data.cells)
+    most = "" if len(data.cells) == first * repetitions else "up to "
+    seeds = f"{most}{counted(repetitions, 'repetition')} (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
+    differing, compared = _differing(data)
+    if not compared:
+        return f"{planned}: {seeds}, of which no two completed with a number to compare."
+    if not differing:
+        return (
+            f"{planned}. None of the {counted(compared, 'measurement')} differs between {seeds}; no interval applies."
+        )
+    metrics = Counter(metric for metric, _ in differing)
+    titles = {name: metric.title for name, metric in data.metrics.items()}
+    named = ", ".join(f"{titles.get(metric, metric)} ({count})" for metric, count in metrics.most_common(SHOWN_METRICS))
+    more = f" and {len(metrics) - SHOWN_METRICS} more" if len(metrics) > SHOWN_METRICS else ""
+    return (
+        f"{planned}. Of {counted(compared, 'measurement')}, {counted(len(differing), 'differs', 'differ')}"
+        f" between {seeds}: {named}{more};"
+        " \u00b1 is the 95 % confidence interval of the mean (Student's t)."
+    )
+
+
+def _differing(data: RunData) -> tuple[list[tuple[str, str]], int]:
+    """(metric, flow) of each measurement that differs between completed repetitions; how many have two or more."""
+    seen: dict[tuple[tuple[tuple[str, str], ...], str, str], list[float | None]] = {}
+    for result in data.cells:
+        if result.outcome == COMPLETED:
+            combination = tuple(sorted(result.cell.factors.items()))
+            for flow, metric, value in data.measured.get(result.id, ()):
+                seen.setdefault((combination, flow, metric), []).append(value)
+    compared = {key: values for key, values in seen.items() if len(values) > 1}
+    return [(metric, flow) for (_, flow, metric), values in compared.items() if len(set(values)) > 1], len(compared)
+
+
+def _self_checks(checks: Checks) -> str:
+    if not checks.done:
+        return "No self-checks are stored with this run."
+    passed = "all passed" if not checks.failed else f"{checks.failed} failed, in cells that are therefore not COMPLETED"
+    return (
+        f"{counted(checks.done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
+        f" sums, event times): {passed}."
+    )
+
+
+def _calibration(data: RunData) -> str:
+    if data.calibration is None:
+        return "No calibration is stored with this run; make calibrate measures this machine's testbed."
+    good = sum(bool(row.get("ok")) for row in data.calibration)
+    measured = counted(len(data.calibration), "measured quantity", "measured quantities")
+    return f"Calibration: {good} of {measured} within their bounds."

@@ -1,0 +1,7 @@
+"""Measurements -> tidy tables and verdicts. Nothing here looks at a capture."""
+
+from .claims import Judged, judge
+from .run_results import Results
+from .write import write_tables, write_timelines
+
+__all__ = ["Judged", "Results", "judge", "write_tables", "write_timelines"]

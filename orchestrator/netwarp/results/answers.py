@@ -1,0 +1,194 @@
+"""Answers: which settings keep a metric within a budget, which look as if they did, and why. One row a choice.
+
+Over everything that is neither a setting nor given (other factors, repetitions) the worst value counts. A cell that
+ran and has no value is worse than any: what was asked had not ended by the cell's end. A cell that did not complete may
+have been worse still: where the others are within the budget, nothing is said for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.outputs import Answer, matches
+from ..core.types import Cell
+from ..core.units import counted_of, parse_quantity
+from .rows import Field, Rows
+from .run_results import Results
+
+VERDICTS = ("does it", "does it, at a cost", "looks tempting, does not", "does not", "not measured")
+_NAME = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One setting under one condition: its cells, the worst of them, the values, how many had none or did not run."""
+
+    worst: Cell
+    value: float | None
+    cells: int
+    without: int
+    absent: int
+    lost: str
+    """Why one of those did not complete, in brackets; "" where that is not known."""
+    cost: float | None
+    cost_cell: Cell | None
+
+
+def file_name(answer: Answer) -> str:
+    """The table's name."""
+    return f"answer-{answer.name}"
+
+
+def answer_rows(results: Results, answer: Answer) -> Rows:
+    """answer-<name>.csv: given factors, budget, settings, verdict, the worst value, and why.
+
+    cells: how many it is the worst of; without_value: those in which it had not ended; absent: those that did not run
+    to their end: what the others measured can then refuse a budget, but not keep it.
+    """
+    cells = [cell for cell in results.plan.cells if matches(cell.factors, answer.where)]
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(cell.factors[name] for name in (*answer.given, *answer.settings)), []).append(cell)
+    units = {metric.name: metric.unit for metric in results.plan.metrics}
+    rows: list[tuple[Field, ...]] = []
+    for given in dict.fromkeys(key[: len(answer.given)] for key in _ordered(results, answer, groups)):
+        for budget in answer.budgets:
+            for key in _ordered(results, answer, groups):
+                if key[: len(answer.given)] != given:
+                    continue
+                choice = _choice(results, answer, groups[key])
+                verdict, why = _judge(results, answer, choice, _number(budget), units)
+                rows.append(
+                    (
+                        *given,
+                        budget,
+                        *key[len(answer.given) :],
+                        verdict,
+                        choice.value,
+                        units.get(answer.metric, ""),
+                        choice.cells,
+                        choice.without,
+                        choice.absent,
+                        why,
+                    )
+                )
+    header = (*answer.given, "budget", *answer.settings, *COLUMNS)
+    return Rows(file_name(answer), header, tuple(rows))
+
+
+COLUMNS = ("verdict", "worst", "unit", "cells", "without_value", "absent", "because")
+
+
+def _ordered(results: Results, answer: Answer, groups: Mapping[tuple[str, ...], object]) -> list[tuple[str, ...]]:
+    """Keys in the order of the factors' levels ("-" first)."""
+    axes = (*answer.given, *answer.settings)
+    order = {
+        (factor.name, level.name): number
+        for factor in results.plan.factors
+        for number, level in enumerate(factor.levels)
+    }
+    return sorted(groups, key=lambda key: [order.get(pair, -1) for pair in zip(axes, key, strict=True)])
+
+
+def _number(budget: str) -> float:
+    found = parse_quantity(budget)
+    return float(found.value) / 1e9 if found.kind == "time" else float(found.value)
+
+
+def _choice(results: Results, answer: Answer, cells: Sequence[Cell]) -> _Choice:
+    measured = [
+        (cell, results.value(cell.id, answer.flow, answer.metric)) for cell in cells if results.completed(cell.id)
+    ]
+    without = [cell for cell, value in measured if value is None]
+    known = [(value, number, cell) for number, (cell, value) in enumerate(measured) if value is not None]
+    worst = max(known, key=lambda one: one[0]) if known and not without else None
+    cost, cost_cell = _cost(results, answer, cells[0])
+    return _Choice(
+        worst=worst[2] if worst else without[0] if without else cells[0],
+        value=worst[0] if worst else None,
+        cells=len(cells),
+        without=len(without),
+        absent=len(cells) - len(measured),
+        lost=next((why for cell in cells if (why := _lost(results, cell))), ""),
+        cost=cost,
+        cost_cell=cost_cell,
+    )
+
+
+def _lost(results: Results, cell: Cell) -> str:
+    """Why a cell has nothing to say; "" where it completed, or nobody said."""
+    outcome = results.outcomes.get(cell.id)
+    if outcome is None or results.completed(cell.id) or not outcome.reason:
+        return ""
+    return f" ({outcome.outcome}: {outcome.reason})"
+
+
+def _cost(results: Results, answer: Answer, like: Cell) -> tuple[float | None, Cell | None]:
+    """The largest cost among the cells with the same settings, and the same of what is given as far as they vary it."""
+    if answer.cost is None:
+        return None, None
+    found: tuple[float | None, Cell | None] = (None, None)
+    for cell in results.plan.cells:
+        if not matches(cell.factors, answer.cost.where):
+            continue
+        if any(cell.factors[name] != like.factors[name] for name in (*answer.settings, *answer.given)):
+            continue
+        value = results.value(cell.id, answer.flow, answer.cost.metric)
+        if value is not None and (found[0] is None or value > found[0]):
+            found = (value, cell)
+    return found
+
+
+def _judge(
+    results: Results, answer: Answer, choice: _Choice, budget: float, units: Mapping[str, str]
+) -> tuple[str, str]:
+    if choice.absent == choice.cells:
+        return "not measured", ""
+    within = choice.value is not None and choice.value <= budget
+    if within and choice.absent:
+        return (
+            "not measured",
+            f"{counted_of(choice.absent, choice.cells, 'cell')} did not run to their end{choice.lost}",
+        )
+    if within:
+        if answer.cost is not None and choice.cost and choice.cost_cell is not None:
+            why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)
+            return "does it, at a cost", why
+        return "does it", ""
+    reasons = (
+        _filled(results, answer, choice.worst, reason.text, value, reason.metric, units)
+        for reason in answer.because
+        if (value := results.value(choice.worst.id, answer.flow, reason.metric)) is not None
+        and value > (budget if reason.above is None else reason.above)
+        and _may_explain(answer, choice, reason.metric, value)
+    )
+    why = next(reasons, "")
+    looks = results.value(choice.worst.id, answer.flow, answer.tempting) if answer.tempting else None
+    return ("looks tempting, does not" if looks is not None and looks <= budget else "does not"), why
+
+
+def _may_explain(answer: Answer, choice: _Choice, metric: str, value: float) -> bool:
+    """Whether a reason's number may be part of the answer's own: what took longer than it did came after it."""
+    both_times = metric.endswith("_s") and answer.metric.endswith("_s")
+    return choice.value is None or not both_times or value <= choice.value
+
+
+def _filled(
+    results: Results, answer: Answer, cell: Cell, text: str, value: float, metric: str, units: Mapping[str, str]
+) -> str:
+    def word(match: re.Match[str]) -> str:
+        name = metric if match[1] == "value" else match[1]
+        found = value if match[1] == "value" else results.value(cell.id, answer.flow, name)
+        return "nothing" if found is None else said(found, "s" if name.endswith("_s") else units.get(name, ""))
+
+    return _NAME.sub(word, text)
+
+
+def said(value: float, unit: str) -> str:
+    """A number with its unit for a sentence, three digits: 1.06 s, 258 ms, 12."""
+    if unit == "s":
+        return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"
+    number = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return number if unit in ("", "timeouts", "chunks", "messages", "events", "ratio") else f"{number} {unit}"

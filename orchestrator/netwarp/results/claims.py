@@ -1,0 +1,236 @@
+"""Claims against measurements: for each a verdict, the number it hangs on, and what was claimed.
+
+Each kind is one statistic and the interval it must lie in:
+
+greater     a/b - 1 > tolerance                      increasing  relative step of a, or of a/b, > tolerance
+less        a/b - 1 < -tolerance                     decreasing  relative step < -tolerance
+equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
+gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
+mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
+mean        mean of other claims' numbers = expected +- tolerance
+every       a = expected +- tolerance in each repetition: one that is not decides, however many are
+
+Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst of them is the claim's: a
+mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..core.outputs import Claim, Levels
+from ..core.units import counted_of
+from .comparisons import Comparison, comparisons, mean_of
+from .run_results import ResultPlace, Results
+from .single_draw_bounds import Bounds, Kind, Spread, bounds, spreads
+from .statistics import estimate
+
+Verdict = Literal["holds", "does not hold", "inconclusive", "not tested"]
+SLACK = 1e-12
+"""Of a closed bound: numbers that are equal on paper may differ in their last bit."""
+ABSOLUTE = ("value", "every")
+"""Kinds whose number is the metric's own; all others' are relative."""
+_WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim and what became of it. `measured`: of its worst comparison, mean over repetitions; None: none."""
+
+    claim: Claim
+    verdict: Verdict
+    measured: float | None
+    expected: str
+    unit: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    low: float
+    high: float
+    open: bool
+
+    def holds(self, value: float) -> bool:
+        """Whether the value lies in it."""
+        if self.open:
+            return self.low < value < self.high
+        return self.low - SLACK <= value <= self.high + SLACK
+
+
+def judge(results: Results) -> tuple[Judged, ...]:
+    """Every claim of the plan, in order."""
+    units = {metric.name: metric.unit for metric in results.plan.metrics}
+    return tuple(_judge(claim, results, units) for claim in results.plan.claims)
+
+
+def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
+    unit = units.get(claim.metric, "") if claim.kind in ABSOLUTE else "ratio"
+    expected = expectation(claim)
+    if claim.kind == "later":
+        return Judged(claim, "not tested", None, "", "", claim.reason)
+    compared = _compared(claim, results)
+    places = [place for comparison in compared for place in comparison.places]
+    absent = [place.missing or "a cell of it is not in this run (--where, --only)" for place in places if place.failed]
+    if absent:
+        return Judged(claim, "not tested", None, expected, unit, _first(absent))
+    if claim.kind == "every":
+        return _every(claim, places, expected, unit)
+    empty = [place.missing for place in places if place.missing]
+    if empty:
+        return Judged(claim, "inconclusive", None, expected, unit, _first(empty))
+    decided = [_decide(claim, one, results, expected, unit) for one in compared]
+    return min(decided, key=lambda one: (_WORST.index(one.verdict), _margin(claim, one.measured)))
+
+
+def _every(claim: Claim, places: Sequence[ResultPlace], expected: str, unit: str) -> Judged:
+    """Each draw for itself: a mean over draws would call one miss in ten inconclusive."""
+    wanted = _interval(claim)
+    draws = [(value, place, number) for place in places for number, value in sorted(place.values.items())]
+    missed = [one for one in draws if not wanted.holds(one[0])]
+    if missed:
+        worst, place, number = min(missed, key=lambda one: _margin(claim, one[0]))
+        cell = next((cell.id for cell in place.cells if cell.repetition == number), "")
+        are = "is" if len(missed) == 1 else "are"
+        why = f"{counted_of(len(missed), len(draws), 'value')} {are} outside, farthest in {cell}"
+        return Judged(claim, "does not hold", worst, expected, unit, why)
+    nearest = min((value for value, _, _ in draws), key=lambda value: _margin(claim, value), default=None)
+    if empty := [place.missing for place in places if place.missing]:
+        return Judged(claim, "inconclusive", nearest, expected, unit, _first(empty))
+    if any(place.random and len(place.values) == 1 for place in places):
+        why = "one repetition of cells that are random; --repetitions 5 or more decides"
+        return Judged(claim, "inconclusive", nearest, expected, unit, why)
+    return Judged(
+        claim,
+        "holds",
+        nearest,
+        expected,
+        unit,
+        "the one value is inside" if len(draws) == 1 else f"all {len(draws)} values are inside",
+    )
+
+
+def _compared(claim: Claim, results: Results) -> list[Comparison]:
+    """The comparisons a claim is made of; of a mean, one over those of the claims it is of."""
+    if claim.kind == "mean":
+        others = {other.id: other for other in results.plan.claims}
+        return [mean_of([part for name in claim.of for part in _compared(others[name], results)])]
+    return comparisons(
+        claim.kind,
+        [_series(claim, selector, claim.metric, results) for selector in claim.a],
+        [_series(claim, selector, claim.metric_b or claim.metric, results) for selector in claim.b],
+    )
+
+
+def _margin(claim: Claim, measured: float | None) -> float:
+    """How far inside the wanted interval; negative outside, and least where there is no number."""
+    wanted = _interval(claim)
+    return -math.inf if measured is None else min(measured - wanted.low, wanted.high - measured)
+
+
+def _decide(claim: Claim, comparison: Comparison, results: Results, expected: str, unit: str) -> Judged:
+    """One comparison over its repetitions; one draw alone decides where no other one that was seen would change it."""
+    try:
+        found = estimate(comparison.values(), random=comparison.random)
+    except ZeroDivisionError:
+        return Judged(claim, "inconclusive", None, expected, unit, "a number to divide by is 0")
+    wanted = _interval(claim)
+    if found.spread in ("deterministic", "equal"):
+        verdict: Verdict = "holds" if wanted.holds(found.mean) else "does not hold"
+        why = f"deterministic, n = {found.n}" if found.spread == "deterministic" else found.said
+        return Judged(claim, verdict, found.mean, expected, unit, why)
+    if found.low is not None and found.high is not None:
+        why = f"95 % interval {_range(claim, found.low, found.high)}, n = {found.n}"
+        low, high = found.low, found.high
+    else:
+        moved = _moved(claim, comparison, results)
+        if moved is None:
+            why = "one repetition of cells that are random; --repetitions 5 or more decides"
+            return Judged(claim, "inconclusive", found.mean, expected, unit, why)
+        low, high = moved.low, moved.high
+        why = f"one draw, no interval of its own: {_range(claim, low, high)} {_borrowed(moved)}"
+    inside, outside = _compare(wanted, low, high)
+    return Judged(
+        claim, "holds" if inside else "does not hold" if outside else "inconclusive", found.mean, expected, unit, why
+    )
+
+
+def _range(claim: Claim, low: float, high: float) -> str:
+    """From low to high; what is relative in percent, as the report shows it."""
+    if claim.kind in ABSOLUTE:
+        return f"{low:.6g} to {high:.6g}"
+    return f"{100 * low:.4g} % to {100 * high:.4g} %"
+
+
+def _borrowed(moved: Bounds) -> str:
+    """Where the bounds of one draw come from: another's spread, and whose."""
+    if moved.widest is None:
+        return "with nothing moved"
+    spread = moved.widest
+    return (
+        f"if every drawn number were {spread.relative:.2%} off, a spread borrowed from {spread.widest}"
+        f" (the widest of {spread.combinations} repeated of its kind; rates, delays and times may differ)"
+    )
+
+
+def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | None:
+    """Bounds of one draw; None: no cell of its kind was repeated."""
+    parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
+    known: dict[Kind, Spread] = {}
+    for part in parts:
+        for metric in {part.metric, part.metric_b or part.metric}:
+            for kind, spread in spreads(results, part.flow, metric).items():
+                known[kind] = known[kind] | spread if kind in known else spread
+    return bounds(comparison, known)
+
+
+def _compare(wanted: _Interval, low: float, high: float) -> tuple[bool, bool]:
+    """Whether the confidence interval lies wholly in the wanted one, and wholly outside of it."""
+    inside = wanted.holds(low) and wanted.holds(high)
+    if wanted.open:
+        return inside, high <= wanted.low or low >= wanted.high
+    return inside, high < wanted.low - SLACK or low > wanted.high + SLACK
+
+
+def _series(claim: Claim, selector: Levels, metric: str, results: Results) -> list[ResultPlace]:
+    levels: Sequence[Levels] = (
+        [{**selector, claim.over: (level,)} for level in claim.levels] if claim.over else [selector]
+    )
+    return [results.place(results.cells(where), claim.flow, metric) for where in levels]
+
+
+def _first(reasons: Sequence[str]) -> str:
+    return reasons[0] + (f"; and {len(reasons) - 1} more" if len(reasons) > 1 else "")
+
+
+def _interval(claim: Claim) -> _Interval:
+    expected, tolerance = claim.expected or 0.0, claim.tolerance
+    match claim.kind:
+        case "greater" | "increasing":
+            return _Interval(tolerance, math.inf, open=True)
+        case "less" | "decreasing":
+            return _Interval(-math.inf, -tolerance, open=True)
+        case "constant":
+            return _Interval(-math.inf, tolerance, open=False)
+        case _:
+            return _Interval(expected - tolerance, expected + tolerance, open=False)
+
+
+def expectation(claim: Claim) -> str:
+    """What is claimed of the statistic, as claims.csv has it: a number where one is claimed, else its bound."""
+    match claim.kind:
+        case "greater" | "increasing":
+            return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"
+        case "less" | "decreasing":
+            return f"< {-claim.tolerance!r}" if claim.tolerance else "< 0"
+        case "constant":
+            return f"<= {claim.tolerance!r}"
+        case "equal":
+            return "0"
+        case "later":
+            return ""
+        case _:
+            return repr(claim.expected)

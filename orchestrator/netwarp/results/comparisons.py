@@ -1,0 +1,131 @@
+"""The comparisons a claim is made of: each one number of some places, computed once for every repetition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..core.outputs import ClaimKind
+from .run_results import ResultPlace
+
+Series = list[ResultPlace]
+"""One place for each level of `over`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The places it looks at, and what it makes of their values in one repetition (unit: the claim's)."""
+
+    places: tuple[ResultPlace, ...]
+    statistic: Callable[[Sequence[float]], float]
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed would give another number."""
+        return any(place.random for place in self.places)
+
+    def repetitions(self) -> list[int]:
+        """The repetitions that every place has. Where nothing is random one is as good as any: those have all."""
+        drawn = [place for place in self.places if place.random] or list(self.places)
+        return sorted(set.intersection(*(set(place.values) for place in drawn)))
+
+    def rows(self) -> list[list[float]]:
+        """For each repetition one number of each place."""
+        return [[_value(place, number) for place in self.places] for number in self.repetitions()]
+
+    def values(self) -> list[float]:
+        """One number for each repetition that every place has. Raises ZeroDivisionError."""
+        return [self.statistic(row) for row in self.rows()]
+
+
+def mean_of(parts: Sequence[Comparison]) -> Comparison:
+    """The mean of several comparisons' numbers."""
+    ends = list(itertools.accumulate(len(part.places) for part in parts))
+
+    def statistic(values: Sequence[float]) -> float:
+        starts = [0, *ends[:-1]]
+        found = [part.statistic(values[i:j]) for part, i, j in zip(parts, starts, ends, strict=True)]
+        return math.fsum(found) / len(found)
+
+    return Comparison(tuple(place for part in parts for place in part.places), statistic)
+
+
+def _value(place: ResultPlace, repetition: int) -> float:
+    """Of that repetition; of a place where nothing is random, of any."""
+    return place.values[repetition] if place.random else next(iter(place.values.values()))
+
+
+def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> list[Comparison]:
+    """Every comparison of a claim: each of a against each of b, level by level or over the levels."""
+    pairs = list(itertools.product(a, b))
+    match kind:
+        case "greater" | "less" | "equal":
+            return [Comparison(two, _gain) for one, other in pairs for two in zip(one, other, strict=True)]
+        case "gain":
+            return [Comparison((*one, *other), _gain_of_sums) for one, other in pairs]
+        case "mean_gain":
+            return [Comparison((*one, *other), _mean_of_gains) for one, other in pairs]
+        case "pooled_gain":
+            first, second = [place for series in a for place in series], [place for series in b for place in series]
+            return [Comparison((*first, *second), _gain_of_means(len(first)))]
+        case "value" | "every":
+            return [Comparison((place,), _itself) for series in a for place in series]
+        case "constant" if b:
+            return [Comparison((*one, *other), _spread_of_ratios) for one, other in pairs]
+        case "constant":
+            return [Comparison(tuple(series), _spread) for series in a]
+        case "increasing" | "decreasing" if b:
+            return [
+                Comparison((*x, *y), _step_of_ratios)
+                for one, other in pairs
+                for x, y in itertools.pairwise(zip(one, other, strict=True))
+            ]
+        case "increasing" | "decreasing":
+            return [Comparison(two, _step) for series in a for two in itertools.pairwise(series)]
+        case _:
+            return []
+
+
+def _itself(values: Sequence[float]) -> float:
+    return values[0]
+
+
+def _gain(values: Sequence[float]) -> float:
+    return values[0] / values[1] - 1
+
+
+def _gain_of_sums(values: Sequence[float]) -> float:
+    half = len(values) // 2
+    return math.fsum(values[:half]) / math.fsum(values[half:]) - 1
+
+
+def _mean_of_gains(values: Sequence[float]) -> float:
+    half = len(values) // 2
+    return math.fsum(x / y - 1 for x, y in zip(values[:half], values[half:], strict=True)) / half
+
+
+def _gain_of_means(first: int) -> Callable[[Sequence[float]], float]:
+    def statistic(values: Sequence[float]) -> float:
+        one, other = values[:first], values[first:]
+        return (math.fsum(one) / len(one)) / (math.fsum(other) / len(other)) - 1
+
+    return statistic
+
+
+def _spread(values: Sequence[float]) -> float:
+    return (max(values) - min(values)) / (math.fsum(values) / len(values))
+
+
+def _spread_of_ratios(values: Sequence[float]) -> float:
+    half = len(values) // 2
+    return _spread([x / y for x, y in zip(values[:half], values[half:], strict=True)])
+
+
+def _step(values: Sequence[float]) -> float:
+    return (values[1] - values[0]) / abs(values[0])
+
+
+def _step_of_ratios(values: Sequence[float]) -> float:
+    return _step([values[0] / values[1], values[2] / values[3]])

@@ -1,0 +1,90 @@
+"""What a run measured, looked up by levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.outputs import Levels, matches
+from ..core.types import Cell, CellOutcome, Measurement, Outcome
+from ..plan.types import Plan
+from .statistics import Estimate, estimate
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPlace:
+    """The repetitions of one combination of levels, and one metric of them.
+
+    values: by repetition, of the COMPLETED cells that have one. missing: why a value is not there, "" if all are.
+    """
+
+    cells: tuple[Cell, ...]
+    values: Mapping[int, float]
+    missing: str
+    failed: bool
+    """Whether a cell is absent or did not complete (else it ran, and had nothing to measure)."""
+    measured: bool = True
+    """Whether every cell was asked for the metric (an older run may not know it)."""
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed would give another number: said by the plan, or seen."""
+        return any(cell.random for cell in self.cells) or len(set(self.values.values())) > 1
+
+    def estimate(self) -> Estimate | None:
+        """Over the repetitions; None without a value."""
+        values = [self.values[number] for number in sorted(self.values)]
+        return estimate(values, random=self.random) if values else None
+
+
+class Results:
+    """Outcomes and measurements of a plan's cells. Only COMPLETED cells have values."""
+
+    def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
+        self.plan = plan
+        self.outcomes = outcomes
+        self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
+        self.by_cell: dict[str, list[Measurement]] = {name: [] for name in self._names.values()}
+        self._values: dict[tuple[str, str, str], float | None] = {}
+        for one in measurements:
+            if one.cell_id in self.by_cell and self.completed(one.cell_id):
+                self.by_cell[one.cell_id].append(one)
+                self._values[one.cell_id, one.flow, one.metric] = one.value
+
+    def name(self, cell: Cell) -> str:
+        """A cell's id."""
+        return self._names.get(id(cell)) or cell.id
+
+    def completed(self, cell_id: str) -> bool:
+        """Whether the cell ran and passed its self-checks."""
+        outcome = self.outcomes.get(cell_id)
+        return outcome is not None and outcome.outcome is Outcome.COMPLETED
+
+    def value(self, cell_id: str, flow: str, metric: str) -> float | None:
+        """One measurement of a COMPLETED cell; None where there is none."""
+        return self._values.get((cell_id, flow, metric))
+
+    def place(self, cells: Sequence[Cell], flow: str, metric: str) -> ResultPlace:
+        """One metric of these cells, the repetitions of one combination."""
+        values: dict[int, float] = {}
+        missing: list[str] = []
+        failed = not cells
+        measured = bool(cells)
+        for cell in cells:
+            name = self.name(cell)
+            value = self._values.get((name, flow, metric))
+            outcome = self.outcomes.get(name)
+            if not self.completed(name):
+                failed = True
+                measured = False
+                missing.append(f"{name} {outcome.outcome if outcome is not None else 'was not run'}")
+            elif value is None:
+                missing.append(f"{name} has no {metric}")
+                measured &= (name, flow, metric) in self._values
+            else:
+                values[cell.repetition] = value
+        return ResultPlace(tuple(cells), values, "; ".join(missing), failed, measured)
+
+    def cells(self, where: Levels) -> tuple[Cell, ...]:
+        """The cells of the plan that satisfy a selector, in order."""
+        return tuple(cell for cell in self.plan.cells if matches(cell.factors, where))

@@ -1,0 +1,119 @@
+"""How far another draw could be, where there is only one: borrowed from repeated cells of the same kind in the run.
+
+A comparison of cells that were drawn once has no interval of its own. Cells of its kind that were repeated show how far
+one draw lies from another; moving every drawn number by the farthest that was seen, all in the unfavourable direction
+at once, gives bounds. A verdict that stands within them does not hang on the draw. Without repeated cells of the kind
+nothing is known, and nothing is decided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.types import Cell, OptionValue
+from .comparisons import Comparison
+from .run_results import Results
+
+Kind = tuple[object, ...]
+"""What makes the draws of two cells alike: the same hosts and flows, and faults or none; rates and times may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Largest distance of a draw from another among the repeated combinations of a kind.
+
+    relative: over their mean; absolute: for what is 0. combinations: how many were looked at. widest: the cell (its
+    repetition 0) of the combination with the largest relative distance.
+    """
+
+    relative: float
+    absolute: float
+    combinations: int
+    widest: str
+
+    def __or__(self, other: Spread) -> Spread:
+        """The wider of both, over all combinations of both."""
+        wider = max(self, other, key=lambda one: one.relative)
+        both = self.combinations + other.combinations
+        return Spread(wider.relative, max(self.absolute, other.absolute), both, wider.widest)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a statistic may be with another draw. widest: the largest spread used; None: nothing was moved."""
+
+    low: float
+    high: float
+    widest: Spread | None
+
+
+WATCHING = "sample_interval_ns"
+
+
+def kind_of(cell: Cell) -> Kind:
+    """A cell's kind."""
+    flows = tuple(
+        (
+            flow.protocol,
+            len(flow.paths),
+            len(flow.switches),
+            _options(flow.sender_options),
+            _options(flow.receiver_options),
+        )
+        for flow in cell.flows
+    )
+    nodes = tuple((node.name, *sorted(node.sysctls.items())) for node in cell.nodes)
+    return flows, nodes, bool(cell.timeline)
+
+
+def _options(options: Mapping[str, OptionValue]) -> tuple[tuple[str, OptionValue], ...]:
+    return tuple(sorted((name, value) for name, value in options.items() if name != WATCHING))
+
+
+def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
+    """Kind -> the largest distances of any combination of it that was repeated."""
+    combinations: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in results.plan.cells:
+        combinations.setdefault(tuple(cell.factors.values()), []).append(cell)
+    found: dict[Kind, Spread] = {}
+    for cells in combinations.values():
+        values = list(results.place(cells, flow, metric).values.values()) if len(cells) > 1 else []
+        if len(values) < 2 or not any(cell.random for cell in cells):
+            continue
+        mean, distance = math.fsum(values) / len(values), max(values) - min(values)
+        kind = kind_of(cells[0])
+        one = Spread(distance / abs(mean) if mean else 0.0, distance, 1, results.name(cells[0]))
+        found[kind] = found[kind] | one if kind in found else one
+    return found
+
+
+def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | None:
+    """The lowest and the highest the statistic may be with another draw; None: not known.
+
+    Of one repetition. Each random number is moved alone, and what the moves do is added up: as bad as they could fall
+    together. Raises ZeroDivisionError.
+    """
+    if len(comparison.repetitions()) != 1:
+        return None
+    (row,) = comparison.rows()
+    middle = comparison.statistic(row)
+    low = high = middle
+    widest: Spread | None = None
+    for number, place in enumerate(comparison.places):
+        if not place.random:
+            continue
+        spread = known.get(kind_of(place.cells[0]))
+        if spread is None:
+            return None
+        distance = abs(row[number]) * spread.relative or (0.0 if row[number] else spread.absolute)
+        widest = spread if widest is None or spread.relative > widest.relative else widest
+        moved = [comparison.statistic(_with(row, number, row[number] + sign * distance)) for sign in (-1, 1)]
+        low -= max(0.0, *(middle - value for value in moved))
+        high += max(0.0, *(value - middle for value in moved))
+    return Bounds(low, high, widest)
+
+
+def _with(row: Sequence[float], number: int, value: float) -> list[float]:
+    return [*row[:number], value, *row[number + 1 :]]

@@ -1,0 +1,27 @@
+"""The seam between a plan and the machines that run it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..core.types import Cell, CellOutcome, Problem
+from ..store.run_dir import RunDir
+
+
+class Interrupted(Exception):
+    """The back end was closed while the cell ran; nothing of the cell is kept."""
+
+
+class Backend(Protocol):
+    """Four members. run_cell leaves a finished cell directory behind, or (Interrupted) nothing."""
+
+    name: str
+
+    def check(self) -> list[Problem]:
+        """What keeps this back end from running here; empty = nothing."""
+
+    def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
+        """Run one cell. What happens in the cell is an Outcome, never an error. Raises Interrupted, StoreError."""
+
+    def close(self) -> None:
+        """Stop everything at once, from any thread; idempotent."""

@@ -1,0 +1,204 @@
+"""init.ndjson and the apps' output, as a back end reads them after the sandbox has ended."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..core.errors import StoreError
+from ..core.types import Cell, Flow, Outcome
+from ..store.ndjson import Record, last, read_ndjson
+from ..store.run_dir import CellDir
+from ..testbed.compile import LINGER_NS
+from ..testbed.readback import Check
+
+EXIT_UNSUPPORTED = 77
+PANIC = "Kernel panic"
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """How a cell ended, and why in one sentence."""
+
+    outcome: Outcome
+    reason: str = ""
+    checks: list[Check] = field(default_factory=list)
+
+
+def records_left(path: Path) -> list[Record]:
+    """What cell-init or an app wrote. None where it was killed before it could, or left what is not NDJSON: a verdict
+    is then made from what else there is, and init.ndjson without records is a guest without an end record.
+    """
+    try:
+        return read_ndjson(path)
+    except StoreError as error:
+        log.debug("no records: %s", error)
+        return []
+
+
+def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
+    """The last lines of a console that are not progress marks; of a panic those from its first line on."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ()
+    kept = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("@")]
+    for number, line in enumerate(kept):
+        if PANIC in line:
+            return tuple(kept[number : number + lines])
+    return tuple(kept[-lines:])
+
+
+def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str) -> Verdict:
+    """The outcome as far as cell-init and the apps tell it (the read-backs are judged by testbed.readback)."""
+    end = last(records, "end")
+    if end is None or not records or records[-1] is not end:
+        panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
+        said = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
+        why = panic or ": ".join(filter(None, (exit_text, said.rpartition("\n")[2])))
+        return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
+    ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
+    for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
+        if exited.get("status") == EXIT_UNSUPPORTED:
+            return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
+    if end["reason"] == "timed_out":
+        return Verdict(Outcome.TIMED_OUT, str(end.get("message") or "the cell did not end by its virtual deadline"))
+    if end["reason"] != "completed":
+        where = "" if end.get("step") is None else f" (steps.txt line {end['step']})"
+        return Verdict(Outcome.FAILED, f"{end.get('message')}{where}{_app_hint(directory, records)}")
+    return _apps_verdict(cell, directory, records) or Verdict(Outcome.COMPLETED)
+
+
+def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verdict | None:
+    exits = {record["id"]: record for record in records if record.get("record") == "exit"}
+    for flow in cell.flows:
+        for role in ("sender", "receiver"):
+            name = f"{flow.name}.{role}"
+            if role == "receiver" and flow.program is not None and not flow.program.receiver:
+                continue
+            exited = exits.get(name)
+            if exited is None:
+                return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
+            if exited.get("killed"):
+                return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
+            if asked_to_end(cell, flow, role, exited):
+                continue
+            if exited.get("signal"):
+                return Verdict(
+                    Outcome.FAILED, f"{name} died of signal {exited['signal']}: {app_error(directory, name)}"
+                )
+            if exited.get("status") != 0:
+                return Verdict(
+                    Outcome.FAILED, f"{name} ended with status {exited.get('status')}: {app_error(directory, name)}"
+                )
+    return None
+
+
+def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
+    """A program of the user's own that ended when it was told to ended well, whatever its status says."""
+    if flow.program is None:
+        return False
+    interrupted = role == "sender" and flow.program.interrupt and flow.stop_ns is not None
+    asked_ns = flow.stop_ns if interrupted and flow.stop_ns is not None else cell.duration_ns + LINGER_NS
+    return int(exited.get("t_ns") or 0) >= asked_ns
+
+
+def app_error(directory: CellDir, name: str) -> str:
+    """The last error an app gave: its error record, else the last line of its stderr."""
+    error = last(records_left(directory.apps / f"{name}.ndjson"), "error")
+    if error is not None:
+        return str(error.get("message") or error)
+    try:
+        lines = (directory.apps / f"{name}.stderr").read_text(errors="replace").strip().splitlines()
+    except FileNotFoundError:
+        return ""
+    return lines[-1] if lines else ""
+
+
+def _app_hint(directory: CellDir, records: list[Record]) -> str:
+    for record in reversed(records):
+        if record.get("record") == "exit" and record.get("status"):
+            return f"; {record['id']}: {app_error(directory, record['id'])}"
+    return ""
+
+
+def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
+    """Every capture asked for is there, whole, and lost nothing: cell-init's end record against the file."""
+    checks: list[Check] = []
+    found = {record["file"]: record for record in records if record.get("record") == "capture"}
+    for capture in cell.captures:
+        name = f"capture/{capture.node}-{capture.link}.pcap"
+        record = found.get(name)
+        if record is None:
+            checks.append(Check(f"{name} end record", False, "the capture process left no end record"))
+            continue
+        for key in ("dropped", "truncated", "errno", "fsync_errno"):
+            checks.append(Check(f"{name} {key}", record[key] == 0, str(record[key])))
+        try:
+            size = (directory.root / name).stat().st_size
+        except FileNotFoundError:
+            size = -1
+        checks.append(Check(f"{name} size", size == record["bytes"], f"file {size}, record {record['bytes']} bytes"))
+    return checks
+
+
+def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance_ns: int) -> list[Check]:
+    """Every timeline step was begun, and every sender connected, within the tolerance of its time.
+
+    Spawns have a time of their own choosing; what counts is when the sender began. One that never began has no `start`.
+    """
+    late = max(
+        (abs(r["t_ns"] - r["at_ns"]) for r in records if r.get("record") == "timeline" and r.get("verb") != "spawn"),
+        default=0,
+    )
+    checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
+    for flow in cell.flows:
+        if flow.program is not None:  # says nothing of when it began: what counts is when it was started
+            spawned = [r for r in records if r.get("record") == "timeline" and r.get("verb") == "spawn"]
+            begun = [r["t_ns"] - r["at_ns"] for r in spawned if r["at_ns"] == flow.start_ns]
+            late = max(begun, key=abs, default=0)
+            checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
+            continue
+        start = last(records_left(directory.apps / f"{flow.name}.sender.ndjson"), "start")
+        if start is not None:
+            late, at_once = start["late_ns"], [other for other in cell.flows if other.start_ns == flow.start_ns]
+            # a guest has one CPU: of senders due at once each waits for those before it
+            bound_ns = tolerance_ns * len(at_once)
+            among = f", one of {len(at_once)} that start at once" if len(at_once) > 1 else ""
+            checks.append(Check(f"start of {flow.name}", abs(late) <= bound_ns, f"{late} ns late{among}"))
+    return checks
+
+
+FIRST_SLEEPS = 1
+"""kswapd naps for 0.1 s before it sleeps for long: a guest that is ready sooner sees that second sleep, and no more."""
+
+
+def check_memory(records: list[Record]) -> Check:
+    """The guest's kernel reclaimed no memory: from there on equal cells could differ (docs/decisions/0007)."""
+    found = last(records, "memory")
+    if found is None or found["kswapd_sleeps"] is None:
+        return Check("guest memory", False, "the guest left no record of its kernel's kswapd")
+    if found["kswapd_sleeps"] <= FIRST_SLEEPS:
+        return Check("guest memory", True, "none reclaimed")  # no number of bytes: it follows the directory's name
+    why = f"it ran short (its kernel woke kswapd, {found['kswapd_sleeps']} sleeps), so that equal cells can differ"
+    return Check("guest memory", False, f"{why}: lower rates, smaller queues and buffers, or fewer captures need less")
+
+
+LATE_TICKS_LIMIT = 0.02
+"""Of the ticks of a wall-clock cell: more of them late, and the host had a part in what the cell measured."""
+
+
+def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:
+    """How late the sandbox woke between its steps: for environment.json, and the check it must pass."""
+    found = last(records, "ticks")
+    if found is None:
+        return {}, []
+    ratio = found["late"] / found["ticks"]
+    detail = (
+        f"{ratio:.2%} of {found['ticks']} wakes more than {found['late_ns'] / 1e6:g} ms late, at most "
+        f"{LATE_TICKS_LIMIT:.0%}; the latest {found['worst_ns'] / 1e6:.1f} ms"
+    )
+    told = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": found["worst_ns"] / 1e9}
+    return told, [Check("timeline between steps", ratio <= LATE_TICKS_LIMIT, detail)]

@@ -1,0 +1,94 @@
+"""Which back end runs a plan, and why."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..core.errors import BackendUnavailable
+from ..core.types import Problem
+from ..doctor import check_guest, check_virtual, wall_kernel_build
+from ..guestkernel import KernelBuild, find_kernel
+from ..guestkernel.packaged import distribution_kernel, is_distribution
+from . import DistributionBackend, GuestBackend, Progress, SandboxBackend, VirtualBackend, netns_backend
+from .built_programs import build_directory
+from .virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
+
+BACKENDS = ("auto", "virtual", "guest", "netns", "hosts")
+HOST_KERNEL = "host"
+"""Stands for the digest of a kernel that no file of this machine is known to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A back end that can run here. kernel: the guest's, None on the host's own. why: of `auto`, a sentence, or ""."""
+
+    backend: SandboxBackend
+    kernel: KernelBuild | None
+    why: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """(release, sha256) of the kernel under test."""
+        if self.kernel is None:
+            return f"{platform.release()} {platform.version()}", HOST_KERNEL
+        return self.kernel.release, self.kernel.sha256
+
+
+def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
+    """The back end of that name (of BACKENDS). Raises BackendUnavailable with every remedy where it cannot run here."""
+    if name == "hosts":
+        raise BackendUnavailable("the back end 'hosts' is not built yet; use --backend virtual")
+    if name == "netns":
+        backend, problems = netns_backend(build_directory(), progress)
+        if problems:
+            raise BackendUnavailable(cannot("netns", problems))
+        return Chosen(backend, None)
+    if name == "guest":
+        return guest(progress)
+    problems = check_virtual()
+    kernel = None if problems else find_kernel()
+    if kernel is not None:
+        return Chosen(
+            VirtualBackend(kernel.binary, build_directory(), problems=check_virtual, progress=progress), kernel
+        )
+    said = cannot("virtual", problems)
+    if name == "auto":
+        other, more = netns_backend(build_directory(), progress)
+        if not more:
+            return Chosen(other, None, f"{said}\nso cells run on this machine's own kernel, on the wall clock (netns)")
+        said += "\n" + cannot("netns", more)
+        if distribution_kernel() is not None and not check_guest():
+            # another kernel on another clock is the user's choice, not a fallback
+            said += "\nwithout a build, on the wall clock: --backend guest runs on this distribution's own kernel"
+    raise BackendUnavailable(said)
+
+
+def guest(progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
+    """The back end `guest`: of the kernel that is built, else of the distribution's, and says so then."""
+    problems = check_guest()
+    kernel = None if problems else wall_kernel_build()
+    if kernel is None:
+        raise BackendUnavailable(cannot("guest", problems))
+    if is_distribution(kernel):
+        backend = DistributionBackend(kernel, build_directory(), problems=check_guest, progress=progress)
+        chosen = Chosen(backend, kernel)
+        why = f"cells run on {_named(chosen)}: its timers are 10 ms grained, and losses need not follow the seed"
+        return replace(chosen, why=why)
+    return Chosen(GuestBackend(kernel.binary, build_directory(), problems=check_guest, progress=progress), kernel)
+
+
+def lateness_s(backend: str) -> float:
+    """How late a step of a cell may be on the clock of that back end, before the cell is INVALID."""
+    return (VIRTUAL_LATENESS_NS if backend == "virtual" else WALL_LATENESS_NS) / 1e9
+
+
+def _named(chosen: Chosen) -> str:
+    return "this machine's own kernel" if chosen.kernel is None else f"{chosen.kernel.source} ({chosen.kernel.release})"
+
+
+def cannot(name: str, problems: Sequence[Problem]) -> str:
+    """Why a back end cannot run here, and every remedy."""
+    text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
+    return f"the {name} back end cannot run here:\n{text}"

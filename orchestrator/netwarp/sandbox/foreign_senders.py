@@ -1,0 +1,45 @@
+"""Senders for another machine (`arch = "arm64"`): whether they and their emulator are there, and which they are."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from ..core.executables import find_executable
+from ..core.types import Cell
+from ..testbed.arch import EMULATORS, archs, sender_file
+from .user_programs import SEARCHED, facts
+
+BUILT = {"arm64": "android/bin/sender"}
+"""Where `make android` puts it, below build/."""
+REMEDY = "make android"
+
+
+def missing_arch(cell: Cell, apps: Path) -> str:
+    """What a cell's foreign senders lack here, with the remedy; "" if nothing."""
+    for arch in archs(cell):
+        if not (apps / BUILT[arch]).is_file():
+            return f'the sender for arch = "{arch}" is not built; {REMEDY}'
+        if find_executable(EMULATORS[arch], path=SEARCHED) is None:
+            return f"there is no {EMULATORS[arch]} on this machine; {REMEDY} (or: apt install qemu-user-static)"
+    return ""
+
+
+def install_arch(cell: Cell, apps: Path, directory: Path) -> None:
+    """Copy them into the cell's bin/; one that is not built is left out (missing_arch tells)."""
+    for arch in archs(cell):
+        source, target = apps / BUILT[arch], directory / "bin" / sender_file(arch)
+        if source.is_file():
+            shutil.copyfile(source, target)
+            target.chmod(0o755)
+
+
+def arch_used(cell: Cell, apps: Path) -> dict[str, dict[str, str | None]]:
+    """Of every emulator path, SHA-256 and version, of every foreign sender its SHA-256."""
+    used: dict[str, dict[str, str | None]] = {}
+    for arch in archs(cell):
+        used[EMULATORS[arch]] = facts(EMULATORS[arch])
+        digest = hashlib.sha256((apps / BUILT[arch]).read_bytes()).hexdigest()
+        used[sender_file(arch)] = {"sha256": digest}
+    return used

@@ -1,0 +1,89 @@
+"""A command on a node of a cell's network in a guest: the network stands as long as it runs, captures with it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..core.errors import CellError
+from ..core.types import Cell
+from ..store.ndjson import last
+from ..store.run_dir import CellDir
+from ..testbed.compile import S, compile_cell
+from ..testbed.steps import Step, step
+from .cell_verdict import console_tail, records_left
+from .live_network import END_S, quiet_of
+from .virtual import GuestBackend
+
+ID = "shell"
+STDOUT, STDERR = "shell.stdout", "shell.stderr"
+"""What the command prints without a terminal, in the cell's directory."""
+STOP = "stop"
+"""A file that ends the guest in good order: nobody can signal what runs in it."""
+LOOK_NS = S
+
+
+@contextlib.contextmanager
+def guest_shell(
+    backend: GuestBackend,
+    cell: Cell,
+    directory: CellDir,
+    node: str,
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    at: Path,
+    terminal: str | None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A guest in which the command runs on `node`, in the directory `at` of this machine; it ends with the command.
+
+    terminal: the path of a terminal of this machine that is to be the command's; None: its output goes to files.
+    A guest that still runs on leaving is told to end, given some time for its captures, then killed.
+    """
+    quiet = quiet_of(cell)
+    compiled = compile_cell(quiet, backend.clock)
+    item = _spawn(compiled.layout.namespaces.index(node), node, command, environment, at, terminal is not None)
+    verbs = [one.verb for one in compiled.steps]
+    compiled.steps[verbs.index("progress")] = step("progress", every_ns=LOOK_NS, stop=STOP)
+    compiled.steps.insert(verbs.index("ready"), item)
+    backend.prepare(directory, quiet, compiled)
+    arguments = [*backend.command(quiet, directory), *([] if terminal is None else ["--terminal", terminal])]
+    with open(directory.log, "wb") as log:
+        sandbox = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield sandbox
+    finally:
+        if sandbox.poll() is None:
+            (directory.root / STOP).touch()
+            try:
+                sandbox.wait(END_S)
+            except subprocess.TimeoutExpired:
+                sandbox.kill()
+                sandbox.wait()
+        (directory.root / STOP).unlink(missing_ok=True)
+        backend.remove_programs(directory)
+
+
+def shell_status(directory: CellDir) -> int:
+    """The status of the command, 128 + N if signal N ended it. Raises CellError where it was never started."""
+    records = records_left(directory.init_log)
+    for record in records:
+        if record.get("record") == "exit" and record.get("id") == ID:
+            return int(record["status"]) if record["signal"] is None else 128 + int(record["signal"])
+    end = last(records, "end") or {}
+    said = end.get("message") or " ".join(console_tail(directory.console, 1)) or "no reason given"
+    raise CellError(f"nothing could be run in the guest: {said}")
+
+
+def _spawn(
+    namespace: int, node: str, command: Sequence[str], environment: Mapping[str, str], at: Path, terminal: bool
+) -> Step:
+    # env(1) of coreutils goes to the directory: cell-init starts everything in the cell's own
+    arguments = ["env", f"--chdir={at}", *command]
+    return step(
+        "spawn", id=ID, ns=namespace, stdout=STDOUT, stderr=STDERR, flow=1, terminal=int(terminal),
+        arg=arguments, env=[f"{key}={value}" for key, value in environment.items()],
+        command=f"ip netns exec {node} {' '.join(arguments)}",
+    )  # fmt: skip

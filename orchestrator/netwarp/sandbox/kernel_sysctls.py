@@ -1,0 +1,83 @@
+"""The sysctls of the kernel that cells run on.
+
+A guest kernel is booted once and asked on a host of a cell; the answer is kept in the cache by the kernel's SHA-256.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+from ..core.errors import CellError
+from ..core.scratch import scratch
+from ..guestkernel import KernelBuild
+from ..guestkernel.cache import kernels_dir
+from ..plan.sysctls import KernelSysctls
+from ..store.run_dir import CellDir
+from .guest_shell import STDERR, STDOUT, guest_shell, shell_status
+from .netns import PROBE
+from .virtual import GuestBackend
+
+FORMAT = 1
+BOOT_S = 120
+"""It takes a second; a machine that needs this long is not waited for."""
+SYSCTLS = Path("/proc/sys/net")
+_ASK = ("find", str(SYSCTLS), "-type", "f", "-printf", "%m %P\\n")
+
+
+def guest_sysctls(kernel: KernelBuild, backend: GuestBackend) -> KernelSysctls:
+    """Of a guest kernel: from the cache, else asked of a guest and put there. Raises CellError, OSError."""
+    kept = kernels_dir().parent / "sysctls" / f"{kernel.sha256}.json"
+    named = f"Linux {kernel.release}"
+    try:
+        record = json.loads(kept.read_bytes())
+        if record["format"] == FORMAT:
+            return KernelSysctls(named, dict(record["sysctls"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not asked yet, or by another version
+    lines = [line.partition(" ") for line in _ask(backend).splitlines()]
+    sysctls = {_name(path): bool(int(mode, 8) & 0o200) for mode, _, path in lines}
+    _keep(kept, {"format": FORMAT, "kernel": kernel.release, "sysctls": sysctls})
+    return KernelSysctls(named, sysctls)
+
+
+def host_sysctls() -> KernelSysctls:
+    """Of this machine's own kernel, as its first namespace has them."""
+    found: dict[str, bool] = {}
+    for folder, _, files in os.walk(SYSCTLS):
+        for path in (Path(folder) / name for name in files):
+            found[_name(str(path.relative_to(SYSCTLS)))] = bool(path.stat().st_mode & 0o200)
+    return KernelSysctls(f"this machine's Linux {platform.release()}", found)
+
+
+def _ask(backend: GuestBackend) -> str:
+    with scratch("netwarp-sysctls-") as place:
+        place.chmod(0o711)  # whoever the sandbox is has to get at its own directory
+        directory = CellDir(place / "cell")
+        environment = {"PATH": os.defpath, "LC_ALL": "C"}
+        with guest_shell(
+            backend, PROBE, directory, PROBE.nodes[0].name, _ASK,
+            environment=environment, at=Path("/"), terminal=None,
+        ) as sandbox:  # fmt: skip
+            sandbox.wait(BOOT_S)
+        if (status := shell_status(directory)) != 0:
+            said = (directory.root / STDERR).read_text(errors="replace").strip()
+            raise CellError(f"a guest was asked for its sysctls and answered with status {status}: {said}")
+        return (directory.root / STDOUT).read_text()
+
+
+def _name(path: str) -> str:
+    return "net." + path.replace("/", ".")
+
+
+def _keep(path: Path, record: dict[str, object]) -> None:
+    """By one rename. A cache that cannot be written costs a boot each time, nothing else."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)

@@ -1,0 +1,134 @@
+"""Each cell on this machine's own kernel and clock, in namespaces that one child process holds.
+
+No root where the system lets users make user namespaces, with root otherwise; whatever a cell makes (links, qdiscs,
+sysctls, mounts, processes) is in the namespaces, and goes when that child ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from ..core.scratch import scratch
+from ..core.types import Cell, Link, LinkImpairment, Node, Problem
+from ..doctor.host import namespaces, netem
+from ..store.ndjson import last
+from ..store.run_dir import CellDir
+from ..testbed.compile import Clock, compile_cell
+from ..testbed.readback import verify
+from ..testbed.steps import to_text
+from .cell_verdict import records_left
+from .privileges import hand_over
+from .sandbox import Progress, SandboxBackend
+from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
+
+PROBE_LIMIT_S = 60
+LAUNCHER = "bin/netns-exec"
+
+
+class NetnsBackend(SandboxBackend):
+    """Namespaces on the host's kernel. root: without a user namespace, as the machine's root."""
+
+    name = "netns"
+    clock = Clock(
+        sandbox="namespaces", t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS
+    )
+    lateness_ns = WALL_LATENESS_NS
+
+    def __init__(self, apps: Path, *, root: bool = False, progress: Progress = lambda cell_id, virtual_s: None) -> None:
+        super().__init__(apps, problems=self._probe, progress=progress)
+        self.root = root
+        if root:
+            self.user = None
+
+    def command(self, cell: Cell, directory: CellDir) -> list[str]:
+        """netns-exec, which holds the namespaces."""
+        return self._launch(directory.root)
+
+    def refuses(self, cell: Cell) -> str:
+        """The kernel's tracepoints belong to the whole machine, not to a network namespace."""
+        traced = [flow.name for flow in cell.flows if flow.sender_options.get("tracepoints")]
+        return super().refuses(cell) or (
+            f"flow {traced[0]}: tracepoints are the whole machine's, and its root's, to switch on; "
+            "use --backend virtual or guest, or leave tracepoints out"
+            if traced
+            else ""
+        )
+
+    def _launch(self, directory: Path) -> list[str]:
+        arguments = [str(self.apps / LAUNCHER), "--dir", str(directory), "--parent", str(os.getpid())]
+        return [*arguments, "--root"] if self.root else arguments
+
+    def _probe(self) -> list[Problem]:
+        """Set up and read back a link with delay, rate and queue, as every cell does; nothing is sent."""
+        if not (self.apps / LAUNCHER).is_file():
+            return [Problem("the programs are not built", "make setup")]
+        compiled = compile_cell(PROBE, self.clock)
+        with scratch("netwarp-probe-") as place:
+            place.chmod(0o711)  # whoever the sandbox is has to get at its own directory
+            directory = place / "cell"
+            for name in ("capture", "apps"):
+                (directory / name).mkdir(parents=True)
+            shutil.copyfile(self.apps / "bin" / "cell-init", directory / "init")
+            (directory / "init").chmod(0o755)
+            (directory / "steps.txt").write_text(to_text(compiled.steps))
+            user = hand_over(directory, self.user)
+            done = subprocess.run(
+                [*self._launch(directory), *([] if user is None else user.arguments)], stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, check=False, timeout=PROBE_LIMIT_S, start_new_session=True,
+            )  # fmt: skip
+            records = records_left(CellDir(directory).init_log)
+            console = CellDir(directory).console
+            said = done.stderr or (console.read_text(errors="replace") if console.exists() else "")
+        end = last(records, "end")
+        if end is None:
+            return [_no_end((said.strip().splitlines() or [f"exit status {done.returncode}"])[-1])]
+        if end["reason"] != "completed":
+            return [_refused(str(end["message"]), compiled.steps[(end["step"] or 2) - 2].command)]
+        return [
+            Problem(f"{check.check}: {check.detail}", "use --backend virtual")
+            for check in verify(compiled, records)[0]
+            if not check.ok
+        ]
+
+
+def _no_end(said: str) -> Problem:
+    others = "use --backend virtual or guest"
+    if "namespaces" in said:
+        what = said.removeprefix("netns-exec: ").partition(";")[0]
+        return Problem(what, "; or ".join(filter(None, (namespaces().remedy, others))))
+    remedy = "set TMPDIR to a directory that this user may write to and that is not mounted noexec"
+    return Problem(f"a link cannot be tried ({said})", f"{remedy}; or {others}")
+
+
+def _refused(message: str, step: str) -> Problem:
+    if "netem" in step:
+        return Problem(
+            f"this kernel has no netem ({message})",
+            f"{netem().remedy or 'modprobe sch_netem as root'}; or use --backend virtual or guest",
+        )
+    return Problem(f"this kernel refuses `{step}` ({message})", "use --backend virtual")
+
+
+def netns_backend(
+    apps: Path, progress: Progress = lambda cell_id, virtual_s: None
+) -> tuple[NetnsBackend, list[Problem]]:
+    """The back end with user namespaces, or with root where only that works; and what keeps both from running here."""
+    user = NetnsBackend(apps, progress=progress)
+    problems = user.check()
+    if problems and os.geteuid() == 0:
+        root = NetnsBackend(apps, root=True, progress=progress)
+        problems = root.check()
+        return root, problems
+    return user, problems
+
+
+_SHAPE = LinkImpairment(one_way_delay_ns=1_000_000, rate_bit_s=10_000_000, queue_packets=10)
+PROBE = Cell(
+    spec="probe", experiment="probe", factors={}, repetition=0, seed=1, duration_ns=0,
+    nodes=(Node("a", "host"), Node("b", "host")), links=(Link("p1", "a", "b", _SHAPE, _SHAPE),),
+    flows=(), timeline=(), captures=(), random=False,
+)  # fmt: skip
+"""Two hosts and a shaped link."""

@@ -1,0 +1,46 @@
+"""Guests of the distribution's own kernel: on the wall clock, built by nobody here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.types import Cell, Problem
+from ..guestkernel import KernelBuild
+from ..guestkernel.packaged import modules_of
+from .sandbox import Progress
+from .virtual import GuestBackend
+
+NEWER_SCHEDULERS = ("fc", "wfq")
+"""SCTP's, which Linux 6.1 does not know."""
+
+
+class DistributionBackend(GuestBackend):
+    """The back end `guest` with that kernel: its modules are loaded before a cell's network is made."""
+
+    def __init__(
+        self,
+        kernel: KernelBuild,
+        apps: Path,
+        *,
+        problems: Callable[[], list[Problem]] = list,
+        progress: Progress = lambda cell_id, virtual_s: None,
+    ) -> None:
+        super().__init__(kernel.binary, apps, problems=problems, progress=progress)
+        self.release = kernel.release
+        self.clock = replace(self.clock, modules=tuple(str(path) for path in modules_of(kernel.release)))
+
+    def refuses(self, cell: Cell) -> str:
+        """What this kernel was built without (Debian's 6.1: no MPTCP, no tracepoints, older stream schedulers)."""
+        for flow in cell.flows:
+            lacks = ""
+            if flow.protocol == "mptcp":
+                lacks = "no MPTCP"
+            elif flow.sender_options.get("tracepoints"):
+                lacks = "no tracepoints"
+            elif self.release.startswith("6.1.") and flow.sender_options.get("scheduler") in NEWER_SCHEDULERS:
+                lacks = f"no stream scheduler {flow.sender_options['scheduler']}"
+            if lacks:
+                return f"flow {flow.name}: the distribution's kernel {self.release} has {lacks}; build one: make kernel"
+        return super().refuses(cell)

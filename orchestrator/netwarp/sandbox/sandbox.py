@@ -1,0 +1,330 @@
+"""What every back end on this machine does around its sandbox: the cell's directory, the watch, the verdict, the files.
+
+A sandbox is one process in whose working directory, the cell's partial directory, cell-init plays steps.txt.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import errno
+import logging
+import os
+import select
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from ..core.errors import CellError, DiskFull, StoreError
+from ..core.types import Cell, CellOutcome, Outcome, Problem, to_json
+from ..store.ndjson import last
+from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
+from ..testbed.compile import Clock, Compiled, compile_cell
+from ..testbed.readback import Check, verify
+from ..testbed.steps import to_text
+from .base import Interrupted
+from .cell_verdict import (
+    Verdict,
+    check_captures,
+    check_memory,
+    check_ticks,
+    check_times,
+    console_tail,
+    judge,
+    records_left,
+)
+from .foreign_senders import arch_used, install_arch, missing_arch
+from .host_load import HostState, SteadyClock, host_state
+from .privileges import hand_over, take_back, unprivileged
+from .user_programs import missing_program, programs_used
+
+log = logging.getLogger(__name__)
+
+STALL_WALL_S = 120.0
+"""A sandbox in which none of its seconds passes for this long is hung. A busy virtual one costs well under 10 s."""
+POLL_MS = 200
+FULL_BYTES = 1 << 16
+COMPRESSION_LEVEL = 3
+PROGRAM_FILES = ("init", "bin", "seed.so", ".uml")
+PROGRAMS = (("bin/cell-init", "init"), ("bin/sender", "bin/sender"), ("bin/receiver", "bin/receiver"))
+"""What every sandbox needs: where `make apps` put it, its place in the cell's directory."""
+Progress = Callable[[str, float], None]
+
+
+class SandboxBackend(abc.ABC):
+    """Runs cells in sandboxes of one kind. `apps` is the directory of the built programs (build/)."""
+
+    name: str
+    clock: Clock
+    lateness_ns: int
+    """How late a step or an app may begin before the cell is INVALID."""
+    wall_clock = True
+    """Whether the host's load can make a cell late."""
+    programs: tuple[tuple[str, str], ...] = PROGRAMS
+
+    def __init__(
+        self,
+        apps: Path,
+        *,
+        problems: Callable[[], list[Problem]] = list,
+        progress: Progress = lambda cell_id, virtual_s: None,
+    ) -> None:
+        self.apps = apps
+        self._problems = problems
+        # in virtual time equal cells have equal captures; elsewhere a payload belongs to one run
+        self._secret = os.urandom(16) if self.wall_clock else b""
+        self._progress = progress
+        self.user = unprivileged()
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._sandboxes: set[subprocess.Popen[bytes]] = set()
+
+    @abc.abstractmethod
+    def command(self, cell: Cell, directory: CellDir) -> list[str]:
+        """The program that becomes the cell's sandbox, as the child of this process. Raises CellError."""
+
+    def check(self) -> list[Problem]:
+        """What keeps its sandboxes from running here."""
+        return self._problems()
+
+    def refuses(self, cell: Cell) -> str:
+        """Why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
+        return missing_program(cell) or missing_arch(cell, self.apps)
+
+    def close(self) -> None:
+        """Kill every sandbox at once; their cells are dropped."""
+        self._closed.set()
+        with self._lock:
+            for sandbox in self._sandboxes:
+                with contextlib.suppress(ProcessLookupError):
+                    sandbox.kill()
+
+    def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
+        """Start a sandbox, play the cell's steps, verify and keep what it left. See Backend.run_cell."""
+        started = time.monotonic()
+        directory = run.partial_cell(cell.id)
+        try:
+            shutil.rmtree(directory.root, ignore_errors=True)
+            compiled = compile_cell(cell, self.clock, self._secret)
+            self.prepare(directory, cell, compiled)
+            if refused := self.refuses(cell):
+                return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
+            before, steady = host_state(), SteadyClock()
+            try:
+                programs = [Path(one["path"]) for one in programs_used(cell).values() if one["path"] is not None]
+                owner = directory.root.stat()
+                user = hand_over(directory.root, self.user, programs)
+                try:
+                    exit_text = self._boot(cell, directory, [] if user is None else user.arguments, steady)
+                finally:
+                    if user is not None:
+                        take_back(directory.root, owner)
+                verdict = self._settle(cell, directory, compiled, exit_text, before, steady)
+            except CellError as error:
+                verdict = Verdict(Outcome.FAILED, str(error))
+            return self._finish(cell, directory, run, verdict, started)
+        except (OSError, StoreError) as error:
+            return self._give_up(cell, run, error, started)
+        finally:
+            shutil.rmtree(directory.root, ignore_errors=True)
+
+    def _give_up(self, cell: Cell, run: RunDir, error: Exception, started: float) -> CellOutcome:
+        """A file of the cell could not be written: drop its files, keep the reason.
+
+        Raises DiskFull where there was no room: the next cell would find none either.
+        """
+        directory = run.partial_cell(cell.id)
+        shutil.rmtree(directory.root, ignore_errors=True)
+        # names only: tables of equal runs hold no path of a machine
+        reason = str(error).replace(f"{directory.root}/", "")
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror + (f" ({Path(os.fsdecode(error.filename)).name})" if error.filename else "")
+        reason = f"its files could not be written: {reason}"
+        outcome = CellOutcome(Outcome.FAILED, reason, None, round(time.monotonic() - started, 3))
+        write_atomic(directory.cell, to_json(cell) + b"\n")
+        write_atomic(directory.outcome, to_json(outcome) + b"\n")
+        self._install(directory, run, cell)
+        if no_room(error):
+            raise DiskFull(f"{run.root}: {reason} (cell {cell.id})") from error
+        return outcome
+
+    def _install(self, directory: CellDir, run: RunDir, cell: Cell) -> None:
+        """Move the finished directory into its place."""
+        final = run.cell(cell.id).root
+        if final.exists():
+            shutil.rmtree(final)
+        os.replace(directory.root, final)
+
+    def prepare(self, directory: CellDir, cell: Cell, compiled: Compiled) -> None:
+        """Fill a cell's new directory: programs, cell.json, steps.txt."""
+        for path in (directory.capture, directory.apps, directory.root / "bin"):
+            path.mkdir(parents=True)
+        for source, target in self.programs:
+            shutil.copyfile(self.apps / source, directory.root / target)
+            os.chmod(directory.root / target, 0o755)
+        install_arch(cell, self.apps, directory.root)
+        directory.cell.write_bytes(to_json(cell) + b"\n")
+        directory.steps.write_text(to_text(compiled.steps))
+
+    def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
+        """Run the sandbox to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
+        arguments = [*self.command(cell, directory), *more]
+        with open(directory.log, "wb") as stderr, self._lock:
+            if self._closed.is_set():
+                raise Interrupted
+            sandbox = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
+            )
+            self._sandboxes.add(sandbox)
+        try:
+            hung = self._watch(cell, directory, sandbox, steady)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                sandbox.kill()
+            sandbox.wait()
+            with self._lock:
+                self._sandboxes.discard(sandbox)
+        if self._closed.is_set():
+            raise Interrupted
+        if hung:
+            raise CellError(hung)
+        status = sandbox.returncode
+        return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+    def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes], steady: SteadyClock) -> str:
+        """Follow the console's progress marks until the sandbox ends; returns why it was given up, or ''."""
+        handle = os.pidfd_open(sandbox.pid)
+        try:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            virtual_s, moved = -1.0, time.monotonic()
+            while not poll.poll(POLL_MS):
+                steady.look()
+                now = last_mark(directory.console)
+                if now is not None and now > virtual_s:
+                    virtual_s, moved = now, time.monotonic()
+                    self._progress(cell.id, virtual_s)
+                elif time.monotonic() - moved > STALL_WALL_S:
+                    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {virtual_s:g} s"
+                    why = f"no virtual second passed in {STALL_WALL_S:g} s"
+                    return f"the sandbox hung {at}, or its links carry more than can be simulated: {why}"
+            return ""
+        finally:
+            os.close(handle)
+
+    def _settle(
+        self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str, before: HostState, steady: SteadyClock
+    ) -> Verdict:
+        """Judge what the sandbox left: its end, its apps, its captures, its read-backs."""
+        records = records_left(directory.init_log)
+        verdict = judge(cell, directory, records, exit_text)
+        if verdict.outcome is not Outcome.COMPLETED and is_full(directory.root):
+            # then cell-init's own words, its end record and the console may all be missing
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        try:
+            checks, found = verify(compiled, records)
+        except (ValueError, KeyError, IndexError) as error:
+            checks, found = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
+        checks += check_captures(cell, directory, records)
+        checks += check_times(cell, directory, records, self.lateness_ns)
+        start = last(records, "start") or {}
+        environment: dict[str, Any] = {
+            "backend": self.name,
+            "kernel": {key: start.get(key) for key in ("kernel", "kernel_version", "machine")},
+            "network": found,
+        }
+        if used := programs_used(cell) | arch_used(cell, self.apps):
+            environment["programs"] = used
+        if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
+            environment["host"], late = host_state().since(before)
+            ticks, late_ticks = check_ticks(records)
+            environment["host"] |= ticks
+            checks += late + late_ticks
+        elif verdict.outcome is Outcome.COMPLETED:
+            checks.append(check_memory(records))
+        if self.clock.sandbox == "namespaces":  # the host's own; a guest goes by its host's CLOCK_MONOTONIC
+            checks.append(steady.check())
+            if not checks[-1].ok:  # whatever else came of it
+                verdict = Verdict(Outcome.INVALID, f"clock: {checks[-1].detail}")
+        environment["checks"] = checks
+        write_json(directory.environment, environment)
+        failed = [check for check in checks if not check.ok]
+        unwritten = next(
+            (r for r in records if r.get("record") == "capture" and (r["errno"] or r["fsync_errno"])), None
+        )
+        if unwritten is not None:
+            number = unwritten["errno"] or unwritten["fsync_errno"]
+            if number in NO_ROOM:
+                raise OSError(number, os.strerror(number), unwritten["file"])
+            verdict = Verdict(Outcome.FAILED, f"{unwritten['file']} could not be written: {os.strerror(number)}")
+        if verdict.outcome is Outcome.COMPLETED and failed:
+            more = f" (and {len(failed) - 1} more, see environment.json)" if len(failed) > 1 else ""
+            verdict = Verdict(Outcome.INVALID, f"{failed[0].check}: {failed[0].detail}{more}")
+        return verdict
+
+    def remove_programs(self, directory: CellDir) -> None:
+        """Remove what is only needed while the sandbox runs."""
+        for name in PROGRAM_FILES:
+            path = directory.root / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
+        """Compress, clean, write the outcome, move into place."""
+        for capture in sorted(directory.capture.glob("*.pcap")):
+            compress(capture)
+        self.remove_programs(directory)
+        end = last(records_left(directory.init_log), "end")
+        outcome = CellOutcome(
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+            # a cell that ended while it was set up: before T0, after no second of its own
+            virtual_s=None if end is None or end.get("t_ns") is None else max(0.0, end["t_ns"] / 1e9),
+            wall_s=round(time.monotonic() - started, 3),
+            console_tail=() if verdict.outcome is Outcome.COMPLETED else console_tail(directory.console),
+            host_load_1min=os.getloadavg()[0],
+        )
+        write_atomic(directory.outcome, to_json(outcome) + b"\n")
+        self._install(directory, run, cell)
+        return outcome
+
+
+def compress(capture: Path) -> None:
+    """capture.pcap -> capture.pcap.zst, whole or not at all."""
+    target = capture.with_name(capture.name + ".zst")
+    temporary = capture.with_name(f".{target.name}")
+    compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
+    with open(capture, "rb") as source, open(temporary, "wb") as sink:
+        compressor.copy_stream(source, sink, size=capture.stat().st_size)
+    os.replace(temporary, target)
+    capture.unlink()
+
+
+def is_full(place: Path) -> bool:
+    """Whether the file system has not even room for one more small file."""
+    state = os.statvfs(place)
+    return state.f_bavail * state.f_frsize < FULL_BYTES
+
+
+def last_mark(console: Path) -> float | None:
+    """The newest `@<seconds>` progress mark of a console."""
+    try:
+        with open(console, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 400))
+            tail = file.read()
+    except FileNotFoundError:
+        return None
+    for line in reversed(tail.split(b"\n")[:-1]):
+        if line.startswith(b"@"):
+            with contextlib.suppress(ValueError):
+                return float(line[1:])
+    return None

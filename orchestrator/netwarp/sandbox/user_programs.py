@@ -1,0 +1,85 @@
+"""Programs of the user's own: whether this machine has them, which they are, which cannot run where."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from ..core.executables import find_executable
+from ..core.types import Cell
+
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where cell-init looks a program up (apps/cell-init/process.c, DEFAULT_PATH)."""
+PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
+"""Debian's."""
+SPINNING = frozenset({"iperf3"})
+"""Known to read the clock until it is time: in virtual time that creeps (docs/limitations.md)."""
+VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
+"""How the ready-made programs tell their version. Nobody else's is run to ask."""
+ANSWER_S = 10
+
+
+def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for flow in cell.flows:
+        if flow.program is not None:
+            yield from ((flow.name, one) for one in (flow.program.sender, flow.program.receiver) if one)
+
+
+def missing_program(cell: Cell) -> str:
+    """The first program that is not on this machine, and how to get it; "" if all are."""
+    for flow, arguments in _lists(cell):
+        program = arguments[0]
+        if find_executable(program, path=SEARCHED) is None:
+            package = PACKAGES.get(PurePath(program).name)
+            remedy = f"apt install {package}" if package else f"install it in one of {SEARCHED}, or give its path"
+            return f"flow {flow}: there is no program {program} on this machine; {remedy}"
+    return ""
+
+
+def spinning_program(cell: Cell) -> str:
+    """Why a cell cannot run in virtual time: the first program that is known to spin; "" if none is."""
+    for flow, arguments in _lists(cell):
+        for text in arguments:
+            if PurePath(text).name in SPINNING:
+                name = PurePath(text).name
+                return (
+                    f"flow {flow}: {name} spins on the clock, and in virtual time computing takes no time, so it "
+                    "would never end; use --backend guest or netns"
+                )
+    return ""
+
+
+def programs_used(cell: Cell) -> dict[str, dict[str, str | None]]:
+    """Of every program of the user's own: its path, the SHA-256 of its file and (of iperf3 and ping) its version."""
+    return {arguments[0]: facts(arguments[0]) for _, arguments in _lists(cell)}
+
+
+def facts(program: str) -> dict[str, str | None]:
+    """Path, SHA-256 and version of one program, as far as there are any."""
+    return dict(_facts(program))
+
+
+@functools.cache
+def _facts(program: str) -> tuple[tuple[str, str | None], ...]:
+    path = find_executable(program, path=SEARCHED)
+    if path is None:
+        return (("path", None),)
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return (("path", path), ("sha256", digest), ("version", _version(program, path)))
+
+
+def _version(program: str, path: str) -> str | None:
+    option = VERSION.get(program)  # by its name alone: a path may lead to somebody else's
+    if option is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, option], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=ANSWER_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return next(iter(done.stdout.splitlines()), None)

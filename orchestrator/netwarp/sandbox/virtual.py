@@ -1,0 +1,83 @@
+"""Each cell in a User-Mode-Linux guest of its own: on a clock that waits for nobody, or on the wall clock.
+
+The guest sees the cell's partial directory as /run/cell; its root is the host's file system, read-only. In virtual time
+the same cell, seed and kernel binary give the same captures, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ..core.errors import CellError
+from ..core.types import Cell, Problem
+from ..doctor import memory_dir
+from ..store.run_dir import CellDir
+from ..testbed.compile import Clock
+from .privileges import open_to_all
+from .sandbox import PROGRAMS, Progress, SandboxBackend
+from .user_programs import spinning_program
+
+T0_REALTIME_NS = 1_700_000_000_000_000_000
+"""T0 on the guest's clock, 14 November 2023 22:13:20 UTC: any constant does."""
+BOOT_REALTIME_NS = T0_REALTIME_NS - 10_000_000_000
+"""The guest boots this long before T0: links up, receivers listening and captures running fit easily."""
+GUEST_MEMORY_MIB = 256
+VIRTUAL_LATENESS_NS = 2_000
+WALL_LATENESS_NS = 10_000_000
+"""On the wall clock. A busy machine is later than this; its cells are INVALID rather than wrong."""
+WALL_TICK_NS = 20_000_000
+"""How often a wall-clock cell measures how late it is between its steps."""
+WALL_T0_AFTER_READY_NS = 600_000_000
+"""Time for the senders that begin at T0 to be up."""
+
+
+class GuestBackend(SandboxBackend):
+    """Guests on the wall clock. `kernel` is a UML binary."""
+
+    name = "guest"
+    mode = "wall"
+    clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS)
+    lateness_ns = WALL_LATENESS_NS
+    programs = (*PROGRAMS, ("lib/seed.so", "seed.so"))
+
+    def __init__(
+        self,
+        kernel: Path,
+        apps: Path,
+        *,
+        problems: Callable[[], list[Problem]] = list,
+        progress: Progress = lambda cell_id, virtual_s: None,
+    ) -> None:
+        super().__init__(apps, problems=problems, progress=progress)
+        self.kernel = kernel
+        place = memory_dir()
+        if self.user is not None and place is not None and not open_to_all(place, kernel, apps / "lib" / "seed.so"):
+            self.user = None  # root's own umask or TMPDIR shuts others out
+
+    def command(self, cell: Cell, directory: CellDir) -> list[str]:
+        """guest-exec, which becomes the kernel."""
+        place = memory_dir()
+        if place is None:
+            raise CellError("there is no room for the guest's memory any more; `netwarp doctor` says where it looks")
+        return [
+            str(self.apps / "bin" / "guest-exec"),
+            "--kernel", str(self.kernel), "--dir", str(directory.root), "--seed", str(cell.seed),
+            "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", self.mode, "--start-ns", str(BOOT_REALTIME_NS),
+            "--tmpdir", str(place), "--parent", str(os.getpid()),
+        ]  # fmt: skip
+
+
+class VirtualBackend(GuestBackend):
+    """Guests in virtual time."""
+
+    name = "virtual"
+    mode = "virtual"
+    clock = Clock(t0_realtime_ns=T0_REALTIME_NS)
+    lateness_ns = VIRTUAL_LATENESS_NS
+    wall_clock = False
+
+    def refuses(self, cell: Cell) -> str:
+        """A program that spins on the clock would creep: reading it costs 256 virtual ns, and nothing else passes."""
+        return spinning_program(cell) or super().refuses(cell)

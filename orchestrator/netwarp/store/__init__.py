@@ -1,0 +1,1 @@
+"""Every file of a run directory, read and written as a type."""

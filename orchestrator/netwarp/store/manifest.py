@@ -1,0 +1,125 @@
+"""manifest.json: everything needed to say what a run was, and to run it again."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from .. import __version__
+from ..core.types import Frozen
+from .run_dir import FORMAT_VERSION
+
+PACKAGES = ("numpy", "msgspec", "pyroute2", "zstandard", "plotly", "matplotlib", "jinja2")
+
+
+class Manifest(Frozen, frozen=True):
+    """Written at the start, and again with `ended_utc` at the end.
+
+    kernel_sha256, programs: of the binaries in the guest. git_commit, git_dirty: of netwarp's own checkout, None
+    outside one. wall_s: of the cells; None where a run was resumed. kernel_source: what it was built from, or its
+    package.
+    """
+
+    format_version: int
+    netwarp_version: str
+    spec: str
+    spec_path: str
+    spec_sha256: str
+    arguments: tuple[str, ...]
+    seed: int
+    repetitions: int
+    backend: str
+    jobs: int
+    kernel_release: str
+    kernel_sha256: str
+    programs: dict[str, str]
+    git_commit: str | None
+    git_dirty: bool | None
+    tools: dict[str, str]
+    host_cores: int
+    host_kernel: str
+    host_cpu: str
+    host_load_1min: float
+    started_utc: str
+    ended_utc: str | None = None
+    wall_s: float | None = None
+    kernel_source: str = ""
+
+
+def now_utc() -> str:
+    """ISO 8601, seconds, Z."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def git_state(where: Path) -> tuple[str | None, bool | None]:
+    """(commit, whether tracked files differ from it) of the checkout around a place; None where git knows of none."""
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = git("rev-parse", "HEAD")
+    changes = git("status", "--porcelain", "--untracked-files=no")
+    return commit, None if changes is None else bool(changes)
+
+
+def cpu_model() -> str:
+    """The processor's name, as /proc/cpuinfo has it."""
+    for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def tool_versions() -> dict[str, str]:
+    """Python and the packages that touch numbers."""
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
+def new_manifest(
+    *,
+    spec: str,
+    spec_path: Path,
+    spec_sha256: str,
+    arguments: tuple[str, ...],
+    seed: int,
+    repetitions: int,
+    backend: str,
+    jobs: int,
+    kernel: tuple[str, str],
+    kernel_source: str,
+    programs: dict[str, str],
+) -> Manifest:
+    """A manifest of a run that starts now. kernel = (release, sha256)."""
+    commit, dirty = git_state(Path(__file__).parent)
+    return Manifest(
+        format_version=FORMAT_VERSION,
+        netwarp_version=__version__,
+        spec=spec,
+        spec_path=str(spec_path),
+        spec_sha256=spec_sha256,
+        arguments=arguments,
+        seed=seed,
+        repetitions=repetitions,
+        backend=backend,
+        jobs=jobs,
+        kernel_release=kernel[0],
+        kernel_sha256=kernel[1],
+        kernel_source=kernel_source,
+        programs=programs,
+        git_commit=commit,
+        git_dirty=dirty,
+        tools=tool_versions(),
+        host_cores=os.cpu_count() or 1,
+        host_kernel=platform.release(),
+        host_cpu=cpu_model(),
+        host_load_1min=os.getloadavg()[0],
+        started_utc=now_utc(),
+    )

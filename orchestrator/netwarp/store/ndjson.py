@@ -1,0 +1,33 @@
+"""NDJSON as cell-init and the apps write it (docs/formats.md): the one reader of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import StoreError
+
+Record = dict[str, Any]
+
+
+def read_ndjson(path: Path) -> list[Record]:
+    """Every record of a file. Raises StoreError: it cannot be read, or holds a whole line that is no JSON object.
+
+    A last line without its end was being written when the writer died; it is left out.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
+    whole = data[: data.rfind(b"\n") + 1]
+    try:
+        return msgspec.json.Decoder(Record).decode_lines(whole)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path}: not NDJSON: {error}") from error
+
+
+def last(records: list[Record], kind: str) -> Record | None:
+    """The last record of a kind."""
+    return next((record for record in reversed(records) if record.get("record") == kind), None)

@@ -1,0 +1,176 @@
+"""Every file name of a run directory, and writes that are whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ..core.errors import DiskFull, StoreError
+from ..core.types import Cell, CellOutcome, from_json
+
+FORMAT_VERSION = 1
+LOCK = ".lock"
+UNFINISHED = ".part"
+"""How the name of a file ends that is still being written."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+T = TypeVar("T")
+
+
+class RunDir:
+    """results/<name>/<time>/ (docs/formats.md). Only `cells/.partial` holds anything unfinished."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifest = root / "manifest.json"
+        self.plan = root / "plan.json"
+        self.cells = root / "cells"
+        self.partial = self.cells / ".partial"
+        self.calibration = root / "calibration.json"
+        self.tables = root / "tables"
+        self.report = root / "report"
+
+    def cell(self, cell_id: str) -> CellDir:
+        """A finished cell's directory."""
+        return CellDir(self.cells / cell_id)
+
+    def partial_cell(self, cell_id: str) -> CellDir:
+        """Where a cell runs until its outcome is known."""
+        return CellDir(self.partial / cell_id)
+
+    def finished(self) -> set[str]:
+        """Ids of the cells that have an outcome."""
+        if not self.cells.is_dir():
+            return set()
+        return {path.parent.name for path in self.cells.glob("*/outcome.json") if path.parent.name != ".partial"}
+
+    def remove(self) -> None:
+        """Remove the whole run directory."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def set_aside(self, cell_id: str) -> None:
+        """Move a finished cell out of the way, so that it runs again; what it left stays to be looked at."""
+        for number in itertools.count(1):
+            aside = self.cells / ".failed" / f"{cell_id}.{number}"
+            if not aside.exists():
+                break
+        aside.parent.mkdir(exist_ok=True)
+        os.replace(self.cell(cell_id).root, aside)
+
+    def captures(self) -> list[Path]:
+        """Every capture file of its finished cells, of those set aside too."""
+        return sorted(path for path in self.cells.rglob("capture/*") if path.is_file() and not path.is_symlink())
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of all its files, and of the captures among them."""
+        every = (path for path in self.root.rglob("*") if path.is_file() and not path.is_symlink())
+        return sum(path.stat().st_size for path in every), sum(path.stat().st_size for path in self.captures())
+
+    def clear_partial(self) -> None:
+        """Remove what an interrupted run left; never trusted, never read."""
+        if self.partial.exists():
+            shutil.rmtree(self.partial)
+        for left in self.root.rglob(f".*{UNFINISHED}"):
+            left.unlink()
+
+
+class CellDir:
+    """The files of one cell."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.cell = root / "cell.json"
+        self.steps = root / "steps.txt"
+        self.init_log = root / "init.ndjson"
+        self.capture = root / "capture"
+        self.apps = root / "apps"
+        self.trace = self.apps / "trace.bin"
+        self.environment = root / "environment.json"
+        self.log = root / "log.txt"
+        self.console = root / "console.txt"
+        self.outcome = root / "outcome.json"
+        self.derived = root / "derived"
+        self.measurements = self.derived / "measurements.json"
+        self.series = self.derived / "series.json"
+        self.exchange = self.derived / "exchange.json"
+        self.checks = self.derived / "checks.json"
+        self.packets = self.derived / "packets.json"
+
+    def read_cell(self) -> Cell:
+        """The Cell; raises StoreError if the file is missing or not one."""
+        return read_json(self.cell, Cell)
+
+    def read_outcome(self) -> CellOutcome:
+        """The outcome; raises StoreError if the cell was never finished."""
+        return read_json(self.outcome, CellOutcome)
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """Decode a JSON file into a type; raises StoreError naming the file."""
+    try:
+        return from_json(path.read_bytes(), kind)
+    except FileNotFoundError as error:
+        raise StoreError(f"{path}: missing; is this a netwarp run directory, and did the run get this far?") from error
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from error
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk)."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> StoreError:
+    """What to raise where a file cannot be written: DiskFull if that is why."""
+    kind = DiskFull if no_room(error) else StoreError
+    return kind(f"{path}: cannot be written: {error.strerror}")
+
+
+def no_room(error: BaseException) -> bool:
+    """Whether something could not be written for want of room: a full disk, a quota that is used up."""
+    return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_ROOM)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Readable JSON (two spaces; keys keep their order), whole or not at all."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+
+@contextlib.contextmanager
+def locked(run: RunDir) -> Iterator[None]:
+    """Hold a run directory alone; raises StoreError if another netwarp holds it, or it cannot be made."""
+    try:
+        run.root.mkdir(parents=True, exist_ok=True)
+        file = open(run.root / LOCK, "w")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise unwritten(run.root, error) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError(f"{run.root}: another netwarp is running in this directory") from error
+        yield

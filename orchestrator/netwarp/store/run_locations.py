@@ -1,0 +1,86 @@
+"""Where a run is written: --out, or a directory of its own under results/<name>/; what may be written there."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..core.errors import SpecError, StoreError
+from ..plan.types import Plan
+from .run_dir import LOCK, UNFINISHED, RunDir, read_json
+
+BEGUN = (LOCK, "manifest.json", f".*{UNFINISHED}", "cells")
+"""What a run directory may hold before its plan.json is written."""
+NAMED = 3
+
+
+def choose_directory(out: Path | None, resume: bool, plan: Plan) -> RunDir:
+    """--out, or the newest run of this plan when resuming, or a new one under results/. Raises SpecError."""
+    if out is not None:
+        check_out(out, resume)
+        return RunDir(out)
+    base = Path("results") / plan.name
+    return _newest(base, plan) if resume else new_directory(base)
+
+
+def check_out(out: Path, resume: bool, parts: Iterable[str] = ()) -> None:
+    """Refuse, by SpecError, to go on with what is no run, and to write among somebody's files.
+
+    parts: names of the runs that a directory of several holds (`agree`); their own content is not looked at.
+    """
+    if out.exists() and not out.is_dir():
+        raise SpecError(f"{out}: is a file; --out wants a directory")
+    holds = sorted(os.listdir(out)) if out.is_dir() else []
+    runs = [out, *(out / part for part in parts)]
+    if resume and not any((run / name).exists() for run in runs for name in ("plan.json", LOCK)):
+        raise SpecError(f"{out}: there is no run to go on with; look at the name, or leave --resume away to start one")
+    if any((run / "plan.json").exists() for run in runs):
+        return
+    strangers = [name for name in holds if name not in parts and not any(fnmatch.fnmatch(name, one) for one in BEGUN)]
+    if strangers:
+        named = ", ".join(strangers[:NAMED]) + (", ..." if len(strangers) > NAMED else "")
+        raise SpecError(f"{out}: holds files that are not netwarp's ({named}); --out wants a new or an empty directory")
+
+
+def _newest(base: Path, plan: Plan) -> RunDir:
+    """The run that was started last, of this plan where there is one; raises SpecError where there is none at all."""
+    runs = [RunDir(path.parent) for path in base.glob("*/plan.json") if not path.parent.is_symlink()]
+    runs.sort(key=lambda run: run.plan.stat().st_mtime_ns, reverse=True)
+    if not runs:
+        raise SpecError(f"{base}: there is no run to resume; leave --resume away, or name it with --out")
+    return next((run for run in runs if _is_of(run, plan)), runs[0])
+
+
+def _is_of(run: RunDir, plan: Plan) -> bool:
+    try:
+        return read_json(run.plan, Plan) == plan
+    except StoreError:  # of another version, or damaged
+        return False
+
+
+def new_directory(base: Path) -> RunDir:
+    """A new directory named after the time in UTC; two runs of one second are told apart by a number."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    for number in itertools.count(1):
+        directory = base / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        break
+    return RunDir(directory)
+
+
+def link_latest(directory: RunDir, plan: Plan) -> None:
+    """results/<name>/latest -> this run, which has ended; not for a run elsewhere."""
+    base, root = Path("results") / plan.name, directory.root.resolve()
+    if root.parent != base.resolve():
+        return
+    temporary = base / f".latest.{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(root.name)
+    os.replace(temporary, base / "latest")

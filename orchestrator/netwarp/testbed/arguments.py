@@ -1,0 +1,80 @@
+"""What a flow's sender and receiver are told: addresses, times, options, and the token that is theirs alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from ..core.types import Cell, Flow, OptionValue, Path
+from .arch import bare
+from .layout import Layout
+
+BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packets"})
+"""Options of an app in the spec that are no arguments of it."""
+
+
+def flow_token(cell: Cell, flow: Flow, secret: bytes) -> int:
+    """63 bits out of the cell's seed, the flow's name and the run's secret.
+
+    In virtual time the secret is empty: equal cells have equal captures. On the wall clock every run has another one.
+    """
+    digest = hashlib.sha256(b"%d\0%b\0%b" % (cell.seed, flow.name.encode(), secret)).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
+    return layout.interface(flow.receiver, path.receiver_link).ip
+
+
+def sender_addresses(flow: Flow, layout: Layout) -> list[str]:
+    """The sender's, in the order of the paths; two paths may share an end, which has one address."""
+    return list(dict.fromkeys(layout.interface(flow.sender, path.sender_link).ip for path in flow.paths))
+
+
+def receiver_addresses(flow: Flow, layout: Layout) -> list[str]:
+    """The receiver's, likewise."""
+    return list(dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths))
+
+
+def _options(options: dict[str, OptionValue]) -> Iterator[str]:
+    for key, value in options.items():
+        if value is False or key in BY_THE_TESTBED:
+            continue
+        yield f"--{key.replace('_', '-')}"
+        if value is not True:
+            yield str(value)
+
+
+def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
+    """Of `receiver`, without its name."""
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
+    addresses = receiver_addresses(flow, layout)
+    # a subflow to another address finds a listener only if that is bound to any
+    if flow.protocol != "mptcp" or len(addresses) == 1:
+        for address in addresses:
+            arguments += ["--bind", address]
+    for address in sender_addresses(flow, layout):
+        arguments += ["--peer", address]
+    return [*arguments, *_options(flow.receiver_options)]
+
+
+def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
+    """Of `sender`, without its name."""
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
+    for address in sender_addresses(flow, layout):
+        arguments += ["--bind", address]
+    for address in receiver_addresses(flow, layout):
+        arguments += ["--to", address]
+    arguments += ["--message-bytes", str(flow.message_bytes), "--start-ns", str(flow.start_ns)]
+    if flow.stop_ns is not None:
+        arguments += ["--stop-ns", str(flow.stop_ns)]
+    if flow.total_bytes is not None:
+        arguments += ["--total-bytes", str(flow.total_bytes)]
+    if "close" not in flow.sender_options:
+        arguments += ["--close", "abort" if flow.total_bytes is None else "graceful"]
+    if bare(flow):
+        arguments += ["--bare"]
+    paths = {path.name: path for path in flow.paths}
+    for switch in flow.switches:
+        arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]
+    return [*arguments, *_options(flow.sender_options)]

@@ -1,0 +1,316 @@
+"""Cell -> Steps: everything cell-init has to do for one cell, and what the kernel must answer to the read-backs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ..core.types import Cell, Event, Flow
+from . import messages
+from .arch import sender_program
+from .arguments import flow_token, receiver_arguments, sender_arguments
+from .layout import Interface, Layout, hop_name, make_layout
+from .messages import Request
+from .path_manager import FAMILY, path_manager
+from .programs import receiver_steps, sender_steps
+from .shaping import ExpectedQdisc, Shaping
+from .steps import Step, step
+
+MS = 1_000_000
+S = 1_000_000_000
+BASE_SYSCTLS = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
+"""IPv6 autoconfiguration sends at random times; nothing here uses IPv6."""
+LINGER_NS = 2 * S
+"""How long the apps have after the cell's duration to end by themselves (an ABORT in flight, a last summary)."""
+LEAD_NS = 500 * MS
+"""How long before its start a sender is spawned; it sleeps until its start itself. One that starts sooner after T0 is
+spawned before T0: before `ready` where the clock has a fixed T0, which it is told; else between `ready` and T0."""
+RESTORED = ("address", "route", "neighbour")
+"""What must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it later."""
+COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
+"""What the kernel has counted in a host's namespace, read when all has ended."""
+TRACE_FILE = "apps/trace.bin"
+TRACE_BUFFER_BYTES = 16 << 20
+"""Holds about 190,000 events of 88 bytes; memory of the guest."""
+BUFFER_PAGES = 32_768
+"""128 MiB: half of a guest's memory (backends.virtual). Its kernel would keep a sixteenth for buffers; two hosts of
+8 MiB buffers hold more, and under memory pressure the kernel announces a few kilobytes for good."""
+DUMPS = ("link", "address", "route", "neighbour", "qdisc")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Who sets T0: a fixed instant of the virtual clock, or a time after the sandbox is ready."""
+
+    sandbox: Literal["guest", "namespaces"] = "guest"
+    t0_realtime_ns: int | None = None
+    t0_after_ready_ns: int | None = None
+    setup_ns: int = 30 * S
+    operstate_ns: int = 10 * S
+    grace_ns: int = 5 * S
+    progress_ns: int = S
+    modules: tuple[str, ...] = ()
+    """Files of a guest kernel that has its parts as modules, dependencies first."""
+    tick_ns: int = 0
+    """On the wall clock: how often it is measured how late the sandbox wakes, late after `late_ns`. 0: not at all."""
+    late_ns: int = 0
+
+
+@dataclass(slots=True)
+class Compiled:
+    """The steps of a cell and what to expect: qdiscs by the step number (line of steps.txt) of the dump."""
+
+    layout: Layout
+    steps: list[Step] = field(default_factory=list)
+    qdiscs: dict[int, list[ExpectedQdisc]] = field(default_factory=dict)
+    sysctls: dict[tuple[int, str], str] = field(default_factory=dict)
+    restored: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Dumps on the timeline that must show all that was set up: (namespace, label) by step number."""
+    last_step: int = 0
+    """The end's: dumps after it show the cell as the timeline left it."""
+    dumped_ns: dict[int, int] = field(default_factory=dict)
+    """Step number of each dump on the timeline -> its time."""
+    events: dict[int, list[ExpectedQdisc]] = field(default_factory=dict)
+    """Number of each event's last step -> every qdisc there must be from then on."""
+
+    def expected(self, number: int, namespace: int, played: AbstractSet[int]) -> list[ExpectedQdisc]:
+        """The qdiscs a dump must show. The cell ends when its flows are over, so what stands later on the timeline may
+        not have been played (`played`: the numbers of the steps that were)."""
+        if number < self.last_step:
+            return self.qdiscs.get(number, [])
+        states = [state for step_number, state in self.events.items() if step_number in played]
+        return [one for one in (states[-1] if states else self.installed) if one.namespace == namespace]
+
+    def skipped(self, played: AbstractSet[int], over_ns: int) -> set[int]:
+        """The timeline's dumps that a cell whose flows were over at `over_ns` from T0 never came to."""
+        return {number for number, at_ns in self.dumped_ns.items() if number not in played and at_ns >= over_ns}
+
+    installed: list[ExpectedQdisc] = field(default_factory=list)
+    """Every qdisc at the start."""
+
+    def add(self, item: Step) -> int:
+        """Append a step; returns its number, its line in steps.txt."""
+        self.steps.append(item)
+        return len(self.steps) + 1
+
+
+def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
+    """Compile; raises SpecError where the cell does not fit the testbed. `secret`: of the run, for flow_token()."""
+    layout = make_layout(cell)
+    shaping = Shaping(cell, layout)
+    out = Compiled(layout, installed=shaping.expected())
+    out.add(step("sandbox", kind=clock.sandbox))
+    if clock.t0_realtime_ns is not None:
+        out.add(step("clock", t0_realtime_ns=clock.t0_realtime_ns))
+    else:
+        out.add(step("clock", t0_after_ready_ns=clock.t0_after_ready_ns or S))
+    last_ns = cell.duration_ns + LINGER_NS
+    out.add(step("deadline", setup_ns=clock.setup_ns, after_t0_ns=last_ns + 2 * clock.grace_ns))
+    if clock.tick_ns:
+        out.add(step("progress", every_ns=clock.progress_ns, tick_ns=clock.tick_ns, late_ns=clock.late_ns))
+    else:
+        out.add(step("progress", every_ns=clock.progress_ns))
+    for module in clock.modules:
+        out.add(step("module", module=module, command=f"insmod {module}"))
+    if clock.sandbox == "guest":
+        limits = f"{BUFFER_PAGES} {BUFFER_PAGES} {BUFFER_PAGES + BUFFER_PAGES // 2}"
+        command = "\n".join(f"sysctl -w net.{key}='{limits}'" for key in ("ipv4.tcp_mem", "sctp.sctp_mem"))
+        out.add(step("memory", pages=BUFFER_PAGES, command=command))
+    _network(cell, clock, layout, shaping, out)
+    for number in range(len(layout.namespaces)):
+        _dumps(out, number, DUMPS, shaping)
+    for capture in cell.captures:
+        _capture(out, layout.interface(capture.node, capture.link))
+    _trace(cell, out)
+    out.add(step("capture-start"))
+    tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
+    for flow in cell.flows:
+        if flow.program is not None:
+            out.steps += receiver_steps(flow, flow.program, layout, clock.setup_ns)
+            continue
+        out.add(_spawn(flow, "receiver", layout, receiver_arguments(flow, layout, tokens[flow.name])))
+        out.add(step("output", id=f"{flow.name}.receiver", text='"listening"', timeout_ns=clock.setup_ns))
+    ours = [flow for flow in cell.flows if flow.program is None]
+    early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
+    for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
+        out.add(_spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name])))
+    out.add(step("ready"))
+    # a quarter of the time from ready to T0 is for being late with what comes first
+    earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
+    late = [flow for flow in cell.flows if flow not in early]
+    _timeline(cell, _sender_steps(late, tokens, earliest_ns, layout), layout, shaping, out)
+    out.last_step = out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
+    for number in range(len(layout.namespaces)):
+        _dumps(out, number, ("link", "qdisc"), shaping)
+    for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
+        for path in COUNTERS:
+            command = f"ip netns exec {node} cat /proc/{path}"
+            out.add(step("proc", ns=layout.namespaces.index(node), path=path, command=command))
+    return out
+
+
+def _trace(cell: Cell, out: Compiled) -> None:
+    """The kernel's tracepoints, where a flow asks for them; TCP's only for those flows (their senders' sockets)."""
+    traced = [flow for flow in cell.flows if flow.sender_options.get("tracepoints")]
+    if not traced:
+        return
+    ports = " || ".join(f"dport == {flow.port}" for flow in traced if flow.protocol != "sctp")
+    item = step("trace", file=TRACE_FILE, buffer_bytes=TRACE_BUFFER_BYTES)
+    out.add(replace(item, fields=(*item.fields, ("tcp_filter", ports))) if ports else item)
+
+
+def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    sysctls = {node.name: node.sysctls for node in cell.nodes}
+    for number, name in enumerate(layout.namespaces):
+        out.add(step("ns", index=number, name=name, command=f"ip netns add {name}\nip -n {name} link set dev lo up"))
+    for number, name in enumerate(layout.namespaces):
+        wanted = dict(BASE_SYSCTLS)
+        if name in layout.routers:
+            wanted["net.ipv4.ip_forward"] = "1"
+        wanted.update(sysctls.get(name, {}))
+        for key, value in wanted.items():
+            out.sysctls[number, key] = value
+            command = f"ip netns exec {name} sysctl -w {key}={value}"
+            out.add(step("sysctl", ns=number, path=sysctl_path(key), value=value, command=command))
+    for near, far in layout.veths:
+        _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
+    for interface in layout.interfaces():
+        ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
+        command = f"ip netns exec {interface.node} ethtool -K {name} tx off rx off sg off tso off gso off gro off"
+        out.add(step("offload", ns=ns, iface=name, command=command))
+        _request(out, layout, ns, messages.address(name, ifindex, interface.ip, 26))
+        _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
+        _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
+    for route in layout.routes:
+        via = route.interface
+        _request(
+            out,
+            layout,
+            via.namespace,
+            messages.route(route.subnet, 26, route.gateway, via.name, via.ifindex, route.initial_window_packets),
+        )
+    for namespace, request in shaping.install():
+        _request(out, layout, namespace, request)
+    for namespace, request in path_manager(cell.flows, layout):
+        command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
+        out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
+    for interface in layout.interfaces():
+        out.add(step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns))
+
+
+def _request(out: Compiled, layout: Layout, namespace: int, request: Request, at_ns: int | None = None) -> None:
+    command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
+    out.add(step("netlink", ns=namespace, data=request.data.hex(), command=command, at_ns=at_ns))
+
+
+def _dumps(
+    out: Compiled,
+    namespace: int,
+    kinds: tuple[str, ...],
+    shaping: Shaping,
+    at_ns: int | None = None,
+    *,
+    restored: bool = False,
+) -> None:
+    for kind in kinds:
+        number = out.add(step("dump", ns=namespace, label=kind, data=messages.dump(kind).hex(), at_ns=at_ns))
+        if at_ns is not None:
+            out.dumped_ns[number] = at_ns
+        if kind == "qdisc":
+            out.qdiscs[number] = shaping.expected(namespace)
+        if restored:
+            out.restored[number] = (namespace, kind)
+
+
+def _capture(out: Compiled, interface: Interface) -> None:
+    out.add(
+        step(
+            "capture",
+            ns=interface.namespace,
+            ifindex=interface.ifindex,
+            iface=interface.name,
+            mtu=interface.mtu_bytes,
+            file=f"capture/{interface.node}-{interface.name}.pcap",
+        )
+    )
+
+
+def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: int | None = None) -> Step:
+    node = flow.sender if role == "sender" else flow.receiver
+    program = sender_program(flow) if role == "sender" else ["bin/receiver"]
+    return step(
+        "spawn",
+        id=f"{flow.name}.{role}",
+        ns=layout.namespaces.index(node),
+        stdout=f"apps/{flow.name}.{role}.ndjson",
+        stderr=f"apps/{flow.name}.{role}.stderr",
+        flow=1,
+        arg=[*program, *arguments],
+        command=f"ip netns exec {node} {' '.join([*(part.rpartition('/')[2] for part in program), *arguments])} &",
+        at_ns=at_ns,
+    )
+
+
+def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout) -> Iterator[Step]:
+    for flow in flows:
+        if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
+            yield from sender_steps(flow, flow.program, layout)
+        else:
+            at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
+            yield _spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name]), at_ns)
+
+
+def _timeline(cell: Cell, senders: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    """Events and what starts senders in time order; at equal times events first, in the order listed."""
+    moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
+    moments += [(item.at_ns or 0, 1, item) for item in senders]
+    downed: dict[str, Interface] = {}
+    for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
+        if isinstance(moment, Step):
+            out.add(moment)
+            continue
+        touched: set[int] = set()
+        whole_again: list[int] = []
+        if moment.action == "link":
+            end = layout.link_end(moment.link, moment.end or hop_name(moment.link))
+            downed[moment.name] = end
+            _request(out, layout, end.namespace, messages.set_link(end.name, end.ifindex, up=False), at_ns)
+            touched.add(end.namespace)
+        elif moment.action == "repair" and moment.name in downed:
+            end = downed.pop(moment.name)
+            touched.add(end.namespace)
+            # while another end of this namespace is down, its routes are rightly missing
+            if not any(other.namespace == end.namespace for other in downed.values()):
+                whole_again.append(end.namespace)
+            for request in _restore(end, layout):
+                _request(out, layout, end.namespace, request, at_ns)
+        else:
+            for namespace, request in shaping.apply(moment):
+                touched.add(namespace)
+                _request(out, layout, namespace, request, at_ns)
+        for namespace in sorted(touched):
+            _dumps(out, namespace, ("qdisc", "link"), shaping, at_ns)
+        for namespace in whole_again:
+            _dumps(out, namespace, RESTORED, shaping, at_ns, restored=True)
+        out.events[len(out.steps) + 1] = shaping.expected()
+
+
+def _restore(end: Interface, layout: Layout) -> list[Request]:
+    """Up again, with what the kernel dropped when the end went down: neighbour and static routes."""
+    requests = [
+        messages.set_link(end.name, end.ifindex, up=True),
+        messages.neighbour(end.name, end.ifindex, end.peer_ip, end.peer_mac),
+    ]
+    for route in layout.routes:
+        if route.interface == end:
+            requests.append(
+                messages.route(route.subnet, 26, route.gateway, end.name, end.ifindex, route.initial_window_packets)
+            )
+    return requests
+
+
+def sysctl_path(key: str) -> str:
+    """`net.ipv4.ip_forward` -> `net/ipv4/ip_forward` (a name that holds slashes is taken as a path)."""
+    return key if "/" in key else key.replace(".", "/")

@@ -1,0 +1,246 @@
+"""The network a Cell stands for: namespaces, interfaces, addresses, routes. Pure arithmetic on names and numbers.
+
+A link between two nodes is one veth, or, where it is shaped (or the target of an event) and touches a host, two veths
+with a hop in the middle: a router namespace `<link>.hop` whose two egress qdiscs shape both directions.
+Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / .129, hop .2 / .130.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..core.errors import SpecError
+from ..core.types import Cell, DirectionName, Flow, Link, LinkImpairment
+from .messages import VethEnd
+
+FIRST_IFINDEX = 10
+PREFIX_LENGTH = 26
+INTERFACE_NAME_MAX = 15
+LINKS_MAX = 250 * 250
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One end of a veth. `ip`/`mac` are its own, `peer_*` those of the other end. `name` is the link's on nodes."""
+
+    node: str
+    name: str
+    link: str
+    namespace: int
+    ifindex: int
+    mac: str
+    ip: str
+    subnet: str
+    mtu_bytes: int
+    peer_node: str
+    peer_name: str
+    peer_ip: str
+    peer_mac: str
+
+    @property
+    def end(self) -> VethEnd:
+        """As an end of a veth."""
+        return VethEnd(self.namespace, self.name, self.ifindex, self.mac)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A static route of one node."""
+
+    node: str
+    subnet: str
+    gateway: str
+    interface: Interface
+    initial_window_packets: int | None = None
+    """TCP's initial window for connections by this route (None: the kernel's own)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Everything about the network of one cell. Namespaces are numbered in the order of `namespaces`."""
+
+    namespaces: tuple[str, ...]
+    routers: frozenset[str]
+    veths: tuple[tuple[Interface, Interface], ...]
+    routes: tuple[Route, ...]
+    shaped: dict[tuple[str, DirectionName], Interface] = field(default_factory=dict)
+    """(link, direction) -> the interface whose egress qdiscs shape it."""
+
+    def interfaces(self) -> tuple[Interface, ...]:
+        """Every interface, in creation order."""
+        return tuple(interface for pair in self.veths for interface in pair)
+
+    def interface(self, node: str, link: str) -> Interface:
+        """The interface of a node on a link; raises SpecError if there is none."""
+        for candidate in self.interfaces():
+            if candidate.node == node and candidate.link == link:
+                return candidate
+        raise SpecError(f"node '{node}' has no interface on link '{link}'")
+
+    def link_end(self, link: str, end: str) -> Interface:
+        """The interface named by a `link` event: a node of the link, or `<link>.hop:<node>`, the hop's towards it."""
+        owner, _, towards = end.partition(":")
+        for candidate in self.interfaces():
+            if candidate.link == link and candidate.node == owner and towards in ("", candidate.peer_node):
+                return candidate
+        ends = [
+            f"{i.node}:{i.peer_node}" if i.node.endswith(".hop") else i.node
+            for i in self.interfaces()
+            if i.link == link
+        ]
+        raise SpecError(f"link '{link}' has no end '{end}'; it has: {', '.join(ends)}")
+
+
+def is_shaped(shape: LinkImpairment) -> bool:
+    """Whether a direction does anything to packets."""
+    return shape != LinkImpairment()
+
+
+def hop_name(link: str) -> str:
+    """Namespace of a link's hop."""
+    return f"{link}.hop"
+
+
+def make_layout(cell: Cell) -> Layout:
+    """Lay out the network of a cell; raises SpecError where names or numbers do not fit the kernel's limits."""
+    if len(cell.links) > LINKS_MAX:
+        raise SpecError(f"{len(cell.links)} links; at most {LINKS_MAX} can be addressed")
+    for name in [link.name for link in cell.links]:
+        if len(name) > INTERFACE_NAME_MAX:
+            raise SpecError(f"link '{name}': a name is an interface's, {INTERFACE_NAME_MAX} characters at most")
+    hosts = {node.name for node in cell.nodes if node.kind == "host"}
+    touched = {event.link for event in cell.timeline}
+    hops = {
+        link.name
+        for link in cell.links
+        if (is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched)
+        and (link.a in hosts or link.b in hosts)
+    }
+    names = [node.name for node in cell.nodes] + [hop_name(link.name) for link in cell.links if link.name in hops]
+    routers = {node.name for node in cell.nodes if node.kind == "router"} | {hop_name(name) for name in hops}
+    index = {name: number for number, name in enumerate(names)}
+    veths: list[tuple[Interface, Interface]] = []
+    shaped: dict[tuple[str, DirectionName], Interface] = {}
+    for number, link in enumerate(cell.links):
+        if link.name in hops:
+            hop = hop_name(link.name)
+            near = _veth(link, number, 0, (link.a, link.name), (hop, "a"), index, len(veths))
+            far = _veth(link, number, 128, (link.b, link.name), (hop, "b"), index, len(veths) + 1)
+            veths += [near, far]
+            ends: tuple[Interface, Interface] = (far[1], near[1])
+        else:
+            pair = _veth(link, number, 64, (link.a, link.name), (link.b, link.name), index, len(veths))
+            veths.append(pair)
+            ends = pair
+        if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
+            shaped[link.name, "forward"], shaped[link.name, "backward"] = ends
+    routes = apply_route_overrides(cell.flows, _routes(names, hosts, veths), [one for pair in veths for one in pair])
+    return Layout(tuple(names), frozenset(routers), tuple(veths), routes, shaped)
+
+
+def apply_route_overrides(
+    flows: Sequence[Flow], routes: Sequence[Route], interfaces: Sequence[Interface]
+) -> tuple[Route, ...]:
+    """The routes, with what flows say of theirs: by which link the receiver's packets leave, and initial windows.
+
+    Raises SpecError where a flow's end has no route that could hold it.
+    """
+    there = {(one.node, one.link): one for one in interfaces}
+    told = {(route.node, route.subnet): route for route in routes}
+
+    def route_to(node: str, to: Interface) -> Route:
+        if (node, to.subnet) not in told:
+            raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': they share that link unshaped")
+        return told[node, to.subnet]
+
+    for flow in flows:
+        window = flow.sender_options.get("initial_window_packets")
+        for path in flow.paths:
+            if path.back is not None:
+                back = route_to(flow.receiver, there[flow.sender, path.sender_link])
+                leaving = there[flow.receiver, path.back]
+                told[back.node, back.subnet] = replace(back, interface=leaving, gateway=leaving.peer_ip)
+            if window is not None:
+                out = route_to(flow.sender, there[flow.receiver, path.receiver_link])
+                told[out.node, out.subnet] = replace(out, initial_window_packets=int(window))
+    return tuple(told.values())
+
+
+def _veth(
+    link: Link,
+    number: int,
+    base: int,
+    first: tuple[str, str],
+    second: tuple[str, str],
+    index: dict[str, int],
+    pair: int,
+) -> tuple[Interface, Interface]:
+    net = f"10.{number // 250}.{number % 250}"
+    ips = (f"{net}.{base + 1}", f"{net}.{base + 2}")
+    ifindexes = (FIRST_IFINDEX + 2 * pair, FIRST_IFINDEX + 2 * pair + 1)
+    macs = tuple("02:00:" + ":".join(f"{byte:02x}" for byte in ifindex.to_bytes(4, "big")) for ifindex in ifindexes)
+    ends = (first, second)
+
+    def build(own: int) -> Interface:
+        other = 1 - own
+        return Interface(
+            node=ends[own][0],
+            name=ends[own][1],
+            link=link.name,
+            namespace=index[ends[own][0]],
+            ifindex=ifindexes[own],
+            mac=macs[own],
+            ip=ips[own],
+            subnet=f"{net}.{base}",
+            mtu_bytes=link.mtu_bytes,
+            peer_node=ends[other][0],
+            peer_name=ends[other][1],
+            peer_ip=ips[other],
+            peer_mac=macs[other],
+        )
+
+    return build(0), build(1)
+
+
+def _routes(names: list[str], hosts: set[str], veths: list[tuple[Interface, Interface]]) -> tuple[Route, ...]:
+    """Shortest routes to every subnet that is not the node's own; ties go to the link created first.
+
+    A veth of a hop counts half a link. Hosts never forward. There is no default route: a subnet whose way is cut
+    stays cut, no packet finds another way unseen.
+    """
+    own: dict[str, list[Interface]] = {name: [] for name in names}
+    for pair in veths:
+        for interface in pair:
+            own[interface.node].append(interface)
+    routes: dict[tuple[str, str], Route] = {}
+    for subnet in dict.fromkeys(interface.subnet for pair in veths for interface in pair):
+        distance: dict[str, int] = {}
+        queue: list[tuple[int, str]] = []
+        for interface in (i for pair in veths for i in pair if i.subnet == subnet):
+            distance[interface.node] = 0
+            heapq.heappush(queue, (0, interface.node))
+        while queue:
+            cost, node = heapq.heappop(queue)
+            if cost > distance[node] or node in hosts:
+                continue
+            for interface in own[node]:
+                further = cost + _length(interface)
+                if further < distance.get(interface.peer_node, 1 << 30):
+                    distance[interface.peer_node] = further
+                    heapq.heappush(queue, (further, interface.peer_node))
+        for interface in (i for pair in veths for i in pair):  # in link order: the first of equally short ways stays
+            node, peer = interface.node, interface.peer_node
+            if (
+                distance.get(node, 0)
+                and peer not in hosts
+                and distance.get(peer) == distance[node] - _length(interface)
+            ):
+                routes.setdefault((node, subnet), Route(node, subnet, interface.peer_ip, interface))
+    return tuple(routes.values())
+
+
+def _length(interface: Interface) -> int:
+    """A link counts two: a veth of a hop is half of one."""
+    return 1 if ".hop" in interface.node + interface.peer_node else 2

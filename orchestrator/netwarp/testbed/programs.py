@@ -1,0 +1,77 @@
+"""A flow that is a program of the user's own: its steps, with the addresses and times its arguments ask for."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Iterator
+
+from ..core.types import Flow, Program
+from ..experiment.programs import JOINED, OF_EACH, OF_ONE
+from .arguments import receiver_addresses, sender_addresses
+from .layout import Layout
+from .steps import Step, step
+
+WRITABLE = "/run"
+"""Of every sandbox its own tmpfs; the file system is the host's, in a guest read-only."""
+
+
+def receiver_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int) -> Iterator[Step]:
+    """The receiver, before T0, and the wait until it says that it listens; nothing if it has none."""
+    if not program.receiver:
+        return
+    yield _spawn(flow, "receiver", flow.receiver, program.receiver, layout)
+    if program.ready:
+        yield step("output", id=f"{flow.name}.receiver", text=program.ready, timeout_ns=timeout_ns)
+
+
+def sender_steps(flow: Flow, program: Program, layout: Layout) -> Iterator[Step]:
+    """The sender at the flow's start, and SIGINT at its stop if it wants one to end."""
+    yield _spawn(flow, "sender", flow.sender, program.sender, layout, flow.start_ns)
+    if program.interrupt:
+        yield step("signal", id=f"{flow.name}.sender", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
+
+
+def _spawn(
+    flow: Flow, role: str, node: str, arguments: tuple[str, ...], layout: Layout, at_ns: int | None = None
+) -> Step:
+    filled = fill_in(arguments, flow, layout)
+    return step(
+        "spawn",
+        id=f"{flow.name}.{role}",
+        ns=layout.namespaces.index(node),
+        stdout=f"apps/{flow.name}.{role}.stdout",
+        stderr=f"apps/{flow.name}.{role}.stderr",
+        flow=1,
+        arg=filled,
+        env=[f"TMPDIR={WRITABLE}"],
+        command=f"ip netns exec {node} {' '.join(filled)} &",
+        at_ns=at_ns,
+    )
+
+
+def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
+    """The arguments with every placeholder replaced; one with `{to_all}` and the like once for each address."""
+    path, stop_ns = flow.paths[0], flow.stop_ns or flow.start_ns
+    ends = (sender_addresses(flow, layout), receiver_addresses(flow, layout))
+    one = (
+        layout.interface(flow.sender, path.sender_link).ip,
+        layout.interface(flow.receiver, path.receiver_link).ip,
+        str(flow.port),
+        *(_seconds(time_ns) for time_ns in (flow.start_ns, stop_ns, stop_ns - flow.start_ns)),
+    )
+    values = dict(zip((*OF_ONE, *JOINED), (*one, *map(",".join, ends)), strict=True))
+    each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))
+    found: list[str] = []
+    for text in arguments:
+        name = next((name for name in each if f"{{{name}}}" in text), None)
+        for known in [values] if name is None else [{**values, name: address} for address in each[name]]:
+            filled = text
+            for key, value in known.items():
+                filled = filled.replace(f"{{{key}}}", value)
+            found.append(filled)
+    return found
+
+
+def _seconds(time_ns: int) -> str:
+    whole, rest = divmod(time_ns, 10**9)
+    return f"{whole}.{rest:09d}".rstrip("0").rstrip(".")

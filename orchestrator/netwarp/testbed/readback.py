@@ -1,0 +1,279 @@
+"""What the kernel said it has, against what was asked. Decodes init.ndjson; every difference is a failed check."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.ndmsg import ndmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+from ..core.types import Frozen
+from .compile import Compiled
+from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_KIND, TCA_OPTIONS, Stage
+from .netem import Netem
+from .shaping import ExpectedQdisc
+from .size_table import TCA_STAB, overhead_of
+from .tbf import Tbf
+
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+TCA_STATS2, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 3, 1
+TCA_NETEM_PRNG_SEED, NETEM_QOPT_BYTES = 14, 24
+NEVER_NS = 1 << 62
+OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
+MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg}
+
+
+class Check(Frozen, frozen=True):
+    """One comparison of asked and found. `detail` says both where they differ."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+class Qdisc(Frozen, frozen=True):
+    """A qdisc of a dump. `netem`, `tbf` None where it is another. Handles are major numbers, parent None = root.
+
+    seeded: false where the kernel has no generator of netem's own (6.1 has none): losses do not follow the seed then.
+    """
+
+    ifindex: int
+    handle: int
+    parent: int | None
+    kind: str
+    netem: Netem | None
+    sent_packets: int
+    sent_bytes: int
+    dropped_packets: int
+    queued_packets: int
+    seeded: bool = True
+    tbf: Tbf | None = None
+
+
+def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[list[Check], dict[str, Any]]:
+    """Compare every read-back with what was asked.
+
+    Returns the checks, and what was found in readable form (for environment.json): per namespace its links, addresses,
+    routes and sysctls at the start, and the qdiscs of every dump with their counters.
+    """
+    records = list(records)
+    played = {record["step"] for record in records if record.get("record") == "timeline"}
+    over_ns = max((record["t_ns"] or 0 for record in records if record.get("record") == "exit"), default=NEVER_NS)
+    skipped = compiled.skipped(played, over_ns)
+    checks: list[Check] = []
+    unanswered = dict(compiled.restored)
+    found: dict[str, Any] = {"namespaces": {name: {} for name in compiled.layout.namespaces}, "qdiscs": []}
+    seen: set[tuple[int, str]] = set()
+    sysctls = 0
+    for record in records:
+        kind = record.get("record")
+        if kind == "sysctl":
+            sysctls += 1
+            name = compiled.layout.namespaces[record["ns"]]
+            asked, got = " ".join(record["asked"].split()), " ".join(record["value"].split())
+            checks.append(_same(f"sysctl {record['path']} in {name}", asked, got))
+            found["namespaces"][name].setdefault("sysctls", {})[record["path"]] = got
+        elif kind == "offload":
+            state = {feature: record[feature] for feature in OFFLOADS}
+            where = f"{compiled.layout.namespaces[record['ns']]} {record['iface']}"
+            checks.append(_same(f"offloads off on {where}", dict.fromkeys(OFFLOADS, 0), state))
+        elif kind == "dump":
+            data = [bytes.fromhex(reply) for reply in record["replies"]]
+            namespace = record["ns"]
+            if record["label"] == "qdisc":
+                qdiscs = list(decode_qdiscs(data))
+                expected = compiled.expected(record["step"], namespace, played)
+                checks += _check_qdiscs(compiled, namespace, expected, qdiscs)
+                found["qdiscs"].append(
+                    {"step": record["step"], "namespace": compiled.layout.namespaces[namespace], "qdiscs": qdiscs}
+                )
+            elif (namespace, record["label"]) not in seen:  # the first dump is the one before T0
+                seen.add((namespace, record["label"]))
+                entries = list(decode(record["label"], data))
+                checks += _check_entries(compiled, namespace, record["label"], entries)
+                name = compiled.layout.namespaces[namespace]
+                shown = [_readable(entry) for entry in entries]
+                if record["label"] == "neighbour":  # dumped in the order of a hash of addresses inside the kernel
+                    shown.sort(key=str)
+                found["namespaces"][name][record["label"]] = shown
+            elif unanswered.pop(record["step"], None):
+                checks += _check_entries(compiled, namespace, record["label"], list(decode(record["label"], data)))
+    checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
+    for number, name in enumerate(compiled.layout.namespaces):
+        for label in ("link", "address", "route", "neighbour"):
+            if (number, label) not in seen:
+                checks.append(Check(f"{label} dump of {name}", False, "was never answered"))
+    for number, (namespace, label) in unanswered.items():
+        if number in skipped:
+            continue
+        name = compiled.layout.namespaces[namespace]
+        checks.append(Check(f"{label} dump of {name} after its repair", False, f"step {number} was never answered"))
+    answered = {entry["step"] for entry in found["qdiscs"]}
+    found["netem_seeded"] = all(qdisc.seeded for entry in found["qdiscs"] for qdisc in entry["qdiscs"])
+    missing = sorted(set(compiled.qdiscs) - answered - skipped)
+    if missing:
+        checks.append(Check("qdisc dumps", False, f"steps {missing} were never answered"))
+    return checks, found
+
+
+def _same(what: str, asked: object, got: object) -> Check:
+    if isinstance(asked, set) and isinstance(got, set):
+        # a set is printed in an order that changes from run to run; equal runs have equal files
+        asked, got = sorted(asked, key=str), sorted(got, key=str)
+    return Check(what, asked == got, str(got) if asked == got else f"asked {asked}, found {got}")
+
+
+def _attributes(entry: Any) -> dict[str, Any]:
+    return dict(entry["attrs"])
+
+
+def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list[Any]) -> Iterator[Check]:
+    layout = compiled.layout
+    name = layout.namespaces[namespace]
+    own = [interface for interface in layout.interfaces() if interface.namespace == namespace]
+    if label == "link":
+        found = {entry["index"]: _attributes(entry) for entry in entries}
+        for interface in own:
+            link = found.get(interface.ifindex, {})
+            got = (link.get("IFLA_IFNAME"), link.get("IFLA_MTU"), link.get("IFLA_ADDRESS"), link.get("IFLA_OPERSTATE"))
+            asked = (interface.name, interface.mtu_bytes, interface.mac, "UP")
+            yield _same(f"link {interface.name} of {name}", asked, got)
+    elif label == "address":
+        addresses = {(e["index"], _attributes(e).get("IFA_ADDRESS"), e["prefixlen"]) for e in entries}
+        asked_addresses = {(interface.ifindex, interface.ip, 26) for interface in own}
+        yield _same(f"addresses of {name}", asked_addresses, {a for a in addresses if a[1] != "127.0.0.1"})
+    elif label == "neighbour":
+        permanent = {
+            (e["ifindex"], _attributes(e).get("NDA_DST"), _attributes(e).get("NDA_LLADDR"))
+            for e in entries
+            if e["state"] & NUD_PERMANENT
+        }
+        asked_neighbours = {(interface.ifindex, interface.peer_ip, interface.peer_mac) for interface in own}
+        yield _same(f"permanent neighbours of {name}", asked_neighbours, permanent)
+    elif label == "route":
+        routes = {
+            (*(_attributes(e).get(f"RTA_{key}") for key in ("DST", "GATEWAY", "OIF")), _initial_window(e))
+            for e in entries
+            if e["proto"] == RTPROT_STATIC
+        }
+        asked_routes = {
+            (r.subnet, r.gateway, r.interface.ifindex, r.initial_window_packets)
+            for r in layout.routes
+            if r.node == name
+        }
+        yield _same(f"static routes of {name}", asked_routes, routes)
+
+
+def _initial_window(route: Any) -> int | None:
+    metrics = _attributes(route).get("RTA_METRICS")
+    return None if metrics is None else _attributes(metrics).get("RTAX_INITCWND")
+
+
+def _check_qdiscs(
+    compiled: Compiled, namespace: int, expected: list[ExpectedQdisc], qdiscs: list[Qdisc]
+) -> Iterator[Check]:
+    name = compiled.layout.namespaces[namespace]
+    found = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in ("netem", "tbf")}
+    for want in expected:
+        got = found.pop((want.ifindex, want.handle), None)
+        what = f"qdisc {want.handle:x}: on {want.interface} of {name}"
+        if got is None or got.kind != want.stage.kind:
+            yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
+            continue
+        # the kernel never dumps a delay distribution's table: it is taken as asked
+        shown: Stage | None = got.tbf
+        if got.netem is not None and isinstance(want.stage, Netem):
+            shown = msgspec.structs.replace(
+                got.netem,
+                distribution=want.stage.distribution,
+                seed=got.netem.seed if got.seeded else want.stage.seed,
+            )
+        yield _same(what, (want.parent, want.stage.as_shown()), (got.parent, shown))
+    for ifindex, handle in found:
+        yield Check(f"qdiscs of {name}", False, f"unexpected qdisc {handle:x}: on interface {ifindex}")
+
+
+def split(datagrams: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """(type, whole message) of every netlink message but the end marks. Raises ValueError on a kernel error."""
+    for datagram in datagrams:
+        offset = 0
+        while offset + 16 <= len(datagram):
+            length, kind = struct.unpack_from("=IH", datagram, offset)
+            if length < 16 or offset + length > len(datagram):
+                raise ValueError(f"netlink message of {length} bytes in a datagram of {len(datagram)}")
+            if kind == NLMSG_ERROR:
+                raise ValueError(
+                    f"the kernel answered a dump with error {struct.unpack_from('=i', datagram, offset + 16)[0]}"
+                )
+            if kind != NLMSG_DONE:
+                yield kind, datagram[offset : offset + length]
+            offset += (length + 3) & ~3
+
+
+def decode(label: str, datagrams: Iterable[bytes]) -> Iterator[Any]:
+    """Messages of a link, address, route or neighbour dump, as pyroute2 decodes them."""
+    for _, message in split(datagrams):
+        decoded = MESSAGES[label](message)
+        decoded.decode()
+        yield decoded
+
+
+def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
+    """Qdiscs of a dump (struct tcmsg; parsed here because pyroute2 would decode netem's options its own way)."""
+    for _, message in split(datagrams):
+        _, _, _, ifindex, handle, parent, _ = struct.unpack_from("=BBHiIII", message, 16)
+        attributes = _parse(message[16 + 20 :])
+        kind = attributes.get(TCA_KIND, b"").rstrip(b"\0").decode()
+        stats = _parse(attributes.get(TCA_STATS2, b""))
+        size, packets = struct.unpack_from("=QI", stats.get(TCA_STATS_BASIC, bytes(16)))
+        queued, _, dropped, _, _ = struct.unpack_from("=IIIII", stats.get(TCA_STATS_QUEUE, bytes(20)))
+        yield Qdisc(
+            ifindex=ifindex,
+            handle=handle >> 16,
+            parent=None if parent == 0xFFFFFFFF else parent >> 16,
+            kind=kind,
+            netem=Netem.decode(
+                attributes[TCA_OPTIONS], size_overhead_bytes=overhead_of(_parse(attributes.get(TCA_STAB, b"")))
+            )
+            if kind == "netem"
+            else None,
+            seeded=kind != "netem" or TCA_NETEM_PRNG_SEED in _parse(attributes[TCA_OPTIONS][NETEM_QOPT_BYTES:]),
+            sent_packets=packets,
+            sent_bytes=size,
+            dropped_packets=dropped,
+            queued_packets=queued,
+            tbf=Tbf.decode(_parse(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
+        )
+
+
+def _parse(data: bytes) -> dict[int, bytes]:
+    """Attributes by number, payload only."""
+    attributes: dict[int, bytes] = {}
+    offset = 0
+    while offset + 4 <= len(data):
+        length, number = struct.unpack_from("=HH", data, offset)
+        if length < 4 or offset + length > len(data):
+            break
+        attributes[number & 0x3FFF] = data[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return attributes
+
+
+KEEP = {
+    "IFLA_IFNAME", "IFLA_MTU", "IFLA_ADDRESS", "IFLA_OPERSTATE", "IFA_ADDRESS", "RTA_DST", "RTA_GATEWAY", "RTA_OIF",
+    "RTA_PREFSRC", "NDA_DST", "NDA_LLADDR",
+}  # fmt: skip
+
+
+def _readable(entry: Any) -> dict[str, Any]:
+    """The part of a message that says something, for environment.json."""
+    text = {name.partition("_")[2].lower(): value for name, value in entry["attrs"] if name in KEEP}
+    for key in ("index", "ifindex", "prefixlen", "dst_len", "state"):
+        if key in entry:
+            text[key] = entry[key]
+    return text

@@ -1,0 +1,162 @@
+"""The two qdiscs of each shaped direction, through faults, repairs and changes.
+
+cut        both qdiscs are replaced under a new handle by one that loses everything: what is queued and in flight dies,
+           nobody is told (ns-2's link-down).
+blackhole  the root is changed in place to lose every new packet; what is queued still leaves.
+link       an end goes administratively down (done by `ip link`, see compile.py); the qdiscs stay.
+repair     after a cut: both qdiscs anew; after a blackhole: the root as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from ..core.types import Cell, DirectionName, Event, Link, LinkImpairment
+from .layout import Interface, Layout
+from .messages import Request, Stage, qdisc
+from .netem import PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
+from .tbf import tbf_stage
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedQdisc:
+    """A qdisc that must be there: what a dump has to show. Handles are major numbers; parent None = root."""
+
+    namespace: int
+    ifindex: int
+    interface: str
+    handle: int
+    parent: int | None
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    link: str
+    name: DirectionName
+    interface: Interface
+    mtu_bytes: int
+    shape: LinkImpairment
+    generation: int = 0
+    turn: int = 0
+    """How often the root was changed in place. A change seeds netem anew: with the same seed it throws the same dice
+    again."""
+    broken: str = ""
+
+    @property
+    def handle(self) -> int:
+        return 2 * self.generation + 1
+
+
+def _child(shape: LinkImpairment) -> str:
+    """What qdisc the rate and the queue need; a change from one to another replaces both."""
+    return "" if shape.rate_bit_s is None else "netem" if shape.in_bytes is None else "tbf"
+
+
+class Shaping:
+    """The qdisc state of a cell as the timeline moves it; every method returns the requests that do it."""
+
+    def __init__(self, cell: Cell, layout: Layout) -> None:
+        links: dict[str, Link] = {link.name: link for link in cell.links}
+        self._seed = cell.seed
+        self._directions: dict[tuple[str, DirectionName], _Direction] = {}
+        for (link, name), interface in layout.shaped.items():
+            shape = links[link].forward if name == "forward" else links[link].backward
+            self._directions[link, name] = _Direction(link, name, interface, links[link].mtu_bytes, shape)
+
+    def install(self) -> list[tuple[int, Request]]:
+        """(namespace, request) for every qdisc at the start."""
+        return [item for direction in self._directions.values() for item in self._build(direction)]
+
+    def expected(self, namespace: int | None = None) -> list[ExpectedQdisc]:
+        """Every qdisc that must be there now (in one namespace)."""
+        found: list[ExpectedQdisc] = []
+        for direction in self._directions.values():
+            if namespace in (None, direction.interface.namespace):
+                where = direction.interface
+                for handle, parent, stage in self._stages(direction):
+                    found.append(ExpectedQdisc(where.namespace, where.ifindex, where.name, handle, parent, stage))
+        return found
+
+    def apply(self, event: Event) -> list[tuple[int, Request]]:
+        """The requests of one event; a `link` event and its repair touch no qdisc."""
+        requests: list[tuple[int, Request]] = []
+        for name in event.directions:
+            direction = self._directions[event.link, name]
+            if event.action == "change":
+                requests += self._change(direction, event.forward if name == "forward" else event.backward)
+            elif event.action in ("cut", "blackhole"):
+                requests += self._break(direction, event.action)
+            elif event.action == "repair":
+                requests += self._repair(direction)
+        return requests
+
+    def _break(self, direction: _Direction, how: str) -> list[tuple[int, Request]]:
+        generation = direction.generation + 1 if how == "cut" else direction.generation
+        broken = replace(direction, generation=generation, turn=direction.turn + (how != "cut"), broken=how)
+        self._directions[direction.link, direction.name] = broken
+        return self._build(broken, replace_root=how == "cut", root_only=True)
+
+    def _repair(self, direction: _Direction) -> list[tuple[int, Request]]:
+        if not direction.broken:
+            return []
+        generation = direction.generation + 1 if direction.broken == "cut" else direction.generation
+        whole = replace(direction, generation=generation, turn=direction.turn + (direction.broken != "cut"), broken="")
+        self._directions[direction.link, direction.name] = whole
+        return self._build(whole, replace_root=direction.broken == "cut", root_only=direction.broken != "cut")
+
+    def _change(self, direction: _Direction, shape: LinkImpairment | None) -> list[tuple[int, Request]]:
+        if shape is None:
+            return []
+        rated = _child(direction.shape) != _child(shape)
+        changed = replace(
+            direction, shape=shape, generation=direction.generation + (1 if rated else 0), turn=direction.turn + 1
+        )
+        self._directions[direction.link, direction.name] = changed
+        if direction.broken:  # the new shape comes into force with the repair
+            return []
+        return self._build(changed, replace_root=rated)
+
+    def _stages(self, direction: _Direction) -> list[tuple[int, int | None, Stage]]:
+        """(handle, parent, stage) from the root down."""
+        handle = direction.handle
+        if direction.broken == "cut":
+            return [
+                (
+                    handle,
+                    None,
+                    Netem(limit_packets=UNLIMITED_PACKETS, loss=PROBABILITY_ONE, seed=self._qdisc_seed(direction, 0)),
+                )
+            ]
+        root = delay_stage(direction.shape, self._qdisc_seed(direction, 0))
+        if direction.broken == "blackhole":
+            root = black_hole(root)
+        stages: list[tuple[int, int | None, Stage]] = [(handle, None, root)]
+        if direction.shape.in_bytes is not None:
+            stages.append((handle + 1, handle, tbf_stage(direction.shape, direction.mtu_bytes)))
+            return stages
+        rate = rate_stage(direction.shape, self._qdisc_seed(direction, 1))
+        if rate is not None:
+            stages.append((handle + 1, handle, rate))
+        return stages
+
+    def _build(
+        self, direction: _Direction, *, replace_root: bool = True, root_only: bool = False
+    ) -> list[tuple[int, Request]]:
+        where = direction.interface
+        stages = self._stages(direction)
+        return [
+            (
+                where.namespace,
+                qdisc(where.name, where.ifindex, stage, handle=handle, parent=parent, replace=replace_root),
+            )
+            for handle, parent, stage in (stages[:1] if root_only else stages)
+        ]
+
+    def _qdisc_seed(self, direction: _Direction, stage: int) -> int:
+        """From (seed, link, direction): variants of a cell meet the same losses. A generation or turn draws anew."""
+        text = f"{self._seed}/{direction.link}/{direction.name}/{direction.generation}/{stage}"
+        if direction.turn and stage == 0:  # the rate's stage draws nothing
+            text += f"/{direction.turn}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") | 1

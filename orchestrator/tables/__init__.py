@@ -1,7 +1,0 @@
-"""Measurements -> tidy tables and verdicts. Nothing here looks at a capture."""
-
-from .claims import Judged, judge
-from .results import Results
-from .write import write_tables, write_timelines
-
-__all__ = ["Judged", "Results", "judge", "write_tables", "write_timelines"]

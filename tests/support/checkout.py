@@ -1,0 +1,5 @@
+"""The checkout under test."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,72 @@
+"""The commands that README and docs print: in fenced blocks (`sh`; `console` with the output) and in the text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from .checkout import ROOT
+
+PAGES = sorted(
+    path.relative_to(ROOT)
+    for pattern in ("*.md", "docs/**/*.md", "experiments/*/README.md", "netem-profiles/*.md")
+    for path in ROOT.glob(pattern)
+    if path.name != "CHANGELOG.md"
+)
+LANGUAGES = {"toml", "sh", "console", "text", "python"}
+"""toml: test_spec_docs; python: test_using_results; sh, console: run; text: what something printed."""
+NOT_RUN = {
+    "git clone": "needs the network",
+    "adb ": "needs a phone",
+    "PYTHONPATH=. nice": "a quarter of an hour in a guest",
+    "netwarp agree VIRTUAL_RUN": "of the runs that the two lines before it make",
+    "netwarp agree choi2009": "an hour on the wall clock: planned",
+    "netwarp agree agreement": "half an hour on the wall clock: planned",
+    "netwarp run physics": "minutes: planned",
+    "make ": "minutes: make -n, and the netwarp command is planned",
+}
+"""How the lines begin that no test runs as they stand, and why."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def lines(self) -> list[str]:
+        """Its commands, one a line, without their comments; netwarp by its bare name."""
+        joined = self.text.replace("\\\n", " ")
+        found = (shlex.join(shlex.split(line, comments=True)) if "'" in line else line.split(" #")[0] for line in
+                 joined.splitlines())  # fmt: skip
+        return [line.strip().removeprefix("$ ").removeprefix(".venv/bin/") for line in found if line.strip()]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Every fenced block of a page."""
+    text = (ROOT / page).read_text()
+    return [
+        Block(page, 1 + text[: found.start()].count("\n"), found[1], found[2])
+        for found in re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    ]
+
+
+def inline(page: Path) -> list[str]:
+    """Every `netwarp ...` and `make ...` in its running text, but for grammars of arguments ([--x], <name>)."""
+    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"`(?:\.venv/bin/)?((?:netwarp|make) [^`]*)`", text)
+    return [one for one in dict.fromkeys(found) if not re.search(r"[\[<]", one)]
+
+
+def not_run(line: str) -> bool:
+    """Whether it is one of NOT_RUN."""
+    return any(line.startswith(begin) for begin in NOT_RUN)

@@ -1,0 +1,119 @@
+"""A finished cell made of recorded captures, and what analysis derives from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+from netwarp.core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node
+from netwarp.core.types import Path as FlowPath
+from netwarp.measure.cell import CellDir, analyze_cell
+
+from support.captures import DATA, READ_BYTES
+
+S = 1_000_000_000
+T0 = 1_699_999_995 * S
+MONOTONIC = 5 * S
+FAULT, REPAIR, STOP = 6.0, 9.0, 11.0
+SHAPE = LinkImpairment(one_way_delay_ns=20_000_000, rate_bit_s=1_000_000, queue_packets=1000)
+SUMMARY = {"record": "summary", "gap_bytes": 0, "corrupt_bytes": 0}
+
+
+def make_cell(name: str, **changes: Any) -> Cell:
+    links = ("p1",) if name in ("tcp", "bundle") else ("p1", "p2")
+    flow = Flow(
+        name="ftp",
+        protocol={"bundle": "sctp"}.get(name, name),  # type: ignore[arg-type]
+        sender="a",
+        receiver="b",
+        paths=tuple(FlowPath(link, link, link, 1_000_000, 40_000_000) for link in links),
+        port=5001,
+        start_ns=0,
+        stop_ns=int(STOP * S),
+        total_bytes=None,
+        message_bytes=1400,
+    )
+    flow = msgspec.structs.replace(flow, **changes.pop("flow", {}))
+    cell = Cell(
+        spec="test",
+        experiment="x",
+        factors={},
+        repetition=0,
+        seed=1,
+        duration_ns=12 * S,
+        nodes=(Node("a", "host"), Node("b", "host")),
+        links=tuple(Link(link, "a", "b", SHAPE, SHAPE) for link in links),
+        flows=(flow,),
+        timeline=(
+            Event(int(FAULT * S), "outage", "blackhole", "p1"),
+            Event(int(REPAIR * S), "outage", "repair", "p1"),
+        ),
+        captures=tuple(Capture(node, link) for node in "ab" for link in links),
+        random=True,
+        parameters={"setup": "1.5 s", "size": "1.5 kB", "share": "10 %"},
+        metrics={
+            "mine": "unique_data_packets * size_bytes / (duration_s - setup_s)",
+            "again": "min(mine, -(-mine)) / rate_bit_s ** 1 + share_ratio * 0",
+            "absent": "response_time_s + 1",
+        },
+    )
+    return msgspec.structs.replace(cell, **changes)
+
+
+def make_directory(cell: Cell, name: str, root: Path, **summary: Any) -> Path:
+    """A finished cell's raw files; records made from the captures themselves, which every check compares."""
+    (root / "capture").mkdir(parents=True)
+    (root / "apps").mkdir()
+    records: list[dict[str, Any]] = [
+        {"record": "start", "version": "1"},
+        {"record": "ready", "t0_realtime_ns": T0, "t0_monotonic_ns": MONOTONIC, "waited_ns": 0},
+    ]
+    for capture in cell.captures:
+        source = DATA / f"{name}-{capture.node}-{capture.link}.pcap.zst"
+        shutil.copy(source, root / "capture" / f"{capture.node}-{capture.link}.pcap.zst")
+        plain = zstandard.ZstdDecompressor().stream_reader(source.read_bytes()).read()
+        offset = packets = 0
+        offset = 24
+        while offset < len(plain):
+            offset += 16 + int.from_bytes(plain[offset + 8 : offset + 12], "little")
+            packets += 1
+        record = {"file": f"capture/{capture.node}-{capture.link}.pcap", "packets": packets, "bytes": len(plain)}
+        records.append({"record": "capture", **record, "dropped": 0, "truncated": 0, "errno": 0, "fsync_errno": 0})
+    write(root / "init.ndjson", records)
+    write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": READ_BYTES[name]} | summary])
+    return root
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+@dataclass
+class Derived:
+    metrics: dict[str, float | None]
+    units: dict[str, str]
+    series: dict[str, Any]
+    checks: dict[str, Any]
+    cell_metrics: dict[str, float | None]
+
+    def failed(self) -> list[str]:
+        return [name for name, check in self.checks.items() if not check["ok"]]
+
+
+def derive(cell: Cell, root: Path) -> Derived:
+    analyze_cell(cell, root)
+    directory = CellDir(root)
+    rows = json.loads(directory.measurements.read_bytes())
+    assert {row["cell_id"] for row in rows} == {cell.id}
+    return Derived(
+        metrics={row["metric"]: row["value"] for row in rows if row["flow"] == "ftp"},
+        units={row["metric"]: row["unit"] for row in rows},
+        series=json.loads(directory.series.read_bytes()),
+        checks={check["check"]: check for check in json.loads(directory.checks.read_bytes())},
+        cell_metrics={row["metric"]: row["value"] for row in rows if not row["flow"]},
+    )

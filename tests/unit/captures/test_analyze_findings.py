@@ -1,0 +1,193 @@
+"""What stands out in a capture, in words: each sentence where its packets are, and none where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.captures import FileSummary, analyze_captures
+from support.captures import T, Timed, association, chunk, data_chunk, pcap, recorded, sack_chunk, sctp, segment, timed
+
+MS = 1_000_000
+ACK = {"ack": 5001, "window": 1000}
+
+
+def look(tmp_path: Path, packets: list[Timed]) -> FileSummary:
+    path = tmp_path / "made.pcap"
+    path.write_bytes(pcap(packets))
+    (found,) = analyze_captures([path])
+    return found
+
+
+def handshake() -> list[bytes]:
+    return [
+        segment(1000, flags="S", window=1000),
+        segment(5000, back=True, flags="SA", ack=1001, window=1000),
+        segment(1001, **ACK),
+    ]
+
+
+def transfer(segments: int = 20, *, gap_at: int = -1, window: int = 1000) -> list[Timed]:
+    """Segments that are acknowledged at once. gap_at: that one is lost, and sent again two seconds later."""
+    packets = [(T + i * MS, packet) for i, packet in enumerate(handshake())]
+    time = T + 10 * MS
+    for i in range(segments):
+        packets.append((time, segment(1001 + 100 * i, 100, **ACK)))
+        if i == gap_at:
+            time += 2000 * MS
+            packets.append((time, segment(1001 + 100 * i, 100, **ACK)))
+        packets.append((time + 5 * MS, segment(5001, back=True, ack=1101 + 100 * i, window=window)))
+        time += 10 * MS
+    return packets
+
+
+def test_nothing_stands_out_where_nothing_happens(tmp_path: Path) -> None:
+    found = look(tmp_path, transfer())
+    assert found.findings == ()
+    assert found.notes == ()
+
+
+def test_a_silence_that_a_timeout_ended(tmp_path: Path) -> None:
+    found = look(tmp_path, transfer(gap_at=10)).findings
+    assert found[0] == (
+        "no data from 10.0.0.1:1000 for 2 s from 0.11 s on, until a retransmission (1 retransmission timeout in all)"
+    )
+    assert found[1] == "1 of 21 data packets (4.8%) of 10.0.0.1:1000 repeats what it had sent before"
+
+
+def test_a_pause_without_a_retransmission_is_no_silence(tmp_path: Path) -> None:
+    """The application may have had nothing to say."""
+    packets = transfer(10)
+    last = packets[-1][0]
+    packets += [
+        (last + 5000 * MS, segment(2001, 100, **ACK)),
+        (last + 5005 * MS, segment(5001, back=True, ack=2101, window=1000)),
+    ]
+    assert look(tmp_path, packets).findings == ()
+
+
+def test_a_closed_window_and_a_reset(tmp_path: Path) -> None:
+    packets = transfer(10)
+    last = packets[-1][0]
+    packets += [
+        (last + 10 * MS, segment(5001, back=True, ack=2001, window=0)),
+        (last + 510 * MS, segment(5001, back=True, ack=2001, window=1000)),
+        (last + 520 * MS, segment(5001, back=True, flags="R")),
+    ]
+    found = look(tmp_path, packets).findings
+    assert found[0].startswith("the connection was reset at 0.6")
+    assert any(text.startswith("the receiver closed its window 1 time, for 500 ms together") for text in found)
+
+
+def test_repeated_handshakes(tmp_path: Path) -> None:
+    syn = segment(1000, flags="S", window=1000)
+    tcp = [(T - 3000 * MS, syn), (T - 2000 * MS, syn), *transfer(5)]
+    assert look(tmp_path, tcp).findings[0] == "the handshake took 2 retransmissions"
+    once = association()
+    inits = [
+        (T, once[0]),
+        (T + 3000 * MS, once[0]),
+        *((T + 3000 * MS + i * MS, one) for i, one in enumerate(once[1:], 1)),
+    ]
+    assert "the handshake took 2 INITs" in look(tmp_path, inits).findings
+
+
+def test_a_handshake_without_an_answer(tmp_path: Path) -> None:
+    """What was never answered took no retransmission: it failed."""
+    syn = segment(1000, flags="S", window=1000)
+    assert look(tmp_path, [(T, syn), (T + 1000 * MS, syn)]).findings == ("nothing answered 2 SYNs",)
+    refused = [(T, syn), (T + MS, segment(0, back=True, flags="RA", ack=1001))]
+    assert look(tmp_path, refused).findings == ("the connection was refused at 0.001 s",)
+    assert look(tmp_path, timed(association()[:1])).findings == ("nothing answered 1 INIT",)
+
+
+def test_the_largest_of_very_many_connections(tmp_path: Path) -> None:
+    """It began last, after more handshakes in vain than there are series: those are one sentence."""
+    syns = [(T + i, segment(1, flags="S").replace(b"\x03\xe8", (2000 + i).to_bytes(2, "big"))) for i in range(1100)]
+    found = look(tmp_path, syns + [(time + 10 * MS, packet) for time, packet in transfer(20, gap_at=10)])
+    assert found.connections[0].directions[0]["goodput_bit_s"] is not None
+    assert found.findings[0] == "1\u202f100 of 1\u202f101 connections were never answered"
+    assert found.findings[1].startswith("flow 1: no data from 10.0.0.1:1000 for 2 s")
+    assert "flow 1: 1 of 21 data packets (4.8%)" in found.findings[2]
+
+
+def test_syn_and_fin_are_no_data_packets(tmp_path: Path) -> None:
+    fin = segment(3001, flags="FA", **ACK)
+    packets = transfer(20)
+    last = packets[-1][0]
+    found = look(tmp_path, [*packets, (last + MS, fin), (last + 400 * MS, fin)])
+    forward = found.connections[0].directions[0]
+    assert (forward["retransmitted_packets"], forward["retransmitted_data_packets"]) == (1, 0)
+    assert not any("data packets" in text for text in found.findings)
+
+
+def test_what_was_acknowledged_and_is_not_there_comes_first(tmp_path: Path) -> None:
+    """All that is said of retransmissions hangs on it."""
+    whole = transfer(20, gap_at=10)
+    assert look(tmp_path, whole).connections[0].totals["acknowledged_unseen_bytes"] == 0
+    some = look(tmp_path, whole[:7] + whole[8:9] + whole[10:])  # two segments are missing, their ACKs are not
+    assert some.connections[0].totals["acknowledged_unseen_bytes"] == 200
+    assert some.findings[0].startswith("200 bytes were acknowledged that this capture does not hold")
+    (alone,) = analyze_captures(recorded("sctp", "a", ["p2"]))
+    assert alone.findings[0].startswith("416 chunks were acknowledged that this capture does not hold")
+
+
+def test_a_snaplen_that_cut_every_tsn_leaves_new_data_unknown(tmp_path: Path) -> None:
+    packets = [*association(), *(sctp(22, data_chunk(2**32 - 500 + i)) for i in range(5))]
+    whole = [(time, packet, len(packet)) for time, packet in timed(packets)]
+    path = tmp_path / "short.pcap"
+    path.write_bytes(pcap([(time, packet[:50], size) for time, packet, size in whole]))
+    (found,) = analyze_captures([path])
+    forward = found.connections[0].directions[0]
+    assert (forward["data_chunks"], forward["payload_bytes"]) == (5, 500)
+    assert forward["new_bytes"] is forward["retransmitted_packets"] is forward["goodput_bit_s"] is None
+    assert found.connections[0].paths[0]["retransmitted_chunks"] == [None, 0]
+
+
+def test_a_restart_names_the_connection_by_its_number(tmp_path: Path) -> None:
+    """The later association is the larger one, so the number of the first is not its place in the capture."""
+    once = [*association(), sctp(22, data_chunk(2**32 - 500)), sctp(11, sack_chunk(2**32 - 500), back=True)]
+    again = association(tag=33, peer=44, tsn=5000)
+    more = [sctp(44, data_chunk(5000 + i)) for i in range(5)]
+    found = look(tmp_path, timed([*once, *again, *more]))
+    assert any(text.startswith("flow 1: restarts the association of flow 2 at ") for text in found.findings)
+    (event,) = (event for event in found.connections[0].events if event["what"] == "restart")
+    assert event["restart_of"] == 2
+
+
+def test_an_abort_tells_its_cause(tmp_path: Path) -> None:
+    packets = [*association(), sctp(22, data_chunk(2**32 - 500)), sctp(11, sack_chunk(2**32 - 500), back=True)]
+    abort = sctp(22, chunk(6, b"\0\x0c\0\x08bye!"))
+    found = look(tmp_path, timed([*packets, abort])).findings
+    assert found[0].startswith("the connection was aborted at ")
+    assert "ser" in found[0].lower(), found  # user-initiated abort, RFC 9260 section 3.3.10.12
+
+
+def test_the_recorded_failover() -> None:
+    """New data moves to the other path, and the heartbeat into the dead one stays alone."""
+    (found,) = analyze_captures(recorded("sctp", "a", ["p1", "p2"]), merge=True)
+    assert found.findings[0].startswith("no data from 10.1.1.1:60965 for 1.01 s from 5.99")
+    assert "1 T3 expiry" in found.findings[0]
+    assert found.findings[1].startswith("new data moved from 10.1.1.1 > 10.1.2.1 to 10.2.1.1 > 10.2.2.1 at 7.2")
+    assert "1 HEARTBEAT of 2 got no answer" in found.findings
+
+
+def test_at_the_receiver_a_retransmission_is_no_move_of_new_data() -> None:
+    """The sender moved at 7.2 s; what the other path brought before had been sent before."""
+    (found,) = analyze_captures(recorded("sctp", "b", ["p1", "p2"]), merge=True)
+    assert not any(text.startswith("new data moved") for text in found.findings)
+    assert "data not seen before came on another path at 1.30125 s" in " ".join(found.findings)
+
+
+def test_the_largest_connection_comes_first(tmp_path: Path) -> None:
+    other = [(time + 1, packet.replace(b"\x0a\0\0\x01", b"\x0a\0\0\x07")) for time, packet in transfer(5, gap_at=2)]
+    found = look(tmp_path, sorted([*other, *transfer(20, gap_at=10)]))
+    assert [text.split(":")[0] for text in found.findings if "no data" in text] == ["flow 1", "flow 2"]
+    assert found.connections[0].ends[0] == "10.0.0.1:1000"
+
+
+@pytest.mark.parametrize("name", ["tcp", "bundle"])
+def test_every_sentence_has_a_number(name: str) -> None:
+    for node in "ab":
+        for one in analyze_captures(recorded(name, node, ["p1"])):
+            assert all(any(letter.isdigit() for letter in text) for text in one.findings)

@@ -1,0 +1,274 @@
+"""analyze_tcp on connections told by hand: what it says of each is known beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.captures.tcp import TcpConnection, Why, analyze_tcp
+from support.captures import association, pcap, read, timed
+from support.tcp_story import MSS, Story
+
+
+def told(story: Story, tmp_path: Path, **options: object) -> TcpConnection:
+    return analyze_tcp(story.capture(tmp_path), 0, **options)  # type: ignore[arg-type]
+
+
+def whys(connection: TcpConnection) -> list[Why]:
+    found = connection.directions[0].retransmissions
+    assert found is not None
+    return [Why(code) for code in found.why]
+
+
+def test_handshake(tmp_path: Path) -> None:
+    totals = told(Story().handshake(30, 10).flight(41, 1, 2).ack(80, 1 + 2 * MSS, echo=41), tmp_path).totals
+    assert {name: totals[name] for name in ("mss_initiator_bytes", "window_shift_responder", "sack_permitted")} == {
+        "mss_initiator_bytes": 1460,
+        "window_shift_responder": 7,
+        "sack_permitted": 1,
+    }
+    assert totals["timestamps"] == 1
+    assert totals["ecn"] == 0
+    assert totals["syn_s"] == 0
+    assert totals["syn_ack_after_s"] == pytest.approx(0.03)
+    assert totals["handshake_rtt_s"] == pytest.approx(0.04)
+    assert totals["capture_point_ratio"] == pytest.approx(0.25)
+    assert totals["pure_ack_packets"] == 1
+
+
+def test_without_a_handshake_its_questions_have_no_answer(tmp_path: Path) -> None:
+    totals = told(Story(stamps=False).data(0, 1).ack(10, 1 + MSS), tmp_path).totals
+    for name in ("syn_s", "handshake_rtt_s", "sack_permitted", "ecn", "window_shift_initiator", "capture_point_ratio"):
+        assert totals[name] is None
+    assert totals["max_window_bytes"] is None
+    assert totals["mss_initiator_bytes"] is None
+
+
+def test_round_trips_and_karn(tmp_path: Path) -> None:
+    """Of three ACKs the second covers a segment sent twice: two samples by numbers, three by timestamps."""
+    story = Story().handshake().data(40, 1).ack(80, 1 + MSS, echo=40)
+    story.data(100, 1001).data(300, 1001).ack(345, 2001, echo=300)
+    story.flight(400, 2001, 2).ack(450, 4001, echo=400)
+    connection = told(story, tmp_path)
+    # the SYN+ACK answers the SYN: a round trip too
+    assert connection.directions[0].rtt.rtt_ns.tolist() == [40_000_000, 40_000_000, 50_000_000]
+    assert connection.directions[0].rtt_timestamps.rtt_ns.tolist() == [40_000_000, 40_000_000, 45_000_000, 50_000_000]
+    assert connection.totals["rtt_median_s"] == pytest.approx(0.04)
+
+
+def test_a_hole_that_fills_is_no_sample(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 4)
+    story.ack(80, 1, (1001, 2001)).ack(80, 1, (1001, 3001)).ack(80, 1, (1001, 4001)).data(80, 1).ack(120, 4001, echo=80)
+    connection = told(story, tmp_path)
+    assert connection.directions[0].rtt.rtt_ns.tolist() == [40_000_000]
+    assert whys(connection) == [Why.FAST]
+
+
+def test_fast_without_sack_needs_three_duplicates(tmp_path: Path) -> None:
+    story = Story(sack=False).handshake().flight(40, 1, 5)
+    for _ in range(4):  # the first one changes the SYN+ACK's window, so it is no duplicate
+        story.ack(80, 1)
+    story.data(80, 1).ack(120, 2001, echo=80).data(120, 2001)  # a partial acknowledgement: the next hole
+    connection = told(story, tmp_path)
+    assert whys(connection) == [Why.FAST, Why.FAST]
+    assert connection.totals["duplicate_acks"] == 3
+    two = Story(sack=False).handshake().flight(40, 1, 5).ack(80, 1).ack(80, 1).ack(80, 1).data(80, 1)
+    assert whys(told(two, tmp_path)) == [Why.UNKNOWN]
+
+
+def test_timeouts_back_off_and_what_follows_them(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 3)
+    story.data(300, 1).data(800, 1).data(1800, 1).ack(1840, 1001, echo=1800).data(1840, 1001).data(1840, 2001)
+    story.ack(1880, 3001, echo=1840)
+    connection = told(story, tmp_path)
+    assert whys(connection) == [Why.TIMEOUT] * 3 + [Why.AFTER_TIMEOUT] * 2
+    found = connection.directions[0].retransmissions
+    assert found is not None
+    assert found.series.tolist() == [1, 2, 3, 0, 0]
+    assert found.waited_ns.tolist()[:3] == [260_000_000, 500_000_000, 1_000_000_000]
+    assert connection.totals["longest_timeout_series"] == 3
+    assert connection.totals["spurious_retransmitted_packets"] == 0
+    waits = [event["waited_s"] for event in connection.events if event["what"] == "timeout"]
+    assert waits == [0.26, 0.5, 1.0]
+
+
+def test_a_tail_loss_probe_repeats_the_last_segment(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 3).ack(80, 1001, echo=40).data(160, 2001).ack(200, 3001, echo=40)
+    assert whys(told(story, tmp_path)) == [Why.TAIL_PROBE]
+
+
+@pytest.mark.parametrize(("second_ms", "why"), [(480, Why.TAIL_PROBE), (740, Why.TIMEOUT)])
+def test_one_segment_outstanding(tmp_path: Path, second_ms: float, why: Why) -> None:
+    """Sent at 40, again at 260: only a second wait of twice the first shows that this was a timeout already."""
+    story = Story().handshake().data(40, 1).data(260, 1).data(second_ms, 1).ack(second_ms + 40, 1001, echo=second_ms)
+    assert whys(told(story, tmp_path)) == [why, Why.TIMEOUT]
+
+
+def test_spurious_by_dsack_and_by_timestamps(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 2).data(300, 1)
+    story.ack(310, 2001, echo=40).ack(340, 2001, (1, 1001), echo=40)
+    totals = told(story, tmp_path).totals
+    assert totals["spurious_by_timestamps_packets"] == totals["spurious_by_dsack_packets"] == 1
+    assert totals["spurious_retransmitted_packets"] == totals["dsacks"] == 1
+    none = told(Story(sack=False, stamps=False).handshake().data(40, 1).data(300, 1).ack(310, 1001), tmp_path).totals
+    assert none["spurious_retransmitted_packets"] is none["spurious_by_dsack_packets"] is None
+
+
+def test_a_dsack_of_what_was_sent_once_is_the_networks(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 2).ack(80, 2001, echo=40).ack(81, 2001, (1, 1001), echo=40)
+    totals = told(story, tmp_path).totals
+    assert (totals["dsacks"], totals["spurious_retransmitted_packets"]) == (1, 0)
+
+
+def test_the_last_retransmissions_are_the_spurious_ones(tmp_path: Path) -> None:
+    """Sent three times, reported double once and again: the second and the third came for nothing."""
+    for reports, wanted in ((1, [False, True]), (2, [True, True])):
+        story = Story(stamps=False).handshake().flight(40, 1, 2).data(300, 1).data(800, 1)
+        for k in range(reports):
+            story.ack(840 + k, 2001, (1, 1001))
+        found = told(story, tmp_path).directions[0].retransmissions
+        assert found is not None
+        assert found.by_dsack.tolist() == wanted
+
+
+def test_a_dsack_within_the_second_block(tmp_path: Path) -> None:
+    """RFC 2883 4: above the acknowledgement a duplicate is told by the block that holds it."""
+    story = Story().handshake().flight(40, 1, 4).ack(80, 1, (2001, 3001)).data(81, 2001)
+    story.ack(121, 1, (2001, 3001), (2001, 4001))
+    connection = told(story, tmp_path)
+    assert connection.totals["dsacks"] == 1
+    assert connection.totals["sack_blocks"] == 3
+
+
+def test_windows_probes_and_keep_alives(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1).ack(80, 1001, echo=40, window=0)
+    story.data(300, 1000, 0).ack(340, 1001, window=0).data(700, 1001, 1).ack(740, 1001, window=0)
+    story.ack(900, 1001, window=502).data(900, 1001).ack(940, 2001, echo=900)
+    story.data(5000, 2000, 0).ack(5040, 2001)
+    totals = told(story, tmp_path).totals
+    assert (totals["zero_window_packets"], totals["zero_windows"]) == (3, 1)
+    assert totals["zero_window_s"] == pytest.approx(0.82)
+    assert (totals["window_updates"], totals["zero_window_probes"], totals["keep_alives"]) == (1, 2, 1)
+    assert totals["max_window_bytes"] == 502 * 128
+
+
+def test_a_window_that_never_opens_lasts_to_the_end(tmp_path: Path) -> None:
+    connection = told(Story().handshake().data(40, 1).ack(80, 1001, window=0).data(1080, 1000, 0), tmp_path)
+    assert connection.totals["zero_window_s"] == pytest.approx(1.0)
+    (event,) = (event for event in connection.events if event["what"] == "zero_window")
+    assert event["for_s"] is None
+
+
+def test_flight_and_rounds(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 2).ack(80, 2001, echo=40).flight(80, 2001, 4)
+    story.ack(120, 6001, echo=80).flight(120, 6001, 1).ack(160, 7001, echo=120)
+    connection = told(story, tmp_path)
+    assert connection.totals["initial_window_packets"] == 2
+    assert connection.totals["initial_window_bytes"] == 2 * MSS
+    assert connection.totals["max_flight_bytes"] == 4 * MSS
+    assert connection.series["round_packets"][1].tolist() == [2, 4, 1]
+    times, flight = connection.series["flight_bytes"]
+    assert flight.tolist() == [1000, 2000, 0, 1000, 2000, 3000, 4000, 0, 1000, 0]
+    assert times[-1] == pytest.approx(0.16)
+
+
+def test_in_the_middle_of_a_connection(tmp_path: Path) -> None:
+    """The first acknowledgement is of what was sent before the capture: no sample; no first flight either."""
+    story = Story().data(0, 5001).ack(1, 5001, echo=0).ack(40, 6001, echo=0)
+    connection = told(story, tmp_path)
+    assert connection.directions[0].rtt.rtt_ns.tolist() == [40_000_000]
+    assert connection.totals["initial_window_packets"] is None
+    assert len(connection.series["round_packets"][0]) == 0
+
+
+def test_options_cut_off_by_the_snaplen(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 4).ack(80, 1, (1001, 2001)).data(80, 1)
+    short = [(at, packet[:60], len(packet)) for at, packet in story.packets]
+    totals = analyze_tcp(read(tmp_path, pcap(short)), 0).totals
+    for name in ("sack_permitted", "timestamps", "window_shift_initiator", "max_window_bytes", "dsacks", "timeouts"):
+        assert totals[name] is None
+    assert totals["retransmitted_packets"] == 1
+    headers = [(at, packet[:100], len(packet)) for at, packet in story.packets]
+    whole = analyze_tcp(read(tmp_path, pcap(headers)), 0).totals
+    assert whole == told(story, tmp_path).totals
+
+
+def test_a_fin_is_no_byte_in_flight(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1, flags="FPA").ack(80, 1002, echo=40)
+    connection = told(story, tmp_path)
+    assert connection.totals["max_flight_bytes"] == MSS
+    assert connection.series["flight_bytes"][1].tolist() == [MSS, 0]
+
+
+def test_idle_gaps(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1).ack(80, 1001, echo=40).data(1079, 1001).ack(1120, 2001).data(4120, 2001)
+    connection = told(story, tmp_path)
+    assert (connection.totals["idle_gaps"], connection.totals["idle_s"]) == (1, 3.0)
+    (event,) = (event for event in connection.events if event["what"] == "idle")
+    assert (event["t_s"], event["for_s"]) == (pytest.approx(1.12), 3.0)
+
+
+def test_arrivals_at_the_receiver(tmp_path: Path) -> None:
+    """By timestamps: the second was sent before the third, the fourth after the fifth."""
+    story = Story().handshake(0, 40).data(40, 1, stamp=20).data(41, 2001, stamp=22).data(42, 1001, stamp=21)
+    story.data(43, 4001, stamp=24).data(90, 3001, stamp=70)
+    totals = told(story, tmp_path).totals
+    assert totals["capture_point_ratio"] == 1
+    assert [totals[f"{kind}_packets"] for kind in ("out_of_order", "reordered", "repaired")] == [2, 1, 1]
+    for name in ("timeouts", "fast_retransmitted_packets", "initial_window_packets", "max_flight_bytes"):
+        assert totals[name] is None
+    assert told(story, tmp_path, at=0).totals["out_of_order_packets"] is None
+
+
+def test_without_timestamps_only_soon_is_known(tmp_path: Path) -> None:
+    story = Story(stamps=False).handshake(0, 40).data(40, 1001).data(41, 1).data(50, 3001).data(95, 2001)
+    totals = told(story, tmp_path).totals
+    assert [totals[f"{kind}_packets"] for kind in ("out_of_order", "reordered", "repaired")] == [2, 1, 0]
+
+
+def test_ecn_marks(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1, flags="ACE").data(41, 1001).ack(80, 2001, flags="AE")
+    raw = [(at, packet) for at, packet in story.packets]
+    marked = raw[3][1][:15] + bytes([3]) + raw[3][1][16:]
+    ect = raw[4][1][:15] + bytes([2]) + raw[4][1][16:]
+    story.packets[3:5] = [(raw[3][0], marked), (raw[4][0], ect)]
+    totals = told(story, tmp_path).totals
+    assert (totals["ce_packets"], totals["ect_packets"], totals["cwr_packets"]) == (1, 1, 1)
+
+
+def test_both_directions_with_payload(tmp_path: Path) -> None:
+    story = Story().handshake().data(40, 1).ack(80, 1001, echo=40)
+    assert not any(name.startswith("reverse_") for name in told(story, tmp_path).totals)
+    story.ack(81, 1001, echo=40, payload=10)
+    totals = told(story, tmp_path).totals
+    assert (totals["data_direction"], totals["new_bytes"], totals["reverse_new_bytes"]) == (0, 1000, 10)
+    assert totals["reverse_out_of_order_packets"] == 0
+    assert totals["out_of_order_packets"] is None
+
+
+def test_no_tcp(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no TCP"):
+        analyze_tcp(read(tmp_path, pcap(timed(association()))), 0)
+
+
+def test_without_the_blocks_table_classes_are_not_known(tmp_path: Path) -> None:
+    story = Story().handshake().flight(40, 1, 4).ack(80, 1, (1001, 2001)).data(80, 1)
+    connection = analyze_tcp(story.capture(tmp_path, tables=("segments",)), 0)
+    assert connection.directions[0].retransmissions is None
+    assert connection.totals["dsacks"] is None
+    assert connection.totals["retransmitted_packets"] == 1
+
+
+def test_several_flows_are_told_apart(tmp_path: Path) -> None:
+    """The same connection under another port, interleaved: the same totals as alone."""
+    story = Story().handshake().flight(40, 1, 4).ack(80, 1, (1001, 4001)).data(80, 1).ack(120, 4001, echo=80)
+    alone = told(story, tmp_path).totals
+    ports = {b"\x03\xe8\x00\x50": b"\x03\xe9\x00\x50", b"\x00\x50\x03\xe8": b"\x00\x50\x03\xe9"}
+    other = []
+    for at, packet in story.packets:
+        other.append((at + 10, packet[:34] + ports[packet[34:38]] + packet[38:]))
+    story.packets = sorted(story.packets + other, key=lambda item: item[0])
+    capture = story.capture(tmp_path)
+    assert len(capture.flows) == 2
+    assert analyze_tcp(capture, 0).totals == alone
+    assert analyze_tcp(capture, 1, t0_ns=int(capture.flows["first_ns"][1])).totals == alone

@@ -1,0 +1,95 @@
+"""Every command that README and docs print is one that netwarp, or make, takes; its experiment can be planned so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from netwarp.cli import main, make_parser
+from netwarp.cli.run import plan_of
+from netwarp.core.errors import SpecError
+from support.docs_kit import LANGUAGES, NOT_RUN, PAGES, ROOT, blocks, inline, not_run
+
+PLACEHOLDERS = {"SPEC": "mine.toml", "FILE...": "a.pcap", "CAPTURE...": "a.pcap"}
+PLANNED = ("run", "plan", "agree", "shell")
+MESSAGES = ("netwarp is not set up yet",)
+FENCED = [line for page in PAGES for block in blocks(page) if block.language in ("sh", "console")
+          for line in block.lines if line.startswith(("netwarp ", "make "))]  # fmt: skip
+INLINE = [line for page in PAGES for line in inline(page) if not line.startswith(MESSAGES)]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Where README's first command has written mine.toml."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", "--example"]) == 0
+    (tmp_path / "mine.toml").write_text(capsys.readouterr().out)
+    return tmp_path
+
+
+def words_of(line: str) -> list[str]:
+    """Its arguments, placeholders filled in."""
+    return [PLACEHOLDERS.get(word, word) for word in shlex.split(re.split(r" > | '?\|\|'? ", line)[0])[1:]]
+
+
+def check_plan(words: list[str]) -> None:
+    """Where it names an experiment that there is, the cells it asks for can be planned."""
+    args = make_parser().parse_args(words)
+    if words[0] in PLANNED and args.spec is not None and not args.spec.isupper():
+        assert plan_of(args, None)[1].cells
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    assert [str(block) for block in blocks(page) if block.language not in LANGUAGES] == []
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(FENCED))
+def test_a_command_of_a_block(line: str, here: Path) -> None:
+    """Taken as it stands."""
+    if line.startswith("make "):
+        dry(shlex.split(line)[1:], here)
+    elif line.endswith("= 2"):  # shows what is refused
+        with pytest.raises(SpecError):
+            check_plan(words_of(line))
+    else:
+        check_plan(words_of(line))
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(INLINE))
+def test_a_command_in_the_text(line: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Often a part of one: its options are those of the command; where it is whole, it is planned."""
+    if line.startswith("make "):
+        words = shlex.split(line)[1:]
+        if not words[0].startswith("-j"):
+            dry(words, here)
+        return
+    words = words_of(line)
+    command = words[:2] if words[0] == "kernel" else words[:1]
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args([*command, "--help"])
+    assert ended.value.code == 0
+    known = capsys.readouterr().out
+    for option in (word for word in words if word.startswith("--")):
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", known), (option, known)
+    if words[0] in PLANNED and len(words) > 1 and not words[1].startswith("-"):
+        check_plan(words)
+
+
+def dry(words: list[str], here: Path) -> None:
+    """make says what it would do, and the netwarp commands in that are good ones."""
+    done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    for line in done.stdout.splitlines():
+        if line.startswith(".venv/bin/netwarp run"):
+            check_plan(shlex.split(line)[1:])
+
+
+def test_what_is_not_run_is_there() -> None:
+    """No reason outlives its command."""
+    everything = [line for page in PAGES for block in blocks(page) if block.language == "sh" for line in block.lines]
+    assert [begin for begin in NOT_RUN if not any(line.startswith(begin) for line in everything)] == []
+    assert any(not not_run(line) for line in everything)

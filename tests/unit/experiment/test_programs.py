@@ -1,0 +1,196 @@
+# ruff: noqa: E501 (rows of tables)
+"""Programs of the user's own as flows: grammar and mistakes, steps, what back ends refuse, the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from netwarp.core.types import Cell, Flow, Program, from_json, to_json
+from netwarp.sandbox.cell_verdict import asked_to_end
+from netwarp.sandbox.netns import NetnsBackend
+from netwarp.sandbox.user_programs import programs_used
+from netwarp.sandbox.virtual import VirtualBackend
+from netwarp.testbed.compile import Clock, compile_cell
+from netwarp.testbed.steps import to_text
+from support.checkout import ROOT
+from support.specs import BASE, plan_of, problems_of, replaced
+
+S = 10**9
+BUILD = ROOT / "build"
+OWN = 'program = { sender = ["/bin/mine", "--to={to}:{port}", "{from}", "{start_s}/{stop_s}/{duration_s}", "{size}"], receiver = ["their", "$(rm -rf /); `x`"], ready = "up and running" }'
+
+
+def with_program(program: str, protocol: str = "tcp", more: str = "") -> str:
+    text = replaced('protocol = "tcp"', f'protocol = "{protocol}"\n{program}\n{more}')
+    return text + '[parameter]\nsize = "9"\n'
+
+
+def cell_of(program: str, protocol: str = "tcp", more: str = "") -> Cell:
+    return plan_of(with_program(program, protocol, more)).cells[0]
+
+
+def program_of(cell: Cell) -> Program:
+    assert cell.flows[0].program is not None
+    return cell.flows[0].program
+
+
+def steps_of(cell: Cell) -> str:
+    return to_text(compile_cell(cell, Clock(t0_realtime_ns=1_700_000_000 * S)).steps)
+
+
+def test_argument_lists_stay_lists_and_parameters_are_filled_in() -> None:
+    program = program_of(cell_of(OWN))
+    assert program.sender[-1] == "9"
+    assert program.sender[1] == "--to={to}:{port}", "known when the network is laid out"
+    assert program.receiver == ("their", "$(rm -rf /); `x`")
+    assert (program.ready, program.interrupt) == ("up and running", False)
+
+
+def test_steps_run_the_lists_as_they_are_with_addresses_and_times() -> None:
+    lines = steps_of(cell_of(OWN, more='start = "1.5 s"\nstop = "4 s"\nport = 7000')).splitlines()
+    sender = next(line for line in lines if line.startswith("spawn") and "f.sender" in line)
+    assert sender.startswith("spawn at=1500000000 ")
+    arguments = [word for word in sender.split() if word.startswith("arg=")]
+    assert arguments == ["arg=/bin/mine", "arg=--to%3D10.0.0.129:7000", "arg=10.0.0.1", "arg=1.5/4/2.5", "arg=9"]
+    assert "stdout=apps/f.sender.stdout" in sender
+    receiver = next(line for line in lines if line.startswith("spawn") and "f.receiver" in line)
+    assert "arg=their arg=%24%28rm%20-rf%20/%29%3B%20%60x%60" in receiver, "one argument, no shell"
+    waits = [line for line in lines if line.startswith("output")]
+    assert len(waits) == 1 and "text=up%20and%20running" in waits[0]
+    assert lines.index(receiver) < lines.index(waits[0]) < lines.index("ready") < lines.index(sender)
+
+
+TWO_PATHS = '[link.p2]\nlike = "p1"\n'
+EACH = 'program = { sender = ["mine", "-B{from_all}", "-C{to_all}:{port}", "-h", "{to}", "--peers={to_list}"], receiver = ["theirs", "{to_all}", "{from_list}", "-B{to_others}"] }'
+
+
+def over_two_paths(program: str, protocol: str = "sctp") -> str:
+    return with_program(program, protocol).replace('paths = ["p1"]', 'paths = ["p1", "p2"]') + TWO_PATHS
+
+
+def test_all_addresses_of_both_ends_are_handed_over() -> None:
+    lines = steps_of(plan_of(over_two_paths(EACH)).cells[0]).splitlines()
+
+    def arguments(role: str) -> list[str]:
+        (line,) = [line for line in lines if line.startswith("spawn") and f"f.{role}" in line]
+        return [word.removeprefix("arg=") for word in line.split() if word.startswith("arg=")]
+
+    sender = ["-B10.0.0.1", "-B10.0.1.1", "-C10.0.0.129:5001", "-C10.0.1.129:5001"]
+    assert arguments("sender") == ["mine", *sender, "-h", "10.0.0.129", "--peers%3D10.0.0.129,10.0.1.129"]
+    assert arguments("receiver") == ["theirs", "10.0.0.129", "10.0.1.129", "10.0.0.1,10.0.1.1", "-B10.0.1.129"]
+
+
+def test_over_one_path_all_is_one() -> None:
+    lines = steps_of(cell_of(EACH, "sctp")).splitlines()
+    (line,) = [line for line in lines if line.startswith("spawn") and "f.receiver" in line]
+    assert line.endswith("arg=theirs arg=10.0.0.129 arg=10.0.0.1") or "arg=theirs arg=10.0.0.129 arg=10.0.0.1 " in line
+
+
+@pytest.mark.parametrize(("protocol", "extra"), [("tcp", ()), ("sctp", ("--sctp",)), ("udp", ("-u",))])
+def test_iperf3(protocol: str, extra: tuple[str, ...]) -> None:
+    program = program_of(cell_of('program = "iperf3"', protocol))
+    assert program.sender == (
+        "iperf3",
+        "-c",
+        "{to}",
+        "-B",
+        "{from}",
+        "-p",
+        "{port}",
+        "-t",
+        "{duration_s}",
+        "-J",
+        *extra,
+    )
+    assert program.receiver[:3] == ("iperf3", "-s", "-1")
+
+
+def test_ping_is_told_to_end_at_its_stop() -> None:
+    cell = cell_of('program = "ping"', "icmp", 'stop = "4 s"')
+    assert program_of(cell) == Program(("ping", "-n", "-I", "{from}", "{to}"), interrupt=True)
+    assert "signal at=4000000000 id=f.sender signal=2" in steps_of(cell).splitlines()
+    assert "f.receiver" not in steps_of(cell)
+
+
+def test_a_cell_without_a_program_has_the_json_and_id_it_always_had() -> None:
+    cell = plan_of(BASE).cells[0]
+    assert b"program" not in to_json(cell)
+    own = cell_of(OWN)
+    assert from_json(to_json(own), Cell) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says"),
+    [
+        (with_program('program = "iperf"'), "flow.f.program", 'did you mean "iperf3"?'),
+        (with_program('program = "ping"'), "flow.f.program", 'ping does not speak tcp; for example protocol = "icmp"'),
+        (with_program("", "icmp"), "flow.f.protocol", 'icmp needs a program; for example program = "ping"'),
+        (with_program("program = 3"), "flow.f.program", "must be iperf3 or ping, or argument lists"),
+        (with_program('program = ["iperf3"]'), "flow.f.program", "must be iperf3 or ping, or argument lists"),
+        (with_program("program = {}"), "flow.f.program", "sender is missing; for example {"),
+        (with_program('program = { sender = "iperf3 -c {to}" }'), "flow.f.program.sender", "must be a list of 1 to 64 texts, the program first"),
+        (with_program("program = { sender = [] }"), "flow.f.program.sender", "must be a list of 1 to 64 texts"),
+        (with_program("program = { sender = [1] }"), "flow.f.program.sender", "must be text"),
+        (with_program('program = { sender = ["./mine"] }'), "flow.f.program.sender", "neither a name nor an absolute path"),
+        (with_program('program = { sender = ["{to}"] }'), "flow.f.program.sender", "must name a program"),
+        (with_program('program = { sender = ["mine", "{too}"] }'), "flow.f.program.sender", 'did you mean "to"?'),
+        (with_program('program = { sender = ["mine"], recever = ["x"] }'), "flow.f.program.recever", 'did you mean "receiver"?'),
+        (with_program('program = { sender = ["mine"], ready = "up" }'), "flow.f.program.ready", "there is no receiver"),
+        (with_program('program = { sender = ["mine"], interrupt = 1 }'), "flow.f.program.interrupt", "must be true or false"),
+        (over_two_paths('program = { sender = ["mine"] }', "tcp"), "flow.f.paths", "a program that speaks tcp has one path, only SCTP several"),
+        (over_two_paths('program = "iperf3"'), "flow.f.paths", 'iperf3 has one path; for example ["p1"], or give argument lists with {to_all}'),
+        (with_program('program = { sender = ["mine", "{from_all}{to_all}"] }', "sctp"), "flow.f.program.sender", "two of {from_all}, {to_others} and the like want an argument each"),
+        (with_program('program = { sender = ["mine", "{to_al}"] }', "sctp"), "flow.f.program.sender", 'did you mean "to_all"?'),
+        (with_program('program = "iperf3"', more='stop = "2.5 s"'), "flow.f.program", "runs for whole seconds"),
+        (with_program('program = "iperf3"', more='bytes = "1 MB"'), "flow.f.bytes", "of a program its arguments say it"),
+        (with_program('program = "iperf3"', more='sender = { nodelay = true }'), "flow.f.sender", "of a program its arguments say it"),
+        (with_program('program = { sender = ["mine"] }', "mptcp"), "flow.f.protocol", "mptcp is netwarp's own apps' only"),
+        (with_program('program = "ping"', "icmp") + '[flow.g]\nlike = "f"\n', "flow.g", 'on the wire its packets cannot be told from those of flow "f"'),
+    ],
+)  # fmt: skip
+def test_mistakes(text: str, key: str, says: str) -> None:
+    found = problems_of(text)
+    assert len(found) == 1, found
+    assert f" {key}" in found[0] and says in found[0], found[0]
+
+
+def refused(program: str, protocol: str = "tcp") -> tuple[str, str]:
+    cell = cell_of(program, protocol)
+    return VirtualBackend(Path("linux"), BUILD).refuses(cell), NetnsBackend(BUILD).refuses(cell)
+
+
+def test_what_spins_is_refused_in_virtual_time_and_only_there() -> None:
+    virtual, netns = refused('program = { sender = ["/bin/true"], receiver = ["/usr/bin/env", "/opt/iperf3", "-s"] }')
+    assert "iperf3 spins on the clock" in virtual and "--backend guest or netns" in virtual
+    assert netns == ""
+    assert refused('program = { sender = ["/bin/true", "{to}"] }') == ("", "")
+
+
+def test_a_program_that_is_not_there_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    virtual, netns = refused('program = { sender = ["no-such-program-here"] }')
+    assert virtual == netns
+    assert "flow f: there is no program no-such-program-here on this machine; install it in one of /usr" in netns
+    monkeypatch.setattr("netwarp.sandbox.user_programs.SEARCHED", str(tmp_path))
+    assert "apt install iputils-ping" in refused('program = "ping"', "icmp")[0]
+
+
+def test_the_environment_says_which_program_it_was() -> None:
+    facts = programs_used(cell_of('program = { sender = ["sh", "-c", "exit 0"] }'))["sh"]
+    assert facts["path"] is not None and facts["path"].endswith("/sh")
+    assert facts["sha256"] is not None and len(facts["sha256"]) == 64
+    assert facts["version"] is None, "only iperf3 and ping are asked"
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "role", "t_ns", "well"),
+    [(True, "sender", 4 * S, True), (True, "sender", 4 * S - 1, False), (True, "receiver", 4 * S, False),
+     (False, "sender", 4 * S, False), (False, "receiver", 12 * S, True), (False, "sender", 12 * S, True)],
+)  # fmt: skip
+def test_who_ends_when_told_to_ended_well(interrupt: bool, role: str, t_ns: int, well: bool) -> None:
+    own = f'program = {{ sender = ["x"], receiver = ["y"], interrupt = {str(interrupt).lower()} }}'
+    cell = cell_of(own, more='stop = "4 s"')
+    assert asked_to_end(cell, cell.flows[0], role, {"t_ns": t_ns, "status": 1}) is well
+    ours: Flow = msgspec.structs.replace(cell.flows[0], own_program=msgspec.UNSET)
+    assert not asked_to_end(cell, ours, role, {"t_ns": t_ns, "status": 1})

@@ -1,0 +1,247 @@
+"""The build, played on a tiny source tree by the real make, gcc, patch and tar."""
+
+import dataclasses
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import KernelError
+from netwarp.guestkernel import build_kernel, find_kernel, list_kernels, load_recipe
+from netwarp.guestkernel.cache import kernels_dir
+from netwarp.guestkernel.run import Progress
+from support.kernel_tree import builds, contents, make_tree
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
+    return tmp_path / "cache"
+
+
+def test_a_build_is_installed_whole_and_found(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    build = build_kernel(make_tree(tmp_path), progress=seen.append)
+    assert subprocess.run([build.binary], capture_output=True, text=True, check=True).stdout == "6.12.999\n"
+    assert build.release == "6.12.999"
+    assert build.kind == "directory"
+    assert build.include is not None
+    assert "SCTP_TEST" in (build.include / "linux/sctp.h").read_text()
+    assert "CONFIG_IP_SCTP=y" in (build.binary.parent / "config").read_text()
+    assert (build.binary.parent / "build.log").stat().st_size > 0
+    assert find_kernel() == build
+    assert find_kernel(build.key) == build
+    assert find_kernel(build.key[:8]) == build
+    assert list_kernels() == [build]
+    assert [p.name for p in kernels_dir().iterdir() if p.name != ".lock"] == [build.key]
+    stages = list(dict.fromkeys(progress.stage for progress in seen))
+    assert stages == [
+        "unpacks",
+        "patches",
+        "configures",
+        "compiles",
+        "makes the headers",
+        "installs",
+        "removes its working files",
+    ]
+    assert max(progress.done for progress in seen) == 1
+
+
+def test_nothing_is_found_before_a_build() -> None:
+    assert find_kernel() is None
+    assert list_kernels() == []
+
+
+def test_an_equal_source_is_not_built_again_and_another_is(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    first = build_kernel(tree)
+    assert build_kernel(tree) == first
+    assert builds(tmp_path) == 1
+    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* changed */\n")
+    second = build_kernel(tree)
+    assert second.key != first.key
+    assert builds(tmp_path) == 2
+    assert {build.key for build in list_kernels()} == {first.key, second.key}
+
+
+def test_the_users_tree_is_copied_never_touched(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    (tree / "stale.o").write_bytes(b"of an earlier build")
+    (tree / ".config").write_text("CONFIG_OWN=y\n")
+    (tree / "link").symlink_to("main.c")
+    before = contents(tree)
+    build = build_kernel(tree)
+    assert contents(tree) == before
+    assert "CONFIG_OWN" not in (build.binary.parent / "config").read_text()
+
+
+def test_a_git_tree_is_what_git_lists(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    (tree / ".gitignore").write_text("*.o\n")
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", "-C", str(tree), *command], check=True)
+    first = build_kernel(tree)
+    (tree / "ignored.o").write_bytes(b"x")
+    assert build_kernel(tree) == first
+    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* not committed */\n")
+    assert build_kernel(tree).key != first.key
+
+
+def test_a_tarball_builds_like_its_tree(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    tarball = tmp_path / "linux.tar.xz"
+    subprocess.run(["tar", "-cJf", str(tarball), "-C", str(tmp_path), "source"], check=True)
+    build = build_kernel(tarball)
+    assert (build.kind, build.source, build.release) == ("tarball", "linux.tar.xz", "6.12.999")
+
+
+def test_a_patch_already_applied_is_no_error_and_one_that_does_not_fit_is(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    kconfig = tree / "arch/um/Kconfig"
+    original = kconfig.read_text()
+    kconfig.write_text(original.replace("default 100\n", "default 1000\n"))
+    assert build_kernel(tree).release == "6.12.999"
+    kconfig.write_text(original.replace("config HZ", "config TICKS"))
+    with pytest.raises(KernelError, match=r"um-hz-1000\.patch does not fit"):
+        build_kernel(tree)
+
+
+def test_an_option_that_did_not_take_ends_the_build_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match=r"did not take 1 of .*\n  CONFIG_IP_SCTP=y: is not set: .* no such option"):
+        build_kernel(make_tree(tmp_path, drops="IP_SCTP"))
+    assert builds(tmp_path) == 0
+    assert find_kernel() is None
+
+
+def test_a_failed_build_shows_its_last_lines_and_keeps_its_log(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="the compiler says no") as caught:
+        build_kernel(make_tree(tmp_path, during="echo the compiler says no; exit 3"))
+    log = Path(str(caught.value).rpartition("The whole log: ")[2])
+    assert "the compiler says no" in log.read_text()
+    assert list_kernels() == []
+    assert sorted(p.name for p in kernels_dir().iterdir()) == [".lock", log.name]
+
+
+def test_a_binary_that_changed_is_not_used_and_is_built_again(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    first = build_kernel(tree)
+    first.binary.write_bytes(b"cut off")
+    assert find_kernel() is None
+    assert build_kernel(tree) == find_kernel()
+    assert builds(tmp_path) == 2
+
+
+def test_a_directory_without_its_record_is_not_used(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    first = build_kernel(tree)
+    (first.binary.parent / "build.json").unlink()
+    assert list_kernels() == []
+    build_kernel(tree)
+    assert find_kernel() is not None
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    left = kernels_dir() / ".building-0123456789abcdef" / "kernel"
+    left.mkdir(parents=True)
+    (left / "linux").write_bytes(b"half")
+    assert list_kernels() == []
+    build_kernel(make_tree(tmp_path))
+    assert not left.parent.exists()
+
+
+def test_the_distributions_kernel_comes_before_a_newer_one_of_somebody(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    first = build_kernel(tree)
+    record = first.binary.parent / "build.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "kind": "package"}))
+    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* newer */\n")
+    newer = build_kernel(tree)
+    found = find_kernel()
+    assert found is not None
+    assert found.key == first.key != newer.key
+
+
+def test_a_kernel_of_another_recipe_is_found_only_by_its_key(tmp_path: Path) -> None:
+    build = build_kernel(make_tree(tmp_path))
+    record = build.binary.parent / "build.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "recipe": "another"}))
+    assert find_kernel() is None
+    found = find_kernel(build.key)
+    assert found is not None
+    assert found.recipe == "another"
+
+
+def test_netwarp_kernel_names_a_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = build_kernel(make_tree(tmp_path))
+    own = tmp_path / "own-linux"
+    own.write_bytes(build.binary.read_bytes())
+    own.chmod(0o755)
+    monkeypatch.setenv("NETWARP_KERNEL", str(own))
+    found = find_kernel()
+    assert found is not None
+    assert (found.binary, found.sha256, found.release, found.kind) == (own, build.sha256, "6.12.999", "environment")
+    monkeypatch.setenv("NETWARP_KERNEL", str(build.binary))
+    assert find_kernel() == build
+    monkeypatch.setenv("NETWARP_KERNEL", str(tmp_path / "none"))
+    with pytest.raises(KernelError, match="NETWARP_KERNEL"):
+        find_kernel()
+
+
+def test_two_builds_of_one_source_in_two_places_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = make_tree(tmp_path)
+    first = build_kernel(tree)
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "another/much/longer/cache"))
+    second = build_kernel(tree)
+    assert builds(tmp_path) == 2
+    assert (first.key, first.sha256, first.config_sha256) == (second.key, second.sha256, second.config_sha256)
+
+
+def test_a_tool_that_happens_to_be_there_does_not_reach_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kconfig writes rustc's version into the configuration, and the kernel carries that in its binary."""
+    first = build_kernel(make_tree(tmp_path))
+    rustc = tmp_path / "bin/rustc"
+    rustc.parent.mkdir()
+    rustc.write_text("#!/bin/sh\necho 109500\n")
+    rustc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{rustc.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "another"))
+    assert build_kernel(tmp_path / "source").config_sha256 == first.config_sha256
+    assert builds(tmp_path) == 2
+
+
+def test_no_source_is_an_error_with_the_way_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="does not exist"):
+        build_kernel(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(KernelError, match="not a Linux source tree"):
+        build_kernel(tmp_path / "empty")
+
+
+def test_a_missing_package_names_the_command(tmp_path: Path) -> None:
+    recipe_dir = tmp_path / "kernel"
+    (recipe_dir / "patches").mkdir(parents=True)
+    (recipe_dir / "fragment.config").write_text("CONFIG_NET=y\n")
+    (recipe_dir / "pin.toml").write_text(
+        f'[source]\npackage = "linux-source-6.12"\ntarball = "{tmp_path}/none.tar.xz"\n'
+        "[identity]\n[make]\n[build]\nobjects = 1\nfree_bytes = 1\nnot_unpacked = []\n"
+    )
+    with pytest.raises(KernelError, match="apt-get install linux-source-6"):
+        build_kernel(recipe=load_recipe(recipe_dir))
+
+
+def test_too_little_room_is_said_before_anything_is_unpacked(tmp_path: Path) -> None:
+    recipe = dataclasses.replace(load_recipe(), free_bytes=1 << 60)
+    with pytest.raises(KernelError, match="NETWARP_CACHE names another place"):
+        build_kernel(make_tree(tmp_path), recipe=recipe)
+    assert builds(tmp_path) == 0
+
+
+def test_a_cache_that_cannot_be_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "file"))
+    with pytest.raises(KernelError, match="NETWARP_CACHE"):
+        build_kernel(make_tree(tmp_path))

@@ -1,0 +1,390 @@
+"""A cell's derived files from recorded captures, against plain loops over what tshark reads from the same files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+from netwarp.core.errors import CaptureError
+from netwarp.core.metrics.catalogue import METRICS
+from netwarp.core.metrics.failover import FAILOVER_METRICS
+from netwarp.core.metrics.flow_sharing import TOGETHER_CELL_METRICS, TOGETHER_METRICS
+from netwarp.core.metrics.head_of_line import STREAM_WAITING_METRICS
+from netwarp.core.metrics.mptcp import MPTCP_METRICS
+from netwarp.core.metrics.physics import PHYSICS_METRICS
+from netwarp.core.metrics.sctp import SCTP_METRICS
+from netwarp.core.types import Event, Link
+from netwarp.measure.cell import analyze_cell
+from netwarp.measure.socket_samples import time_weighted_mean
+from support.captures import DATA, READ_BYTES
+from support.recorded_cell import FAULT, MONOTONIC, REPAIR, SHAPE, STOP, T0, S, derive, make_cell, make_directory, write
+
+
+@dataclass
+class Seen:
+    """A packet as tshark reads it."""
+
+    t: float
+    ip: int
+    link: str
+    units: list[tuple[int, int]]
+    """(TSN, payload) or (first byte, payload) of each piece of data."""
+    acks: bool
+
+
+def tshark(name: str, node: str, link: str, tmp_path: Path, forward: bool = True) -> list[Seen]:
+    plain = tmp_path / f"{name}-{node}-{link}.pcap"
+    plain.write_bytes(
+        zstandard.ZstdDecompressor().stream_reader((DATA / f"{name}-{node}-{link}.pcap.zst").read_bytes()).read()
+    )
+    tcp = name == "tcp"
+    fields = ["frame.time_epoch", "ip.len"]
+    fields += (
+        ["tcp.seq", "tcp.len", "tcp.flags.ack"]
+        if tcp
+        else ["sctp.data_tsn_raw", "sctp.chunk_length", "sctp.chunk_type"]
+    )
+    command = ["tshark", "-n", "-r", str(plain), "-T", "fields", "-E", "separator=;", "-o", "sctp.relative_tsns:FALSE"]
+    command += [word for field in fields for word in ("-e", field)]
+    command += ["-Y", f"{'tcp' if tcp else 'sctp'}.{'dstport' if forward else 'srcport'} == 5001"]
+    found = []
+    for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
+        time, length, *rest = line.split(";")
+        if tcp:
+            units = [(int(rest[0]), int(rest[1]))] if int(rest[1]) else []
+            acks = rest[2] not in ("0", "False")
+        else:
+            lengths = [int(one) for one in rest[1].split(",")]
+            kinds = rest[2].split(",")
+            tsns = iter(rest[0].split(","))
+            units = [(int(next(tsns)), size - 16) for kind, size in zip(kinds, lengths, strict=True) if int(kind) == 0]
+            acks = "3" in kinds
+        seconds, _, fraction = time.partition(".")
+        found.append(Seen((int(seconds) - T0 // S) + int(fraction) / 1e9, int(length), link, units, acks))
+    return found
+
+
+def with_new(packets: list[Seen]) -> list[tuple[Seen, int]]:
+    """Each with its payload never seen before; whole pieces, which is what the recorded senders repeat."""
+    seen: set[int] = set()
+    found = []
+    for packet in packets:
+        found.append((packet, sum(size for number, size in packet.units if number not in seen)))
+        seen |= {number for number, _ in packet.units}
+    return found
+
+
+@pytest.mark.parametrize("name", ["sctp", "tcp", "bundle"])
+def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    derived = derive(cell, make_directory(cell, name, tmp_path / "cell"))
+    links = [path.name for path in cell.flows[0].paths]
+    sent = sorted((one for link in links for one in tshark(name, "a", link, tmp_path)), key=lambda one: one.t)
+    arrived = sorted((one for link in links for one in tshark(name, "b", link, tmp_path)), key=lambda one: one.t)
+    back = [one for link in links for one in tshark(name, "b", link, tmp_path, forward=False) if one.t <= STOP]
+    arrived = [one for one in arrived if one.t <= STOP]
+    fresh = [(one, size) for one, size in with_new(arrived) if size]
+    first = fresh[0][0].t
+    span = STOP - first
+    metrics = derived.metrics
+    assert metrics["payload_bytes"] == sum(size for _, size in fresh)
+    assert metrics["wire_bytes"] == sum(one.ip for one in arrived)
+    assert metrics["packets"] == len(arrived)
+    assert metrics["data_packets"] == sum(bool(one.units) for one in arrived)
+    assert metrics["unique_data_packets"] == len(fresh)
+    assert metrics["ack_packets"] == sum(one.acks and not one.units for one in back)
+    goodput = sum(size for one, size in fresh if one.t > first) * 8 / span
+    throughput = sum(one.ip for one in arrived if one.t > first) * 8 / span
+    assert metrics["goodput_bit_s"] == pytest.approx(goodput, rel=1e-9)
+    assert metrics["throughput_bit_s"] == pytest.approx(throughput, rel=1e-9)
+    assert metrics["utilization_ratio"] == pytest.approx(throughput / (1_000_000 * len(links)), rel=1e-9)
+    again = [(one, size) for one, size in with_new(sent) if one.units and size < sum(part for _, part in one.units)]
+    assert metrics["retransmitted_packets"] == sum(one.t <= STOP for one, _ in again)
+    repeated = [sum(part for _, part in one.units) - size for one, size in with_new(sent) if one.t <= STOP]
+    assert metrics["retransmitted_bytes"] == sum(repeated) > 0
+    assert metrics["mine"] == pytest.approx(len(fresh) * 1500 / 10.5)
+    assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
+    assert metrics["absent"] is None
+    assert metrics["completion_time_s"] is None
+    own = {
+        *FAILOVER_METRICS,
+        *SCTP_METRICS,
+        *MPTCP_METRICS,
+        *STREAM_WAITING_METRICS,
+        *TOGETHER_METRICS,
+        *TOGETHER_CELL_METRICS,
+    }
+    assert set(PHYSICS_METRICS) <= set(metrics)
+    assert set(metrics) - own | {"jain_index"} == (set(METRICS) - own) | set(cell.metrics)
+    assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")
+    assert derived.units["goodput_bit_s"] == "bit/s"
+    assert derived.failed() == []
+    gaps = [
+        (later.t - one.t) for (one, _), (later, _) in itertools.pairwise(fresh) if one.t <= REPAIR and later.t >= FAULT
+    ]
+    if name == "sctp":
+        assert metrics["outage_s"] == pytest.approx(max(gaps), abs=1e-9)
+        assert max(gaps) > 0.5
+        other = [one.t for one, size in with_new(sent) if size and one.t >= FAULT and one.link == "p2"]
+        assert metrics["first_new_data_other_path_s"] == pytest.approx(min(other) - FAULT, abs=1e-9)
+        over = [one.t for one, _ in fresh if one.t >= FAULT and one.link == "p2"]
+        assert metrics["failover_time_s"] == pytest.approx(min(over) - FAULT, abs=1e-9)
+        assert min(over) < min(other)  # what was lost comes over p2 before anything never sent does
+        elsewhere = [one.t for one, _ in again if one.t >= FAULT and one.link == "p2"]
+        assert metrics["first_retransmission_other_path_s"] == pytest.approx(min(elsewhere) - FAULT, abs=1e-9)
+        after = [one.t for one, _ in fresh if one.t > REPAIR]
+        assert metrics["recovery_time_s"] == pytest.approx(min(after) - REPAIR, abs=1e-9)
+        assert 0.08 < (metrics["setup_time_s"] or 0) < 0.1
+    else:  # over before the fault begins
+        assert metrics["outage_s"] is metrics["recovery_time_s"] is metrics["failover_time_s"] is None
+        assert metrics["first_new_data_other_path_s"] is None
+
+
+def test_late_and_spurious_are_what_plain_loops_find(tmp_path: Path) -> None:
+    cell = make_cell("sctp", parameters={"late": "100 ms"}, metrics={})
+    metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
+    sent = sorted((one for link in ("p1", "p2") for one in tshark("sctp", "a", link, tmp_path)), key=lambda one: one.t)
+    arrived = sorted(
+        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
+    )
+    due: dict[int, float] = {}
+    came: dict[int, float] = {}
+    for one in arrived:
+        for tsn, _ in one.units:
+            came.setdefault(tsn, one.t)
+    spurious = 0
+    for one in sent:
+        for tsn, _ in one.units:
+            spurious += tsn in due and one.t <= STOP and came.get(tsn, one.t) < one.t
+            due.setdefault(tsn, one.t)
+    # one stream, in order: a message waits for all before it
+    delivered: dict[int, float] = {}
+    latest = 0.0
+    for tsn in sorted(due):
+        if tsn in came:
+            latest = max(latest, came[tsn])
+            delivered[tsn] = latest
+    late = sum(min(delivered.get(tsn, 1e9), STOP) - at > 0.1 for tsn, at in due.items())
+    assert metrics["spurious_retransmissions"] == spurious > 0
+    assert metrics["late_messages"] == late > 0
+    assert metrics["undelivered_messages"] == len(due) - len(delivered)
+    delays = [at - due[tsn] for tsn, at in delivered.items()]
+    assert metrics["longest_message_delay_s"] == pytest.approx(max(delays), abs=1e-8)
+    # the recorded kernel ran at HZ = 100: its timers' slots are wider, so only the early end is the theory's
+    assert (metrics["theory_first_retransmission_low_s"] or 0) < (metrics["first_retransmission_other_path_s"] or 0)
+
+
+def test_head_of_line_delay_is_what_a_plain_loop_finds(tmp_path: Path) -> None:
+    cell = make_cell("tcp")
+    derived = derive(cell, make_directory(cell, "tcp", tmp_path / "cell"))
+    arrived = tshark("tcp", "b", "p1", tmp_path)
+    waiting: dict[int, tuple[int, float]] = {}
+    reach, delays = 1, []
+    for one in arrived:
+        for number, size in one.units:
+            if number >= reach and number not in waiting:
+                waiting[number] = (size, one.t)
+        while reach in waiting:
+            size, since = waiting.pop(reach)
+            reach += size
+            delays.append(one.t - since)
+    assert derived.metrics["hol_blocking_s"] == pytest.approx(sum(delays) / len(delays), abs=1e-8)
+    assert (derived.metrics["hol_blocking_s"] or 0) > 0.001
+
+
+def test_mptcp_counts_a_byte_once(tmp_path: Path) -> None:
+    cell = make_cell("mptcp", flow={"total_bytes": READ_BYTES["mptcp"], "stop_ns": None})
+    derived = derive(cell, make_directory(cell, "mptcp", tmp_path / "cell"))
+    assert derived.metrics["payload_bytes"] == READ_BYTES["mptcp"]
+    assert derived.failed() == ["foreign packets a-p2"]  # the recorded guest had ARP there
+    assert set(derived.series["flows"]["ftp"]["paths"]) == {"p1", "p2"}
+
+
+def test_a_flow_by_bytes_ends_with_its_last_new_payload(tmp_path: Path) -> None:
+    total = READ_BYTES["sctp"]
+    cell = make_cell("sctp", flow={"total_bytes": total, "stop_ns": None, "start_ns": S // 2})
+    metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
+    arrived = sorted(
+        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
+    )
+    fresh = [(one, size) for one, size in with_new(arrived) if size]
+    assert metrics["payload_bytes"] == total
+    assert metrics["completion_time_s"] == pytest.approx(fresh[-1][0].t - 0.5, abs=1e-9)
+    span = fresh[-1][0].t - fresh[0][0].t
+    assert metrics["goodput_bit_s"] == pytest.approx((total - fresh[0][1]) * 8 / span, rel=1e-9)
+    # asked for more than came: never completed, and the rates end with what came last
+    more = make_cell("sctp", flow={"total_bytes": total + 1, "stop_ns": None})
+    incomplete = derive(more, tmp_path / "cell").metrics
+    assert incomplete["completion_time_s"] is None
+    assert incomplete["goodput_bit_s"] == pytest.approx(metrics["goodput_bit_s"])
+
+
+def test_a_fault_that_nothing_survives_has_no_outage(tmp_path: Path) -> None:
+    """The longest silence is the one that lasts to the end: how long it would have been is not known."""
+    cell = make_cell("tcp", timeline=(Event(S, "outage", "cut", "p1"), Event(2 * S, "outage", "repair", "p1")))
+    cell = msgspec.structs.replace(cell, flows=(msgspec.structs.replace(cell.flows[0], stop_ns=int(1.5 * S)),))
+    inside = derive(cell, make_directory(cell, "tcp", tmp_path / "cell")).metrics
+    assert 0 < (inside["outage_s"] or 0) < 0.3
+    late = msgspec.structs.replace(cell, timeline=(Event(2 * S, "outage", "cut", "p1"),))
+    late = msgspec.structs.replace(late, flows=(msgspec.structs.replace(cell.flows[0], stop_ns=11 * S),))
+    assert derive(late, tmp_path / "cell").metrics["outage_s"] is None
+
+
+def test_a_fault_elsewhere_is_not_this_flows(tmp_path: Path) -> None:
+    cell = make_cell("sctp", timeline=(Event(6 * S, "outage", "cut", "p3"),))
+    cell = msgspec.structs.replace(cell, links=(*cell.links, Link("p3", "a", "b", SHAPE, SHAPE)))
+    metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
+    assert metrics["outage_s"] is metrics["failover_time_s"] is metrics["first_retransmission_other_path_s"] is None
+
+
+def test_what_was_in_flight_on_the_other_path_is_no_failover(tmp_path: Path) -> None:
+    """A fault just after a packet left on p2: its arrival is later than the fault, and no answer to it."""
+    sent = sorted((one for link in ("p1", "p2") for one in tshark("sctp", "a", link, tmp_path)), key=lambda one: one.t)
+    arrived = sorted(
+        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
+    )
+    over = [one for one, size in with_new(arrived) if size and one.link == "p2" and one.t > FAULT]
+    left = next(one.t for one in sent if one.link == "p2" and one.units == over[0].units)
+    fault_ns = round(left * S) + 1_000
+    assert left < over[0].t < over[-1].t
+    wanted = next(
+        one.t
+        for one in over
+        if any(there.link == "p2" and there.units == one.units and fault_ns / S < there.t <= one.t for there in sent)
+    )
+    cell = make_cell("sctp", timeline=(Event(fault_ns, "outage", "cut", "p1"),))
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert derived.metrics["failover_time_s"] == pytest.approx(wanted - fault_ns / S, abs=1e-9)
+    assert wanted > over[0].t > fault_ns / S
+    (event,) = (event for event in derived.series["events"] if event["kind"] == "failover")
+    assert event["t_s"] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_series_add_up_to_the_measurements(tmp_path: Path) -> None:
+    cell = make_cell("sctp", flow={"stop_ns": 12 * S})
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    series = derived.series
+    assert (series["bin_s"], series["duration_s"]) == (0.1, 12.0)
+    flow = series["flows"]["ftp"]
+    assert len(flow["goodput_bit_s"]) == 120
+    assert sum(flow["goodput_bit_s"]) * 0.1 / 8 == pytest.approx(READ_BYTES["sctp"])
+    wire = sum(sum(path["throughput_bit_s"]) for path in flow["paths"].values()) * 0.1 / 8
+    assert wire == pytest.approx(derived.metrics["wire_bytes"])
+    assert sum(flow["paths"]["p1"]["throughput_bit_s"][65:88]) == 0
+    metrics = derived.metrics
+    for name, wanted in (
+        ("packets_s", metrics["packets_both_ways"]),
+        ("data_packets_s", metrics["data_packets"]),
+        ("control_packets_s", metrics["packets_both_ways"] - metrics["data_packets"]),
+    ):
+        assert sum(flow[name]) * 0.1 == pytest.approx(wanted)
+    assert series["faults"] == [{"name": "outage", "action": "blackhole", "link": "p1", "from_s": 6.0, "to_s": 9.0}]
+    kinds = [event["kind"] for event in series["events"]]
+    assert {
+        "blackhole",
+        "repair",
+        "outage",
+        "first_retransmission_other_path",
+        "first_new_data_other_path",
+        "failover",
+    } <= set(kinds)
+    times = [event["t_s"] for event in series["events"]]
+    assert times == sorted(times)
+
+
+def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+
+    def sample(t_s: float, cwnd: int, srtt_ns: int | None) -> dict[str, Any]:
+        paths = [
+            {"address": "10.1.2.1", "cwnd_bytes": cwnd, "srtt_ns": srtt_ns},
+            {"address": "10.2.2.1", "cwnd_bytes": 1, "srtt_ns": 0},
+        ]
+        return {"record": "sample", "t_ns": MONOTONIC + int(t_s * S), "paths": paths}
+
+    told = [sample(1, 1000, None), sample(2, 4000, 50_000_000), sample(5, 9999, 90_000_000)]
+    told.append(
+        {
+            "record": "notification",
+            "t_ns": MONOTONIC + 7 * S,
+            "type": "PEER_ADDR_CHANGE",
+            "address": "10.1.2.1",
+            "state": "POTENTIALLY_FAILED",
+            "error": 0,
+        }
+    )
+    told.append({"record": "switch_primary", "t_ns": MONOTONIC + 8 * S, "address": "10.2.2.1", "errno": 0})
+    write(root / "apps" / "ftp.sender.ndjson", told)
+    derived = derive(cell, root)
+    assert derived.metrics["cwnd_bytes"] == (1000 * 1 + 4000 * 3) / 4
+    assert derived.metrics["srtt_s"] == pytest.approx(0.05, rel=1e-12)
+    samples = derived.series["flows"]["ftp"]["samples"]
+    assert samples["p1"] == {"t_s": [1, 2, 5], "cwnd_bytes": [1000, 4000, 9999], "srtt_s": [None, 0.05, 0.09]}
+    assert samples["p2"]["cwnd_bytes"] == [1, 1, 1]
+    assert samples["p2"]["srtt_s"] == [None, None, None]  # 0: not measured yet
+    events = {event["kind"]: event for event in derived.series["events"]}
+    assert events["notification"]["t_s"] == 7
+    assert events["notification"]["text"] == "PEER_ADDR_CHANGE, address 10.1.2.1, POTENTIALLY_FAILED"
+    assert events["switch_primary"]["text"] == "address 10.2.2.1"
+
+
+def test_more_of_the_kernels_words(tmp_path: Path) -> None:
+    from netwarp.measure.series import _columns
+    from netwarp.measure.socket_samples import read_samples
+
+    def sample(t_s: int, state: str, **more: object) -> dict[str, Any]:
+        path = {"address": "10.1.2.1", "cwnd_bytes": 1, "srtt_ns": 0, "rto_ns": t_s * S, "state": state, **more}
+        return {"record": "sample", "t_ns": t_s * S, "paths": [path], "association": {"unacked_chunks": 10 * t_s}}
+
+    told = [sample(1, "ACTIVE"), sample(2, "ACTIVE", ssthresh_bytes=9), sample(3, "PF"), sample(4, "ACTIVE")]
+    found = read_samples(told, {"10.1.2.1": "p1"}, 0)
+    assert found["p1"].states == ((1.0, "ACTIVE"), (3.0, "PF"), (4.0, "ACTIVE"))
+    assert _columns(found["p1"]) == {
+        "t_s": [1, 2, 3, 4],
+        "cwnd_bytes": [1, 1, 1, 1],
+        "srtt_s": [None] * 4,
+        "ssthresh_bytes": [None, 9, None, None],
+        "rto_s": [1, 2, 3, 4],
+    }
+    assert _columns(found[""]) == {"t_s": [1, 2, 3, 4], "outstanding_chunks": [10, 20, 30, 40]}
+    tcp = read_samples([sample(1, "", tcp_info={"unacked_packets": 7})], {}, 0)["10.1.2.1"]
+    assert tcp.outstanding_packets.tolist() == [7]
+
+
+def test_time_weighted_mean_of_little() -> None:
+    import numpy as np
+
+    assert time_weighted_mean(np.array([]), np.array([])) is None
+    assert time_weighted_mean(np.array([1.0]), np.array([7.0])) == 7
+    assert time_weighted_mean(np.array([1.0, 2.0]), np.array([np.nan, np.nan])) is None
+
+
+def test_no_t0_is_an_error(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    write(root / "init.ndjson", [{"record": "start"}])
+    with pytest.raises(CaptureError, match="no `ready` record"):
+        analyze_cell(cell, root)
+
+
+def test_equal_cells_have_equal_derived_files(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    files = []
+    for place in ("one", "two"):
+        root = make_directory(cell, "sctp", tmp_path / place)
+        analyze_cell(cell, root)
+        files.append({path.name: path.read_bytes() for path in sorted((root / "derived").iterdir())})
+    assert files[0] == files[1]
+    assert set(files[0]) == {"checks.json", "exchange.json", "measurements.json", "packets.json", "series.json"}
+    packets = json.loads(files[0]["packets.json"])
+    assert set(packets) == {f"{capture.node}-{capture.link}" for capture in cell.captures}
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in packets.values())

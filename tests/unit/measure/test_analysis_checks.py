@@ -1,0 +1,200 @@
+"""Every self-check of a cell, seen to fail when its thing is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import zstandard
+from netwarp.core.types import Capture, Link
+from netwarp.core.types import Path as FlowPath
+from support.captures import READ_BYTES, pcap, segment
+from support.recorded_cell import SHAPE, SUMMARY, T0, S, derive, make_cell, make_directory, write
+
+
+def change_record(root: Path, capture: str, **changes: Any) -> None:
+    records = [json.loads(line) for line in (root / "init.ndjson").read_text().splitlines()]
+    for record in records:
+        if record.get("file") == f"capture/{capture}.pcap":
+            record |= changes
+    write(root / "init.ndjson", records)
+
+
+def add_record(root: Path, record: dict[str, Any]) -> None:
+    with (root / "init.ndjson").open("a") as log:
+        log.write(json.dumps(record) + "\n")
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "drops": (lambda root: change_record(root, "b-p1", dropped=1), "capture record b-p1"),
+    "truncated": (lambda root: change_record(root, "b-p1", truncated=2), "capture record b-p1"),
+    "failed write": (lambda root: change_record(root, "a-p2", errno=28), "capture record a-p2"),
+    "fewer packets than recorded": (lambda root: change_record(root, "a-p1", packets=9), "capture record a-p1"),
+    "shorter than recorded": (lambda root: change_record(root, "a-p1", bytes=9), "capture record a-p1"),
+    "a record that is missing": (
+        lambda root: change_record(root, "a-p1", file="capture/x.pcap"),
+        "capture record a-p1",
+    ),
+    "a byte the application never read": (
+        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_199}]),
+        "payload ftp",
+    ),
+    "a gap in the pattern": (
+        lambda root: write(
+            root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_200, "gap_bytes": 1}]
+        ),
+        "pattern ftp",
+    ),
+    "memory pressure": (
+        lambda root: add_record(
+            root, {"record": "proc", "ns": 1, "path": "net/netstat", "text": "TcpExt: TCPMemoryPressures\nTcpExt: 3\n"}
+        ),
+        "memory for TCP's buffers",
+    ),
+    "no summary": (lambda root: write(root / "apps" / "ftp.receiver.ndjson", []), "payload ftp"),
+    "no receiver log": (lambda root: (root / "apps" / "ftp.receiver.ndjson").unlink(), "payload ftp"),
+    "a missing capture": (lambda root: (root / "capture" / "b-p2.pcap.zst").unlink(), "captures of b"),
+    "a capture that is none": (
+        lambda root: (root / "capture" / "b-p2.pcap.zst").write_bytes(b"x" * 99),
+        "captures of b",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_self_check_fails_when_its_thing_is_wrong(fault: str, tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    damage, check = FAULTS[fault]
+    damage(root)
+    derived = derive(cell, root)
+    assert check in derived.failed()
+    assert str(tmp_path) not in (root / "derived" / "checks.json").read_text()
+
+
+def replace_capture(root: Path, data: bytes, packets: int) -> None:
+    (root / "capture" / "b-p2.pcap.zst").unlink()
+    (root / "capture" / "b-p2.pcap").write_bytes(data)
+    change_record(root, "b-p2", bytes=len(data), packets=packets)
+
+
+@pytest.mark.parametrize(
+    ("frames", "check"),
+    [
+        ([segment(1, 1461)], "frame length b-p2"),
+        ([b"\xff" * 12 + b"\x08\x06" + b"\0" * 28], "foreign packets b-p2"),
+        ([b"\0" * 12 + b"\x86\xdd" + b"\x60" + b"\0" * 40], "foreign packets b-p2"),
+        ([segment(1, 10)[:-3] + b"bad"], "packets readable b-p2"),
+    ],
+)
+def test_foreign_or_wrong_packets_are_found(frames: list[bytes], check: str, tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    replace_capture(root, pcap([(T0 + S, frame) for frame in frames]), len(frames))
+    assert check in derive(cell, root).failed()
+
+
+def test_a_metric_that_cannot_be_computed_fails_its_check_alone(tmp_path: Path) -> None:
+    cell = make_cell(
+        "sctp", metrics={"bad": "1 / (setup_s - 1.5)", "unheard": "nothing", "after": "bad + 1", "good": "packets"}
+    )
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert derived.failed() == ["metric bad ftp", "metric unheard ftp"]
+    assert "division by zero" in derived.checks["metric bad ftp"]["detail"]
+    assert derived.metrics["bad"] is derived.metrics["after"] is None
+    assert derived.metrics["good"] == derived.metrics["packets"]
+
+
+@pytest.mark.parametrize("option", ["lifetime_ns", "max_retransmissions"])
+def test_messages_that_are_given_up_are_no_gap(option: str, tmp_path: Path) -> None:
+    """With partial reliability messages are missing among those that arrive; a wrong byte is one as ever."""
+    cell = make_cell("sctp", flow={"sender_options": {option: 0}})
+    root = make_directory(cell, "sctp", tmp_path / "cell", gap_bytes=500)
+    derived = derive(cell, root)
+    assert derived.failed() == []
+    assert "500 B given up" in derived.checks["pattern ftp"]["detail"]
+    root = make_directory(cell, "sctp", tmp_path / "other", gap_bytes=500, corrupt_bytes=1)
+    assert derive(cell, root).failed() == ["pattern ftp"]
+
+
+def test_output_that_is_no_ndjson_fails_its_check(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    (root / "apps" / "ftp.sender.ndjson").write_text("{broken\n")
+    derived = derive(cell, root)
+    assert derived.failed() == ["output of ftp.sender"]
+    (root / "apps" / "ftp.sender.ndjson").write_text('{"record":"options"}\n{"record":"samp')  # cut off: left out
+    assert derive(cell, root).failed() == []
+
+
+def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
+    corrupting = msgspec.structs.replace(SHAPE, corrupt_ratio=0.01)
+    cell = make_cell("sctp")
+    cell = msgspec.structs.replace(cell, links=(cell.links[0], Link("p2", "a", "b", corrupting, corrupting)))
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    flipped = segment(1, 10)[:14] + b"\x55" + segment(1, 10)[15:]  # IP version 5
+    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad"), (T0 + S, flipped)]), 2)
+    failed = derive(cell, root).failed()
+    assert not {"packets readable b-p2", "foreign packets b-p2"} & set(failed)
+    assert "payload ftp" in failed  # what was on the replaced capture is missing
+
+
+def test_a_capture_cut_off_fails_its_check_and_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    path = root / "capture" / "b-p1.pcap.zst"
+    plain = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+    path.unlink()
+    (root / "capture" / "b-p1.pcap").write_bytes(plain[: len(plain) // 2])
+    derived = derive(cell, root)
+    assert {"capture whole b-p1", "capture record b-p1", "payload ftp"} <= set(derived.failed())
+    assert 0 < (derived.metrics["payload_bytes"] or 0) < READ_BYTES["sctp"]
+
+
+def test_more_than_the_links_carry_is_invalid(tmp_path: Path) -> None:
+    paths = tuple(FlowPath(link, link, link, 300_000, 40_000_000) for link in ("p1", "p2"))
+    cell = make_cell("sctp", flow={"paths": paths})
+    assert derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).failed() == ["utilization ftp"]
+
+
+def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> None:
+    cell = make_cell("sctp", captures=tuple(Capture("a", link) for link in ("p1", "p2")))
+    derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
+    assert set(derived.failed()) == {"captures of b", "payload ftp"}
+    assert derived.metrics["goodput_bit_s"] is derived.metrics["payload_bytes"] is derived.metrics["mine"] is None
+    assert derived.metrics["retransmitted_packets"] == 24
+
+
+def taken(root: Path, bytes_taken: int, close: str, reason: str, status: int = 0) -> None:
+    """What the sender says it handed to the kernel, and how it ended."""
+    summary = {"record": "summary", "sent_bytes": bytes_taken, "reason": reason, "status": status}
+    write(root / "apps" / "ftp.sender.ndjson", [{"record": "options", "close": close}, summary])
+
+
+@pytest.mark.parametrize("name", ["tcp", "sctp"])
+def test_what_the_sender_handed_over_is_what_left_it(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    root = make_directory(cell, name, tmp_path / "cell")
+    taken(root, 0, "abort", "stop")
+    derived = derive(cell, root)
+    assert "sent ftp" in derived.failed()  # bytes on the wire that nobody handed over
+    (sent,) = re.findall(r"sent on the wire (\d+) B", derived.checks["sent ftp"]["detail"])
+    wire = int(sent)
+    assert wire >= READ_BYTES[name]
+    for off, close, reason, status, right in (
+        (0, "graceful", "total", 0, True),
+        (1, "graceful", "total", 0, False),
+        (-1, "graceful", "total", 0, False),
+        (0, "abort", "stop", 0, True),
+        (1, "abort", "stop", 0, True),
+        (-1, "abort", "stop", 0, False),
+        (1, "graceful", "terminated", 0, True),
+        (1, "graceful", "stalled", 1, True),
+        (-1, "graceful", "stalled", 1, False),
+    ):
+        taken(root, wire + off, close, reason, status)
+        assert ("sent ftp" not in derive(cell, root).failed()) is right, (off, close, reason)

@@ -1,0 +1,85 @@
+"""What the receiver's application could read of TCP and MPTCP flows that end by a reset."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from netwarp.core.types import Flow
+from netwarp.core.types import Path as FlowPath
+from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
+from netwarp.measure.delivery import delivered
+from netwarp.measure.flow_packets import make_views
+from support.captures import T, pcap, read
+from test_mptcp_analysis import ACK, KEYS, MS, RST, SYN, joined, opened, option, segment, sent
+
+REASON = option(8, b"\0")
+"""MP_TCPRST (RFC 8684 3.6)."""
+
+
+def fastclose(seq: int, path: int) -> bytes:
+    """The sender's abort: RST with MP_FASTCLOSE, with the receiver's key (RFC 8684 3.5)."""
+    return segment(seq, 0, option(7, struct.pack("!Q", KEYS[1])), REASON, flags=RST | ACK, path=path)
+
+
+def closed(path: int) -> bytes:
+    """The receiver's reset of another subflow, which it closes because of the abort."""
+    return segment(1, 0, REASON, flags=RST | ACK, path=path, back=True)
+
+
+def readable(tmp_path: Path, protocol: str, packets: Sequence[bytes]) -> int:
+    """Bytes that the receiving application could read, from one packet a millisecond at its interface."""
+    capture = read(tmp_path, pcap([(T + at * MS, packet) for at, packet in enumerate(packets)]), tables=HOST_TABLES)
+    ways = tuple(FlowPath(f"p{n}", f"p{n}", f"p{n}", bottleneck_bit_s=None, base_rtt_ns=0) for n in (1, 2))
+    flow = Flow(
+        name="f", protocol=protocol, sender="a", receiver="b", paths=ways, port=80, start_ns=0,  # type: ignore[arg-type]
+        stop_ns=10**9, total_bytes=None, message_bytes=100,
+    )  # fmt: skip
+    _, view, _ = make_views(flow, None, CapturePoint("b", ("p1",), capture), 0)
+    assert view is not None
+    return int(delivered(view, protocol).payload_bytes.sum())
+
+
+START = [*opened(), *joined(), sent(0, 1, 1), sent(100, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "wanted"),
+    [
+        ([sent(200, 101, 2)], 300),
+        ([fastclose(101, 1), sent(200, 101, 2)], 200),
+        ([fastclose(101, 1), closed(2), sent(200, 101, 2)], 200),
+        # the kernel closes the other subflows from a work queue: what arrives before it gets to that is still read
+        ([fastclose(101, 1), sent(200, 101, 2), closed(2), sent(300, 201, 2)], 300),
+        # the reset of a socket that is no more (no MP_TCPRST) tells nothing of when it was closed
+        ([fastclose(101, 1), sent(200, 101, 2), segment(1, 0, flags=RST, path=2, back=True)], 200),
+        # a hole before the reset: refused by a challenge ACK (RFC 5961 3.2), and with it the MP_FASTCLOSE
+        ([fastclose(201, 1), sent(200, 101, 2)], 300),
+        # at the end of what arrived behind a hole: taken (tcp_validate_incoming())
+        ([sent(300, 201, 1), fastclose(301, 1), sent(200, 101, 2)], 200),
+        # the data level lacks nothing before 250, but what comes next waits behind a hole on its own subflow
+        ([sent(250, 151, 2), sent(100, 101, 1), sent(200, 201, 1, 50)], 250),
+        ([sent(250, 151, 2), sent(100, 101, 1), sent(200, 201, 1, 50), sent(200, 101, 2, 50)], 350),
+        # the reset of one subflow ends that one alone
+        ([segment(101, 0, REASON, flags=RST | ACK, path=1), sent(200, 101, 2)], 300),
+    ],
+)
+def test_an_mptcp_connection(ending: Sequence[bytes], wanted: int, tmp_path: Path) -> None:
+    assert readable(tmp_path, "mptcp", [*START, *ending]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ending", "wanted"),
+    [
+        ([segment(101, 100), segment(201, 100)], 300),
+        ([segment(201, 100), segment(301, flags=RST | ACK), segment(101, 100)], 100),
+        ([segment(101, flags=RST | ACK), segment(101, 100)], 100),
+        ([segment(201, flags=RST | ACK), segment(101, 100)], 200),  # refused: not the number that is awaited
+    ],
+)
+def test_a_tcp_connection(ending: Sequence[bytes], wanted: int, tmp_path: Path) -> None:
+    """A delay that varies lets the reset overtake data."""
+    handshake = [segment(0, flags=SYN), segment(0, flags=SYN | ACK, back=True), segment(1)]
+    assert readable(tmp_path, "tcp", [*handshake, segment(1, 100), *ending]) == wanted

@@ -1,0 +1,74 @@
+"""The metrics that SCTP flows of a cell have beside the others, from the recorded captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.captures import read_captures
+from netwarp.captures.sctp import analyze_sctp
+from netwarp.core.metrics.sctp import SCTP_METRICS
+from netwarp.core.types import Flow
+from netwarp.core.types import Path as FlowPath
+from netwarp.measure.capture_point import CapturePoint
+from netwarp.measure.delivery import delivered
+from netwarp.measure.flow_packets import make_views
+from support.captures import ISN, association, chunk, data_chunk, pcap, read, recorded, sctp, timed
+from support.recorded_cell import STOP, T0, derive, make_cell, make_directory
+
+LINKS = {"sctp": ["p1", "p2"], "bundle": ["p1"]}
+
+
+@pytest.mark.parametrize("name", ["sctp", "bundle"])
+def test_they_are_the_associations_within_the_window(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    metrics = derive(cell, make_directory(cell, name, tmp_path / "cell")).metrics
+    capture = read_captures(recorded(name, "a", LINKS[name]))
+    end_ns = T0 + int(STOP * 1e9)
+    chunks = capture.chunks[capture.chunks["time_ns"] <= end_ns]
+    again = (chunks["type"] == 0) & chunks["is_retransmission"]
+    assert metrics["fast_retransmissions"] + metrics["timeout_retransmissions"] == again.sum() > 0
+    found = analyze_sctp(capture, 0).parts.again
+    assert metrics["t3_expiries"] == len(found.expiries) == int(name == "sctp")
+    sacks = chunks[(chunks["type"] == 3) & (chunks["direction"] == 1)]
+    second = capture.packets["source"][sacks["packet"]] == 1
+    assert metrics["sacks_other_path_ratio"] == pytest.approx(second.mean())
+    # one stream in the recording: as if it were one changes nothing
+    assert metrics["hol_blocking_one_stream_s"] == metrics["hol_blocking_s"] > 0
+
+
+def test_other_protocols_have_none(tmp_path: Path) -> None:
+    cell = make_cell("tcp")
+    metrics = derive(cell, make_directory(cell, "tcp", tmp_path / "cell")).metrics
+    assert not set(metrics) & set(SCTP_METRICS)
+
+
+@pytest.mark.parametrize("name", ["sctp", "bundle", "tcp"])
+def test_what_a_transfer_costs_counts_both_directions(name: str, tmp_path: Path) -> None:
+    cell = make_cell(name)
+    metrics = derive(cell, make_directory(cell, name, tmp_path / "cell")).metrics
+    capture = read_captures(recorded(name, "b", LINKS.get(name, ["p1"])))
+    packets = capture.packets[(capture.packets["flow"] == 0) & (capture.packets["time_ns"] <= T0 + int(STOP * 1e9))]
+    assert metrics["packets_both_ways"] == len(packets) > metrics["packets"]
+    assert metrics["wire_bytes_both_ways"] == packets["ip_bytes"].sum() > metrics["wire_bytes"]
+    assert metrics["payload_share_ratio"] == pytest.approx(metrics["payload_bytes"] / packets["ip_bytes"].sum())
+    if name != "tcp":
+        data = capture.chunks[(capture.chunks["type"] == 0) & (capture.chunks["time_ns"] <= T0 + int(STOP * 1e9))]
+        assert metrics["data_chunks"] == len(data)
+        assert metrics["chunks_per_packet_ratio"] == pytest.approx(len(data) / metrics["data_packets"])
+    assert metrics["theory_data_packets_low"] is None  # a timed flow: how much it sends is not known beforehand
+
+
+@pytest.mark.parametrize(("aborts", "delivered_bytes"), [([], 600), ([sctp(22, chunk(6))], 400)])
+def test_what_comes_after_the_abort_is_not_delivered(aborts: list[bytes], delivered_bytes: int, tmp_path: Path) -> None:
+    """An ABORT on a free path overtakes what is queued on another: the receiver drops that, RFC 9260 9.1."""
+    data = [sctp(22, data_chunk(ISN + number, ssn=number)) for number in range(6)]
+    capture = read(tmp_path, pcap(timed([*association(), *data[:4], *aborts, *data[4:]])))
+    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    flow = Flow(
+        name="f", protocol="sctp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
+        total_bytes=None, message_bytes=100,
+    )  # fmt: skip
+    _, view, _ = make_views(flow, None, CapturePoint("b", ("p1",), capture), 0)
+    assert view is not None
+    assert delivered(view, "sctp").payload_bytes.sum() == delivered_bytes

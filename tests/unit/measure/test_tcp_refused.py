@@ -1,0 +1,69 @@
+"""Data that arrives and that the receiver's kernel does not take: what the receiver's capture says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from netwarp.core.types import Flow
+from netwarp.core.types import Path as FlowPath
+from netwarp.measure.capture_point import CapturePoint
+from netwarp.measure.delivery import delivered
+from netwarp.measure.flow_packets import make_views
+from support.captures import read
+from support.tcp_story import MSS, Story
+
+
+def deliverable(story: Story, place: Path) -> int:
+    """Payload that the application could read, by the receiver's capture."""
+    from support.captures import pcap
+
+    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    flow = Flow(
+        name="f", protocol="tcp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
+        total_bytes=None, message_bytes=MSS,
+    )  # fmt: skip
+    _, view, _ = make_views(flow, None, CapturePoint("b", ("p1",), read(place, pcap(story.packets))), 0)
+    assert view is not None
+    return int(delivered(view, "tcp").payload_bytes.sum())
+
+
+def begun() -> Story:
+    """Two segments, acknowledged; the next byte is 2 * MSS + 1."""
+    return Story().handshake().data(50, 1).data(51, 1 + MSS).ack(52, 1 + 2 * MSS)
+
+
+def test_what_came_after_the_last_acknowledgement_is_taken(tmp_path: Path) -> None:
+    """A delayed acknowledgement that the end of the connection overtook."""
+    assert deliverable(begun().data(60, 1 + 2 * MSS).data(70, 1 + 3 * MSS, 0, flags="RA"), tmp_path) == 3 * MSS
+
+
+def test_paws_drops_a_segment_that_never_comes_again(tmp_path: Path) -> None:
+    """It arrives in order, and the answer still asks for it; what comes behind it is SACKed, and never delivered."""
+    story = begun().data(60, 1 + 2 * MSS, stamp=40).ack(60.001, 1 + 2 * MSS)
+    story.data(61, 1 + 3 * MSS).ack(61.001, 1 + 2 * MSS, (1 + 3 * MSS, 1 + 4 * MSS))
+    assert deliverable(story.data(70, 1 + 4 * MSS, 0, flags="RA"), tmp_path) == 2 * MSS
+
+
+def test_paws_drops_a_segment_that_comes_again(tmp_path: Path) -> None:
+    """Whether its acknowledgement is there or overtaken."""
+    for acknowledged in (True, False):
+        story = begun().data(60, 1 + 2 * MSS, stamp=40).ack(60.001, 1 + 2 * MSS).data(65, 1 + 2 * MSS)
+        if acknowledged:
+            story.ack(65.001, 1 + 3 * MSS)
+        assert deliverable(story, tmp_path) == 3 * MSS
+
+
+def test_a_reset_at_the_edge_of_what_is_sacked(tmp_path: Path) -> None:
+    """The segment that fills the hole comes to no connection: neither it nor what waited for it is read, whether the
+    kernel's answer is in the capture or not."""
+    story = begun().data(61, 1 + 3 * MSS).ack(61.001, 1 + 2 * MSS, (1 + 3 * MSS, 1 + 4 * MSS))
+    story.data(62, 1 + 4 * MSS, 0, flags="RA").data(63, 1 + 2 * MSS)
+    unanswered = deliverable(story, tmp_path)
+    story.ack(63.001, 0, flags="R")
+    assert (unanswered, deliverable(story, tmp_path)) == (2 * MSS, 2 * MSS)
+
+
+def test_a_reset_that_is_not_taken_ends_nothing(tmp_path: Path) -> None:
+    """RFC 5961 3.2: a challenge acknowledgement, and the late segment is read."""
+    story = begun().data(62, 1 + 3 * MSS, 0, flags="RA").ack(62.001, 1 + 2 * MSS)
+    assert deliverable(story.data(63, 1 + 2 * MSS), tmp_path) == 3 * MSS

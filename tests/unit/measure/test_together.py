@@ -1,0 +1,55 @@
+"""Flows that share a network: while all run, and after the first one ends. Against sums by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from netwarp.measure.groups.flow_sharing import Transfer, together
+from netwarp.measure.metrics import Window
+
+MS = 10**6
+
+
+def transfer(first_ms: int, end_ms: int, step_ms: int, size: int) -> Transfer:
+    """`size` new bytes every `step_ms` from the first arrival to the end."""
+    t_ns = np.arange(first_ms, end_ms + 1, step_ms) * MS
+    side: Any = SimpleNamespace(t_ns=t_ns, new_bytes=np.full(len(t_ns), size))
+    view: Any = SimpleNamespace(data=side)
+    return Transfer(view, Window(first_ms * MS, int(t_ns[-1]), complete=True))
+
+
+def test_shares_places_and_what_is_gained() -> None:
+    flows = {
+        "slow": transfer(0, 1000, 10, 100),
+        "fast": transfer(100, 500, 10, 300),
+        "last": transfer(50, 2000, 10, 100),
+    }
+    found, cell = together(flows)
+    # all run from 100 to 500 ms: 100, 300 and 100 B every 10 ms
+    assert {name: one["goodput_all_run_bit_s"] for name, one in found.items()} == {
+        "slow": 80_000, "fast": 240_000, "last": 80_000,
+    }  # fmt: skip
+    assert [found[name]["share_all_run_ratio"] for name in flows] == [0.2, 0.6, 0.2]
+    assert [found[name]["finish_place"] for name in flows] == [2, 1, 3]
+    assert cell["all_run_s"] == pytest.approx(0.4)
+    assert cell["jain_all_run_index"] == pytest.approx(5**2 / (3 * (1 + 9 + 1)))
+    assert found["fast"]["after_first_end_ratio"] is None
+    assert found["slow"]["after_first_end_ratio"] == pytest.approx(1)  # nothing changed for it
+    doubled = together({"a": transfer(0, 500, 10, 100), "b": transfer(0, 400, 20, 100)})[0]
+    assert doubled["a"]["goodput_after_first_end_bit_s"] == pytest.approx(80_000)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Transfer(None, Window(None, None, complete=False)), transfer(600, 700, 10, 1)],
+    ids=["never began", "after the end"],
+)
+def test_flows_that_never_run_together_say_nothing(other: Transfer) -> None:
+    assert together({"a": transfer(0, 500, 10, 100), "b": other}) == ({"a": {}, "b": {}}, {})
+
+
+def test_one_flow_has_nobody_to_share_with() -> None:
+    assert together({"a": transfer(0, 500, 10, 100)}) == ({"a": {}}, {})

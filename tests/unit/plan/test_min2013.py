@@ -1,0 +1,58 @@
+"""The plan of experiments/min2013: what runs how often, with which losses, and every claim of the paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from netwarp.core.types import Cell
+from netwarp.experiment import load_spec
+from netwarp.plan import make_plan
+from netwarp.plan.types import Plan
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return make_plan(load_spec("min2013"))
+
+
+@pytest.fixture(scope="module")
+def cells(plan: Plan) -> tuple[Cell, ...]:
+    return plan.cells
+
+
+def test_what_is_random_runs_five_times_and_the_rest_once(cells: tuple[Cell, ...]) -> None:
+    often = Counter(tuple(cell.factors.values()) for cell in cells)
+    assert set(often.values()) == {1, 5}
+    assert {cell.factors["access"] for cell in cells if often[tuple(cell.factors.values())] == 1} == {"wired"}
+    assert not any(cell.random for cell in cells if cell.factors["access"] == "wired")
+    assert all(flow.total_bytes == 100_000_000 for cell in cells for flow in cell.flows)
+
+
+def test_every_claim_of_the_paper_is_there(plan: Plan) -> None:
+    numbers = {int(claim.id[1:].split(" ")[0].rstrip("bcd")) for claim in plan.claims}
+    assert numbers == set(range(1, 21))
+
+
+def test_loss_is_in_the_directions_it_says(cells: tuple[Cell, ...]) -> None:
+    for cell in cells:
+        internet = next(link for link in cell.links if link.name == "internet")
+        wanted = float(cell.factors["loss"].split()[0]) / 100
+        assert internet.forward.loss_ratio == wanted
+        assert internet.backward.loss_ratio == (0 if cell.factors["lost"] == "data only" else wanted)
+
+
+def test_what_is_taken_away_is_the_protocols_own(cells: tuple[Cell, ...]) -> None:
+    found = {(cell.factors["protocol"], cell.factors["stack"]) for cell in cells}
+    assert found == {
+        ("tcp", "as today"),
+        ("tcp", "without RACK and TLP"),
+        ("tcp", "without SACK"),
+        ("sctp", "as today"),
+        ("sctp", "without PF"),
+    }
+
+
+def test_a_tenth_of_the_file_by_one_setting() -> None:
+    plan = make_plan(load_spec("min2013", sets={"transfer": "10 MB"}), only="streams-wired")
+    assert {flow.total_bytes for cell in plan.cells for flow in cell.flows} == {10_000_000}

@@ -1,0 +1,218 @@
+"""Plans: what a spec becomes, cell by cell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.core.outputs import matches
+from netwarp.core.types import Cell, from_json, to_json
+from netwarp.core.units import parse_quantity
+from netwarp.experiment import EXAMPLE_SPEC, load_spec, parse_spec
+from netwarp.plan import make_plan
+from netwarp.plan.types import plan_from_json
+from support.specs import BASE, plan_of, problems_of, replaced, spec_of
+
+MS, S = 10**6, 10**9
+SCTP = replaced('protocol = "tcp"', 'protocol = "sctp"')
+TWO = replaced('paths = ["p1"]', 'paths = ["p1", "p2"]', SCTP) + '[link.p2]\nlike = "p1"\n'
+X = '[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
+
+
+def test_example_spec_loads_and_plans() -> None:
+    plan = make_plan(parse_spec(EXAMPLE_SPEC.encode(), Path("spec.toml"), sets={}))
+    assert len(plan.cells) == 6
+    assert len({cell.id for cell in plan.cells}) == 6
+
+
+def test_choi2009_draws_lengths_beside_table_5() -> None:
+    """The length of the outage drawn, 20 % to either side, which no published number is about."""
+    plan = make_plan(load_spec("choi2009"), only=["lengths"])
+    assert len(plan.cells) == 3 * 3 * 5
+    assert all(cell.random and cell.links[0].forward.one_way_delay_ns == 200 * MS for cell in plan.cells)
+    lengths: dict[tuple[str, int], set[int]] = {}
+    for cell in plan.cells:
+        fault, repair = cell.timeline
+        assert (fault.action, fault.at_ns) == ("cut", 50 * S)
+        named = int(parse_quantity(cell.factors["drawn_outage"], "time").value)
+        assert 0.8 * named <= repair.at_ns - fault.at_ns <= 1.2 * named
+        lengths.setdefault((cell.factors["drawn_outage"], cell.repetition), set()).add(repair.at_ns - fault.at_ns)
+        assert not any(matches(cell.factors, number.at) for number in plan.expected)
+        assert bool(cell.flows[0].switches) == (cell.factors["variant"] == "sctp_multi")
+    assert len(lengths) == 15
+    assert all(len(same) == 1 for same in lengths.values()), "one length a seed, whoever is compared"
+
+
+def test_choi2009_runs_every_table_of_the_paper() -> None:
+    """The paper states 42 runs for Table 6 and 30 for Table 7; here both readings, and three ways of failover."""
+    plan = make_plan(load_spec("choi2009"), where=[("reading", "one_way_delay")])
+    stated = {"rtts": 42, "bandwidths": 30}
+    for experiment, count in stated.items():
+        cells = [cell for cell in plan.cells if cell.experiment == experiment]
+        scripted = [cell for cell in cells if cell.factors["failover"] in ("-", "scripted_switch")]
+        assert len(scripted) == count
+        for cell in cells:
+            down = int(parse_quantity(cell.factors["down"], "time").value)
+            assert [event.at_ns for event in cell.timeline] == ([50 * S, 50 * S + down] if down else [])
+            delay = cell.factors["printed_rtt"] if experiment == "rtts" else "200 ms"
+            rate = cell.factors["bandwidth"] if experiment == "bandwidths" else "0.5 Mbit/s"
+            shape = cell.links[-1].forward
+            assert shape.one_way_delay_ns == int(parse_quantity(delay, "time").value)
+            assert shape.rate_bit_s == int(parse_quantity(rate, "rate").value)
+    durations = [cell for cell in plan.cells if cell.experiment == "durations"]
+    assert len(durations) == 9
+    for cell in durations:
+        assert cell.duration_ns == int(parse_quantity(cell.factors["sim_time"], "time").value)
+        assert (cell.flows[0].stop_ns, cell.timeline) == (cell.duration_ns, ())
+    rtt = make_plan(load_spec("choi2009"), only=["rtts"], where=[("reading", "rtt"), ("printed_rtt", "1000 ms")])
+    assert {link.forward.one_way_delay_ns for cell in rtt.cells for link in cell.links} == {500 * MS}
+    for cell in make_plan(load_spec("choi2009"), only=["onsets"]).cells:
+        at = int(parse_quantity(cell.factors["onset"], "time").value)
+        assert cell.timeline[0].at_ns == at
+        assert all(switch.at_ns == at for switch in cell.flows[0].switches)
+
+
+def test_choi2009_repeats_only_what_the_seed_decides() -> None:
+    plan = make_plan(load_spec("choi2009"), only=["outages"])
+    count = {cell.factors["variant"]: 0 for cell in plan.cells}
+    for cell in plan.cells:
+        count[cell.factors["variant"]] += 1
+    # TCP, and SCTP with one path and no outage, once; SCTP through an outage or with two paths three times
+    assert count == {"tcp": 8, "sctp_single": 2 * (1 + 3 * 3), "sctp_multi": 2 * 3 * 4 * 3}
+    assert plan.repetitions == 3
+
+
+def test_choi2009_is_fifty_cells_each_once() -> None:
+    plan = make_plan(load_spec("choi2009"), repetitions=1, only=["outages", "faults"])
+    # outages: 4 x 2 readings x (tcp, single, 3 failovers of multi); faults: 2 more faults at 10 s for 5 variants
+    assert len(plan.cells) == 4 * 2 * 5 + 2 * 5
+    assert len({cell.id for cell in plan.cells}) == len(plan.cells)
+    quiet = [cell for cell in plan.cells if cell.factors["outage"] == "0 s"]
+    assert len(quiet) == 10
+    for cell in plan.cells:
+        heartbeats = cell.flows[0].protocol == "sctp" and (
+            cell.factors["outage"] != "0 s" or len(cell.flows[0].paths) > 1
+        )
+        assert cell.random == heartbeats
+        down = int(parse_quantity(cell.factors["outage"], "time").value)
+        if not down:
+            assert (cell.timeline, cell.factors["fault"]) == ((), "-")
+            assert not cell.flows[0].switches
+        else:
+            fault, repair = cell.timeline
+            assert (fault.at_ns, fault.action, repair.at_ns) == (50 * S, cell.factors["fault"], 50 * S + down)
+            assert (fault.end == "p1.hop:b") == (fault.action == "link")
+        assert bool(cell.flows[0].switches) == (cell.factors["failover"] == "scripted_switch" and down > 0)
+        assert len(cell.links) == (2 if cell.factors["variant"] == "sctp_multi" else 1)
+        assert {link.forward.one_way_delay_ns for link in cell.links} == {
+            200 * MS if cell.factors["reading"] == "one_way_delay" else 100 * MS
+        }
+        assert all(link.forward.queue_packets == 50 and link.forward.rate_bit_s == 500_000 for link in cell.links)
+    tcp = next(cell for cell in plan.cells if cell.factors["variant"] == "tcp")
+    assert tcp.flows[0].receiver_options == {"window_clamp_bytes": 65700, "mss_bytes": 1460}
+    wanted = {"congestion": "reno", "mss_bytes": 1460, "sample_interval_ns": 100_000_000}
+    assert tcp.flows[0].sender_options == wanted
+    assert tcp.metrics["paper_utilisation"] == "unique_data_packets * 1500 / (100 - 1.12) / 500000"
+    multi = next(cell for cell in plan.cells if cell.factors["failover"] == "rfc4960")
+    assert multi.metrics["paper_throughput_byte_s"] == "unique_data_packets * 1500 / (100 - 1.5)"
+    assert multi.nodes[0].sysctls["net.sctp.pf_enable"] == "0"
+    assert multi.nodes[0].sysctls["net.sctp.pf_expose"] == "2"
+    assert "net.sctp.pf_enable" not in multi.nodes[1].sysctls
+    assert multi.flows[0].receiver_options == {"rcvbuf_bytes": 65536}
+    assert {claim.id.split()[0].rstrip("bcdef") for claim in plan.claims} == {f"C{n}" for n in range(1, 41)}
+    assert not [claim.id for claim in plan.claims if claim.kind == "later"], "every claim of the paper is tested"
+
+
+def test_plan_and_cells_survive_json() -> None:
+    plan = make_plan(load_spec("choi2009"), seed=5, repetitions=2, where=[("outage", "10s")])
+    assert plan_from_json(to_json(plan)) == plan
+    for cell in plan.cells:
+        assert from_json(to_json(cell), Cell) == cell
+    json.loads(to_json(plan))
+
+
+def test_seeds_count_up_with_the_repetition() -> None:
+    plan = make_plan(spec_of(BASE + X), seed=100, repetitions=3)
+    assert [(cell.factors["x"], cell.repetition, cell.seed) for cell in plan.cells][:4] == [
+        ("1 s", 0, 100), ("1 s", 1, 101), ("1 s", 2, 102), ("2 s", 0, 100),
+    ]  # fmt: skip
+    assert make_plan(spec_of("seed = 7\nrepetitions = 2\n" + BASE)).cells[1].seed == 8
+
+
+# -- choosing
+
+
+def test_where_compares_quantities() -> None:
+    spec = spec_of(BASE + X)
+    assert [cell.factors["x"] for cell in make_plan(spec, where=[("x", "2000ms")]).cells] == ["2 s"]
+    assert [cell.factors["x"] for cell in make_plan(spec, where=[("x", "3s"), ("x", "1s")]).cells] == ["1 s", "3 s"]
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ([("x", "4 s")], 'factor "x" has the levels: 1 s, 2 s, 3 s'),
+        ([("xx", "1 s")], 'there is no factor "xx", did you mean'),
+        ([("x", "-")], "no cell is left: none has x=-"),
+    ],
+)
+def test_where_errors(where: list[tuple[str, str]], says: str) -> None:
+    with pytest.raises(SpecError, match="x") as caught:
+        make_plan(spec_of(BASE + X + '[factor.xxx]\nlevels = ["a"]\n'), where=where)
+    assert says in str(caught.value)
+
+
+def test_only_names_experiments() -> None:
+    text = BASE + X + '[experiment.one]\nfactors = ["x"]\n[experiment.two]\nfactors = []\nfixed = { x = "2 s" }\n'
+    spec = spec_of(text)
+    assert [cell.experiment for cell in make_plan(spec).cells] == ["one"] * 3, "a shared cell is run once"
+    assert [(cell.experiment, cell.factors["x"]) for cell in make_plan(spec, only="two").cells] == [("two", "2 s")]
+    with pytest.raises(SpecError, match='no experiment "three"; there is: one, two'):
+        make_plan(spec, only="three")
+
+
+def test_a_shared_cell_is_repeated_as_often_as_any_experiment_asks() -> None:
+    text = BASE + X + '[experiment.one]\nfactors = ["x"]\n[experiment.two]\nfactors = []\nfixed = { x = "2 s" }\n'
+    more = make_plan(spec_of(text + "repetitions = 3\n")).cells
+    assert [(cell.experiment, cell.factors["x"]) for cell in more] == [("one", x) for x in ("1 s", *["2 s"] * 3, "3 s")]
+    assert [cell.repetition for cell in more] == [0, 0, 1, 2, 0]
+    drawn = make_plan(spec_of(text + 'repetitions = 3\nrepeat = "random"\n')).cells
+    assert len(drawn) == 3, "nothing in it is random"
+    assert len(make_plan(spec_of(text + "repetitions = 3\n"), repetitions=2).cells) == 6
+
+
+def test_only_of_a_factor_and_zip() -> None:
+    text = BASE + X + (
+        '[factor.y]\nlevels = ["a", "b"]\nonly = { x = ["2 s", "3 s"] }\n[factor.z]\nlevels = ["p", "q", "r"]\n'
+        '[experiment.e]\nfactors = ["y", "x", "z"]\nzip = [["x", "z"]]\n'
+    )  # fmt: skip
+    found = [tuple(cell.factors[name] for name in "xyz") for cell in plan_of(text).cells]
+    assert found == [("1 s", "-", "p"), ("2 s", "a", "q"), ("2 s", "b", "q"), ("3 s", "a", "r"), ("3 s", "b", "r")]
+
+
+def test_too_many_cells_is_an_error_at_once() -> None:
+    levels = ", ".join(f'"{n}"' for n in range(100))
+    factors = "".join(f"[factor.f{n}]\nlevels = [{levels}]\n" for n in range(20))
+    (found,) = problems_of(BASE + factors)
+    assert "more than 100000 cells" in found
+    with pytest.raises(SpecError, match="more than 100000 cells"):
+        make_plan(spec_of(BASE + X), repetitions=50_000)
+
+
+def test_repetitions_and_seed_out_of_range() -> None:
+    with pytest.raises(SpecError, match="at least 1"):
+        make_plan(spec_of(BASE), repetitions=0)
+
+
+def test_the_testbed_takes_every_cell_and_agrees_on_the_way() -> None:
+    """Every planned cell lays out: names and routes the plan promises are those the testbed builds."""
+    from netwarp.testbed.layout import make_layout
+
+    for cell in [*make_plan(load_spec("choi2009")).cells[:5], *plan_of(EXAMPLE_SPEC).cells]:
+        layout = make_layout(cell)
+        for flow in cell.flows:
+            for path in flow.paths:
+                assert layout.interface(flow.sender, path.sender_link).node == flow.sender
+                assert layout.interface(flow.receiver, path.receiver_link).node == flow.receiver

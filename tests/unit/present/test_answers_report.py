@@ -1,0 +1,54 @@
+"""The report has every answer: a grid of verdicts, the reasons, and the words, from a run's own files."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from netwarp.core.types import CellOutcome, Outcome
+from netwarp.present.answer_grids import SIGNS, AnswerWords, answer_words
+from netwarp.present.pages.run import environment
+from netwarp.present.run_data import read_run
+from netwarp.results import write_tables
+from netwarp.store.run_dir import RunDir, write_json
+from test_answers import answered, study, usual
+
+Told = tuple[AnswerWords, list[dict[str, str]], list[str]]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    """The answer as the report reads it, the rows of its table, and the sentences of the terminal."""
+    plan, run = study(), RunDir(tmp_path)
+    measurements = usual(plan)
+    rows, words = answered(plan, measurements)
+    write_json(run.plan, plan)
+    write_json(run.manifest, {})
+    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
+    write_tables(plan, outcomes, measurements, run.tables)
+    (answer,) = answer_words(read_run(run))
+    return answer, rows, words
+
+
+def test_every_choice_has_its_verdict_and_every_sentence_is_there(told: Told) -> None:
+    answer, rows, words = told
+    assert [f"{condition}: {text}" for condition, text in answer.sentences] == words
+    found = {
+        (condition.title, choice.setting, budget): verdict[0]
+        for condition in answer.conditions
+        for choice in condition.choices
+        for budget, verdict in zip(answer.budgets, choice.verdicts, strict=True)
+    }
+    assert len(found) == len(rows)
+    assert sorted(found.values()) == sorted(row["verdict"] for row in rows)
+    assert {sign for sign, _, _ in answer.signs} == {SIGNS[row["verdict"]][0] for row in rows}
+
+
+def test_the_page_has_them_and_escapes(told: Told) -> None:
+    answer, rows, _ = told
+    longer = dataclasses.replace(answer, sentences=(*answer.sentences, ("RTT 1 s", "<none>")))
+    page = environment().get_template("answers.html.j2").render(answers=[longer])
+    assert "&lt;none&gt;" in page and "<none>" not in page
+    assert page.count('class="badge') >= len(rows)
+    assert 'href="../tables/answer-budget.csv"' in page

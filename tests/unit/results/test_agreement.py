@@ -1,0 +1,224 @@
+"""The same numbers on two back ends: what agrees, what differs, and what cannot be told."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from netwarp.cli import main
+from netwarp.core.types import CellOutcome, Measurement, Outcome
+from netwarp.plan import make_plan
+from netwarp.present.agreement_words import levels_words, sentences
+from netwarp.present.pages.agreement import AgreementPage, SideFacts, agreement_page
+from netwarp.results import Results
+from netwarp.results.agreement import Agreed, Agreement, agree, agreement_rows
+from netwarp.results.tolerance import Circumstances, tolerance
+from support.specs import BASE, spec_of
+
+LATE_S = 0.01
+LEVELS = '[factor.x]\nlevels = ["1 s"]\n'
+OUTAGE = '[event.outage]\naction = "cut"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\n'
+
+
+def run(
+    values: Sequence[float | None], *, random: bool = True, seed: int = 1, metric: str = "packets", text: str = LEVELS,
+    others: dict[str, float] | None = None,
+) -> Results:  # fmt: skip
+    """A run whose k-th repetition measured the k-th value; `others` in every one."""
+    base = BASE.replace('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"') if random else BASE
+    plan = make_plan(spec_of(base + text), seed=seed, repetitions=len(values))
+    there = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
+    measured = []
+    for cell in plan.cells:
+        measured.append(Measurement(cell.id, "f", metric, values[cell.repetition], ""))
+        measured += [Measurement(cell.id, "f", name, value, "") for name, value in (others or {}).items()]
+    units = {"packets": "packets", "recovery_time_s": "s", "goodput_bit_s": "bit/s"}
+    named = [Measurement(m.cell_id, m.flow, m.metric, m.value, units.get(m.metric, "s")) for m in measured]
+    return Results(plan, there, named)
+
+
+def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LATE_S) -> Agreed:
+    return next(number for number in agree(a, b, lateness_s).numbers if number.metric == metric)
+
+
+def test_what_is_not_random_agrees_within_its_bound() -> None:
+    exact = run([1000.0], random=False)
+    found = one(exact, run([1000.0, 1001.0, 1001.0], random=False))
+    assert found.verdict == "agree"
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= 2 / 3 <= found.high
+    assert one(exact, run([1100.0, 1101.0, 1101.0], random=False)).verdict == "differ"
+    # the interval reaches over the bound, the difference does not lie beyond it by more than chance
+    assert one(exact, run([1000.0, 1010.0, 1020.0], random=False)).verdict == "unclear"
+
+
+def test_either_side_may_be_the_one_with_the_repetitions() -> None:
+    many, exact = run([1000.0, 1001.0, 1001.0], random=False), run([1000.0], random=False)
+    assert one(many, exact).verdict == one(exact, many).verdict == "agree"
+    assert one(many, run([1100.0], random=False)).verdict == "differ"
+
+
+def test_one_draw_of_the_wall_clock_may_agree_and_cannot_differ() -> None:
+    a = run([1000.0], random=False)
+    assert one(a, run([1001.0], random=False)).verdict == "agree"
+    assert one(a, run([1100.0], random=False)).verdict == "unclear"
+    # in virtual time on both sides there is nothing else to see
+    assert one(a, run([1100.0], random=False), lateness_s=2e-6).verdict == "differ"
+
+
+def test_random_draws_agree_differ_or_are_too_few() -> None:
+    draws = [100.0, 104.0, 96.0, 102.0, 98.0, 101.0, 99.0, 103.0, 97.0, 100.0]
+    same = one(run(draws), run([value + 0.2 for value in reversed(draws)], seed=50))
+    assert same.verdict == "agree"
+    assert same.bound == pytest.approx(2 + statistics.stdev(draws), rel=0.05)
+    assert one(run(draws), run([value + 20 for value in draws], seed=50)).verdict == "differ"
+    assert one(run(draws[:1]), run([130.0], seed=50)).verdict == "unclear"
+
+
+def test_a_few_equal_draws_prove_nothing() -> None:
+    """Three against three, equal within and far apart: shuffled, that is one in ten."""
+    assert one(run([10.0] * 3), run([50.0] * 3, seed=9)).verdict == "unclear"
+    assert one(run([10.0] * 5), run([50.0] * 5, seed=9)).verdict == "differ"
+
+
+def test_equal_seeds_meet_equal_losses_and_are_held_pair_by_pair() -> None:
+    """A step of 4 in every pair, in values that differ by hundreds between the seeds."""
+    values = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0]
+    shifted = [value + 4 + 0.1 * (number % 2) for number, value in enumerate(values)]
+    paired, apart = one(run(values), run(shifted)), one(run(values), run(shifted, seed=50))
+    assert paired.low is not None
+    assert apart.low is not None
+    assert paired.low > 3.9
+    assert apart.low < 0
+    assert paired.verdict == "agree", "the bound is the spread between seeds"
+    # one of the pairs is broken: its other half would shift the mean by tens
+    broken = one(run(values), run([None, *shifted[1:]]))
+    assert broken.draws == (7, 7)
+    assert broken.low is not None
+    assert broken.high is not None
+    assert broken.difference is not None
+    assert broken.low <= broken.difference <= broken.high < 5
+
+
+def test_false_discoveries_are_held_metric_by_metric() -> None:
+    """One metric far off in its place is found, however many numbers of other metrics are alike."""
+    others = {f"m{number}": 1.0 for number in range(400)}
+    a = run([1000.0], random=False, others=others)
+    b = run([1100.0, 1104.0, 1096.0], random=False, others=others)
+    assert one(a, b).verdict == "differ"
+    assert sum(number.verdict == "differ" for number in agree(a, b, LATE_S).numbers) == 1
+
+
+def test_a_number_that_only_one_side_has() -> None:
+    assert one(run([10.0, 11.0]), run([None, None], seed=9)).verdict == "differ"
+    assert one(run([10.0, None]), run([None, None], seed=9)).verdict == "not comparable"
+    failed = run([10.0, 11.0], seed=9)
+    outcomes = {name: CellOutcome(Outcome.INVALID, "late", 1.0, 1.0) for name in failed.outcomes}
+    assert one(run([10.0, 11.0]), Results(failed.plan, outcomes, [])).verdict == "not comparable"
+
+
+def at(fault_s: float = 0.0, silence_s: float = 0.0) -> Circumstances:
+    return Circumstances(
+        lateness_s=LATE_S, fault_s=fault_s, silence_s=silence_s, window_s=100.0, packets=1000.0, acks=500.0,
+        mtu_bytes=1500, sample_s=0.1, own={"own_s": "cwnd_window_time_s + 1"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "value", "fault_s", "silence_s", "bound"),
+    [
+        ("completion_time_s", "s", 50.0, 0.0, 0.0, 0.02),
+        ("outage_s", "s", 11.0, 10.0, 11.0, 0.02 + 11 / 8),
+        ("recovery_time_s", "s", 1.0, 10.0, 11.0, 0.02 + 11 / 8),
+        ("goodput_bit_s", "bit/s", 5e5, 0.0, 0.0, 5e5 * (0.0002 + 0.002)),
+        ("goodput_bit_s", "bit/s", 5e5, 10.0, 8.0, 5e5 * (1.02 / 100 + 0.002)),
+        ("packets", "packets", 1000.0, 10.0, 8.0, 2 + 1000 * 1.02 / 100),
+        ("sacks_other_path_ratio", "ratio", 0.0, 0.0, 0.0, 2 / 500),
+        ("cwnd_end_bytes", "bytes", 0.0, 0.0, 0.0, 1500.0),
+        ("own_s", "s", 3.0, 0.0, 0.0, 0.02 + 0.1),
+        ("srtt_s", "s", 1.0, 10.0, 8.0, 0.02 + 1.02 / 100),
+    ],
+)
+def test_a_bound_is_what_may_shift(
+    metric: str, unit: str, value: float, fault_s: float, silence_s: float, bound: float
+) -> None:
+    assert tolerance(metric, unit, value, at(fault_s, silence_s), None).bound == pytest.approx(bound)
+    assert tolerance(metric, unit, value, at(fault_s, silence_s), 3.0).bound == pytest.approx(bound + 3)
+
+
+def test_the_silence_of_either_side_widens_the_bounds() -> None:
+    text = LEVELS + OUTAGE
+    a = run([1000.0] * 2, random=False, text=text, others={"outage_s": 2.0})
+    b = run([1000.0, 1001.0], random=False, text=text, others={"outage_s": 4.0})
+    cell = a.plan.cells[0]
+    window_s = (cell.flows[0].stop_ns or cell.duration_ns) / 1e9
+    assert one(a, b).bound == pytest.approx(2 + 1000.5 * (2 * LATE_S + 4 / 8) / window_s)
+
+
+def agreement() -> Agreement:
+    return agree(run([1000.0], random=False), run([1100.0, 1101.0, 1101.0], random=False), LATE_S)
+
+
+def test_words_and_rows_say_it() -> None:
+    found = agreement()
+    assert found.differs
+    said = sentences(found, ["virtual", "guest"])
+    assert said[0].startswith("1 number of 1 place held against each other: 0 agree within their bounds, 1 differ")
+    assert "Beyond their bounds by more than chance: packets (1)." in said
+    rows = agreement_rows(found)
+    row = dict(zip(rows.header, rows.rows[0], strict=True))
+    assert (row["x"], row["metric"], row["verdict"]) == ("1 s", "packets", "differ")
+    assert row["difference"] == pytest.approx(100.667, abs=0.01)
+    assert row["low"] < row["difference"] < row["high"]
+    assert levels_words(found.numbers[0].levels) == "1 s"
+
+
+def test_the_page_escapes_what_it_is_given() -> None:
+    side = SideFacts("<b>virtual", "virtual", "6.12", "1 COMPLETED", 1, 0.5, "2026-01-01T00:00:00Z", ("<i>late",))
+    found = agreement()
+    partings = {found.numbers[0].levels: ["<script>alert(1)</script>"]}
+    page = agreement_page(AgreementPage("<u>title", "everything", [side, side], found, partings)).decode()
+    assert "<script" not in page
+    assert "&lt;u&gt;title" in page
+    assert "&lt;b&gt;virtual" in page
+    assert "&lt;i&gt;late" in page
+    assert page.count("<circle") == len(found.numbers)
+    assert 'src="' not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--backends", "virtual"], "wants two different ones of virtual, guest, netns"),
+        (["--backends", "virtual,fast"], "wants two different ones"),
+        (["--backends", "virtual,virtual"], "wants two different ones"),
+        ([], "netwarp agree RUN_A RUN_B"),
+        (["--backends", "virtual,guest", "--resume"], "--resume wants --out"),
+        (["--backends", "virtual,guest", "--jobs", "0"], "--jobs 0: at least 1"),
+        (["there", "--backends", "virtual,guest"], "one of the two"),
+        (["spec.toml"], "spec.toml: is no run directory"),
+    ],
+)
+def test_mistakes_run_nothing(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(BASE)
+    assert main(["agree", "spec.toml", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]
+
+
+def test_a_back_end_that_cannot_run_here_is_77_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NETWARP_KERNEL", str(tmp_path / "none"))
+    (tmp_path / "spec.toml").write_text(BASE)
+    assert main(["agree", "spec.toml", "--backends", "virtual,guest"]) == 77
+    assert "the virtual back end cannot run here" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]

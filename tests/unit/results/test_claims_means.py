@@ -1,0 +1,160 @@
+"""Claims over several numbers, and over what was drawn once."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.plan import make_plan
+from netwarp.results import write_tables
+from netwarp.results.published import published
+from support.specs import BASE, spec_of
+from test_claims import FACTORS, LOSS, OVER, claim, judged, plan_of, rows
+
+A_B = 'a = { who = "a" }\nb = { who = "b" }\n'
+BOUND = "expected = 0.5\ntolerance = 0.005\n"
+MEAN = '[[claim]]\nid = "M"\ntext = "t"\nsource = "s"\nkind = "mean"\n'
+
+
+def test_mean_gain_is_the_mean_of_the_ratios(tmp_path: Path) -> None:
+    numbers = {"a": rows(2, 1, 3), "b": rows(1, 1, 2)}
+    (found,) = judged(plan_of(tmp_path, claim("mean_gain", A_B + OVER + BOUND)), numbers)
+    assert (found.verdict, found.measured) == ("holds", pytest.approx((1 + 0 + 0.5) / 3))
+    (found,) = judged(plan_of(tmp_path, claim("gain", A_B + OVER + BOUND)), numbers)
+    assert found.measured == pytest.approx(6 / 4 - 1), "the ratio of the sums is another number"
+    (found,) = judged(plan_of(tmp_path, claim("mean_gain", A_B + OVER + "expected = 0.4\ntolerance = 0.05\n")), numbers)
+    assert found.verdict == "does not hold"
+
+
+def test_pooled_gain_takes_lists_as_one(tmp_path: Path) -> None:
+    body = 'a = { who = "a" }\nb = [{ who = "b" }, { who = "c" }]\n' + OVER
+    numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(3, 3, 3)}
+    (found,) = judged(plan_of(tmp_path, claim("pooled_gain", body + BOUND)), numbers)
+    assert (found.verdict, found.measured, found.unit) == ("holds", pytest.approx(0.5), "ratio")
+
+
+def test_mean_of_claims_also_under_other_conditions(tmp_path: Path) -> None:
+    at = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\nalso = [{ x = "2 s" }]\n' + BOUND
+    other = 'a = { who = "c", x = "1 s" }\nb = { who = "b", x = "1 s" }\nalso = [{ x = "2 s" }]\n' + BOUND
+    mean = MEAN + 'of = ["C1", "C2"]\nexpected = 2\ntolerance = 0.1\nalso = [{ x = "2 s" }]\n'
+    plan = plan_of(tmp_path, claim("gain", at) + claim("gain", other, "C2") + mean)
+    found = {one.claim.id: one for one in judged(plan, {"a": rows(2, 3, 0), "b": rows(1, 1, 1), "c": rows(4, 2, 0)})}
+    assert (found["M"].verdict, found["M"].measured) == ("holds", pytest.approx(2.0))
+    assert (found["M x=2 s"].verdict, found["M x=2 s"].measured) == ("does not hold", pytest.approx(1.5))
+    found = {one.claim.id: one for one in judged(plan, {"a": rows(2, 3, 0), "b": rows(1, 1, 1)})}
+    assert found["M"].verdict == "inconclusive", "a number of one of its claims is missing"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (MEAN + "expected = 1\ntolerance = 0.1\n", 'its of is missing; for example of = ["C17", "C23"]'),
+        (MEAN + "of = []\nexpected = 1\ntolerance = 0.1\n", 'is empty; for example ["C17", "C23"]'),
+        (MEAN + 'of = ["C9"]\nexpected = 1\ntolerance = 0.1\n', '"C9" is no claim of kind gain, mean_gain or'),
+        (MEAN + 'of = ["C1"]\ntolerance = 0.1\n', 'kind "mean" needs expected = a number'),
+        (MEAN + 'of = ["C1"]\nexpected = 1\n', 'kind "mean" needs its tolerance'),
+        (MEAN + 'of = ["C1"]\nmetric = "packets"\nexpected = 1\ntolerance = 1\n', "takes this from the claims"),
+        (claim("gain", A_B + OVER + BOUND + 'of = ["C2"]\n', "C3"), 'only kind "mean" is of other claims, not "gain"'),
+    ],
+)  # fmt: skip
+def test_mistakes_in_means(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "expected.toml").write_text(text)
+    with pytest.raises(SpecError) as caught:
+        spec_of('expected = "expected.toml"\n' + BASE + FACTORS, tmp_path)
+    (line,) = [line for line in str(caught.value).splitlines() if says in line]
+    assert "expected.toml:" in line
+
+
+# -- one draw
+
+
+REPEAT = '[experiment.x]\nfactors = ["x", "who"]\nrepetitions = 1\n'
+"""`who` = c is repeated by another experiment, listed first."""
+TWICE = '[experiment.c]\nfactors = ["x"]\nfixed = { who = "c" }\nrepetitions = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("drawn", "verdict"),
+    [
+        (1.3, "holds"),  # 30 % ahead; what was repeated differs by 10 %
+        (1.15, "inconclusive"),  # both 10 % off: 0.9 * 1.15 / 1.1 < 1
+        (0.7, "does not hold"),
+    ],
+)
+def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, drawn: float, verdict: str) -> None:
+    body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
+    (tmp_path / "expected.toml").write_text(claim("greater", body))
+    text = 'expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT
+    plan = make_plan(spec_of(text, tmp_path))
+    assert len(plan.cells) == 3 * 2 + 3 * 2
+    steady, spread = [[1.0]] * 3, [[0.95, 1.05]] * 3
+    (found,) = judged(plan, {"a": [[drawn]] * 3, "b": steady, "c": spread})
+    assert (found.verdict, found.measured) == (verdict, pytest.approx(drawn - 1))
+    assert found.reason.startswith("one draw, no interval of its own: ")
+    assert "if every drawn number were 10.00% off, a spread borrowed from c_1s_r0_" in found.reason
+    assert "(the widest of 3 repeated of its kind;" in found.reason
+
+
+def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
+    """What is repeated has other sysctls: its spread is its own. And 0 is moved by the distance, not by a share."""
+    body = 'a = { who = "a", x = "1 s" }\nexpected = 0\ntolerance = 0\n'
+    (tmp_path / "expected.toml").write_text(claim("value", body))
+    text = 'expected = "expected.toml"\n' + BASE + LOSS + FACTORS
+    other = '[factor.who.c]\nnode.a.sysctl = { "net.ipv4.tcp_sack" = "0" }\n'
+    numbers = {"a": rows(0, 1, 1), "b": rows(1, 1, 1), "c": [[0.0, 1.0]] * 3}
+    (found,) = judged(make_plan(spec_of(text + other + TWICE + REPEAT, tmp_path)), numbers)
+    assert (found.verdict, found.reason.partition(";")[0]) == (
+        "inconclusive",
+        "one repetition of cells that are random",
+    )
+    (found,) = judged(make_plan(spec_of(text + TWICE + REPEAT, tmp_path)), numbers)
+    assert found.verdict == "inconclusive"
+    assert "no interval of its own: -1 to 1 if" in found.reason
+    (found,) = judged(make_plan(spec_of(text + TWICE + REPEAT, tmp_path)), numbers | {"c": [[0.0, 0.0]] * 3})
+    assert found.verdict == "holds"
+
+
+def test_one_draw_alone_decides_nothing(tmp_path: Path) -> None:
+    body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
+    (found,) = judged(plan_of(tmp_path, claim("greater", body), more=LOSS), {"a": rows(9, 9, 9), "b": rows(1, 1, 1)})
+    assert (found.verdict, found.reason) == (
+        "inconclusive",
+        "one repetition of cells that are random; --repetitions 5 or more decides",
+    )
+
+
+def test_what_is_not_random_stands_for_every_seed(tmp_path: Path) -> None:
+    """TCP once (nothing random in it), SCTP through a fault three times: compared over all three."""
+    body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
+    (tmp_path / "expected.toml").write_text(claim("greater", body))
+    sctp = '[factor.who.a]\nflow.f.protocol = "sctp"\n[event.e]\naction = "cut"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\n'
+    text = 'expected = "expected.toml"\n' + BASE + FACTORS + sctp
+    text += '[experiment.x]\nfactors = ["x", "who"]\nrepetitions = 3\nrepeat = "random"\n'
+    plan = make_plan(spec_of(text, tmp_path))
+    assert {cell.repetition for cell in plan.cells if cell.factors["who"] == "b"} == {0}
+    assert {cell.repetition for cell in plan.cells if cell.factors["who"] == "a"} == {0, 1, 2}
+    assert plan.repetitions == 3
+    (found,) = judged(plan, {"a": [[2.0, 2.1, 2.2]] * 3, "b": rows(1, 1, 1)})
+    assert (found.verdict, found.measured) == ("holds", pytest.approx(1.1))
+    assert "n = 3" in found.reason
+    assert len(make_plan(spec_of(text, tmp_path), repetitions=2).cells) == 9 * 2, "--repetitions is for every cell"
+
+
+def test_claims_stand_beside_what_others_numbers_make_of_them(tmp_path: Path) -> None:
+    body = 'a = { who = "a" }\nb = { who = "b" }\n' + OVER + BOUND
+    source = '[source.paper]\ntitle = "P"\n[source.other]\ntitle = "O"\n'
+    block = '[[numbers]]\nsource = "{}"\nmetric = "packets"\nat = {{ who = "{}" }}\nby = "x"\nvalues = {{ {} }}\n'
+    three = '"1 s" = {}, "2 s" = {}, "3 s" = {}'
+    printed = block.format("paper", "a", three.format(2, 3, 4)) + block.format("paper", "b", three.format(1, 2, 3))
+    partly = block.format("other", "a", three.format(1, 1, 1))
+    (tmp_path / "expected.toml").write_text(source + printed + partly + claim("gain", body))
+    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS, tmp_path), repetitions=2)
+    assert published(plan) == {"paper": {"C1": pytest.approx(9 / 6 - 1)}, "other": {}}, (
+        "as printed, without an interval"
+    )
+    write_tables(plan, {}, [], tmp_path / "tables")
+    with open(tmp_path / "tables" / "claim_details.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["paper"], row["other"]) == ("0.5", "")

@@ -1,0 +1,147 @@
+"""Two runs side by side: what is called changed, noise, unclear, or not comparable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from netwarp.core.types import CellOutcome, Measurement, Outcome
+from netwarp.plan import make_plan
+from netwarp.results import Results
+from netwarp.results.compare import Status, compare, comparison_rows
+from netwarp.results.statistics import false_discoveries, student_t_95, student_t_p
+from support.specs import BASE, spec_of
+
+LEVELS = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
+
+
+def run(
+    values: Sequence[float | None],
+    *,
+    random: bool = True,
+    seed: int = 1,
+    levels: str = LEVELS,
+    metric: str = "packets",
+    unit: str = "packets",
+) -> Results:
+    """A run whose n-th cell measured the n-th value; as many repetitions as the values say."""
+    text = BASE.replace('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"') if random else BASE
+    count = levels.count('"') // 2 or 1
+    plan = make_plan(spec_of(text + levels), seed=seed, repetitions=len(values) // count)
+    there = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
+    ordered = sorted(plan.cells, key=lambda cell: list(cell.factors.values()))
+    measured = [Measurement(cell.id, "f", metric, v, unit) for cell, v in zip(ordered, values, strict=True)]
+    return Results(plan, there, measured)
+
+
+def statuses(a: Results, b: Results) -> list[Status]:
+    return [one.status for one in compare(a, b).numbers]
+
+
+def test_what_is_not_random_changes_or_not() -> None:
+    found = compare(run([5.0, 7.0], random=False), run([5.0, 7.5], random=False, seed=2))
+    assert [(one.levels, one.status) for one in found.numbers] == [
+        ((("x", "1 s"),), "same"), ((("x", "2 s"),), "changed"),
+    ]  # fmt: skip
+    assert found.numbers[1].relative == pytest.approx(0.5 / 7)
+    assert found.differs
+    assert not compare(run([5.0, 7.0]), run([5.0, 7.0])).differs
+
+
+def test_chance_is_not_change() -> None:
+    a = run([10.0, 11.0, 9.0, 10.5, 20.0, 20.1, 19.9, 20.0])
+    b = run([10.2, 10.8, 9.4, 10.1, 30.0, 30.1, 29.9, 30.0], seed=100)
+    assert statuses(a, b) == ["within noise", "changed"]
+    assert statuses(run([10.0, 20.0]), run([11.0, 20.0], seed=9)) == ["unclear", "same"]
+
+
+def test_equal_seeds_are_compared_pair_by_pair() -> None:
+    """A small step in every repetition, in values that differ much between them: seen only in pairs."""
+    a = [100.0, 200.0, 300.0, 400.0]
+    b = [101.0, 201.1, 300.9, 401.0]
+    one = '[factor.x]\nlevels = ["1 s"]\n'
+    assert statuses(run(a, levels=one), run(b, levels=one)) == ["changed"]
+    assert statuses(run(a, levels=one), run(b, levels=one, seed=50)) == ["within noise"]
+
+
+def test_what_the_clock_does_not_resolve_is_no_change() -> None:
+    """One read of the guest's clock (256 ns) on a short time; a count is exact, and so is a difference beyond it."""
+    clock_s = 2e-6
+    one = '[factor.x]\nlevels = ["1 s"]\n'
+
+    def found(a: list[float | None], b: list[float | None], metric: str, unit: str, *, random: bool = False) -> Status:
+        sides = [run(values, random=random, levels=one, metric=metric, unit=unit) for values in (a, b)]
+        (number,) = compare(*sides, clock_s).numbers
+        assert compare(*sides, clock_s).differs == (number.status == "changed")
+        assert [each.status for each in compare(*sides).numbers] != ["unresolved"]
+        return number.status
+
+    assert found([0.4e-6], [0.656e-6], "hol_blocking_s", "s") == "unresolved"
+    assert found([0.4e-6], [4.5e-6], "hol_blocking_s", "s") == "changed"
+    assert found([1e6], [1e6 + 0.02], "goodput_bit_s", "bit/s") == "unresolved", "10 s that may be 256 ns longer"
+    assert found([1e6], [1e6 + 2], "goodput_bit_s", "bit/s") == "changed"
+    assert found([1e8], [1e8 + 1], "wire_bytes", "bytes") == "changed"
+    assert found([1e8], [1e8 + 1], "packets", "packets") == "changed"
+    drawn: list[float | None] = [1e-6, 2e-6, 3e-6]
+    assert found(drawn, [one + 256e-9 for one in drawn if one], "hol_blocking_s", "s", random=True) == "unresolved"
+
+
+def test_what_only_one_run_has() -> None:
+    less = '[factor.x]\nlevels = ["2 s"]\n'
+    found = compare(run([1.0, 2.0], random=False), run([2.0], random=False, levels=less))
+    assert [one.status for one in found.numbers] == ["only in A", "same"]
+    assert not found.differs
+    assert statuses(run([2.0], random=False, levels=less), run([1.0, 2.0], random=False)) == ["same", "only in B"]
+    other = run([1.0, 2.0], random=False, metric="data_packets")
+    assert statuses(run([1.0, 2.0], random=False), other) == ["only in A"] * 2 + ["only in B"] * 2
+
+
+def test_a_number_that_went_away_is_a_change() -> None:
+    """Asked for in both runs, and nothing to measure in one: there was a failover, and now there is none."""
+    found = compare(run([1.0, 2.0], random=False), run([1.0, None], random=False))
+    assert [one.status for one in found.numbers] == ["same", "changed"]
+    assert (found.numbers[1].b, found.numbers[1].relative) == (None, None)
+
+
+def test_outcomes_that_changed() -> None:
+    a, b = run([1.0, 2.0], random=False), run([1.0, 2.0], random=False)
+    b.outcomes[b.plan.cells[1].id] = CellOutcome(Outcome.INVALID, "frame length", 1.0, 1.0)  # type: ignore[index]
+    found = compare(a, b)
+    assert [(one.name, one.a, one.b) for one in found.outcomes] == [("x=2 s repetition 0", "COMPLETED", "INVALID")]
+    assert found.differs
+
+
+def test_the_table_has_a_column_for_each_factor() -> None:
+    rows = comparison_rows(compare(run([1.0, 2.0], random=False), run([1.0, 4.0], random=False)))
+    assert rows.header == ("x", "flow", "metric", "unit", "status", "a", "b", "relative", "p", "draws_a", "draws_b")
+    assert rows.rows[1] == ("2 s", "f", "packets", "packets", "changed", 2.0, 4.0, 1.0, None, 1, 1)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=6))
+def test_a_run_compared_with_itself_is_the_same(values: list[float]) -> None:
+    one = '[factor.x]\nlevels = ["1 s"]\n'
+    assert not compare(run(values, levels=one), run(values, levels=one)).differs
+
+
+@pytest.mark.parametrize("degrees", range(1, 31))
+def test_p_is_the_inverse_of_the_quantile(degrees: int) -> None:
+    assert student_t_p(student_t_95(degrees), degrees) == pytest.approx(0.05, abs=5e-5)
+    assert student_t_p(0.0, degrees) == 1.0
+    assert student_t_p(-3.0, degrees) == student_t_p(3.0, degrees)
+
+
+def test_p_of_two_degrees_in_closed_form() -> None:
+    assert student_t_p(2.0, 2) == pytest.approx(1 - 2 / math.sqrt(2 + 4))
+
+
+def test_false_discoveries() -> None:
+    """The example of Benjamini and Hochberg 1995: four of fifteen at 5 %, where Bonferroni rejects three."""
+    p = [
+        .0001, .0004, .0019, .0095, .0201, .0278, .0298, .0344, .0459, .3240, .4262, .5719, .6528, .7590, 1.0,
+    ]  # fmt: skip
+    assert false_discoveries(p, 0.05) == [True] * 4 + [False] * 11
+    assert false_discoveries(p[::-1], 0.05) == [False] * 11 + [True] * 4
+    assert false_discoveries([], 0.05) == []

@@ -1,0 +1,35 @@
+"""What a back end cannot run is UNSUPPORTED, with a sentence that says what to do; nothing is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from netwarp.core.types import Cell, Outcome
+from netwarp.sandbox.netns import NetnsBackend
+from netwarp.store.run_dir import RunDir
+from support.cells import two_path_cell
+from support.checkout import ROOT
+
+BUILD = ROOT / "build"
+
+
+def traced() -> Cell:
+    cell = two_path_cell()
+    flow = msgspec.structs.replace(cell.flows[0], sender_options={"tracepoints": True})
+    return msgspec.structs.replace(cell, flows=(flow,))
+
+
+def test_tracepoints_in_namespaces_are_unsupported_with_the_remedy(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    run.partial.mkdir(parents=True)
+    outcome = NetnsBackend(BUILD).run_cell(traced(), run)
+    assert outcome.outcome is Outcome.UNSUPPORTED
+    assert "flow ftp: tracepoints" in outcome.reason
+    assert "--backend virtual or guest" in outcome.reason
+    assert run.cell(traced().id).read_outcome() == outcome
+    assert not run.cell(traced().id).init_log.exists()
+
+
+def test_without_tracepoints_nothing_is_refused() -> None:
+    assert NetnsBackend(BUILD).refuses(two_path_cell()) == ""

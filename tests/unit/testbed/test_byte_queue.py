@@ -1,0 +1,100 @@
+"""A queue in bytes: what is asked of tbf, and that the dump of it is understood."""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+import pytest
+from netwarp.core.types import Cell, Event, from_json, to_json
+from netwarp.testbed.compile import Clock, compile_cell
+from netwarp.testbed.netem import Netem
+from netwarp.testbed.size_table import overhead_of, size_table
+from netwarp.testbed.tbf import Tbf, sending_ns, tbf_stage
+from support.specs import BASE, plan_of, problems_of, replaced
+
+TEXT = replaced('queue = "50 packets"', 'queue = "64 KiB"')
+
+
+def cell_of(text: str) -> Cell:
+    """The first cell."""
+    return plan_of(text).cells[0]
+
+
+def attributes(body: bytes) -> dict[int, bytes]:
+    """By number."""
+    found, offset = {}, 0
+    while offset < len(body):
+        length, number = struct.unpack_from("=HH", body, offset)
+        found[number] = body[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return found
+
+
+def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
+    cell = cell_of(TEXT)
+    shape = cell.links[0].forward
+    assert (shape.in_bytes, shape.queue_packets) == (65536, None)
+    assert from_json(to_json(cell), Cell) == cell
+    compiled = compile_cell(cell, Clock(t0_realtime_ns=0))
+    root, child = compiled.installed[:2]
+    assert isinstance(root.stage, Netem)
+    assert root.stage.size_overhead_bytes == -14  # the rate counts IP packets
+    assert child.stage == tbf_stage(shape, 1500)
+    assert isinstance(child.stage, Tbf)
+    assert (child.stage.limit_bytes, child.stage.burst_bytes, child.stage.rate_byte_s) == (65536, 1500, 125_000)
+    commands = "\n".join(step.command for step in compiled.steps if step.command)
+    assert "handle 1: stab overhead -14 linklayer ethernet netem" in commands
+    assert "handle 2: tbf rate 1000000bit burst 1500b limit 65536b" in commands
+    frames = cell_of(TEXT.replace("one_way_delay", 'layer = "ethernet"\none_way_delay')).links[0].forward
+    assert tbf_stage(frames, 1500).burst_bytes == 1514
+
+
+def test_cells_without_one_are_what_they_were() -> None:
+    assert b"queue_bytes" not in to_json(cell_of(BASE))
+    assert b"keeps_order" not in to_json(cell_of(BASE))
+
+
+@pytest.mark.parametrize("rate_byte_s", [1200, 125_000, 10**9, 2**33])
+def test_what_was_asked_is_what_a_dump_shows(rate_byte_s: int) -> None:
+    ticks = sending_ns(1500, rate_byte_s) // 64
+    asked = Tbf(rate_byte_s, 65536, ticks, 1500)
+    there = attributes(asked.encode())
+    # the kernel puts the bucket's time, in ticks, where it was asked for bytes
+    shown = there[1][:28] + struct.pack("=I", ticks) + there[1][32:]
+    assert Tbf.decode({**there, 1: shown}) == asked.as_shown()
+    wrong = there[1][:24] + struct.pack("=II", 65535, ticks) + there[1][32:]
+    assert Tbf.decode({**there, 1: wrong}) != asked.as_shown()
+
+
+def test_the_size_table() -> None:
+    assert size_table(0) == ()
+    ((number, value),) = size_table(-14)
+    assert number == 8
+    assert overhead_of(attributes(value)) == -14
+    assert overhead_of({}) == 0
+
+
+@pytest.mark.parametrize("rate", [1_200, 125_000, 12_500_000, 125_000_000, 1_250_000_000])
+def test_the_kernels_arithmetic_is_nearly_division(rate: int) -> None:
+    assert sending_ns(1500, rate) == pytest.approx(1500 * 10**9 / rate, rel=1e-8, abs=1)
+
+
+def test_a_change_from_packets_to_bytes_replaces_both() -> None:
+    change = '[event.e]\naction = "change"\nlink = "p1"\nat = "1 s"\nfor = "1 s"\nqueue = "32 KiB"\n'
+    for text, kinds in ((BASE + change, ["netem", "tbf", "netem"]), (TEXT + change, ["tbf", "tbf", "tbf"])):
+        compiled = compile_cell(cell_of(text), Clock(t0_realtime_ns=0))
+        states = [compiled.installed, *compiled.events.values()]
+        assert [state[1].stage.kind for state in states] == kinds
+        handles = [state[1].handle for state in states]
+        assert len(set(handles)) == (1 if kinds[0] == "tbf" else 3)
+
+
+@pytest.mark.parametrize("queue", ["1499 B", "2 GiB", "3 MB/s"])
+def test_it_holds_a_packet_and_can_be_counted(queue: str) -> None:
+    assert problems_of(replaced('queue = "50 packets"', f'queue = "{queue}"'))
+
+
+def test_events_keep_their_json() -> None:
+    event = Event(0, "e", "cut", "p1")
+    assert msgspec.json.decode(msgspec.json.encode(event), type=Event) == event
