@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.wire import SCTP
 from .capture import Capture
 from .native import Rows
 from .stream import FlowSeries, Stream
 
-PROTOCOLS = {6: "tcp", 132: "sctp"}
 COUNTS = (
     "packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets", "data_chunks",
     "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
@@ -79,7 +79,7 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Ma
     """
     capture, packets = stream.capture, stream.flows.get(row)
     flow = capture.flows[row]
-    protocol = PROTOCOLS[int(flow["protocol"])]
+    protocol = "sctp" if flow["protocol"] == SCTP else "tcp"
     end = int(flow["path_direction"])
     ends = [_with_port(capture.address(int(flow["path"]), side), int(flow["port"][at])) for at, side in
             enumerate((end, 1 - end))]  # fmt: skip

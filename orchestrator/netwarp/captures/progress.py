@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.wire import DATA, I_DATA, SCTP
 from .capture import Capture
 from .native import UNKNOWN, Floats, Ints, Rows
 
 Series = tuple[Floats, Ints]
-DATA, I_DATA = 0, 64
 
 
 def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) -> dict[str, Series]:
     """Of one direction's data. TCP: the last byte's number of each segment, of each retransmission, and the last
     acknowledged (the stream's first byte is 1); SCTP: TSNs from the initial one on. Times from `start_ns` in s.
     """
-    if capture.flows["protocol"][flow] == 132:
+    if capture.flows["protocol"][flow] == SCTP:
         chunks = capture.chunks[(capture.chunks["flow"] == flow) & (capture.chunks["tsn"] != UNKNOWN)]
         mine = chunks[(chunks["direction"] == direction) & ((chunks["type"] == DATA) | (chunks["type"] == I_DATA))]
         sacks = capture.sacks

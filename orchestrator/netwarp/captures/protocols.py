@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.wire import SCTP
 from .capture import Capture
 from .progress import progress_series
 from .sctp import analyze_sctp
@@ -12,7 +13,7 @@ from .tcp import analyze_tcp
 
 def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
     """`totals`, `series`, `events` and `tables` of a connection whose rows are in memory; times from start_ns."""
-    if capture.flows["protocol"][flow] == 132:
+    if capture.flows["protocol"][flow] == SCTP:
         return _sctp(capture, flow, start_ns)
     return _tcp(capture, flow, start_ns)
 

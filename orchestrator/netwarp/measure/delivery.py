@@ -15,7 +15,7 @@ import numpy as np
 from ..captures.mptcp import MAPPED, data_level
 from ..captures.native import Bools, Ints, Rows
 from ..captures.sctp.messages import messages
-from ..captures.sctp.names import ABORT
+from ..core.wire import ABORT
 from .flow_packets import FlowPackets, sent_rows
 from .refused import taken
 from .resets import before_resets

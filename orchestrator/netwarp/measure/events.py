@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..core.types import Cell, Flow
+from ..core.wire import HEARTBEAT, HEARTBEAT_ACK
 from ..store.ndjson import Record, last
 from .flow_packets import FlowPackets, PathNames
 from .metrics import Moments
 
-HEARTBEAT, HEARTBEAT_ACK, ABORT = 4, 5, 6
 HEARTBEATS_SHOWN = 60
 AFTER_REPAIR_NS = 10_000_000_000
 ANNOTATED = ("notification", "switch_primary", "gave_up", "error")

@@ -12,9 +12,8 @@ from ..captures.mptcp import data_level
 from ..captures.native import Bools, Ints, Rows
 from ..core.errors import CaptureError
 from ..core.types import Flow
+from ..core.wire import IP_PROTOCOLS
 from .capture_point import CapturePoint
-
-PROTOCOL = {"tcp": 6, "mptcp": 6, "sctp": 132, "udp": 17, "icmp": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +87,7 @@ def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
     """Rows of the point's flow table that are this flow -> the direction its sender sends in. By protocol and port."""
     table = point.capture.flows
     found: dict[int, int] = {}
-    for row in np.flatnonzero(table["protocol"] == PROTOCOL[flow.protocol]).tolist():
+    for row in np.flatnonzero(table["protocol"] == IP_PROTOCOLS[flow.protocol]).tolist():
         ports = table["port"][row]
         if ports[1] == flow.port:
             found[row] = 0
@@ -234,7 +233,7 @@ def check_ports(flows: tuple[Flow, ...]) -> None:
     seen: dict[tuple[int, int, str], str] = {}
     for flow in flows:
         for node in (flow.sender, flow.receiver):
-            key = (PROTOCOL[flow.protocol], flow.port, node)
+            key = (IP_PROTOCOLS[flow.protocol], flow.port, node)
             if key in seen and seen[key] != flow.name:
                 raise CaptureError(f"flows {seen[key]} and {flow.name} share port {flow.port} at {node}")
             seen[key] = flow.name

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..captures.native import UNKNOWN, Floats, Ints, Rows
 from ..core.types import Flow
+from ..core.wire import DATA
 from .flow_packets import FlowPackets, sent_rows
 
 UNORDERED, FIRST, LAST = 4, 2, 1
-DATA = 0
 NEVER = np.iinfo(np.int64).max
 
 

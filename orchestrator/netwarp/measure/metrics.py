@@ -19,13 +19,12 @@ from ..core.metrics.mptcp import MPTCP_METRICS
 from ..core.metrics.physics import PHYSICS_METRICS
 from ..core.metrics.sctp import SCTP_METRICS
 from ..core.types import Cell, Flow
+from ..core.wire import ACK, COOKIE_ACK, INIT, SYN
 from .delivery import Delivery
 from .faults import Fault, faults_met, links_of
 from .flow_packets import FlowPackets, PacketColumns
 from .sent_times import first_sent_since
 
-SYN, ACK = 2, 16
-INIT, COOKIE_ACK = 1, 11
 _ELSEWHERE = {
     *CELL_METRICS,
     *FAILOVER_METRICS,

@@ -13,30 +13,14 @@ import numpy as np
 from ..captures.native import UNKNOWN, Ints, Rows
 from ..core.outputs import MOST_PACKETS
 from ..core.types import Cell, Flow
+from ..core.wire import DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, RST, SYN, chunk_name
 from .faults import Fault
 from .flow_packets import FlowPackets, sent_rows
 from .groups.recovery import hit_path
 from .metrics import Moments, first_ns
 from .sent_times import first_sent_since
 
-DATA, SACK, HEARTBEAT, HEARTBEAT_ACK = 0, 3, 4, 5
-CHUNKS = {
-    0: "DATA",
-    1: "INIT",
-    2: "INIT ACK",
-    3: "SACK",
-    4: "HEARTBEAT",
-    5: "HEARTBEAT ACK",
-    6: "ABORT",
-    7: "SHUTDOWN",
-    8: "SHUTDOWN ACK",
-    9: "ERROR",
-    10: "COOKIE ECHO",
-    11: "COOKIE ACK",
-    14: "SHUTDOWN COMPLETE",
-    64: "I-DATA",
-}
-FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"))
+FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
 Row = dict[str, Any]
 
 
@@ -173,7 +157,7 @@ def _content(one: _Seen, flow: Flow) -> tuple[str, int | None]:
     capture = one.view.point.capture
     if flow.protocol == "sctp":
         chunks = capture.chunks[capture.chunks["packet"] == one.place]
-        kinds = [CHUNKS.get(int(kind), f"type {int(kind)}") for kind in chunks["type"]]
+        kinds = [chunk_name(int(kind)) for kind in chunks["type"]]
         said = " + ".join(f"{n} {kind}" if (n := kinds.count(kind)) > 1 else kind for kind in dict.fromkeys(kinds))
         data = chunks["tsn"][chunks["type"] == DATA]
         if len(data):

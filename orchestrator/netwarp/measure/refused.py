@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..captures.native import Bools, Rows
-
-RST, ACK = 4, 16
+from ..core.wire import ACK, RST
 
 
 def taken(data: Rows, back: Rows) -> Bools:

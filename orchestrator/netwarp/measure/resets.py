@@ -11,11 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..captures.mptcp.subflows import FASTCLOSE, RESET
 from ..captures.native import Bools, Rows
+from ..core.wire import FIN, MP_FASTCLOSE, MP_TCPRST, RST
 from .flow_packets import FlowPackets
-
-FIN, RST = 1, 4
 
 
 def before_resets(view: FlowPackets, segments: Rows) -> Bools:
@@ -54,13 +52,13 @@ def _fast_closed(view: FlowPackets, taken: Sequence[Rows]) -> dict[int, int]:
     """
     options = view.point.capture.mptcp_options
     packets = [int(reset["packet"]) for reset in taken]
-    aborts = options[(options["subtype"] == FASTCLOSE) & np.isin(options["packet"], packets)]
+    aborts = options[(options["subtype"] == MP_FASTCLOSE) & np.isin(options["packet"], packets)]
     if not len(aborts):
         return {}
     aborted = int(aborts["time_ns"].min())
     closed = {}
     for row, sends in view.data_direction.items():
-        answers = options[(options["flow"] == row) & (options["subtype"] == RESET)]
+        answers = options[(options["flow"] == row) & (options["subtype"] == MP_TCPRST)]
         answers = answers[(answers["direction"] != sends) & (answers["time_ns"] >= aborted)]
         closed[row] = int(answers["time_ns"][0]) if len(answers) else aborted
     return closed

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..captures.native import Bools, Ints, Rows
+from ..core.wire import DATA, I_DATA
 from .flow_packets import FlowPackets, sent_rows
-
-DATA, I_DATA = 0, 64
 
 
 def data_units(view: FlowPackets, protocol: str) -> tuple[Rows, str]:

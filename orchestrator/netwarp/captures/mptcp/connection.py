@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from ...core.wire import (
+    ADD_ADDR,
+    DSS,
+    FIN,
+    MP_CAPABLE,
+    MP_FAIL,
+    MP_JOIN,
+    MP_PRIO,
+    REMOVE_ADDR,
+    RST,
+    SYN,
+    mptcp_subtype_name,
+)
 from ..capture import Capture, address_text
 from ..native import Bools, Floats, Ints, Rows
 from .data_level import DataLevel, data_level
 from .lifetimes import Lifetime, lifetimes
-from .subflows import ADD_ADDRESS, CAPABLE, DSS, FAIL, FASTCLOSE, JOIN, PRIORITY, REMOVE_ADDRESS, RESET, SYN, Group
+from .subflows import Group
 
-FIN, RST = 1, 4
-NAMES = {
-    CAPABLE: "MP_CAPABLE",
-    JOIN: "MP_JOIN",
-    DSS: "DATA_FIN",
-    ADD_ADDRESS: "ADD_ADDR",
-    REMOVE_ADDRESS: "REMOVE_ADDR",
-    PRIORITY: "MP_PRIO",
-    FAIL: "MP_FAIL",
-    FASTCLOSE: "MP_FASTCLOSE",
-    RESET: "MP_TCPRST",
-}
 MOST = 500
 """Events of one kind that are listed."""
 
@@ -137,8 +138,8 @@ def _totals(capture: Capture, flows: Ints, data: _Data, back: _Data) -> dict[str
         "reinjected_segments": int(data.level.elsewhere.sum()),
         "reinjected_bytes": int(again.sum()),
         "subflow_changes": int((np.diff(carriers) != 0).sum()),
-        "addresses_told": int(((options["subtype"] == ADD_ADDRESS) & (options["flags"] & 1 == 0)).sum()),
-        "fails": int((options["subtype"] == FAIL).sum()),
+        "addresses_told": int(((options["subtype"] == ADD_ADDR) & (options["flags"] & 1 == 0)).sum()),
+        "fails": int((options["subtype"] == MP_FAIL).sum()),
     }
 
 
@@ -161,7 +162,7 @@ def _subflow(capture: Capture, group: Group, data: _Data, number: int, name: str
     flow, mine = group.flows[number], data.subflow == number
     rows, level = data.rows[mine], data.level
     options = capture.mptcp_options[capture.mptcp_options["flow"] == flow]
-    joins = options[options["subtype"] == JOIN]
+    joins = options[options["subtype"] == MP_JOIN]
     new = int(level.new_bytes[mine].sum())
     every = int(level.new_bytes.sum())
     when = rows["time_ns"][level.new_bytes[mine] > 0]
@@ -197,7 +198,7 @@ def _events(capture: Capture, group: Group, data: _Data, names: list[str], t0_ns
     for row in options:
         kind = int(row["subtype"])
         counts[kind] = counts.get(kind, 0) + 1
-        handshake = kind in (CAPABLE, JOIN)
+        handshake = kind in (MP_CAPABLE, MP_JOIN)
         if counts[kind] > MOST or (handshake and int(row["packet"]) not in opening):
             continue
         sender = int(row["direction"]) ^ group.turned[place[int(row["flow"])]]
@@ -206,16 +207,16 @@ def _events(capture: Capture, group: Group, data: _Data, names: list[str], t0_ns
         finished |= {sender} if kind == DSS else set()
         event: Event = {
             "t_s": (int(row["time_ns"]) - t0_ns) / 1e9,
-            "what": NAMES.get(kind, f"subtype {kind}"),
+            "what": "DATA_FIN" if kind == DSS else mptcp_subtype_name(kind),
             "subflow": names[place[int(row["flow"])]],
             "from": "other" if sender else "opener",
         }
-        if kind == ADD_ADDRESS:
+        if kind == ADD_ADDR:
             event["what"] += " echo" if row["flags"] & 1 else ""
             event["address"] = address_text(bytes(row["address"])) if row["family"] else ""
-        if kind in (JOIN, ADD_ADDRESS, REMOVE_ADDRESS, PRIORITY):
+        if kind in (MP_JOIN, ADD_ADDR, REMOVE_ADDR, MP_PRIO):
             event["address_id"] = int(row["address_id"])
-        if kind in (JOIN, PRIORITY):
+        if kind in (MP_JOIN, MP_PRIO):
             event["backup"] = bool(row["backup"])
         found.append(event)
     found += _ends(segments, place, names, t0_ns)

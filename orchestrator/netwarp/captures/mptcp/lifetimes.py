@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 
+from ...core.wire import ACK, ADD_ADDR, DSS, FIN, MP_CAPABLE, MP_FASTCLOSE, MP_JOIN, RST, SYN
 from ..capture import Capture, address_text
 from ..native import Rows
-from .subflows import ACK, ADD_ADDRESS, CAPABLE, DSS, FASTCLOSE, JOIN, SYN, Group
+from .subflows import Group
 
-FIN, RST = 1, 4
 ECHO = 1
 UNANSWERED = 2
 """Retransmissions without any answer until the end that make a subflow a lost one: one may be still on its way."""
@@ -41,7 +41,7 @@ def lifetimes(capture: Capture, group: Group, end_ns: int | None = None) -> tupl
     if end_ns is not None:
         options, segments = options[options["time_ns"] <= end_ns], segments[segments["time_ns"] <= end_ns]
     # every DSS option that the table holds has a DATA_FIN (3.3.3)
-    closing = options["time_ns"][np.isin(options["subtype"], (DSS, FASTCLOSE))]
+    closing = options["time_ns"][np.isin(options["subtype"], (DSS, MP_FASTCLOSE))]
     closed_ns = int(closing[0]) if len(closing) else None
     return tuple(
         _lifetime(flow, options[options["flow"] == flow], segments[segments["flow"] == flow], closed_ns)
@@ -50,7 +50,7 @@ def lifetimes(capture: Capture, group: Group, end_ns: int | None = None) -> tupl
 
 
 def _lifetime(flow: int, options: Rows, segments: Rows, closed_ns: int | None) -> Lifetime:
-    shaking = options[np.isin(options["subtype"], (CAPABLE, JOIN))]
+    shaking = options[np.isin(options["subtype"], (MP_CAPABLE, MP_JOIN))]
     bare = segments["flags"] & (SYN | ACK)
     syns = segments[(bare == SYN) & np.isin(segments["packet"], shaking["packet"])]
     if not len(syns):
@@ -84,7 +84,7 @@ def _lost_ns(segments: Rows, closed_ns: int | None) -> int | None:
 def addresses_told(capture: Capture, group: Group) -> dict[str, int]:
     """Address -> when an ADD_ADDR that is no echo (3.4.1) was first seen here."""
     options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
-    told = options[(options["subtype"] == ADD_ADDRESS) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
+    told = options[(options["subtype"] == ADD_ADDR) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
     found: dict[str, int] = {}
     for row in told:  # one or two an address
         found.setdefault(address_text(bytes(row["address"])), int(row["time_ns"]))

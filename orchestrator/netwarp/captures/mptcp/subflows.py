@@ -7,10 +7,8 @@ import hashlib
 
 import numpy as np
 
+from ...core.wire import MP_CAPABLE, MP_JOIN
 from ..capture import Capture
-
-CAPABLE, JOIN, DSS, ADD_ADDRESS, REMOVE_ADDRESS, PRIORITY, FAIL, FASTCLOSE, RESET = range(9)
-SYN, ACK = 2, 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +36,9 @@ def groups(capture: Capture) -> tuple[Group, ...]:
     table = capture.mptcp_options
     begun: dict[int, tuple[int, list[int]]] = {}
     asked: dict[int, tuple[int, int]] = {}
-    for row in table[np.isin(table["subtype"], (CAPABLE, JOIN))]:  # a handful a subflow
+    for row in table[np.isin(table["subtype"], (MP_CAPABLE, MP_JOIN))]:  # a handful a subflow
         flow, direction = int(row["flow"]), int(row["direction"])
-        if row["subtype"] == CAPABLE:
+        if row["subtype"] == MP_CAPABLE:
             version, keys = begun.setdefault(flow, (int(row["version"]), [0, 0]))
             keys[direction] = keys[direction] or int(row["key"])
             keys[1 - direction] = keys[1 - direction] or int(row["peer_key"])

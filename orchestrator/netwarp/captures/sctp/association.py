@@ -6,12 +6,12 @@ import functools
 
 import numpy as np
 
+from ...core.wire import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
 from ..capture import Capture
 from ..native import NONE, Ints, Rows
 from ..rows import rows_of_flow
 from .columns import Columns
 from .messages import Messages, messages
-from .names import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
 from .outages import Outages, outages
 from .retransmissions import Retransmissions, retransmissions
 from .timing import Heartbeats, Outstanding, RttSamples, Sacks, heartbeats, outstanding, rtt_samples, sack_timing

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...core.wire import DATA, I_DATA
 from ..native import Bools, Ints, Rows
-from .names import DATA, I_DATA
 
 USUAL = (
     *("time_ns", "tsn", "path", "packet", "user_bytes"),

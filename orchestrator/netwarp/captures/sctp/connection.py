@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import Any
 
+from ...core.wire import SCTP
 from ..capture import Capture
 from .association import Association, ending, restarted
 from .events import events
@@ -78,7 +79,7 @@ def analyze_sctp(
     what arrived twice is known, not only what was reported. t0_ns: what times count from (default: the first packet).
     Raises ValueError: that row is no SCTP association.
     """
-    if not 0 <= flow < len(capture.flows) or capture.flows["protocol"][flow] != 132:
+    if not 0 <= flow < len(capture.flows) or capture.flows["protocol"][flow] != SCTP:
         raise ValueError(f"flow {flow} is no SCTP association of {capture.files}")
     found = Association(capture, flow, direction=direction, receiver=receiver)
     start = int(capture.sources["first_ns"][capture.sources["packets"] > 0].min()) if t0_ns is None else t0_ns

@@ -6,8 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from ...core.wire import (
+    DATA,
+    FORWARD_TSN,
+    HEARTBEAT,
+    HEARTBEAT_ACK,
+    I_DATA,
+    I_FORWARD_TSN,
+    SACK,
+    cause_name,
+    chunk_name,
+)
 from .association import Association
-from .names import DATA, FORWARD_TSN, HEARTBEAT, HEARTBEAT_ACK, I_DATA, I_FORWARD_TSN, SACK, cause_name, chunk_name
 from .transmissions import NEVER
 
 OF_THE_STREAM = (DATA, I_DATA, SACK, HEARTBEAT, HEARTBEAT_ACK, FORWARD_TSN, I_FORWARD_TSN)

@@ -12,10 +12,10 @@ import functools
 
 import numpy as np
 
+from ...core.wire import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 from ..native import UNKNOWN, Bools, Ints, Rows
 from .columns import Columns, columns
 from .interval_search import ascending, counted
-from .names import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 
 NEVER = np.iinfo(np.int64).max
 START = np.iinfo(np.int64).min

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...core.wire import HEARTBEAT_ACK, PAYLOAD_NAMES, SACK, cause_name, chunk_name
 from ..native import Ints
 from .association import Association
 from .interval_search import distinct, run_lengths
 from .messages import Messages
-from .names import HEARTBEAT_ACK, PAYLOADS, SACK, cause_name, chunk_name
 from .transmissions import NEVER
 
 Row = dict[str, Any]
@@ -22,7 +22,7 @@ def tables(found: Association, t0_ns: int) -> dict[str, list[Row]]:
         "paths": _paths(found),
         "chunks": _chunks(found),
         "streams": _by(found, "stream"),
-        "payloads": [row | {"name": PAYLOADS.get(row["ppid"], "")} for row in _by(found, "ppid")],
+        "payloads": [row | {"name": PAYLOAD_NAMES.get(row["ppid"], "")} for row in _by(found, "ppid")],
         "bundling": _bundling(found),
         "fragmentation": _counts("fragments", found.messages.fragments, "messages"),
         "outages": [] if found.point == "receiver" else _outages(found, t0_ns),

@@ -6,10 +6,10 @@ import dataclasses
 
 import numpy as np
 
+from ...core.wire import HEARTBEAT, HEARTBEAT_ACK
 from ..native import Bools, Ints
 from .columns import Columns
 from .interval_search import distinct
-from .names import HEARTBEAT, HEARTBEAT_ACK
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
 from ..native import Floats, Ints, Rows
 from ..rows import rows_of_flow
 from .association import Association
 from .interval_search import ascending
-from .names import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
 from .outages import Outages
 from .transmissions import NEVER
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...core.wire import SHUTDOWN
 from ..capture import Capture
 from ..native import UNKNOWN, Bools, Ints, Rows
 from ..rows import rows_of_flow
 from .columns import Columns, columns
 from .interval_search import ascending, counted, distinct, first_covering, run_starts
-from .names import SHUTDOWN
 
 NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1

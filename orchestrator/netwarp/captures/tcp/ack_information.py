@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from ...core.wire import ACK, FIN, RST, SYN
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .columns import ACK, FIN, RST, SYN, DirectionColumns, before_each
+from .columns import DirectionColumns, before_each
 
 CONTROL = SYN | FIN | RST
 

@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
-from .columns import RST, SYN, TIMESTAMP, DirectionColumns
+from .columns import TIMESTAMP, DirectionColumns
 
 
 @dataclasses.dataclass(frozen=True)

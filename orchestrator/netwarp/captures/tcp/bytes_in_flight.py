@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Ints
-from .columns import RST, SYN, DirectionColumns
+from .columns import DirectionColumns
 
 ROUNDS = 64
 """Rounds looked at: slow start is over long before."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.wire import FIN, RST, SYN
 from ..capture import Capture
 from ..native import UNKNOWN, Bools, Ints, Rows
 from ..rows import rows_of_flow
 
-FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
 """Bits of segments[options]."""
 CHUNK = 8192

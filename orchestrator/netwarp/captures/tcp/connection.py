@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from ...core.wire import CWR, ECE, SYN, TCP
 from ..binning import bin_s, binned_bit_s
 from ..capture import Capture
 from ..native import Floats, Ints, Rows
 from ..rows import rows_of_flow
 from .bytes_in_flight import idle_gaps, in_flight, rounds
 from .capture_position import places_of
-from .columns import CWR, ECE, SACK_PERMITTED, SYN, TIMESTAMP, DirectionColumns, sides_of
+from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, sides_of
 from .direction import Direction, Total
 from .rtt import handshake_ns
 from .tcp_events import happenings_of
 
-TCP = 6
 NO_SHIFT = 255
 TRUNCATED = 1
 """Bit of packets[marks]."""

@@ -7,12 +7,13 @@ import functools
 
 import numpy as np
 
+from ...core.wire import CWR, ECE, FIN, RST, SYN
 from ..native import Bools, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .arrival import Arrivals, arrivals_of
 from .bytes_in_flight import first_flight
 from .capture_position import CapturePosition, smallest
-from .columns import CWR, ECE, FIN, RST, SYN, TIMESTAMP, DirectionColumns, before_each
+from .columns import TIMESTAMP, DirectionColumns, before_each
 from .retransmission import Retransmissions, Why, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
 

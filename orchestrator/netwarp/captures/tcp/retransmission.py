@@ -11,9 +11,10 @@ import enum
 import numpy as np
 import numpy.typing as npt
 
+from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
 from .ack_information import Reports
-from .columns import RST, SYN, TIMESTAMP, DirectionColumns
+from .columns import TIMESTAMP, DirectionColumns
 
 DUPLICATES_FOR_FAST = 3
 """RFC 5681 3.2."""

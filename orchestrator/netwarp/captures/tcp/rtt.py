@@ -12,8 +12,9 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
+from ...core.wire import RST
 from ..native import Bools, Ints
-from .columns import RST, TIMESTAMP, DirectionColumns
+from .columns import TIMESTAMP, DirectionColumns
 
 QUANTILES = (0, 0.5, 0.95)
 

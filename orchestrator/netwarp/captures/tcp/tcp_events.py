@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.wire import FIN, RST, SYN
 from .bytes_in_flight import idle_gaps
-from .columns import FIN, RST, SYN
 from .direction import Direction
 from .retransmission import Why
 

@@ -12,8 +12,8 @@ from ...captures.capture import read_captures
 from ...captures.native import Bools, Ints, Rows
 from ...captures.packet_matching import NOWHERE, match
 from ...core.errors import CaptureError
+from ...core.wire import UDP
 
-UDP = 17
 Floats = npt.NDArray[np.float64]
 
 

@@ -15,6 +15,7 @@ from ...captures.capture import Capture, read_captures
 from ...captures.native import Rows
 from ...core.errors import CaptureError
 from ...core.types import LinkImpairment
+from ...core.wire import ACK, SYN
 from .probes import BRACKET_NS, FAULT_NS, FIRST_PORT, REPAIR_NS, Probe
 from .row import Row
 
@@ -60,8 +61,8 @@ def _one(rows: Rows, what: str) -> Rows:
 
 
 def _syn(capture: Capture, answer: bool) -> Rows:
-    flags = capture.segments["flags"] & 0x12
-    return _one(capture.segments[flags == (0x12 if answer else 0x02)], "a SYN-ACK" if answer else "a SYN")
+    flags = capture.segments["flags"] & (SYN | ACK)
+    return _one(capture.segments[flags == (SYN | ACK if answer else SYN)], "a SYN-ACK" if answer else "a SYN")
 
 
 def _rtt(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
@@ -204,7 +205,7 @@ def _edge(
 def _syns(capture: Capture, port: int) -> Rows:
     segments = capture.segments
     to_port = capture.flows["port"][segments["flow"]][:, 1] == port
-    rows: Rows = segments[to_port & ((segments["flags"] & 0x12) == 0x02)]
+    rows: Rows = segments[to_port & ((segments["flags"] & (SYN | ACK)) == SYN)]
     return rows
 
 

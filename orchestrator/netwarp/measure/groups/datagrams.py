@@ -6,9 +6,9 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...core.types import Cell, Flow
+from ...core.wire import IP_PROTOCOLS
 from ...testbed.layout import make_layout
 from ..capture_point import CapturePoint
-from ..flow_packets import PROTOCOL
 
 
 def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realtime_ns: int) -> tuple[Ints, Ints]:
@@ -25,7 +25,7 @@ def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realt
     for number, ends in enumerate(receiver.addresses):
         if set(ends) == set(pair):  # path direction 0 is from its first address
             there |= (packets["path"] == number) & (packets["path_direction"] == ends.index(pair[0]))
-    rows = packets[(packets["protocol"] == PROTOCOL[flow.protocol]) & there]
+    rows = packets[(packets["protocol"] == IP_PROTOCOLS[flow.protocol]) & there]
     return rows["time_ns"].astype(np.int64) - t0_realtime_ns, rows["ip_bytes"].astype(np.int64)
 
 

@@ -15,6 +15,7 @@ from ...captures.native import UNKNOWN, Bools, Ints, Rows
 from ...core.metrics.failover import THEORY
 from ...core.types import Cell, Flow
 from ...core.units import QuantityError, parse_quantity
+from ...core.wire import DATA, I_DATA
 from ...store.ndjson import Record
 from ..failover_inputs import settings_of, situation_of
 from ..flow_packets import FlowPackets, sent_rows
@@ -22,7 +23,6 @@ from ..message_delays import NEVER, messages_of
 from ..metrics import Moments, Window, first_ns
 from ..models.sctp_failover_model import FailoverPrediction, Range, expected
 
-DATA, I_DATA = 0, 64
 REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
 LATE = "late"

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...captures.sctp.association import Association
-from ...captures.sctp.names import DATA, I_DATA, SACK
 from ...core.types import Flow
+from ...core.wire import DATA, I_DATA, SACK
 from ..flow_packets import FlowPackets, sent_rows
 from ..metrics import Window
 from .tcp import mean_s

@@ -11,12 +11,12 @@ import numpy as np
 
 from ...captures.native import Floats, Ints
 from ...core.types import Flow
+from ...core.wire import ACK
 from ..flow_packets import FlowPackets
 from ..metrics import Moments, Window
 from ..sent_times import data_units
 from ..socket_samples import Samples
 
-ACK = 16
 WIRE = ("initial_window_packets", "slow_start_growth_ratio", "peer_window_bytes", "window_full_time_s")
 KERNEL = (
     "cwnd_initial_bytes",

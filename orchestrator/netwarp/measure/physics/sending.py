@@ -8,10 +8,10 @@ import numpy as np
 
 from ...captures.native import Bools, Ints
 from ...core.types import Flow
+from ...core.wire import ACK
 from ..flow_packets import FlowPackets
 from ..sent_times import data_units
 
-ACK = 16
 WARM_UP_EVENTS = 3
 """Slow start overshoots; each loss event halves what it left."""
 FEWEST_CYCLES = 5

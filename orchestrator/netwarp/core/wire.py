@@ -1,15 +1,28 @@
-"""What SCTP's numbers are called: chunk types, error causes, payload protocols."""
+"""The numbers of packet headers, once: IP protocols, TCP flags, MPTCP subtypes, SCTP chunk types and error causes."""
 
 from __future__ import annotations
 
+ICMP, TCP, UDP, SCTP = 1, 6, 17, 132
+IP_PROTOCOLS = {"tcp": TCP, "mptcp": TCP, "sctp": SCTP, "udp": UDP, "icmp": ICMP}
+"""A flow's protocol -> the protocol number in the IP header."""
+
+FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
+"""Flags of the TCP header (RFC 9293 3.1, RFC 3168 6.1)."""
+
+MP_CAPABLE, MP_JOIN, DSS, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL, MP_FASTCLOSE, MP_TCPRST = range(9)
+"""Subtypes of the MPTCP option (RFC 8684 8.2)."""
+MPTCP_SUBTYPE_NAMES = (
+    "MP_CAPABLE", "MP_JOIN", "DSS", "ADD_ADDR", "REMOVE_ADDR", "MP_PRIO", "MP_FAIL", "MP_FASTCLOSE", "MP_TCPRST",
+)  # fmt: skip
+
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN = range(8)
-ERROR, COOKIE_ECHO, SHUTDOWN_COMPLETE = 9, 10, 14
+ERROR, COOKIE_ECHO, COOKIE_ACK, SHUTDOWN_COMPLETE = 9, 10, 11, 14
 I_DATA, FORWARD_TSN, I_FORWARD_TSN = 64, 192, 194
 ASCONF_ACK, RE_CONFIG, ASCONF = 128, 130, 193
 UNORDERED, FIRST, LAST = 4, 2, 1
 """Flags of DATA and I-DATA (RFC 9260 3.3.1, RFC 8260 2.1)."""
 
-CHUNKS = {
+CHUNK_NAMES = {
     DATA: "DATA",
     INIT: "INIT",
     INIT_ACK: "INIT ACK",
@@ -21,7 +34,7 @@ CHUNKS = {
     8: "SHUTDOWN ACK",
     ERROR: "ERROR",
     COOKIE_ECHO: "COOKIE ECHO",
-    11: "COOKIE ACK",
+    COOKIE_ACK: "COOKIE ACK",
     12: "ECNE",
     13: "CWR",
     SHUTDOWN_COMPLETE: "SHUTDOWN COMPLETE",
@@ -38,7 +51,7 @@ CHUNKS = {
 RFC 3758.
 """
 
-CAUSES = {
+CAUSE_NAMES = {
     1: "Invalid Stream Identifier",
     2: "Missing Mandatory Parameter",
     3: "Stale Cookie",
@@ -61,14 +74,19 @@ CAUSES = {
 }
 """RFC 9260 3.3.10; from 0xA0 on RFC 5061 4.3 and RFC 4895 4."""
 
-PAYLOADS = {3: "M3UA", 18: "S1AP", 27: "X2AP", 46: "Diameter", 47: "Diameter in DTLS", 60: "NGAP", 61: "XnAP"}
+PAYLOAD_NAMES = {3: "M3UA", 18: "S1AP", 27: "X2AP", 46: "Diameter", 47: "Diameter in DTLS", 60: "NGAP", 61: "XnAP"}
 
 
 def chunk_name(kind: int) -> str:
-    """A chunk type's name; one that nobody assigned is called by its number."""
-    return CHUNKS.get(kind, f"type {kind}")
+    """The name of a chunk type; "type <number>" where none is assigned."""
+    return CHUNK_NAMES.get(kind, f"type {kind}")
 
 
 def cause_name(code: int) -> str:
-    """An error cause's name; one that nobody assigned is called by its number."""
-    return CAUSES.get(code, f"cause {code}")
+    """The name of an error cause; "cause <number>" where none is assigned."""
+    return CAUSE_NAMES.get(code, f"cause {code}")
+
+
+def mptcp_subtype_name(subtype: int) -> str:
+    """The name of an MPTCP option's subtype; "subtype <number>" where none is assigned."""
+    return MPTCP_SUBTYPE_NAMES[subtype] if subtype < len(MPTCP_SUBTYPE_NAMES) else f"subtype {subtype}"
