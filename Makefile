@@ -86,10 +86,10 @@ doctor: ## what this machine can run and what it lacks; needs nothing but Python
 	else setup/packages.sh run; exit 1; fi
 
 chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns')
-	@PYTHONPATH=tests .venv/bin/python tests/guest/chaos.py $(ARGS)
+	@PYTHONPATH=tests .venv/bin/python -m support.chaos $(ARGS)
 
 determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
-	@PYTHONPATH=tests .venv/bin/python tests/guest/determinism.py $(ARGS)
+	@PYTHONPATH=tests .venv/bin/python -m support.determinism $(ARGS)
 
 calibrate: setup ## measured against configured: every profile, option and fault, with bounds
 	@$(NETWARP) calibrate $(ARGS)

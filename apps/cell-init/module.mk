@@ -6,7 +6,7 @@ cell-init_SRC := cell-init/main.c cell-init/play.c cell-init/module.c cell-init/
 	common/ndjson.c common/clock.c
 cell-init_LDFLAGS := -static
 
-# the pure parts, for tests/unit/test_cell_init_*.py
+# the pure parts, for tests/unit/apps/test_cell_init_*.py
 SANITISED += cell-init-parts
 cell-init-parts_SRC := cell-init/parts.c cell-init/steps.c cell-init/steps_check.c cell-init/netlink_message.c \
 	cell-init/pcap.c cell-init/trace_page.c common/ndjson.c

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from support.chromium import Page
-from test_report_page import CELL_CHART, WHOLE_CELL, axis_range, draw_everything, open_cell
+from support.report_page import CELL_CHART, WHOLE_CELL, axis_range, draw_everything, open_cell
 
 ROWS = (
     "[...document.querySelectorAll('#cell-table tbody tr')].filter((one) => !one.hidden)"

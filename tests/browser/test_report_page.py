@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from support.chromium import Browser, Page
+from support.report_page import CELL_CHART, WHOLE_CELL, axis_range, draw_everything, open_cell
 
-CELL_CHART = "document.querySelector('#cell .chart')"
-WHOLE_CELL = f"{CELL_CHART} && {CELL_CHART}.dataset.drawn"
 CONTRAST = """(() => {
   const rgba = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
@@ -33,23 +32,9 @@ CONTRAST = """(() => {
 })()"""
 
 
-def draw_everything(page: Page) -> None:
-    """Scroll to each chart of the report, so that it is drawn."""
-    for number in range(page.evaluate("document.querySelectorAll('#report .chart').length")):
-        chart = f"document.querySelectorAll('#report .chart')[{number}]"
-        page.evaluate(f"{chart}.scrollIntoView({{behavior: 'instant'}})")
-        page.wait(f"{chart}.dataset.drawn")
-
-
 def shows(cell: str) -> str:
     """Whether this cell is the one opened, as JavaScript."""
     return f"document.querySelector('.cell-id').textContent === {json.dumps(cell)}"
-
-
-def open_cell(page: Page, row: int) -> None:
-    """Open the cell of the row-th line of the list, as a reader does."""
-    page.click(f"#cell-table tbody tr:nth-child({row}) td:nth-child(3)")
-    page.wait(WHOLE_CELL)
 
 
 def press_button(page: Page, text: str) -> None:
@@ -60,12 +45,6 @@ def press_button(page: Page, text: str) -> None:
         f"{json.dumps(text)})).dataset.press = 'yes'; }})()"
     )
     page.click("[data-press]")
-
-
-def axis_range(page: Page, chart: str = CELL_CHART) -> list[float]:
-    """What the chart's x axis shows."""
-    found: list[float] = page.evaluate(f"{chart}._fullLayout.xaxis.range.map(Number)")
-    return found
 
 
 def test_the_page_opens_with_its_tables_and_charts(page: Page, small: str) -> None:

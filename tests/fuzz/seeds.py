@@ -1,7 +1,7 @@
 """The fuzzer's seeds: every odd header combination, made by scapy. `python tests/fuzz/seeds.py DIRECTORY` writes them.
 
-A seed is one byte that chooses how it is read (apps/analyzer/fuzz.c) and a capture. test_analysis_hostile.py replays
-all of them, and mutations of them, through the sanitised build.
+A seed is one byte that chooses how it is read (apps/analyzer/fuzz.c) and a capture.
+tests/unit/captures/test_hostile_captures.py replays all of them, and mutations of them, through the sanitised build.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ from scapy.layers.sctp import (
     SCTPChunkShutdownComplete,
 )
 from scapy.packet import Packet, Raw
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.captures import chunk, pcap
 from support.pcapng_kit import Writer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("chain_kit")
+pytest.register_assert_rewrite("support.chain_kit")
 
 from support.cell_init_kit import built, needs_user_namespaces  # noqa: E402
 from support.chain_kit import Checkout, copy_checkout  # noqa: E402

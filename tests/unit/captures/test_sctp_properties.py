@@ -17,8 +17,8 @@ from netwarp.captures.sctp.interval_search import Thresholds, counted, distinct,
 from netwarp.captures.sctp.messages import messages
 from netwarp.captures.sctp.retransmissions import _expiries, _third_miss
 from netwarp.captures.sctp.timing import outstanding
+from support.capture_bytes import read_bytes, records, shifted_sctp
 from support.captures import T, data_chunk, init_chunk, pcap, read, recorded, sack_chunk, sctp
-from test_analysis_properties import read_bytes, records, shifted_sctp
 
 FEW = settings(max_examples=60, deadline=None)
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 40)), max_size=30)

@@ -13,7 +13,7 @@ from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
 from netwarp.measure.delivery import delivered
 from netwarp.measure.flow_packets import make_views
 from support.captures import T, pcap, read
-from test_mptcp_analysis import ACK, KEYS, MS, RST, SYN, joined, opened, option, segment, sent
+from support.mptcp_packets import ACK, KEYS, MS, RST, SYN, joined, opened, option, segment, sent
 
 REASON = option(8, b"\0")
 """MP_TCPRST (RFC 8684 3.6)."""

@@ -12,42 +12,10 @@ from netwarp.core.outputs import matches
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
-from netwarp.plan.types import Plan
 from netwarp.present.claim_blocks import statements
 from netwarp.present.numbers import MINUS
 from netwarp.results import Judged, Results, judge, write_tables
-from support.specs import BASE, spec_of
-
-FACTORS = '[factor.who]\nlevels = ["a", "b", "c"]\n[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
-LOSS = '[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n'
-OVER = 'over = { x = ["1 s", "2 s", "3 s"] }\n'
-
-
-def claim(kind: str, body: str, name: str = "C1") -> str:
-    return f'[[claim]]\nid = "{name}"\ntext = "t"\nsource = "Table 1"\nkind = "{kind}"\nmetric = "packets"\n{body}\n'
-
-
-def plan_of(tmp_path: Path, claims: str, repetitions: int = 1, more: str = "", **chosen: object) -> Plan:
-    (tmp_path / "expected.toml").write_text(claims)
-    spec = spec_of('expected = "expected.toml"\n' + BASE + more + FACTORS, tmp_path)
-    return make_plan(spec, repetitions=repetitions, **chosen)  # type: ignore[arg-type]
-
-
-def judged(plan: Plan, numbers: dict[str, list[list[float]]], failed: str = "") -> tuple[Judged, ...]:
-    """numbers: who -> one list for each level of x -> one number for each repetition."""
-    outcomes: dict[str, CellOutcome] = {}
-    values: list[Measurement] = []
-    for cell in plan.cells:
-        who, level = cell.factors["who"], ["1 s", "2 s", "3 s"].index(cell.factors["x"])
-        bad = failed == f"{who} {cell.factors['x']}"
-        outcomes[cell.id] = CellOutcome(Outcome.FAILED if bad else Outcome.COMPLETED, "broke" if bad else "", 1.0, 1.0)
-        if who in numbers:
-            values.append(Measurement(cell.id, "f", "packets", numbers[who][level][cell.repetition], "packets"))
-    return judge(Results(plan, outcomes, values))
-
-
-def rows(*values: float) -> list[list[float]]:
-    return [[value] for value in values]
+from support.claims import LOSS, OVER, claim, judged, plan_of, rows
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from netwarp.core.errors import SpecError
 from netwarp.plan import make_plan
 from netwarp.results import write_tables
 from netwarp.results.published import published
+from support.claims import FACTORS, LOSS, OVER, claim, judged, plan_of, rows
 from support.specs import BASE, spec_of
-from test_claims import FACTORS, LOSS, OVER, claim, judged, plan_of, rows
 
 A_B = 'a = { who = "a" }\nb = { who = "b" }\n'
 BOUND = "expected = 0.5\ntolerance = 0.005\n"

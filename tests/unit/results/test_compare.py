@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netwarp.cli import compare as command
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
 from netwarp.results import Results
@@ -145,3 +147,21 @@ def test_false_discoveries() -> None:
     assert false_discoveries(p, 0.05) == [True] * 4 + [False] * 11
     assert false_discoveries(p[::-1], 0.05) == [False] * 11 + [True] * 4
     assert false_discoveries([], 0.05) == []
+
+
+@pytest.mark.parametrize(("columns", "width"), [("64", 64), ("200", 200), (None, 120), ("wide", 120)])
+def test_what_is_printed_is_as_wide_as_columns_says(
+    columns: str | None, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    metric = "data_packets_of_the_flow_that_" + "was_started_first_" * 5
+    levels = LEVELS.replace("factor.x", "factor.an_outage_with_a_long_name")
+    a, b = (run(values, random=False, levels=levels, metric=metric) for values in ([1.0, 2.0], [1.0, 4.0]))
+    command._print(
+        Path("a"), Path("b"), compare(a, b), (), {"same_id": 0, "same_captures": 0, "without_captures": 0}, 2e-6
+    )
+    longest = max(map(len, capsys.readouterr().out.splitlines()))
+    assert longest <= width
+    assert longest > 0.7 * width, "the metric's name needs all of it"

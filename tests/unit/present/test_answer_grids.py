@@ -12,7 +12,7 @@ from netwarp.present.pages.run import environment
 from netwarp.present.run_data import read_run
 from netwarp.results import write_tables
 from netwarp.store.run_dir import RunDir, write_json
-from test_answers import answered, study, usual
+from support.answers import answered, study, usual
 
 Told = tuple[AnswerWords, list[dict[str, str]], list[str]]
 

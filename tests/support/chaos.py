@@ -30,6 +30,7 @@ from netwarp.guestkernel import find_kernel
 from netwarp.sandbox import netns_backend
 from netwarp.store.run_dir import RunDir, read_json
 from netwarp.testbed.steps import step
+
 from support import cell_init_kit as kit
 from support.chain_kit import (
     GONE_S,
@@ -361,7 +362,7 @@ def kills_of(checkout: Checkout, place: Path, backend: str, kills: int, seed: in
 
 def netns_in_a_guest(checkout: Checkout, place: Path, kills: int, seed: int, report: bool) -> list[Kill]:
     """The same in a guest on the wall clock, whose kernel has netem and SCTP."""
-    me = [str(Path(__file__).resolve()), "--here", "--backends", "netns", "--kills", str(kills), "--seed", str(seed)]
+    me = ["-m", "support.chaos", "--here", "--backends", "netns", "--kills", str(kills), "--seed", str(seed)]
     me += [] if report else ["--no-report"]
     steps = [
         step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=100 * kit.MS),
@@ -369,7 +370,8 @@ def netns_in_a_guest(checkout: Checkout, place: Path, kills: int, seed: int, rep
         *kit.namespaces("machine"), step("ready"),
         step("spawn", id="chaos", ns=0, stdout="chaos.out", stderr="chaos.err", flow=1, at_ns=0,
              arg=[sys.executable, *me, "--place", "/run/cell/chaos"],
-             env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
+             env=[f"PYTHONPATH={checkout.root}/orchestrator:{kit.ROOT}/tests", "HOME=/run/cell",
+                  "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
         step("end", at_ns=GUEST_SESSION_S * kit.S, early=1, grace_ns=5 * kit.S),
     ]  # fmt: skip
     directory = kit.prepare(place, steps)

@@ -1,4 +1,4 @@
-/* The first program of the guest in test_kernel_guest.py: prints a line of JSON about its kernel. */
+/* The first program of the guest in tests/guest/sandbox/test_kernel.py: prints a line of JSON about its kernel. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>

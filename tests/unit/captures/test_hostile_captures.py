@@ -15,8 +15,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import seeds as fuzz_seeds
 import zstandard
+from fuzz import seeds as fuzz_seeds
 from support.captures import chunk, data_chunk, init_chunk, pcap, recorded, sack_chunk, sctp, segment
 from support.checkout import ROOT
 

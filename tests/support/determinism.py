@@ -31,6 +31,7 @@ from netwarp.measure.calibration.probes import S, probes
 from netwarp.plan import make_plan
 from netwarp.sandbox import VirtualBackend
 from netwarp.store.run_dir import CellDir, RunDir
+
 from support.cell_init_kit import built
 from support.chain_kit import busy, guests, two_paths, written
 from support.packet_difference import cell_hashes, first_difference

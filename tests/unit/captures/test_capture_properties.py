@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,28 +12,11 @@ from hypothesis import strategies as st
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.mptcp import MAPPED, data_level
 from netwarp.captures.native import layouts
-from support.captures import chunk, data_chunk, init_chunk, pcap, read, recorded, sack_chunk, sctp, segment
+from support.capture_bytes import read_bytes, records, shifted_sctp
+from support.captures import chunk, data_chunk, init_chunk, pcap, recorded, sack_chunk, sctp, segment
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 COUNTED = ["paths", "flow_paths", "packets", "segments", "chunks", "sacks", "blocks"]
-
-
-def read_bytes(*captures: bytes) -> Capture:
-    with tempfile.TemporaryDirectory() as directory:
-        return read(Path(directory), *captures)
-
-
-def records(path: Path) -> list[tuple[int, bytes, int]]:
-    """The records of a recorded (zstd, nanosecond, little-endian) capture."""
-    import zstandard
-
-    data = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
-    found, offset = [], 24
-    while offset < len(data):
-        seconds, rest, size, length = struct.unpack_from("<IIII", data, offset)
-        found.append((seconds * 10**9 + rest, data[offset + 16 : offset + 16 + size], length))
-        offset += 16 + size
-    return found
 
 
 def same(one: Capture, other: Capture, tables: list[str], without: frozenset[str] = frozenset()) -> None:
@@ -128,34 +109,6 @@ def test_shifting_tcp_numbers_through_the_wrap_changes_nothing(forward: int, bac
     other = read_bytes(pcap(moved))
     assert other.flows["base"][0].tolist() != base.flows["base"][0].tolist()
     same(base, other, COUNTED)
-
-
-def shifted_sctp(frame: bytes, forward: int, backward: int) -> bytes:
-    if frame[12:14] != b"\x08\x00" or frame[23] != 132:
-        return frame
-    out = bytearray(frame)
-    dport = struct.unpack_from("!H", frame, 36)[0]
-    mine, theirs = (forward, backward) if dport == 5001 else (backward, forward)
-
-    def move(at: int, by: int) -> None:
-        struct.pack_into("!I", out, at, (struct.unpack_from("!I", frame, at)[0] + by) % 2**32)
-
-    at = 46
-    while at + 4 <= len(frame):
-        kind, _, length = struct.unpack_from("!BBH", frame, at)
-        if kind == 0:
-            move(at + 4, mine)
-        elif kind in (1, 2):
-            move(at + 16, mine)
-        elif kind == 3:
-            move(at + 4, theirs)
-            gaps, duplicates = struct.unpack_from("!HH", frame, at + 12)
-            for number in range(duplicates):
-                move(at + 16 + gaps * 4 + number * 4, theirs)
-        elif kind == 7:
-            move(at + 4, theirs)
-        at += (length + 3) // 4 * 4
-    return bytes(out)
 
 
 @settings(max_examples=8, deadline=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.native import NONE, Rows
 from support.captures import POINTS, READ_BYTES, recorded
+from support.tshark import KEY, time_ns, tshark
 
 ALL = pytest.mark.parametrize(
     ("name", "node", "links"), POINTS, ids=lambda value: value if isinstance(value, str) else ""
@@ -23,32 +23,6 @@ TCP = pytest.mark.parametrize(
     ("name", "node", "links"), [point for point in POINTS if point[0] in ("tcp", "mptcp")], ids=str
 )
 DATA, SACK = 0, 3
-
-
-KEY = ["frame.time_epoch", "ip.src", "ip.dst"]
-
-
-def tshark(files: list[Path], tmp_path: Path, fields: list[str], condition: str = "") -> list[list[list[str]]]:
-    """One row a packet, one list of values a field (KEY's left out unless asked for). In the order of time, source,
-    destination: mergecap and we order packets of two files at the same nanosecond differently.
-    """
-    merged = tmp_path / "merged.pcap"
-    subprocess.run(["mergecap", "-F", "nsecpcap", "-w", merged, *files], check=True, capture_output=True)
-    command = ["tshark", "-n", "-r", str(merged), "-T", "fields", "-E", "separator=;", "-E", "occurrence=a"]
-    command += ["-o", "sctp.relative_tsns:FALSE", "-o", "tcp.relative_sequence_numbers:TRUE"]
-    for field in dict.fromkeys([*KEY, *fields]):
-        command += ["-e", field]
-    if condition:
-        command += ["-Y", condition]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    rows = [[value.split(",") if value else [] for value in line.split(";")] for line in done.stdout.splitlines()]
-    rows.sort(key=lambda row: (time_ns(row[0][0]), row[1], row[2]))
-    return rows if fields[: len(KEY)] == KEY else [row[len(KEY) :] for row in rows]
-
-
-def time_ns(text: str) -> int:
-    seconds, _, fraction = text.partition(".")
-    return int(seconds) * 10**9 + int(fraction)
 
 
 def ends(capture: Capture, packet: Rows) -> list[str]:

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from chaos import TARGETS, Kill, chaos, family, kill_of, summary
 from support.chain_kit import Checkout
+from support.chaos import TARGETS, Kill, chaos, family, kill_of, summary
 
 SHORT = {"virtual": 2, "guest": 3, "netns": 2}
 """The seed chooses with which target it begins. A run in a guest takes Python there some seconds to start."""

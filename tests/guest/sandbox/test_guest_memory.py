@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from determinism import FIXED, LARGE_BYTES, Hunt, Reference, large_cell
 from netwarp.sandbox.cell_verdict import check_memory
 from netwarp.testbed.steps import Step, step
 from support import cell_init_kit as kit
+from support.determinism import FIXED, LARGE_BYTES, Hunt, Reference, large_cell
 from support.packet_difference import first_difference, plain_captures
 
 MIB = 1 << 20

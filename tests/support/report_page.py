@@ -1,0 +1,28 @@
+"""The report's page in a browser, as a reader uses it."""
+
+from __future__ import annotations
+
+from support.chromium import Page
+
+CELL_CHART = "document.querySelector('#cell .chart')"
+WHOLE_CELL = f"{CELL_CHART} && {CELL_CHART}.dataset.drawn"
+
+
+def draw_everything(page: Page) -> None:
+    """Scroll to each chart of the report, so that it is drawn."""
+    for number in range(page.evaluate("document.querySelectorAll('#report .chart').length")):
+        chart = f"document.querySelectorAll('#report .chart')[{number}]"
+        page.evaluate(f"{chart}.scrollIntoView({{behavior: 'instant'}})")
+        page.wait(f"{chart}.dataset.drawn")
+
+
+def open_cell(page: Page, row: int) -> None:
+    """Open the cell of the row-th line of the list, as a reader does."""
+    page.click(f"#cell-table tbody tr:nth-child({row}) td:nth-child(3)")
+    page.wait(WHOLE_CELL)
+
+
+def axis_range(page: Page, chart: str = CELL_CHART) -> list[float]:
+    """What the chart's x axis shows."""
+    found: list[float] = page.evaluate(f"{chart}._fullLayout.xaxis.range.map(Number)")
+    return found
