@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.numbers import fixed, given, in_short, percent
 from ..core.units import counted, counted_of
 from .connection import Connection
 from .hops import Hop
@@ -83,12 +84,8 @@ def _multipath(one: Multipath) -> Iterator[str]:
         yield f"{where}: only one of {len(one.flows)} subflows carried data"
 
 
-def _time(value_s: float) -> str:
-    return f"{value_s * 1e3:.3g} ms" if value_s < 1 else f"{value_s:.3g} s"
-
-
 def _at(when_s: float) -> str:
-    return f"{when_s:.6g} s" if when_s >= 1e-3 else f"{when_s:.6f} s"
+    return f"{given(when_s, 6) if when_s >= 1e-3 else fixed(when_s, 6)} s"
 
 
 def _unseen(one: Connection) -> Iterator[str]:
@@ -134,7 +131,7 @@ def _silence(one: Connection) -> Iterator[str]:
     words = counted(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
     for direction, begin_s, length_s, ended_again in sorted(one.silences, key=lambda pause: -pause[2]):
         if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
-            pause = f"for {_time(length_s)} from {_at(begin_s)} on"
+            pause = f"for {in_short(length_s, 's')} from {_at(begin_s)} on"
             yield f"no data from {one.ends[direction]} {pause}, until a retransmission" + (
                 f" ({words} in all)" if timeouts else ""
             )
@@ -168,7 +165,7 @@ def _repeated(one: Connection) -> Iterator[str]:
         again, data = counts["retransmitted_data_packets"], counts["data_packets"]
         again = counts["retransmitted_packets"] or 0 if again is None else again
         if data and again > RETRANSMITTED * data:
-            share = f"{counted_of(again, data, 'data packet')} ({again / data:.1%})"
+            share = f"{counted_of(again, data, 'data packet')} ({percent(again / data)})"
             repeat = "repeats" if again == 1 else "repeat"
             yield f"{share} of {one.ends[direction]} {repeat} what it had sent before"
     for unit in ("packets", "chunks"):
@@ -187,7 +184,7 @@ def _window(one: Connection) -> Iterator[str]:
     if totals.get("zero_windows"):
         share = totals["zero_window_s"] / one.facts["duration_s"] if one.facts["duration_s"] else 0
         yield (f"the receiver closed its window {counted(int(totals['zero_windows']), 'time')}, for "
-               f"{_time(totals['zero_window_s'])} together ({share:.1%} of the connection)")  # fmt: skip
+               f"{in_short(totals['zero_window_s'], 's')} together ({percent(share)} of the connection)")  # fmt: skip
 
 
 def _other(one: Connection) -> Iterator[str]:
@@ -196,8 +193,8 @@ def _other(one: Connection) -> Iterator[str]:
         yield f"{counted(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
     waits, alone = one.totals.get("hol_blocking_mean_s"), one.totals.get("hol_blocking_one_stream_mean_s")
     if waits is not None and waits >= HEAD_OF_LINE_S:
-        yield f"messages wait {_time(waits)} on average for earlier ones of their stream" + (
-            f" ({_time(alone)} if they were one stream)" if alone is not None and alone > 1.01 * waits else ""
+        yield f"messages wait {in_short(waits, 's')} on average for earlier ones of their stream" + (
+            f" ({in_short(alone, 's')} if they were one stream)" if alone is not None and alone > 1.01 * waits else ""
         )
     gone = one.totals.get("abandoned_chunks")
     if gone:
@@ -210,7 +207,7 @@ def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
     for hop in sorted(hops, key=lambda hop: -(hop.loss_ratio or 0)):
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
         if hop.lost_packets and hop.packets:
-            text = f"{where} lost {counted_of(hop.lost_packets, hop.packets, 'packet')} ({hop.loss_ratio:.2%})"
+            text = f"{where} lost {counted_of(hop.lost_packets, hop.packets, 'packet')} ({percent(hop.loss_ratio)})"
             longest = max(hop.bursts)
             found.append(text + (f", up to {longest} in a row" if longest >= LONG_BURST else ""))
         if hop.again_packets:
@@ -222,6 +219,6 @@ def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
     ]
     for hop in sorted(waits, key=lambda hop: -((hop.delay_p95_s or 0) - (hop.delay_min_s or 0)))[:2]:
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
-        slow, fast = _time(hop.delay_p95_s or 0), _time(hop.delay_min_s or 0)
+        slow, fast = in_short(hop.delay_p95_s or 0, "s"), in_short(hop.delay_min_s or 0, "s")
         found.append(f"{where}: 5% of the packets took over {slow}, the fastest {fast}: they waited somewhere")
     return tuple(found[:MOST])

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import CaptureError
+from ..core.numbers import fixed
 from .capture import address_text, read_captures
 from .capture_order import Seen, chains
 from .file_names import point_names
@@ -128,7 +129,7 @@ def _nothing_shared(points: Sequence[Point]) -> str:
     apart = [(a, b) for a, b in itertools.pairwise(spans) if a[1] < b[0]]
     if apart:
         a, b = apart[0]
-        return text + f"; {b[2]} begins {(b[0] - a[1]) / 1e9:.3f} s after {a[2]} ends: are they of one run?"
+        return text + f"; {b[2]} begins {fixed((b[0] - a[1]) / 1e9, 3)} s after {a[2]} ends: are they of one run?"
     return (
         text + "; are they of one run? Address translation, tunnels, segmentation offload (capture with it off) and"
         " different snapshot lengths below 64 bytes of transport hide that packets are the same"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.numbers import fixed
 from .capture import Capture
 from .connection import Connection, make_connection
 from .file_names import point_names
@@ -158,14 +159,16 @@ def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
         of = f"{os.path.basename(file)}: " if len(capture.files) > 1 else ""
         notes += [of + note for note in capture_notes(capture, source)]
     if not stream.whole:
-        notes.append(f"more than {PACKETS_IN_MEMORY:,} packets: totals and binned series only (--full: everything)")
+        notes.append(
+            f"more than {fixed(PACKETS_IN_MEMORY, 0)} packets: totals and binned series only (--full: everything)"
+        )
     if detailed < len(capture.flows):
         notes.append(
             f"the {detailed} largest of {len(capture.flows)} connections are looked at one by one (--full: all)"
         )
     if len(stream.flows) < len(capture.flows):
         which = "largest" if stream.whole else "first"
-        notes.append(f"goodput and series by time are of the {which} {SERIES_FLOWS:,} connections only")
+        notes.append(f"goodput and series by time are of the {which} {fixed(SERIES_FLOWS, 0)} connections only")
     if not capture.sources["packets"].any():
         notes.append("no packet in it")
     elif not len(capture.flows):

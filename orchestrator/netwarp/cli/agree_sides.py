@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.numbers import given, percent
 from ..core.types import CellOutcome, Outcome
 from ..core.units import counted
 from ..engine.stages import collect, tabulate
@@ -65,8 +66,8 @@ class AgreementSide:
         if not ratios:
             return ""
         return (
-            f"wakes more than {WALL_LATENESS_NS / 1e6:g} ms late: {statistics.fmean(ratios):.2%} in the mean, "
-            f"{max(ratios):.2%} in the latest cell"
+            f"wakes more than {given(WALL_LATENESS_NS / 1e6)} ms late: "
+            f"{percent(statistics.fmean(ratios))} in the mean, {percent(max(ratios))} in the latest cell"
         )
 
 

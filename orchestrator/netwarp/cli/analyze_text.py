@@ -15,11 +15,11 @@ from rich.text import Text
 from ..captures import FileSummary, Join
 from ..captures.connection import Connection
 from ..captures.findings import hop_findings
+from ..core.numbers import fixed, with_unit
 from ..core.units import counted
 from ..present.captures.block import connection_block, multipath_block
 from ..present.captures.hops import HEADS, hop_row, join_notes
 from ..present.captures.words import seconds
-from ..present.numbers import fixed, with_unit
 
 PLAIN_WIDTH = 100
 SHOWN = 10

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ..core import invocation
 from ..core.errors import SpecError, StoreError
+from ..core.numbers import with_unit
 from ..core.types import Outcome
 from ..core.units import counted
 from ..plan.types import Plan
-from ..present.numbers import with_unit
 from ..store.run_dir import RunDir, locked, read_json
 from .summary import size_words
 

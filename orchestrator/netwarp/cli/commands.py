@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError
+from ..core.numbers import given
 from ..core.units import counted
 from ..engine.stages import report, tabulate
 from ..experiment import EXAMPLE_SPEC, list_profiles
@@ -56,7 +57,7 @@ def run_plan(args: argparse.Namespace) -> int:
         if args.steps:
             print(to_commands(compile_cell(cell, Clock(t0_realtime_ns=0)).steps))
     virtual_s = sum(cell.duration_ns for cell in plan.cells) / 1e9
-    print(f"{counted(len(plan.cells), 'cell')}, {virtual_s:g} virtual seconds", file=sys.stderr)
+    print(f"{counted(len(plan.cells), 'cell')}, {given(virtual_s)} virtual seconds", file=sys.stderr)
     return 0
 
 

@@ -17,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.errors import SpecError
+from ..core.numbers import given, percent, readable
 from ..core.types import Cell
 from ..core.units import counted
 from ..engine.stages import collect
 from ..measure.capture_point import capture_file
 from ..plan.types import Plan
-from ..present.numbers import readable
 from ..present.run_data import set_arguments
 from ..results import Results
 from ..results.compare import Change, Comparison, Moved, compare, comparison_rows
@@ -189,7 +189,8 @@ def _print(
         console.print("Unclear: random, with one draw in a run; --repetitions 5 would tell.")
     if counts["unresolved"]:
         console.print(
-            f"Unresolved: the values differ, but by less than a clock resolves that may be {clock_s * 1e6:g} us late."
+            "Unresolved: the values differ, but by less than a clock resolves that may be "
+            f"{given(clock_s * 1e6)} us late."
         )
     for title, moved in (("Verdicts that changed", found.verdicts), ("Outcomes that changed", found.outcomes)):
         if moved:
@@ -227,7 +228,7 @@ def _changes(changed: list[Change]) -> Table:
         shown.add_column(column, justify="right", no_wrap=True)
     for one in changed:
         levels = " ".join(level for _, level in one.levels)
-        change = "" if one.relative is None else f"{one.relative:+.2%}"
+        change = "" if one.relative is None else percent(one.relative, signed=True)
         numbers = (readable(value) for value in (one.a, one.b))
         shown.add_row(*map(Text, (levels, one.flow, f"{one.metric} [{one.unit}]", *numbers, change)))
     return shown

@@ -12,6 +12,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..core.numbers import fixed
 from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted_of
 
@@ -94,8 +95,8 @@ class RunProgress:
     def _show(self) -> None:
         passed = self._finished_s + sum(self._running.values())
         wall_s = time.monotonic() - self._started
-        left = f"{wall_s * max(0.0, self._left_s / passed - 1):.0f} s left" if passed > 0 else ""
-        speed = f"{self.speed:.{0 if self.speed >= 10 else 1}f} virtual s/s"
+        left = f"{fixed(wall_s * max(0.0, self._left_s / passed - 1), 0)} s left" if passed > 0 else ""
+        speed = f"{fixed(self.speed, 0 if self.speed >= 10 else 1)} virtual s/s"
         self._bar.update(self._task, completed=self._done, speed=speed, left=left)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._said >= PLAIN_EVERY_S:

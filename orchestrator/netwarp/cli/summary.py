@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core import invocation
+from ..core.numbers import fixed, with_unit
 from ..core.outputs import Answer
 from ..core.types import Outcome
 from ..core.units import counted
 from ..engine.stages import Results
 from ..plan.types import Plan
 from ..present.answer_words import sentences
-from ..present.numbers import with_unit
 from ..present.result_tables import Grid, Number, Place, make_grid
 from ..present.run_data import read_run
 from ..results.answers import file_name
@@ -73,7 +73,7 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
             )
         console.print("each with its number and reason: tables/claims.csv")
     outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
-    speed = "" if wall_s is None else f" ({virtual_s:.0f} virtual s in {wall_s:.1f} s)"
+    speed = "" if wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(wall_s, 1)} s)"
     console.print(f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}{speed}")
     failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
     for cell_id, outcome in failed[:SHOWN_FAILURES]:

@@ -14,6 +14,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Literal
 
+from .numbers import fixed
+
 Kind = Literal["time", "data", "rate", "ratio", "packets", "bdp"]
 
 EXAMPLES: dict[Kind, str] = {
@@ -133,16 +135,12 @@ def format_quantity(quantity: Quantity) -> str:
 
 def counted(count: float, one: str, many: str = "") -> str:
     """A number of things in words: "1 cell", "2 cells", "12\u202f345 packets". many: the plural, where it is no "s"."""
-    return f"{_grouped(count)} {one if count == 1 else many or one + 's'}"
+    return f"{fixed(count, 0)} {one if count == 1 else many or one + 's'}"
 
 
 def counted_of(part: float, of: float, one: str, many: str = "") -> str:
     """Some of a number of things: "1 of 2 cells", "1 of 1 cell"."""
-    return f"{_grouped(part)} of {counted(of, one, many)}"
-
-
-def _grouped(count: float) -> str:
-    return f"{round(count):_}".replace("_", "\u202f")
+    return f"{fixed(part, 0)} of {counted(of, one, many)}"
 
 
 def same_value(one: str, other: str) -> bool:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from ..core.numbers import fixed
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -26,4 +28,4 @@ def answers_in_child(expression: str) -> bool:
 
 def gigabytes(count: int) -> str:
     """In words."""
-    return f"{count / 1e9:.1f} GB"
+    return f"{fixed(count / 1e9, 1)} GB"

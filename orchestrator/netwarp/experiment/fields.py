@@ -213,7 +213,7 @@ def read_integer(item: Item, field: Field, problems: Problems) -> int | None:
     """A count (a number without a dimension)."""
     low, high = field.low if field.low is not None else 0, field.high if field.high is not None else 2**63 - 1
     if isinstance(item.value, bool) or not isinstance(item.value, int) or not low <= item.value <= high:
-        problems.add(item, f"must be a whole number from {low:.0f} to {high:.0f}; for example {field.example}")
+        problems.add(item, f"must be a whole number from {int(low)} to {int(high)}; for example {field.example}")
         return None
     return item.value
 

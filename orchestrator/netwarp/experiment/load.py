@@ -165,7 +165,7 @@ def _check_format(document: Item, problems: Problems) -> None:
     """A file of another grammar is said to be that, and nothing else is said of it."""
     item, low = document.get("format"), TOP["format"].low
     if item is not None and (isinstance(item.value, bool) or item.value != low):
-        problems.add(item, f"this netwarp reads format {low:.0f}; write format = {low:.0f}")
+        problems.add(item, f"this netwarp reads format {int(low or 0)}; write format = {int(low or 0)}")
         problems.check()
 
 

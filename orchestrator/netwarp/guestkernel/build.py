@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..core.errors import KernelError
 from ..core.executables import find_executable
+from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
 from .config import explain, parse_config, unmet
@@ -57,8 +58,8 @@ def build_kernel(
         free = shutil.disk_usage(work).free
         if free < recipe.free_bytes:
             raise KernelError(
-                f"building needs {recipe.free_bytes / 1e9:.1f} GB below {cache.kernels_dir()}, "
-                f"{free / 1e9:.1f} GB are free; NETWARP_CACHE names another place"
+                f"building needs {fixed(recipe.free_bytes / 1e9, 1)} GB below {cache.kernels_dir()}, "
+                f"{fixed(free / 1e9, 1)} GB are free; NETWARP_CACHE names another place"
             )
         log_path = cache.kernels_dir() / f"{key}.log"
         with log_path.open("wb") as log:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..core.errors import KernelError
 from ..core.executables import find_executable
+from ..core.numbers import fixed
 from . import cache
 from .recipe import Recipe, load_recipe
 from .run import Progress, Runner
@@ -42,8 +43,8 @@ def make_headers(
     with cache.workspace(f"headers-{arch}", lambda stage: progress(Progress(stage, 0, 0, 0.0))) as work:
         if (free := shutil.disk_usage(work).free) < _FREE_BYTES:
             raise KernelError(
-                f"the headers need {_FREE_BYTES / 1e9:.1f} GB below {cache.kernels_dir()}, "
-                f"{free / 1e9:.1f} GB are free; NETWARP_CACHE names another place"
+                f"the headers need {fixed(_FREE_BYTES / 1e9, 1)} GB below {cache.kernels_dir()}, "
+                f"{fixed(free / 1e9, 1)} GB are free; NETWARP_CACHE names another place"
             )
         tree, made = work / "tree", work / "include"
         tree.mkdir()

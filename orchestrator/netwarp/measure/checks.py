@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.numbers import fixed
 from ..core.types import Cell, Flow
 from ..store.ndjson import Record, last
 from .capture_point import CapturePoint
@@ -145,7 +146,7 @@ def utilization_check(flow: Flow, utilization: float | None) -> list[Check]:
     if utilization is None:
         return []
     ok = utilization <= UTILIZATION_MAX
-    return [Check(f"utilization {flow.name}", ok, f"{utilization:.6f}, at most {UTILIZATION_MAX}")]
+    return [Check(f"utilization {flow.name}", ok, f"{fixed(utilization, 6)}, at most {UTILIZATION_MAX}")]
 
 
 def missing_check(node: str, why: str) -> Check:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.numbers import fixed
 from ..core.types import Cell, Flow
 from ..core.wire import HEARTBEAT, HEARTBEAT_ACK
 from ..store.ndjson import Record, last
@@ -43,30 +44,35 @@ def moment_events(flow: Flow, moments: Moments, names: PathNames) -> list[Happen
             "first_retransmission_other_path",
             moments.first_retransmission_other_path_ns,
             since,
-            f"first retransmission on a path other than {in_use}: {{:.6f}} s after the fault (sender)",
+            f"first retransmission on a path other than {in_use}: {{}} s after the fault (sender)",
         ),
         (
             "first_new_data_other_path",
             moments.first_new_sent_other_path_ns,
             since,
-            f"first new data on a path other than {in_use}: {{:.6f}} s after the fault (sender)",
+            f"first new data on a path other than {in_use}: {{}} s after the fault (sender)",
         ),
         (
             "failover",
             moments.first_new_arrival_other_path_ns,
             since,
-            f"first new payload arrives on a path other than {in_use}: {{:.6f}} s after the fault (receiver)",
+            f"first new payload arrives on a path other than {in_use}: {{}} s after the fault (receiver)",
         ),
         (
             "first_new_data_after_repair",
             moments.first_new_after_repair_ns,
             repaired,
-            "first new data arrives {:.6f} s after the repair (receiver)",
+            "first new data arrives {} s after the repair (receiver)",
         ),
     ):
         if at_ns is not None and origin is not None:
             found.append(
-                {"t_s": at_ns / 1e9, "flow": flow.name, "kind": kind, "text": text.format((at_ns - origin) / 1e9)}
+                {
+                    "t_s": at_ns / 1e9,
+                    "flow": flow.name,
+                    "kind": kind,
+                    "text": text.format(fixed((at_ns - origin) / 1e9, 6)),
+                }
             )
     return found
 
@@ -75,7 +81,7 @@ def outage_event(flow: Flow, gap: tuple[int, int] | None) -> list[Happening]:
     """The longest gap that touches a fault."""
     if gap is None:
         return []
-    text = f"no new payload arrives for {(gap[1] - gap[0]) / 1e9:.6f} s"
+    text = f"no new payload arrives for {fixed((gap[1] - gap[0]) / 1e9, 6)} s"
     return [{"t_s": gap[0] / 1e9, "flow": flow.name, "kind": "outage", "text": text}]
 
 

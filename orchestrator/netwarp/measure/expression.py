@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 from ..core.errors import CaptureError
+from ..core.numbers import given
 
 _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -57,7 +58,7 @@ def _value(node: ast.expr, names: Mapping[str, float | None]) -> float:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             one, other = _value(left, names), _value(right, names)
             if isinstance(op, ast.Pow) and abs(other) > LARGEST_EXPONENT:
-                raise ValueError(f"exponent {other:g} is beyond {LARGEST_EXPONENT}")
+                raise ValueError(f"exponent {given(other)} is beyond {LARGEST_EXPONENT}")
             return _BINARY[type(op)](one, other)
         case ast.Call(func=ast.Name(id=function), args=[_, _, *_] as operands, keywords=[]) if function in _FUNCTIONS:
             return _FUNCTIONS[function]([_value(operand, names) for operand in operands])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..captures.native import Bools, Ints
+from ..core.numbers import fixed
 from ..core.timer_wheel import HZ, slot_s
 from ..core.types import Cell
 from ..store.run_dir import CellDir
@@ -28,7 +29,7 @@ class Sent:
 
     def __str__(self) -> str:
         what = "a retransmission" if self.retransmission else "new data"
-        return f"{what} on {self.path} at {self.t_s:.6f} s"
+        return f"{what} on {self.path} at {fixed(self.t_s, 6)} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Divergence:
     def words(self, name_a: str, name_b: str) -> str:
         """A sentence."""
         ours, theirs = (f"{name} sends {sent or 'no more'}" for name, sent in ((name_a, self.a), (name_b, self.b)))
-        said = f"the senders part at data packet {self.number:,}: {ours}, {theirs}"
+        said = f"the senders part at data packet {fixed(self.number, 0)}: {ours}, {theirs}"
         return said + self._timer()
 
     def _timer(self) -> str:
@@ -57,8 +58,9 @@ class Divergence:
         slot_ms = slot_s(min(a.since_back_s, b.since_back_s)) * 1e3
         within = "within" if later_ms <= slot_ms else "beyond"
         return (
-            f" ({a.since_back_s:.3f} and {b.since_back_s:.3f} s after the last packet back: {later_ms:.0f} ms apart, "
-            f"{within} the {slot_ms:.0f} ms slot of a timer of that length at {HZ} Hz)"
+            f" ({fixed(a.since_back_s, 3)} and {fixed(b.since_back_s, 3)} s after the last packet back: "
+            f"{fixed(later_ms, 0)} ms apart, {within} the {fixed(slot_ms, 0)} ms slot of "
+            f"a timer of that length at {HZ} Hz)"
         )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.numbers import DASH, fixed, given, percent, readable, with_unit
 from ..core.units import counted
 from ..results.agreement import Agreed, Agreement, MetricAgreement
 from ..results.compare import Levels
-from .numbers import DASH, MINUS, readable, with_unit
 
 LEADING = ("goodput_bit_s", "throughput_bit_s", "completion_time_s", "outage_s", "failover_time_s", "recovery_time_s",
            "retransmitted_packets")  # fmt: skip
@@ -24,8 +24,8 @@ def sentences(found: Agreement, names: Sequence[str]) -> list[str]:
     places = len({one.levels for one in found.numbers})
     said = [
         f"{counted(total, 'number')} of {counted(places, 'place')} held against each other: "
-        f"{found.count('agree'):,} agree within their bounds, {found.count('differ'):,} differ, "
-        f"{found.count('unclear'):,} are unclear, {found.count('not comparable'):,} cannot be compared."
+        f"{fixed(found.count('agree'), 0)} agree within their bounds, {fixed(found.count('differ'), 0)} differ, "
+        f"{fixed(found.count('unclear'), 0)} are unclear, {fixed(found.count('not comparable'), 0)} cannot be compared."
     ]
     metrics = {one.metric: one for one in found.metrics()}
     for name in LEADING:
@@ -56,24 +56,19 @@ def _offset(one: MetricAgreement, a: str, b: str) -> str:
         if abs(one.offset) < TINY:
             said += f"; in the mean {b} and {a} are equal"
         else:
-            size = percent(abs(one.offset)).lstrip("+")
+            size = percent(abs(one.offset), 2)
             said += f"; in the mean {size} {'more' if one.offset > 0 else 'less'} on {b} than on {a}"
         if one.low is not None and one.high is not None:
-            said += f" (95 %: {percent(one.low)} to {percent(one.high)})"
+            said += f" (95 %: {gap(one.low)} to {gap(one.high)})"
     if one.worst is not None and one.worst.relative is not None:
         place = levels_words(one.worst.levels)
-        said += f"; farthest out {percent(one.worst.relative)}" + (f" at {place}" if place else "")
+        said += f"; farthest out {gap(one.worst.relative)}" + (f" at {place}" if place else "")
     return f"{said}."
 
 
-def percent(ratio: float | None) -> str:
-    """+0.12 %."""
-    if ratio is None:
-        return DASH
-    if abs(ratio) < TINY:
-        return "0 %"
-    text = f"{100 * ratio:+.2g}" if abs(ratio) < 0.1 else f"{100 * ratio:+.0f}"
-    return f"{text.replace('-', MINUS)} %"
+def gap(ratio: float) -> str:
+    """A relative difference: "+0.12 %"."""
+    return percent(0.0 if abs(ratio) < TINY else ratio, 2, signed=True)
 
 
 def amount(value: float | None, unit: str, *, signed: bool = False) -> str:
@@ -96,14 +91,14 @@ def gap_words(one: MetricAgreement) -> str:
     if one.offset is None:
         return DASH
     if one.low is None or one.high is None:
-        return percent(one.offset)
+        return gap(one.offset)
     half = one.high - one.offset
-    return f"{percent(one.offset)} \u00b1 {100 * half if half > TINY else 0:.2g}"
+    return f"{gap(one.offset)} \u00b1 {given(100 * half if half > TINY else 0, 2)}"
 
 
 def interval_words(one: Agreed) -> str:
     """The difference and its interval."""
-    gap = amount(one.difference, one.unit, signed=True)
+    apart = amount(one.difference, one.unit, signed=True)
     if one.low is None or one.high is None:
-        return gap
-    return f"{gap} [{amount(one.low, one.unit, signed=True)}, {amount(one.high, one.unit, signed=True)}]"
+        return apart
+    return f"{apart} [{amount(one.low, one.unit, signed=True)}, {amount(one.high, one.unit, signed=True)}]"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import with_unit
 from ..core.outputs import Answer
 from ..results.answers import file_name
 from .answer_words import sentences
-from .numbers import with_unit
 from .run_data import Row, RunData, number, read_rows
 
 SIGNS = {

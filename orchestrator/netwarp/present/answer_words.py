@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ..core.outputs import Answer
 from ..core.units import counted_of
 from ..plan.types import Plan
-from ..results.answers import VERDICTS, said
+from ..results.answers import VERDICTS, value_words
 
 Row = Mapping[str, str]
 _NUMBERS = re.compile(r"\d[\d.,]*( (ms|s)\b)?")
@@ -111,4 +111,4 @@ def _worst(row: Row) -> str:
         if row["absent"] == row["cells"]:
             return "did not run"
         return f"not over at the end of {counted_of(int(row['without_value']), int(row['cells']), 'cell')}"
-    return f"at most {said(float(row['worst']), row['unit'])}{' where it ran' if row['absent'] != '0' else ''}"
+    return f"at most {value_words(float(row['worst']), row['unit'])}{' where it ran' if row['absent'] != '0' else ''}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import given
 from ..core.units import QuantityError, parse_quantity
 from ..plan.types import in_level_order
 from .metric_names import unit_beside
@@ -62,7 +63,7 @@ def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
     if numeric is None:
         return place_axis(title, [data.level_title(factor, level) for level in distinct])
     at, unit = numeric
-    return Axis(title, unit, log_or_linear(at), at, tuple(f"{value:g}" for value in at))
+    return Axis(title, unit, log_or_linear(at), at, tuple(given(value, 6) for value in at))
 
 
 def tick_texts(axis: Axis) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..core.invocation import command
+from ..core.numbers import DASH, given, percent
 from ..measure.calibration import Row
 from .profile_table import HEAD, events_of, profile_lines, profile_table, source_of
 
@@ -65,7 +66,7 @@ def _summary(title: str, rows: Sequence[Row]) -> Table:
     for probe in dict.fromkeys(row.probe for row in rows):
         mine = [row for row in rows if row.probe == probe]
         good, worst = sum(row.ok for row in mine), max(mine, key=share)
-        words = f"{min(share(worst), 9.99):.0%} of it: {worst.quantity}" if worst.bound else "all exact"
+        words = f"{percent(min(share(worst), 9.99), 2)} of it: {worst.quantity}" if worst.bound else "all exact"
         mark = "" if good == len(mine) else "[bold red]OFF [/]"
         table.add_row(probe, f"{mark}{good} of {len(mine)}", words if worst.ok else f"beyond: {worst.quantity}")
     return table
@@ -76,10 +77,10 @@ def _rows(rows: Sequence[Row]) -> Table:
     for name in ("probe", "quantity", "configured", "measured", "off by", "bound", "unit", ""):
         table.add_column(name, justify="right" if name in ("configured", "measured", "off by", "bound") else "left")
     for row in rows:
-        measured = "-" if row.measured is None else f"{row.measured:.9g}"
-        difference = "-" if row.measured is None else f"{row.measured - row.configured:+.3g}"
+        measured = DASH if row.measured is None else given(row.measured)
+        difference = DASH if row.measured is None else given(row.measured - row.configured, 3)
         table.add_row(
-            row.probe, row.quantity, f"{row.configured:.9g}", measured, difference, f"{row.bound:.3g}",
+            row.probe, row.quantity, given(row.configured), measured, difference, given(row.bound, 3),
             row.unit, "ok" if row.ok else "[bold red]OFF[/]",
         )  # fmt: skip
     return table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.numbers import decimals, fixed, scale
 from .embed import file_name
 from .metric_names import LISTED, unit_beside
-from .numbers import decimals, fixed, scale
 from .run_data import RunData
 
 

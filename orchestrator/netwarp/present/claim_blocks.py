@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import fixed, given, readable, scale
 from ..core.outputs import Claim
-from .metric_names import WORDLESS
-from .numbers import fixed, given, readable, scale
 from .run_data import Row, RunData, number
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
@@ -93,7 +92,6 @@ def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row
     divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
     said = _percent(measured, claim) if relative else _scaled(measured, divisor)
     wanted = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
-    shown_unit = "" if shown_unit in WORDLESS else shown_unit
     condition = row["claim"].removeprefix(base).strip()
     return Tested(
         id=row["claim"],

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.numbers import WORDLESS
 from ..plan.types import Plan
 
 
@@ -89,8 +90,6 @@ OTHER = "Other"
 GROUP_ORDER = (OWN, *(group for group, _ in reversed(_GROUPS)), OTHER)
 """How a list of metrics is ordered: what is looked for first stands first."""
 _SPELLED = {"rtt": "RTT", "rto": "RTO", "t3": "T3", "hol": "head-of-line", "sacks": "SACKs", "p95": "95th percentile"}
-WORDLESS = ("", "ratio")
-"""Units that say nothing to a reader."""
 LISTED = ("goodput_bit_s", "outage_s", "failover_time_s", "retransmitted_packets")
 """Shown beside each cell in the list, where anything has them."""
 

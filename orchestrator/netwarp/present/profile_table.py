@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import given
 from ..core.types import LinkImpairment
 from ..experiment import list_profiles
 from ..experiment.problems import Problems
@@ -93,8 +94,8 @@ def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[Row])
         return ""
     start = column.quantity.format(way)
     row = next((row for row in rows if row.quantity.startswith(start)), None)
-    measured = "?" if row is None or row.measured is None else f"{row.measured * column.scale:.4g}"
-    return f"{configured * column.scale:.4g} → {measured} {column.unit}".rstrip()
+    measured = "?" if row is None or row.measured is None else given(row.measured * column.scale, 4)
+    return f"{given(configured * column.scale, 4)} → {measured} {column.unit}".rstrip()
 
 
 def _loss(shape: LinkImpairment) -> float:

@@ -5,12 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import MINUS, THIN, decimals, fixed, plain, readable, scale
 from ..core.outputs import Table
 from ..plan.types import in_level_order
 from .entries import Entry, read_entries
 from .metric_names import unit_beside
-from .numbers import Difference, decimals, difference, fixed, scale
 from .run_data import RunData
+
+GRADES = (0.01, 0.05, 0.15)
+"""Where the colour of a difference gets stronger: 1 %, 5 %, 15 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A measured value against somebody's. `grade`: 0 (below 1 %) to 3 (above 15 %); `sign`: -1, 0, 1."""
+
+    text: str
+    sign: int
+    grade: int
+    ratio: float | None
+
+
+def difference(value: float | None, reference: float | None) -> Difference | None:
+    """Relative difference, absolute where the reference is 0, None where either is missing."""
+    if value is None or reference is None:
+        return None
+    if reference == 0:
+        sign = (value > 0) - (value < 0)
+        return Difference(_signed(readable(abs(value)), sign), sign, 0 if sign == 0 else 3, None)
+    ratio = (value - reference) / abs(reference)
+    grade = sum(abs(ratio) >= limit for limit in GRADES)
+    percent = fixed(abs(ratio) * 100, 1 if abs(ratio) < 0.0995 else 0)
+    sign = 0 if percent == "0.0" else (1 if ratio > 0 else -1)
+    return Difference(f"{_signed(percent, sign)}{THIN}%", sign, grade, ratio)
+
+
+def _signed(text: str, sign: int) -> str:
+    return {-1: MINUS, 0: "\u00b1", 1: "+"}[sign] + text
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +167,7 @@ def _decimals(entries: tuple[Entry, ...], sources: tuple[str, ...], divisor: flo
         "": 0 if counted and not drawn else decimals([entry.value and entry.value / divisor for entry in entries])
     }
     for source in sources:
-        carried = [f"{entry.references[source] / divisor:.9g}" for entry in entries if source in entry.references]
+        carried = [plain(entry.references[source] / divisor) for entry in entries if source in entry.references]
         longest = max((len(text.partition(".")[2].partition("e")[0]) for text in carried), default=0)
         places[source] = min(longest, places[""] + 1)
     return places

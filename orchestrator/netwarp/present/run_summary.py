@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import fixed
 from ..core.units import counted
 from .claim_blocks import Statement
-from .numbers import fixed
 from .result_tables import Grid
 from .run_data import CellResult, RunData, set_arguments
 from .style import OUTCOMES, VERDICTS

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.numbers import in_short
 from ..core.outputs import Answer, matches
 from ..core.types import Cell
 from ..core.units import counted_of, parse_quantity
@@ -18,6 +19,8 @@ from .rows import Field, Rows
 from .run_results import Results
 
 VERDICTS = ("does it", "does it, at a cost", "looks tempting, does not", "does not", "not measured")
+COUNTED = ("timeouts", "chunks", "messages", "events")
+"""Units that a reason's text names itself."""
 _NAME = re.compile(r"\{([^{}]*)\}")
 
 
@@ -181,14 +184,11 @@ def _filled(
     def word(match: re.Match[str]) -> str:
         name = metric if match[1] == "value" else match[1]
         found = value if match[1] == "value" else results.value(cell.id, answer.flow, name)
-        return "nothing" if found is None else said(found, "s" if name.endswith("_s") else units.get(name, ""))
+        return "nothing" if found is None else value_words(found, "s" if name.endswith("_s") else units.get(name, ""))
 
     return _NAME.sub(word, text)
 
 
-def said(value: float, unit: str) -> str:
+def value_words(value: float, unit: str) -> str:
     """A number with its unit for a sentence, three digits: 1.06 s, 258 ms, 12."""
-    if unit == "s":
-        return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"
-    number = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return number if unit in ("", "timeouts", "chunks", "messages", "events", "ratio") else f"{number} {unit}"
+    return in_short(value, "" if unit in COUNTED else unit)

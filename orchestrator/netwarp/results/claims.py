@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..core.numbers import fixed, plain
 from ..core.outputs import Claim, Levels
 from ..core.units import counted_of
 from .comparisons import Comparison, comparisons, mean_of
@@ -161,8 +162,8 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
 def _range(claim: Claim, low: float, high: float) -> str:
     """From low to high; what is relative in percent, as the report shows it."""
     if claim.kind in ABSOLUTE:
-        return f"{low:.6g} to {high:.6g}"
-    return f"{100 * low:.4g} % to {100 * high:.4g} %"
+        return f"{plain(low, 6)} to {plain(high, 6)}"
+    return f"{plain(100 * low, 4)} % to {plain(100 * high, 4)} %"
 
 
 def _borrowed(moved: Bounds) -> str:
@@ -171,7 +172,7 @@ def _borrowed(moved: Bounds) -> str:
         return "with nothing moved"
     spread = moved.widest
     return (
-        f"if every drawn number were {spread.relative:.2%} off, a spread borrowed from {spread.widest}"
+        f"if every drawn number were {fixed(100 * spread.relative, 2)}% off, a spread borrowed from {spread.widest}"
         f" (the widest of {spread.combinations} repeated of its kind; rates, delays and times may differ)"
     )
 

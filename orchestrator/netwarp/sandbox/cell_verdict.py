@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import StoreError
+from ..core.numbers import fixed, given, percent
 from ..core.types import Cell, Flow, Outcome
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir
@@ -197,8 +198,8 @@ def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:
         return {}, []
     ratio = found["late"] / found["ticks"]
     detail = (
-        f"{ratio:.2%} of {found['ticks']} wakes more than {found['late_ns'] / 1e6:g} ms late, at most "
-        f"{LATE_TICKS_LIMIT:.0%}; the latest {found['worst_ns'] / 1e6:.1f} ms"
+        f"{percent(ratio)} of {found['ticks']} wakes more than {given(found['late_ns'] / 1e6)} ms late, at most "
+        f"{percent(LATE_TICKS_LIMIT)}; the latest {fixed(found['worst_ns'] / 1e6, 1)} ms"
     )
     told = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": found["worst_ns"] / 1e9}
     return told, [Check("timeline between steps", ratio <= LATE_TICKS_LIMIT, detail)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..core.numbers import percent
 from ..testbed.readback import Check
 
 STEAL_LIMIT = 0.02
@@ -70,7 +71,9 @@ class HostState:
         steal = (self.steal - before.steal) / total if total else 0.0
         found = {"load_1min": [before.load_1min, self.load_1min], "steal_ratio": round(steal, 6)}
         return found, [
-            Check("steal time", steal <= STEAL_LIMIT, f"{steal:.2%} of the CPU time, at most {STEAL_LIMIT:.0%}")
+            Check(
+                "steal time", steal <= STEAL_LIMIT, f"{percent(steal)} of the CPU time, at most {percent(STEAL_LIMIT)}"
+            )
         ]
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import zstandard
 
 from ..core.errors import CellError, DiskFull, StoreError
+from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Outcome, Problem, to_json
 from ..store.ndjson import last
 from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
@@ -211,8 +212,8 @@ class SandboxBackend(abc.ABC):
                     virtual_s, moved = now, time.monotonic()
                     self._progress(cell.id, virtual_s)
                 elif time.monotonic() - moved > STALL_WALL_S:
-                    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {virtual_s:g} s"
-                    why = f"no virtual second passed in {STALL_WALL_S:g} s"
+                    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {given(virtual_s)} s"
+                    why = f"no virtual second passed in {given(STALL_WALL_S)} s"
                     return f"the sandbox hung {at}, or its links carry more than can be simulated: {why}"
             return ""
         finally:

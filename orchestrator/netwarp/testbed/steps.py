@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..core.numbers import plain
+
 HEADER = "netwarp-steps 1"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,@+-")
 
@@ -52,6 +54,6 @@ def to_commands(steps: Iterable[Step]) -> str:
     lines: list[str] = []
     for item in steps:
         if item.command:
-            when = "" if item.at_ns is None else f"# at T0 + {item.at_ns / 1e9:.9g} s\n"
+            when = "" if item.at_ns is None else f"# at T0 + {plain(item.at_ns / 1e9)} s\n"
             lines.append(when + item.command)
     return "\n".join(lines) + "\n"

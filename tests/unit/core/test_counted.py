@@ -7,8 +7,8 @@ from pathlib import Path
 
 import netwarp
 import pytest
+from netwarp.core.numbers import with_unit
 from netwarp.core.units import Quantity, counted, format_quantity, parse_quantity
-from netwarp.present.numbers import with_unit
 
 SOURCES = Path(netwarp.__file__).parent
 

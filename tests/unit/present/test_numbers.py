@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given as holds_for
 from hypothesis import strategies as st
-from netwarp.present import numbers
+from netwarp.core import numbers
 from netwarp.present.axes import Axis, tick_texts
 from netwarp.present.embed import file_name, script_json, url
+from netwarp.present.result_tables import difference
 from netwarp.present.series import MOST_POINTS, compact_series, keep_extremes
 from netwarp.present.style import MARKERS, looks
 
@@ -81,14 +82,14 @@ def test_scale(values: list[float | None], unit: str, expected: tuple[float, str
     ],
 )
 def test_difference(value: float, reference: float, text: str, sign: int, grade: int) -> None:
-    found = numbers.difference(value, reference)
+    found = difference(value, reference)
     assert found is not None
     assert (found.text, found.sign, found.grade) == (text, sign, grade)
 
 
 def test_no_difference_without_both() -> None:
-    assert numbers.difference(None, 1.0) is None
-    assert numbers.difference(1.0, None) is None
+    assert difference(None, 1.0) is None
+    assert difference(1.0, None) is None
 
 
 @holds_for(

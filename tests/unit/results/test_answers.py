@@ -11,7 +11,7 @@ from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
 from netwarp.present.answer_words import sentences
 from netwarp.results import Results
-from netwarp.results.answers import answer_rows, said
+from netwarp.results.answers import answer_rows, value_words
 from netwarp.results.write import csv_text
 from support.answers import STUDY, answered, measure, study, usual
 from support.specs import spec_of
@@ -110,12 +110,18 @@ def test_repetitions_of_an_experiment_give_way_to_the_command_line() -> None:
 
 
 def test_numbers_as_sentences_have_them() -> None:
-    assert [said(0.2584, "s"), said(1.0571, "s"), said(65.698, "s"), said(12.0, "chunks"), said(16384.0, "bytes")] == [
+    assert [
+        value_words(0.2584, "s"),
+        value_words(1.0571, "s"),
+        value_words(65.698, "s"),
+        value_words(12.0, "chunks"),
+        value_words(16384.0, "bytes"),
+    ] == [
         "258 ms",
         "1.06 s",
         "65.7 s",
         "12",
-        "16,384 bytes",
+        "16.4 kB",
     ]
 
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
+from netwarp.core.numbers import MINUS
 from netwarp.core.outputs import matches
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.present.claim_blocks import statements
-from netwarp.present.numbers import MINUS
 from netwarp.results import Judged, Results, judge, write_tables
 from support.claims import LOSS, OVER, claim, judged, plan_of, rows
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...captures.capture import Capture, read_captures
 from ...captures.native import Rows
 from ...core.errors import CaptureError
+from ...core.numbers import fixed
 from ...core.types import LinkImpairment
 from ...core.wire import ACK, SYN
 from .probes import BRACKET_NS, FAULT_NS, FIRST_PORT, REPAIR_NS, Probe
@@ -198,7 +199,9 @@ def _edge(
     through = [bool((_syns(far, port)["time_ns"] < horizon).any()) for port in ports]
     wanted = [index == passes for index in range(2)]
     farther = max(abs(distance) for distance in from_event) if through == wanted else None
-    quantity = f"{what} between SYNs {-from_event[0] * 1e6:.1f} us before and {from_event[1] * 1e6:.1f} us after"
+    quantity = (
+        f"{what} between SYNs {fixed(-from_event[0] * 1e6, 1)} us before and {fixed(from_event[1] * 1e6, 1)} us after"
+    )
     return [_row(probe, quantity, 0, farther, TIME_BOUND_S, "s")]
 
 

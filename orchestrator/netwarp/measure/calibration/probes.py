@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.numbers import given
 from ...core.types import Action, Capture, Cell, Event, Flow, Link, LinkImpairment, Node, Path
 
 MS = 1_000_000
@@ -37,7 +38,7 @@ def probes(seed: int = 1) -> tuple[Probe, ...]:
         (1_000_000_000, 0, S // 20),
     ):
         shape = LinkImpairment(one_way_delay_ns=delay, rate_bit_s=rate, queue_packets=1000)
-        found.append(_bulk(f"rate {rate / 1e6:g} Mbit/s, delay {delay / 1e6:g} ms", shape, duration, seed))
+        found.append(_bulk(f"rate {given(rate / 1e6)} Mbit/s, delay {given(delay / 1e6)} ms", shape, duration, seed))
     asymmetric = (
         LinkImpairment(one_way_delay_ns=30 * MS, rate_bit_s=2_000_000, queue_packets=100),
         LinkImpairment(one_way_delay_ns=7 * MS),
@@ -55,8 +56,8 @@ def probes(seed: int = 1) -> tuple[Probe, ...]:
         lossy = LinkImpairment(one_way_delay_ns=5 * MS, loss_ratio=loss)
         duration = 200 * S if loss > 0.05 else 20 * S
         back = LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=20_000_000, queue_packets=1000)
-        cell = _cell(f"loss {loss:g}", lossy, back, duration, seed, (_flow("bulk", 0, duration),), randomness=True)
-        found.append(Probe(f"loss {100 * loss:g} %", cell, ("loss", "mtu")))
+        cell = _cell(f"loss {given(loss)}", lossy, back, duration, seed, (_flow("bulk", 0, duration),), randomness=True)
+        found.append(Probe(f"loss {given(100 * loss)} %", cell, ("loss", "mtu")))
     for queue in (1, 20, 50):
         short = LinkImpairment(rate_bit_s=2_000_000, queue_packets=queue)
         cell = _cell(f"queue {queue}", short, LinkImpairment(), 5 * S, seed, (_flow("bulk", 0, 5 * S),))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...core.numbers import given
 from ...core.types import Event, Frozen, GilbertElliott, LinkImpairment
 from ...testbed.delays import overtakers
 from .datagrams import Way, both_ways
@@ -236,7 +237,8 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
     rate = float(shape.rate_bit_s or 0)
     if clock is not VIRTUAL and not dropped.any():
         took = (int(way.sent_ns[-1]) - int(way.sent_ns[0])) / 1e9
-        said = f"INVALID: queue and rate {name}: sending took this host {1e3 * took:.3g} ms, too long to fill the queue"
+        sending = f"sending took this host {given(1e3 * took, 3)} ms, too long to fill the queue"
+        said = f"INVALID: queue and rate {name}: {sending}"
         yield _row(probe, said, 1, None, 0, "completed")
         return
     # how many packets leave in the time by which any time may be late; in virtual time not one
@@ -306,7 +308,7 @@ def _after(probe: Probe, event: Event) -> Iterator[Event]:
 
 
 def _moment(event: Event, what: str) -> str:
-    return f"{event.name} {event.action} at {event.at_ns / 1e9:g} s: {what}"
+    return f"{event.name} {event.action} at {given(event.at_ns / 1e9)} s: {what}"
 
 
 def _nearest(at_ns: np.ndarray, moment_ns: int) -> int:

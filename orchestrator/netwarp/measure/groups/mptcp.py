@@ -8,6 +8,7 @@ from typing import Any
 from ...captures.mptcp.lifetimes import Lifetime, addresses_told, lifetimes
 from ...captures.mptcp.subflows import Group, groups
 from ...core.metrics.mptcp import MPTCP_METRICS
+from ...core.numbers import fixed
 from ...core.types import Flow
 from ..flow_packets import FlowPackets
 from ..metrics import Window
@@ -87,7 +88,7 @@ def _why(
             for address, at_ns in addresses_told(receiver.point.capture, group).items():
                 if address not in heard:
                     at_s = (at_ns - receiver.t0_realtime_ns) / 1e9
-                    found.append(f"the ADD_ADDR of {address}, sent at {at_s:.6f} s, did not arrive")
+                    found.append(f"the ADD_ADDR of {address}, sent at {fixed(at_s, 6)} s, did not arrive")
     for one in failed:
         again = "once" if one.asked == 1 else f"{one.asked} times"
         found.append(f"MP_JOIN on {names[_path(sender, one)]} was asked for {again} and not completed")

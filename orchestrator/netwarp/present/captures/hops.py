@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...captures import Join
 from ...captures.hops import Hop
+from ...core.numbers import DASH, fixed, readable
 from ...core.units import counted
-from ..numbers import DASH, fixed, readable
 from .words import delays, seconds
 
 HEADS = ("  hop", "packets", "lost", "burst", "delay min/med/p95/max", "reord.")

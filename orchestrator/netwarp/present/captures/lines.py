@@ -7,8 +7,8 @@ from typing import Any
 
 from ...captures.connection import Connection
 from ...captures.multipath import Multipath
+from ...core.numbers import fixed, readable, with_unit
 from ...core.units import counted
-from ..numbers import fixed, readable, with_unit
 from .words import delays, seconds
 
 Lines = list[tuple[str, str]]

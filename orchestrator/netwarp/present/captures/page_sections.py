@@ -17,9 +17,9 @@ from ...captures.findings import hop_findings
 from ...captures.hops import Hop
 from ...captures.multipath import Multipath
 from ...core.errors import StoreError
+from ...core.numbers import fixed, with_unit
 from ...core.units import counted
 from ...store.run_dir import write_atomic
-from ..numbers import fixed, with_unit
 from ..pages.capture import Chart, Line, Panel, Part, Section, Table, capture_page
 from .hops import HEADS, hop_row, join_notes
 from .lines import detail_lines, multipath_lines, multipath_title
@@ -123,7 +123,7 @@ def _flow(one: Connection, file: int) -> Part:
     head = ("", f"{one.ends[0]} sends", f"{one.ends[1]} sends")
     details = []
     if one.events:
-        rows = [(f"{event['t_s']:.6f}", event_text(event)) for event in one.events[:EVENTS]]
+        rows = [(fixed(event["t_s"], 6), event_text(event)) for event in one.events[:EVENTS]]
         caption = f"Events ({len(one.events)}" + (f", the first {EVENTS})" if len(one.events) > EVENTS else ")")
         details.append(Table(caption, ("Time (s)", "What"), rows, (0,)))
     details += _own_tables(one.tables)
@@ -169,7 +169,7 @@ def _multipath(one: Multipath, file: int) -> Part:
     name = f"file{file}-mptcp{one.number}"
     lines = [_line(key, pair) for key, pair in one.series.items() if key.startswith("sent_bytes")]
     events = [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]]
-    rows = [(f"{time:.6f}", text) for time, text in events]
+    rows = [(fixed(time, 6), text) for time, text in events]
     return Part(
         anchor=name,
         title=multipath_title(one),

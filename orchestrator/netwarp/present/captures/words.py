@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...captures.connection import Connection
-from ..numbers import DASH, fixed, readable, scale, with_unit
+from ...core.numbers import DASH, fixed, readable, scale, with_unit
 
 ENDS = (("_bit_s", "bit/s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_s", "s"))
 WHOLE_NAMES = {"flight_bytes": "in flight", "round_packets": "packets a round trip", "outstanding_bytes": "outstanding"}

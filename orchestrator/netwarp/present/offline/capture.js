@@ -43,7 +43,7 @@
     const shape = line.style === "line" ? "linear" : "hv";
     return {
       type: "scatter", x: line.t, y: line.v.map((value) => (value === null ? null : value / divisor)), yaxis: "y" + id,
-      name: plain(line.name), hovertemplate: `%{y:.4~g} ${plain(unit)}`, fill: line.style === "bar" ? "tozeroy" : "none",
+      name: plain(line.name), text: line.v.map((value) => (value === null ? "" : number(value / divisor))), hovertemplate: `%{text} ${plain(unit)}`, fill: line.style === "bar" ? "tozeroy" : "none",
       ...(marker ? { mode: "markers", marker } : { mode: "lines", line: { color: ink, width: 1.6, shape } }),
     };
   }

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from ...core.numbers import fixed, given
 from ...store.run_dir import write_atomic
-from ..numbers import readable
 from .run import environment
 
 SHOWN = {"s": (1e3, "ms"), "ratio": (1.0, "")}
@@ -46,7 +46,7 @@ def _facts(calibration: Mapping[str, Any]) -> str:
     named = (("Linux", "kernel_release"), ("back end", "backend"), ("measured", "date_utc"), ("calibration", "key"))
     words = [f"{word} {calibration[key]}" for word, key in named if calibration.get(key)]
     if calibration.get("host_load_1min") is not None:
-        words.append(f"host load up to {calibration['host_load_1min']:.1f}")
+        words.append(f"host load up to {fixed(calibration['host_load_1min'], 1)}")
     return ", ".join(words)
 
 
@@ -66,19 +66,15 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     scale, unit = SHOWN.get(row["unit"], (1.0, row["unit"]))
     return {
         "quantity": row["quantity"],
-        "configured": _number(scale * row["configured"]),
-        "measured": "none" if measured is None else _number(scale * measured),
-        "bound": "exact" if not row["bound"] else _number(scale * row["bound"]),
+        "configured": given(scale * row["configured"], 6),
+        "measured": "none" if measured is None else given(scale * measured, 6),
+        "bound": "exact" if not row["bound"] else given(scale * row["bound"], 6),
         "share": 0.0
         if measured is None or not row["bound"]
         else min(1.0, abs(measured - row["configured"]) / row["bound"]),
         "unit": unit,
         "ok": row["ok"],
     }
-
-
-def _number(value: float) -> str:
-    return readable(value) if abs(value) >= 1e4 else f"{value:.6g}"
 
 
 def chart(curve: Mapping[str, Any]) -> str:
@@ -126,8 +122,8 @@ def _axes(low_x: float, high_x: float, high_y: float, at: Any, labels: Sequence[
     for x in ticks:
         place = at(x, 0)[0]
         anchor = "middle" if curve["bars"] or x not in (low_x, high_x) else "start" if x == low_x else "end"
-        parts.append(f'<text x="{place:.1f}" y="{bottom + 13:.1f}" text-anchor="{anchor}">{x:.4g}</text>')
+        parts.append(f'<text x="{place:.1f}" y="{bottom + 13:.1f}" text-anchor="{anchor}">{given(x, 4)}</text>')
     for y in (0, high_y / 2, high_y):
-        parts.append(f'<text x="{left - 5:.1f}" y="{at(low_x, y)[1] + 4:.1f}" text-anchor="end">{y:.2g}</text>')
+        parts.append(f'<text x="{left - 5:.1f}" y="{at(low_x, y)[1] + 4:.1f}" text-anchor="end">{given(y, 2)}</text>')
     parts.append(f'<text x="{(left + right) / 2:.1f}" y="{HEIGHT - 5}" text-anchor="middle">{escape(labels[0])}</text>')
     return "".join(parts)

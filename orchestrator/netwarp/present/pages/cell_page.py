@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.numbers import DASH, SCALED, given, with_unit
 from ...core.types import Cell, Link, LinkImpairment
 from ...core.units import Kind, Quantity, format_quantity
 from ...store.run_dir import CellDir, read_json
 from ..embed import url
 from ..metric_names import GROUP_ORDER, unit_beside
-from ..numbers import DASH, SCALED, with_unit
 from ..run_data import CellResult, RunData
 from ..series import compact_series
 
@@ -88,7 +88,7 @@ def _loss(shape: LinkImpairment) -> str:
     if shape.burst_loss is not None:
         burst = shape.burst_loss
         good, bad = burst.good_loss_ratio, burst.bad_loss_ratio
-        return f"Gilbert-Elliott p={burst.p_ratio:g} r={burst.r_ratio:g} bad={bad:g} good={good:g}"
+        return f"Gilbert-Elliott p={given(burst.p_ratio)} r={given(burst.r_ratio)} bad={given(bad)} good={given(good)}"
     return quantity("ratio", shape.loss_ratio) if shape.loss_ratio else "none"
 
 

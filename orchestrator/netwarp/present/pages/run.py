@@ -8,6 +8,7 @@ from dataclasses import asdict
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...core.numbers import duration, fixed, given, readable, with_unit
 from ...core.units import counted
 from ..answer_grids import answer_words
 from ..cell_list import Listing
@@ -18,7 +19,6 @@ from ..figures.figure_registry import Drawing
 from ..figures.line.data import line_key
 from ..figures.over_time.data import Events, series_titles
 from ..markers import swatch, variant_css
-from ..numbers import duration, fixed, given, readable, with_unit
 from ..result_tables import Grid
 from ..run_data import RunData
 from ..run_summary import Summary

@@ -174,8 +174,7 @@
     const twin = (one) => other && other.measurements.find((two) => two.metric === one.metric && two.flow === one.flow && two.exact);
     const apart = (one, two) => {
       if (!two || !one.number) return two && two.number === one.number ? "0" : "–";
-      const percent = (two.number / one.number - 1) * 100;
-      return (percent > 0 ? "+" : "") + netwarp.number(percent, 3) + "\u202f%";
+      return netwarp.percent(two.number / one.number - 1, 3, true);
     };
     const named = (flow) => flow || "cell";
     const heads = ["metric", ...(several ? ["flow"] : []), ...(wide ? flows.map(named) : other ? ["A", "B", "B to A"] : ["value"])];
@@ -198,7 +197,7 @@
     const list = netwarp.timeline.events(cell);
     const several = cell.flows.length > 1;
     const time = (event) => h("button", { type: "button", class: "link", title: "Zoom to this event", onclick: () =>
-      netwarp.timeline.zoom(document.getElementById("cell-chart"), event.t_s - 1.5, event.t_s + 1.5) }, event.t_s.toFixed(6));
+      netwarp.timeline.zoom(document.getElementById("cell-chart"), event.t_s - 1.5, event.t_s + 1.5) }, netwarp.fixed(event.t_s, 6));
     return section("Events", list.length
       ? table("Events of this cell", several ? ["time (s)", "what", "flow"] : ["time (s)", "what"],
         list.map((event) => [time(event), event.text, ...(several ? [event.flow] : [])]), [0])

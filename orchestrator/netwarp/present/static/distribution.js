@@ -9,7 +9,7 @@
   });
   function logMarks(values) {
     const marks = netwarp.charts.decades(Math.min(...values) / 2, Math.max(...values) * 2);
-    return { tickvals: marks, ticktext: marks.map(String) };
+    return { tickvals: marks, ticktext: marks.map((mark) => netwarp.given(mark)) };
   }
   const howMany = (group) => (group.values.length === group.of ? `n = ${group.of}` : `${group.values.length} of ${group.of} had a value`);
 
@@ -25,8 +25,9 @@
         y: [0, ...group.values.map((_, i) => (i + 1) / n)],
         line: { shape: "hv", width: 2, color: colour(look), dash: look.dash },
         marker: { symbol: look.marker, color: colour(look), size: [0, ...group.values.map((_, i) => (i % every ? 0 : 7))] },
-        customdata: [[[group.cells[0]]], ...group.cells.map((id) => [[id]])],
-        hovertemplate: `<b>${plain(group.label)}</b> (${howMany(group)})<br>%{y:.1%} at or below %{x:.4~g} ${plain(figure.value.unit)}<extra></extra>`,
+        customdata: [[[group.cells[0]], netwarp.percent(0), netwarp.number(group.values[0])],
+          ...group.cells.map((id, i) => [[id], netwarp.percent((i + 1) / n), netwarp.number(group.values[i])])],
+        hovertemplate: `<b>${plain(group.label)}</b> (${howMany(group)})<br>%{customdata[1]} at or below %{customdata[2]} ${plain(figure.value.unit)}<extra></extra>`,
       };
     });
     Object.assign(layout.xaxis, valueAxis(figure, element.clientWidth - 70), { showline: true });
@@ -57,8 +58,8 @@
       const spread = (i) => at(group) + ((((i * 7) % 11) - 5) / 11) * width * 0.5;
       traces.push({
         type: "scatter", mode: "markers", name: plain(group.label), x: group.values.map((_, i) => spread(i)), y: group.values,
-        marker: { symbol: look.marker, color: colour(look), size: 6, opacity: 0.65 }, customdata: group.cells.map((id) => [[id]]),
-        hovertemplate: `<b>${plain(group.label)}</b> (${howMany(group)})<br>%{y:.4~g} ${plain(figure.value.unit)}<extra></extra>`,
+        marker: { symbol: look.marker, color: colour(look), size: 6, opacity: 0.65 }, customdata: group.cells.map((id, i) => [[id], netwarp.number(group.values[i])]),
+        hovertemplate: `<b>${plain(group.label)}</b> (${howMany(group)})<br>%{customdata[1]} ${plain(figure.value.unit)}<extra></extra>`,
       });
     }
     const across = element.clientWidth - 70;

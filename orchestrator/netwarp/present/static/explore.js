@@ -132,7 +132,7 @@
     const numeric = kind === "line" && x.kind !== "category" && levels.every((i) => x.levels[i] !== "-");
     const at = levels.map((i, place) => (numeric ? x.at[i] : place));
     const xUnit = numeric ? x.unit : "";
-    const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: levels.map((i, place) => (numeric ? String(at[place]) : x.titles[i])) };
+    const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: levels.map((i, place) => (numeric ? netwarp.given(at[place], 6) : x.titles[i])) };
     const title = metric.flow && flowsOf(metric.name).length > 1 ? `${metric.title} of ${metric.flow}` : metric.title;
     const value = { title, unit, label: label(title, unit), kind: far(all) };
     const heads = { divisor, levels, kind, x: axis, y: { ...value, kind: "linear" }, value };

@@ -106,7 +106,7 @@
     layout.coloraxis = {
       colorscale: SCALE, cmin: height01(low), cmax: height01(low) + span,
       colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: colours.soft },
-        len: Math.min(1 - (TOP + HEAD) / plot, 320 / plot), y: 1 - (TOP + HEAD) / plot, yanchor: "top", ...(marks && { tickvals: marks.map(Math.log10), ticktext: marks.map(String) }) },
+        len: Math.min(1 - (TOP + HEAD) / plot, 320 / plot), y: 1 - (TOP + HEAD) / plot, yanchor: "top", ...(marks && { tickvals: marks.map(Math.log10), ticktext: marks.map((mark) => netwarp.given(mark)) }) },
     };
     if (!bar) layout.coloraxis.showscale = false; // the numbers stand in the fields
     Object.assign(layout, { annotations, shapes, height, hovermode: "closest", dragmode: false, margin: { l: 8, r: 8, t: 0, b: FOOT } });

@@ -20,16 +20,44 @@ netwarp.h = function (tag, attributes, ...children) {
   return element;
 };
 
-// A number to `digits` significant digits, thin spaces between thousands, a true minus.
-netwarp.number = function (value, digits = 4) {
+// Numbers as netwarp/core/numbers.py formats them (tests/browser/test_numbers.py holds the two equal).
+
+// Digits that Python would write: of two equally near ones the even one, where JavaScript takes the larger.
+function digitsOf(size, method, count) {
+  const text = size[method](count), longer = size[method](count + 30);
+  const [, kept, rest] = /^([\d.]*?)\.?(\d{30})(?:e.*)?$/.exec(longer);
+  return rest === "5" + "0".repeat(29) && Number(kept.at(-1)) % 2 === 0 ? text.replace(/^[\d.]+/, kept) : text;
+}
+
+// Fixed decimals, thin spaces between thousands, a true minus; a dash for nothing.
+netwarp.fixed = function (value, places) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e12)) return value.toExponential(digits - 1).replace(/-/g, "−");
-  const places = Number.isInteger(value) ? 0 : Math.min(9, Math.max(0, digits - 1 - Math.floor(Math.log10(size))));
-  const [whole, rest] = size.toFixed(places).split(".");
+  const [whole, rest] = digitsOf(Math.abs(value), "toFixed", places).split(".");
   const text = whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (rest ? "." + rest : "");
   return value < 0 && /[1-9]/.test(text) ? "−" + text : text;
 };
+
+// A chosen number (a level, a bound, a mark of an axis), without digits that nobody chose.
+netwarp.given = function (value, digits = 9) {
+  const size = Math.abs(value), sign = value < 0 ? "−" : "";
+  if (value === 0) return "0";
+  const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+  if (size >= 1e-4 && size < 1e9) return sign + trimmed(digitsOf(size, "toFixed", Math.max(0, digits - 1 - Math.floor(Math.log10(size)))));
+  const [mantissa, power] = digitsOf(size, "toExponential", digits - 1).split("e");
+  return `${sign}${trimmed(mantissa)}×10${[...power].map((one) => ({ "-": "⁻", "+": "" })[one] ?? "⁰¹²³⁴⁵⁶⁷⁸⁹"[one]).join("")}`;
+};
+
+// A measured number to `digits` significant digits; whole numbers whole.
+netwarp.number = function (value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e15) return netwarp.fixed(value, 0);
+  if (size < 1e-4 || size >= 1e9) return netwarp.given(value, digits);
+  return netwarp.fixed(value, Math.min(9, Math.max(0, digits - 1 - Math.floor(Math.log10(size)))));
+};
+
+// A share or a change: "2.35 %", "+12 %".
+netwarp.percent = (ratio, digits = 3, signed = false) => `${signed && ratio > 0 ? "+" : ""}${netwarp.given(100 * ratio, digits)} %`;
 
 // A number of things in words: counted(1, "cell") is "1 cell", counted(2, "cell") "2 cells".
 netwarp.counted = (count, one, many) => `${netwarp.number(count)} ${count === 1 ? one : many || one + "s"}`;
@@ -42,11 +70,10 @@ netwarp.scale = function (values, unit) {
   if (unit === "s" && largest > 0 && largest < 1) {
     return largest < 1e-3 ? { divisor: 1e-6, unit: "µs" } : { divisor: 1e-3, unit: "ms" };
   }
-  if (!base) return { divisor: 1, unit: unit === "ratio" ? "" : unit };
-  for (const [divisor, prefix] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+  for (const [divisor, prefix] of base ? [[1e9, "G"], [1e6, "M"], [1e3, "k"]] : []) {
     if (largest >= divisor) return { divisor, unit: prefix + base };
   }
-  return { divisor: 1, unit: base };
+  return { divisor: 1, unit: unit === "ratio" ? "" : unit };
 };
 
 // Loads a script file once; file:// pages can inject scripts where they cannot fetch.

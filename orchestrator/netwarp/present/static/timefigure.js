@@ -9,8 +9,8 @@ netwarp.kinds.time = function (figure, lookOf, hidden, colours, element) {
       type: "scatter", mode: "lines+markers", name: plain(line.label), x: line.x, y: line.y,
       line: { shape: line.step ? "hv" : "linear", width: 1.5, color: colour(look), dash: look.dash },
       marker: { symbol: look.marker, color: colour(look), size: 7, maxdisplayed: 12 }, // a line is known by its markers, too
-      customdata: line.x.map(() => [[line.cell]]),
-      hovertemplate: `<b>${plain(line.label)}</b><br>%{x:.3f} s: %{y:.4~g} ${plain(figure.y.unit)}<extra></extra>`,
+      customdata: line.x.map((t, i) => [[line.cell], netwarp.fixed(t, 3), netwarp.number(line.y[i])]),
+      hovertemplate: `<b>${plain(line.label)}</b><br>%{customdata[1]} s: %{customdata[2]} ${plain(figure.y.unit)}<extra></extra>`,
     };
   });
   const layout = baseLayout(colours);

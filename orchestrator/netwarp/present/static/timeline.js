@@ -162,7 +162,7 @@ netwarp.timeline = (function () {
         marker: { symbol: look.marker, size: 7, maxdisplayed: 8, color: colour(look) }, // a line is known by its marker, too
         name: plain([whose(one.number), text, one.title.replace(" by path", "")].filter(Boolean).join(" ")),
         line: { color: colour(look), width: finer ? 1.1 : 1.6, shape: "hv", dash: finer ? "dot" : DASHES[one.number] },
-        opacity: one.number ? 0.85 : 1, hovertemplate: `%{y:.4~g} ${plain(panel.unit)}`,
+        opacity: one.number ? 0.85 : 1, text: v.map((value) => value === null ? "" : netwarp.number(value / panel.divisor)), hovertemplate: `%{text} ${plain(panel.unit)}`,
       });
     };
     panels.forEach((panel) => {

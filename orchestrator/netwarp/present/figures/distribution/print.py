@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ....core.numbers import given
 from ...style import MATPLOTLIB_DASHES, Look
 from ..print_canvas import Canvas, add_legend, label_y, line_style, new_canvas, plain, spread_ticks
 from .data import DistributionData, Group
@@ -43,7 +44,7 @@ def _steps(axes: Axes, figure: DistributionData, looks: Mapping[str, Look]) -> N
     axes.set_ylim(0, 1.02)
     if figure.value.kind == "log":
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_major_formatter(lambda x, _: given(x, 6))
 
 
 def _boxes(axes: Axes, figure: DistributionData, looks: Mapping[str, Look]) -> None:
@@ -58,7 +59,7 @@ def _boxes(axes: Axes, figure: DistributionData, looks: Mapping[str, Look]) -> N
     label_y(axes, figure.value.label)
     if figure.value.kind == "log":
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter(lambda x, _: given(x, 6))
     elif all(value >= 0 for group in figure.groups for value in group.values):
         axes.set_ylim(bottom=0)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from ....core.numbers import DASH, readable, scale
 from ....core.outputs import Figure
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row, in_plan_order, level_axis, log_or_linear, place_axis
 from ...entries import Entry, read_entries
-from ...numbers import DASH, readable, scale
 from ...result_tables import conditions
 from ...run_data import RunData
 from ..line.data import line_label

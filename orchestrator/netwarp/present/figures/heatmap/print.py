@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ....core.numbers import given
 from ...style import Look
 from ..print_canvas import WIDTH_IN, Canvas, new_canvas, plain
 from .data import HeatmapData, Panel, spot_text
@@ -59,7 +60,7 @@ def heatmap_canvas(heatmap: HeatmapData, looks: Mapping[str, Look]) -> Canvas:
     bar.outline.set_visible(False)
     if heatmap.value.kind == "log":
         marks = _decades(min(values), max(values))
-        bar.set_ticks(marks, labels=[f"{mark:g}" for mark in marks])
+        bar.set_ticks(marks, labels=[given(mark) for mark in marks])
         bar.ax.minorticks_off()
     # above the fields: beside its bar it would be longer than a low map is high
     canvas.suptitle(value, fontsize=7.5)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from ....core.numbers import DASH, readable, scale
 from ....core.outputs import Figure
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row, level_axis, tick_texts
 from ...entries import Entries, Entry, levels_of, read_entries
-from ...numbers import DASH, readable, scale
 from ...result_tables import conditions
 from ...run_data import RunData
 from ...style import Look, looks

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ....core.numbers import fixed, given, readable, scale
 from ....core.outputs import EventTable, TimeSeries, matches
 from ....results.time_tables import series_unit
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row
 from ...metric_names import unit_beside
-from ...numbers import fixed, readable, scale
 from ...result_tables import conditions
 from ...run_data import CellResult, RunData, number
 from ...series import MOST_POINTS, keep_extremes
@@ -152,7 +152,7 @@ def time_words(figure: TimeFigure) -> str:
         f"{line.label}: from {readable(line.y[0])} to {readable(line.y[-1])}, at most {readable(max(line.y))}"
         for line in figure.lines
     ]
-    down = [f"down from {begin:g} to {end:g} s" for begin, end in figure.faults]
+    down = [f"down from {given(begin)} to {given(end)} s" for begin, end in figure.faults]
     return f"{figure.y.label} over time; {'; '.join([*said, *down])}"
 
 
@@ -229,5 +229,5 @@ def make_events(data: RunData, wanted: EventTable) -> Events | None:
 
 def _event(row: Mapping[str, str]) -> Row:
     at = f"{row['node']}, {row['link']}" if row["node"] else row["link"]
-    heads = (f"{float(row['t_s']):.6f}", row["event"], at, row["path"], row["type"], row["note"])
+    heads = (fixed(float(row["t_s"]), 6), row["event"], at, row["path"], row["type"], row["note"])
     return Row(heads, (row["number"], row["bytes"]))
