@@ -52,7 +52,7 @@ def test_a_silence_that_a_timeout_ended(tmp_path: Path) -> None:
     assert found[0] == (
         "no data from 10.0.0.1:1000 for 2 s from 0.11 s on, until a retransmission (1 retransmission timeout in all)"
     )
-    assert found[1] == "1 of 21 data packets (4.8%) of 10.0.0.1:1000 repeats what it had sent before"
+    assert found[1] == "1 of 21 data packets (4.76 %) of 10.0.0.1:1000 repeats what it had sent before"
 
 
 def test_a_pause_without_a_retransmission_is_no_silence(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_largest_of_very_many_connections(tmp_path: Path) -> None:
     assert found.connections[0].directions[0]["goodput_bit_s"] is not None
     assert found.findings[0] == "1\u202f100 of 1\u202f101 connections were never answered"
     assert found.findings[1].startswith("flow 1: no data from 10.0.0.1:1000 for 2 s")
-    assert "flow 1: 1 of 21 data packets (4.8%)" in found.findings[2]
+    assert "flow 1: 1 of 21 data packets (4.76 %)" in found.findings[2]
 
 
 def test_syn_and_fin_are_no_data_packets(tmp_path: Path) -> None:
