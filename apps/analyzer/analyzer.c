@@ -6,7 +6,12 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "analyzer.h"
+#include "flow.h"
 #include "identity.h"
+#include "sctp.h"
+#include "source.h"
+#include "tcp.h"
 
 enum { ALWAYS_KEPT = nwa_table_packets, FILES_MAX = UINT16_MAX };
 
@@ -39,13 +44,6 @@ uint32_t nwa_abi(void)
 	return NWA_ABI;
 }
 
-int reader_fail(struct nwa *a, const char *file, const char *why)
-{
-	if (!a->error[0])
-		snprintf(a->error, sizeof(a->error), "%s%s%s", file, *file ? ": " : "", why);
-	return -1;
-}
-
 static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 {
 	struct nwa *a = calloc(1, sizeof(*a));
@@ -58,7 +56,7 @@ static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 	if (!a->files)
 		goto none;
 	for (uint32_t i = 0; i < count; i++)
-		a->files[i].pcap.stream.fd = -1;
+		a->files[i].capture.stream.fd = -1;
 	a->file_count = count;
 	a->options = options;
 	a->last_path = NWA_NONE;
@@ -267,7 +265,7 @@ const char *nwa_error(const struct nwa *a)
 
 const char *nwa_trouble(const struct nwa *a, uint32_t source)
 {
-	return source < a->file_count ? a->files[source].pcap.trouble : "";
+	return source < a->file_count ? a->files[source].capture.trouble : "";
 }
 
 void nwa_close(struct nwa *a)

@@ -3,8 +3,9 @@
  * 9260 8.5): a packet carries its receiver's tag, an INIT carries 0 and tells its sender's. Where a tag is
  * not known (the handshake is outside the capture) the address pair and ports help.
  */
+#include "association.h"
 #include "flow.h"
-#include "sctp.h"
+#include "sctp_chunks.h"
 
 static uint64_t tag_key(uint16_t from, uint16_t to, uint32_t tag)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow.h"
+#include "analyzer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

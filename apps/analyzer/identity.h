@@ -2,7 +2,7 @@
 #ifndef ANALYZER_IDENTITY_H
 #define ANALYZER_IDENTITY_H
 
-#include "flow.h"
+#include "reader.h"
 
 /* Nothing unless the table is wanted and the packet is of IP. */
 void identity_take(struct nwa *a, const struct packet *p, uint32_t flow, uint32_t path,

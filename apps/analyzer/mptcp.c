@@ -1,4 +1,5 @@
 /* MPTCP's options that tell something of the connection, one row each: RFC 8684 section 3. */
+#include "mptcp.h"
 #include "flow.h"
 
 enum { OPTION_END, OPTION_NOP, OPTION_MPTCP = 30 };

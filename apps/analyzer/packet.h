@@ -4,7 +4,7 @@
 #define ANALYZER_PACKET_H
 
 #include "netwarp_analyzer.h"
-#include "pcap.h"
+#include "capture_file.h"
 
 enum { PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, PROTOCOL_SCTP = 132, SCTP_UDP_PORT = 9899 };
 

@@ -1,66 +1,14 @@
-/* Records of a capture file: libpcap's savefile format and pcapng, both byte orders, any resolution. */
+/* Records of libpcap's savefile format, both byte orders. */
 #ifndef ANALYZER_PCAP_H
 #define ANALYZER_PCAP_H
 
-#include "stream.h"
+#include "capture_file.h"
 
-enum { PCAP_INTERFACES_MAX = UINT16_MAX, PCAP_NAME = 16 };
-
-struct record {
-	int64_t time_ns;
-	const uint8_t *data; /* `captured` bytes, valid until the next pcap_next of the same file */
-	uint32_t captured;
-	uint32_t length;    /* on the wire; never below captured */
-	uint32_t interface; /* index into pcap.interfaces */
-	uint16_t link_type;
-	bool untimed; /* a pcapng simple packet block has no time: that of the record before stands in */
-};
-
-/* Where packets were captured: a pcap file is one, a pcapng file has one a description block. */
-struct pcap_interface {
-	uint8_t name[PCAP_NAME]; /* cut there, or all 0 */
-	uint64_t dropped;	 /* by the capturing program and its kernel, as the file says */
-	int64_t offset_s;
-	uint64_t multiply; /* a tick in ns; 0: it is divided instead */
-	uint64_t divide;   /* ticks in a ns, when a power of ten; 0: too many for any time but 0 */
-	uint32_t snaplen;  /* 0: none */
-	uint16_t link_type;
-	uint8_t resolution; /* as if_tsresol: 10^-n s, or with the highest bit 2^-n s */
-	bool dropped_known;
-	bool malformed; /* its options contradict their lengths: used up to there */
-};
-
-struct pcap {
-	struct stream stream;
-	struct pcap_interface *interfaces; /* of all sections */
-	uint32_t interface_count, interface_capacity;
-	uint32_t section;   /* its first interface */
-	int64_t last_ns;    /* pcapng: of the record before */
-	uint32_t snaplen;   /* of the first interface */
-	uint16_t link_type; /* of the first interface */
-	bool blocks;	    /* pcapng */
-	bool nanosecond;    /* finer than microseconds */
-	bool swapped;	    /* against this machine; of the first section */
-	bool section_swapped;
-	bool cut_off;
-	char trouble[200];
-};
-
-/* Reads the file header. false: not a capture, see trouble. */
-bool pcap_start(struct pcap *p);
-/* The next whole record; false: the end (cut_off and trouble say what kind of end). */
-bool pcap_next(struct pcap *p, struct record *r);
-void pcap_close(struct pcap *p);
-
-/* pcapng.c: the same for its blocks. */
-bool pcapng_start(struct pcap *p);
-bool pcapng_next(struct pcap *p, struct record *r);
-
-/* A new interface, all 0 but what every one has; NULL: no memory, or too many. */
-struct pcap_interface *pcap_interface_new(struct pcap *p);
-/* Ends the file before its end. Always false. */
-bool pcap_stop(struct pcap *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The end of the stream, inside something or not. Always false. */
-bool pcap_end(struct pcap *p, const char *inside);
+/* Whether the first 4 bytes of a file are this format's. */
+bool pcap_recognised(const uint8_t *header);
+/* Reads the file header, which is there. false: see .trouble. */
+bool pcap_start(struct capture_file *p);
+/* The next whole record; false: the end. */
+bool pcap_next(struct capture_file *p, struct record *r);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "pcap.h"
+#include "pcapng.h"
 
 enum {
 	BLOCK_INTERFACE = 1,
@@ -35,7 +35,7 @@ struct block {
 	uint32_t type, bytes;
 };
 
-static uint16_t get16(const struct pcap *p, const uint8_t *at)
+static uint16_t get16(const struct capture_file *p, const uint8_t *at)
 {
 	uint16_t v;
 
@@ -43,7 +43,7 @@ static uint16_t get16(const struct pcap *p, const uint8_t *at)
 	return p->section_swapped ? __builtin_bswap16(v) : v;
 }
 
-static uint32_t get32(const struct pcap *p, const uint8_t *at)
+static uint32_t get32(const struct capture_file *p, const uint8_t *at)
 {
 	uint32_t v;
 
@@ -51,7 +51,7 @@ static uint32_t get32(const struct pcap *p, const uint8_t *at)
 	return p->section_swapped ? __builtin_bswap32(v) : v;
 }
 
-static uint64_t get64(const struct pcap *p, const uint8_t *at)
+static uint64_t get64(const struct capture_file *p, const uint8_t *at)
 {
 	uint64_t v;
 
@@ -61,7 +61,7 @@ static uint64_t get64(const struct pcap *p, const uint8_t *at)
 
 /* One option: true while there is one. `bytes` is what is left of the list; *lies: a length that cannot be
  * right. */
-static bool next_option(const struct pcap *p, const uint8_t **at, uint32_t *bytes, uint16_t *code,
+static bool next_option(const struct capture_file *p, const uint8_t **at, uint32_t *bytes, uint16_t *code,
 			uint16_t *length, bool *lies)
 {
 	uint32_t whole;
@@ -84,7 +84,7 @@ static bool next_option(const struct pcap *p, const uint8_t **at, uint32_t *byte
 	return true;
 }
 
-static void set_resolution(struct pcap_interface *interface, uint8_t resolution)
+static void set_resolution(struct capture_interface *interface, uint8_t resolution)
 {
 	uint64_t power = 1;
 
@@ -104,7 +104,7 @@ static void set_resolution(struct pcap_interface *interface, uint8_t resolution)
 }
 
 /* Ticks of this interface's clock as ns since 1970, at the nearest end where 64 bit cannot hold them. */
-static int64_t time_of(const struct pcap_interface *interface, uint64_t ticks)
+static int64_t time_of(const struct capture_interface *interface, uint64_t ticks)
 {
 	__int128 ns = 0;
 
@@ -120,39 +120,41 @@ static int64_t time_of(const struct pcap_interface *interface, uint64_t ticks)
 	return ns < -INT64_MAX ? -INT64_MAX : (int64_t)ns;
 }
 
-static bool take_section(struct pcap *p, const struct block *b)
+static bool take_section(struct capture_file *p, const struct block *b)
 {
 	uint16_t major;
 
 	if (b->bytes < SECTION_BODY)
-		return pcap_stop(p, "a section header of %u bytes: not read on from there", b->bytes);
+		return capture_file_stop(p, "a section header of %u bytes: not read on from there", b->bytes);
 	major = get16(p, b->at + 4);
 	if (major != 1)
-		return pcap_stop(p, "a section of pcapng version %u: not read on from there", major);
+		return capture_file_stop(p, "a section of pcapng version %u: not read on from there", major);
 	p->section = p->interface_count;
 	return true;
 }
 
-static bool take_interface(struct pcap *p, const struct block *b)
+static bool take_interface(struct capture_file *p, const struct block *b)
 {
-	struct pcap_interface *interface;
+	struct capture_interface *interface;
 	const uint8_t *at = b->at + INTERFACE_BODY;
 	uint32_t bytes = b->bytes - INTERFACE_BODY;
 	uint16_t code, length;
 
 	if (b->bytes < INTERFACE_BODY)
-		return pcap_stop(p, "an interface description of %u bytes: not read on from there", b->bytes);
-	interface = pcap_interface_new(p);
+		return capture_file_stop(p, "an interface description of %u bytes: not read on from there",
+					 b->bytes);
+	interface = capture_file_interface_new(p);
 	if (!interface)
-		return pcap_stop(p, "more than %d interfaces, or out of memory: not read on from there",
-				 PCAP_INTERFACES_MAX);
+		return capture_file_stop(p,
+					 "more than %d interfaces, or out of memory: not read on from there",
+					 CAPTURE_INTERFACES_MAX);
 	interface->link_type = get16(p, b->at);
 	interface->snaplen = get32(p, b->at + 4);
 	while (next_option(p, &at, &bytes, &code, &length, &interface->malformed)) {
 		const uint8_t *value = at - ((length + 3u) & ~3u);
 
 		if (code == OPTION_NAME)
-			memcpy(interface->name, value, length < PCAP_NAME ? length : PCAP_NAME);
+			memcpy(interface->name, value, length < CAPTURE_NAME ? length : CAPTURE_NAME);
 		else if (code == OPTION_RESOLUTION && length == 1)
 			set_resolution(interface, value[0]);
 		else if (code == OPTION_OFFSET && length == 8)
@@ -171,7 +173,7 @@ static bool take_interface(struct pcap *p, const struct block *b)
 	return true;
 }
 
-static bool take_statistics(struct pcap *p, const struct block *b)
+static bool take_statistics(struct capture_file *p, const struct block *b)
 {
 	const uint8_t *at = b->at + STATISTICS_BODY;
 	uint32_t bytes = b->bytes - STATISTICS_BODY, id;
@@ -179,7 +181,8 @@ static bool take_statistics(struct pcap *p, const struct block *b)
 	bool lies = false;
 
 	if (b->bytes < STATISTICS_BODY)
-		return pcap_stop(p, "interface statistics of %u bytes: not read on from there", b->bytes);
+		return capture_file_stop(p, "interface statistics of %u bytes: not read on from there",
+					 b->bytes);
 	id = get32(p, b->at);
 	if (id >= p->interface_count - p->section)
 		return true; /* of an interface that is not there: no packet hangs on it */
@@ -193,26 +196,28 @@ static bool take_statistics(struct pcap *p, const struct block *b)
 }
 
 /* A packet of one of the three kinds. */
-static bool take_packet(struct pcap *p, const struct block *b, struct record *r)
+static bool take_packet(struct capture_file *p, const struct block *b, struct record *r)
 {
-	const struct pcap_interface *interface;
+	const struct capture_interface *interface;
 	uint32_t id = 0, header = PACKET_BODY;
 	uint64_t ticks;
 
 	if (b->type == BLOCK_PACKET_SIMPLE) {
 		header = 4;
 		if (b->bytes < header)
-			return pcap_stop(p, "a packet block of %u bytes: not read on from there", b->bytes);
+			return capture_file_stop(p, "a packet block of %u bytes: not read on from there",
+						 b->bytes);
 		r->length = get32(p, b->at);
 	} else {
 		if (b->bytes < header)
-			return pcap_stop(p, "a packet block of %u bytes: not read on from there", b->bytes);
+			return capture_file_stop(p, "a packet block of %u bytes: not read on from there",
+						 b->bytes);
 		id = b->type == BLOCK_PACKET ? get32(p, b->at) : get16(p, b->at);
 		r->captured = get32(p, b->at + 12);
 		r->length = get32(p, b->at + 16);
 	}
 	if (id >= p->interface_count - p->section)
-		return pcap_stop(
+		return capture_file_stop(
 		    p, "a packet of interface %u, of which nothing is told: not read on from there", id);
 	r->interface = p->section + id;
 	interface = &p->interfaces[r->interface];
@@ -227,7 +232,7 @@ static bool take_packet(struct pcap *p, const struct block *b, struct record *r)
 		r->time_ns = p->last_ns;
 	} else {
 		if (r->captured > b->bytes - header)
-			return pcap_stop(
+			return capture_file_stop(
 			    p, "a packet block of %u bytes claims %u captured bytes: not read on from there",
 			    b->bytes, r->captured);
 		ticks = (uint64_t)get32(p, b->at + 4) << 32 | get32(p, b->at + 8);
@@ -240,38 +245,39 @@ static bool take_packet(struct pcap *p, const struct block *b, struct record *r)
 }
 
 /* The next block, whole; it stays valid until the next one. */
-static bool next_block(struct pcap *p, struct block *b)
+static bool next_block(struct capture_file *p, struct block *b)
 {
 	const uint8_t *at = stream_peek(&p->stream, BLOCK_FRAME);
 	uint32_t type, length, again, order;
 
 	if (!at)
-		return pcap_end(p, "block's header");
+		return capture_file_end(p, "block's header");
 	memcpy(&type, at, sizeof(type)); /* a section header's type reads the same in both orders */
 	if (type == BLOCK_SECTION) {
 		memcpy(&order, at + BLOCK_HEADER, sizeof(order));
 		if (order != BYTE_ORDER_MAGIC && order != __builtin_bswap32(BYTE_ORDER_MAGIC))
-			return pcap_stop(p, "a section header of no byte order: not read on from there");
+			return capture_file_stop(p,
+						 "a section header of no byte order: not read on from there");
 		p->section_swapped = order != BYTE_ORDER_MAGIC;
 	}
 	b->type = get32(p, at);
 	length = get32(p, at + 4);
 	if (length < BLOCK_FRAME || length > BLOCK_MAX || length % 4)
-		return pcap_stop(p, "a block claims %u bytes: not read on from there", length);
+		return capture_file_stop(p, "a block claims %u bytes: not read on from there", length);
 	at = stream_peek(&p->stream, length);
 	if (!at)
-		return pcap_end(p, "block");
+		return capture_file_end(p, "block");
 	again = get32(p, at + length - 4);
 	if (again != length)
-		return pcap_stop(p, "a block's two lengths are %u and %u: not read on from there", length,
-				 again);
+		return capture_file_stop(p, "a block's two lengths are %u and %u: not read on from there",
+					 length, again);
 	b->at = at + BLOCK_HEADER;
 	b->bytes = length - BLOCK_FRAME;
 	stream_take(&p->stream, length);
 	return true;
 }
 
-bool pcapng_next(struct pcap *p, struct record *r)
+bool pcapng_next(struct capture_file *p, struct record *r)
 {
 	struct block b;
 	bool went_well = true;
@@ -298,7 +304,15 @@ bool pcapng_next(struct pcap *p, struct record *r)
 	return false;
 }
 
-bool pcapng_start(struct pcap *p)
+bool pcapng_recognised(const uint8_t *header)
+{
+	uint32_t type;
+
+	memcpy(&type, header, sizeof(type)); /* reads the same in both byte orders */
+	return type == BLOCK_SECTION;
+}
+
+bool pcapng_start(struct capture_file *p)
 {
 	struct block b;
 

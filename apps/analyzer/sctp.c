@@ -1,8 +1,10 @@
 /* SCTP packets: the chunks, each checked against its own length, the packet's and what was captured. */
 #include <string.h>
 
-#include "flow.h"
 #include "sctp.h"
+#include "association.h"
+#include "flow.h"
+#include "sctp_chunks.h"
 
 struct chunk {
 	const uint8_t *at;

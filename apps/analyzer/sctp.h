@@ -1,36 +1,11 @@
-/* SCTP's numbers (RFC 9260 section 3; I-DATA RFC 8260, FORWARD-TSN RFC 3758). */
+/* Packets of SCTP. */
 #ifndef ANALYZER_SCTP_H
 #define ANALYZER_SCTP_H
 
-enum chunk_type {
-	CHUNK_DATA = 0,
-	CHUNK_INIT = 1,
-	CHUNK_INIT_ACK = 2,
-	CHUNK_SACK = 3,
-	CHUNK_HEARTBEAT = 4,
-	CHUNK_HEARTBEAT_ACK = 5,
-	CHUNK_ABORT = 6,
-	CHUNK_SHUTDOWN = 7,
-	CHUNK_ERROR = 9,
-	CHUNK_COOKIE_ECHO = 10,
-	CHUNK_SHUTDOWN_COMPLETE = 14,
-	CHUNK_I_DATA = 64,
-	CHUNK_FORWARD_TSN = 192,
-	CHUNK_I_FORWARD_TSN = 194,
-};
+#include "reader.h"
 
-enum {
-	SCTP_HEADER = 12,
-	CHUNK_HEADER = 4,
-	DATA_HEADER = 16,
-	I_DATA_HEADER = 20,
-	INIT_HEADER = 20,
-	SACK_HEADER = 16,
-	CAUSE_HEADER = 4,
-	PARAMETER_IPV4 = 5,
-	PARAMETER_IPV6 = 6,
-	FLAG_T = 1,	/* ABORT, SHUTDOWN COMPLETE: the tag is the sender's own, reflected */
-	FLAG_FIRST = 2, /* DATA: B, the first fragment of a message */
-};
+/* Finds the packet's flow; what it carries goes into *f. */
+void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
+		 struct findings *f);
 
 #endif

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow.h"
+#include "source.h"
+#include "formats.h"
 
-static void fill_interface(struct nwa_interface *to, const struct pcap_interface *from)
+static void fill_interface(struct nwa_interface *to, const struct capture_interface *from)
 {
 	memcpy(to->name, from->name, sizeof(to->name));
 	to->snaplen = from->snaplen;
@@ -25,17 +26,17 @@ static bool take_interfaces(struct nwa *a, uint32_t source)
 {
 	struct table *t = &a->tables[nwa_table_interfaces];
 	struct file *file = &a->files[source];
-	const struct pcap *pcap = &file->pcap;
+	const struct capture_file *capture = &file->capture;
 	struct nwa_source *row = source_row(a, source);
-	uint32_t *rows = realloc(file->interfaces, pcap->interface_capacity * sizeof(*rows));
+	uint32_t *rows = realloc(file->interfaces, capture->interface_capacity * sizeof(*rows));
 
 	if (!rows)
 		return false;
 	file->interfaces = rows;
-	row->link_type = pcap->link_type;
-	row->snaplen = pcap->snaplen;
-	row->nanosecond = pcap->nanosecond;
-	for (uint32_t i = file->interface_count; i < pcap->interface_count; i++) {
+	row->link_type = capture->link_type;
+	row->snaplen = capture->snaplen;
+	row->nanosecond = capture->nanosecond;
+	for (uint32_t i = file->interface_count; i < capture->interface_count; i++) {
 		struct nwa_interface *to;
 
 		if (t->count >= UINT16_MAX)
@@ -44,7 +45,7 @@ static bool take_interfaces(struct nwa *a, uint32_t source)
 		if (t->full)
 			return false;
 		*to = (struct nwa_interface){.source = (uint16_t)source};
-		fill_interface(to, &pcap->interfaces[i]);
+		fill_interface(to, &capture->interfaces[i]);
 		file->interfaces[file->interface_count++] = (uint32_t)t->count - 1;
 	}
 	return true;
@@ -55,10 +56,10 @@ static void end_source(struct nwa *a, uint32_t source)
 {
 	struct file *file = &a->files[source];
 
-	source_row(a, source)->cut_off = file->pcap.cut_off;
+	source_row(a, source)->cut_off = file->capture.cut_off;
 	for (uint32_t i = 0; i < file->interface_count; i++)
 		fill_interface(table_row(&a->tables[nwa_table_interfaces], file->interfaces[i]),
-			       &file->pcap.interfaces[i]);
+			       &file->capture.interfaces[i]);
 }
 
 void source_advance(struct nwa *a, uint32_t source)
@@ -66,8 +67,8 @@ void source_advance(struct nwa *a, uint32_t source)
 	struct file *file = &a->files[source];
 	struct nwa_source *row = source_row(a, source);
 
-	file->there = pcap_next(&file->pcap, &file->record);
-	if (file->pcap.interface_count > file->interface_count && !take_interfaces(a, source)) {
+	file->there = capture_next(&file->capture, &file->record);
+	if (file->capture.interface_count > file->interface_count && !take_interfaces(a, source)) {
 		(void)reader_fail(
 		    a, "", "out of memory, or more than 65535 interfaces: read fewer captures at once");
 		file->there = false;
@@ -78,7 +79,7 @@ void source_advance(struct nwa *a, uint32_t source)
 		return;
 	}
 	row->untimed += file->record.untimed;
-	row->file_bytes = file->pcap.stream.taken;
+	row->file_bytes = file->capture.stream.taken;
 	if (row->packets && file->record.time_ns < file->before_ns)
 		row->backwards++;
 	file->before_ns = file->record.time_ns;
@@ -95,7 +96,7 @@ void source_advance(struct nwa *a, uint32_t source)
 
 int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes)
 {
-	struct pcap *pcap = &a->files[source].pcap;
+	struct capture_file *capture = &a->files[source].capture;
 	struct nwa_source *row;
 	char why[64];
 	int fd = -1;
@@ -105,18 +106,19 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 		if (fd < 0)
 			return reader_fail(a, name, strerrordesc_np(errno));
 	}
-	if (!stream_open(&pcap->stream, fd, memory, bytes))
+	if (!stream_open(&capture->stream, fd, memory, bytes))
 		return reader_fail(a, name, "out of memory");
-	if (!pcap_start(pcap))
-		return reader_fail(a, name, pcap->trouble);
-	if (!pcap->blocks && !packet_link_known(pcap->link_type)) {
-		snprintf(why, sizeof(why), "link type %u cannot be read", pcap->link_type);
+	if (!capture_start(capture))
+		return reader_fail(a, name, capture->trouble);
+	if (!capture->blocks && !packet_link_known(capture->link_type)) {
+		snprintf(why, sizeof(why), "link type %u cannot be read", capture->link_type);
 		return reader_fail(a, name, why);
 	}
 	row = table_push(&a->tables[nwa_table_sources]);
-	*row = (struct nwa_source){.file_bytes = pcap->stream.taken,
-				   .big_endian = pcap->swapped, /* this machine is little endian: see below */
-				   .compression = (uint8_t)pcap->stream.kind};
+	*row =
+	    (struct nwa_source){.file_bytes = capture->stream.taken,
+				.big_endian = capture->swapped, /* this machine is little endian: see below */
+				.compression = (uint8_t)capture->stream.kind};
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 		       "big_endian assumes a little-endian machine");
 	if (a->tables[nwa_table_sources].full)
@@ -127,7 +129,7 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 
 void source_close(struct file *file)
 {
-	pcap_close(&file->pcap);
+	capture_file_close(&file->capture);
 	free(file->interfaces);
 	file->interfaces = NULL;
 }

@@ -1,5 +1,7 @@
 /* TCP segments: RFC 9293; options RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 8684 (MPTCP). */
+#include "tcp.h"
 #include "flow.h"
+#include "mptcp.h"
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 enum { TCP_HEADER = 20, SHIFT_MAX = 14, NO_SHIFT = 255 };

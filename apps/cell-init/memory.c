@@ -1,55 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
 
-#include "cell.h"
+#include "files.h"
+#include "record.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#define KSWAPD	    "kswapd0"
-#define KSWAPD_LAST 300 /* kernel threads have the first process numbers */
-/* Marks (each a virtual second) between two looks at the programs' outputs: a system call a file. */
-#define OUTPUT_MARKS 16
+#define KSWAPD	    "kswapd0" /* the kernel's reclaiming thread */
+#define KSWAPD_LAST 300	      /* kernel threads have the first process numbers */
 
-void memory_hold(struct process *process, const char *const *outputs)
-{
-	size_t i;
-
-	for (i = 0; i < PROCESS_OUTPUTS; i++)
-		process->output_fd[i] = outputs[i] ? open(outputs[i], O_WRONLY | O_CLOEXEC) : -1;
-}
-
-void memory_release(struct process *process)
-{
-	size_t i;
-
-	for (i = 0; i < PROCESS_OUTPUTS; i++) {
-		if (process->output_fd[i] < 0)
-			continue;
-		memory_forget(process->output_fd[i]);
-		close(process->output_fd[i]);
-		process->output_fd[i] = -1;
-	}
-}
-
-/* A small file of /proc as text; false when there is none. */
-static bool slurp(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-
-	if (fd >= 0) {
-		n = read(fd, text, size - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
+static int kswapd_pid; /* 0: not known */
+static int64_t kswapd_sleeps_before;
+static int64_t least_free_kb, most_cached_kb;
 
 /* The number behind `key` at the beginning of a line, or -1. */
 static int64_t number_of(const char *text, const char *key)
@@ -65,32 +30,18 @@ static int64_t number_of(const char *text, const char *key)
 	return -1;
 }
 
-/* The page cache at its largest, free memory at its least, as far as it was looked at. */
-static void look(struct cell *cell)
+void memory_look(void)
 {
 	int64_t free_kb, cached_kb;
 	char text[4096];
 
-	slurp("/proc/meminfo", text, sizeof(text));
+	files_read("/proc/meminfo", text, sizeof(text));
 	free_kb = number_of(text, "MemFree:");
 	cached_kb = number_of(text, "Cached:");
-	if (!cell->free_least_kb || free_kb < cell->free_least_kb)
-		cell->free_least_kb = free_kb;
-	if (cached_kb > cell->cached_most_kb)
-		cell->cached_most_kb = cached_kb;
-}
-
-void memory_mark(struct cell *cell)
-{
-	size_t p, i;
-
-	if (!cell->guest || ++cell->memory_marks % OUTPUT_MARKS)
-		return;
-	look(cell); /* before: this is the most that is kept */
-	for (p = 0; p < cell->process_count; p++)
-		for (i = 0; i < PROCESS_OUTPUTS; i++)
-			if (cell->processes[p].output_fd[i] >= 0)
-				memory_forget(cell->processes[p].output_fd[i]);
+	if (!least_free_kb || free_kb < least_free_kb)
+		least_free_kb = free_kb;
+	if (cached_kb > most_cached_kb)
+		most_cached_kb = cached_kb;
 }
 
 static int find_kswapd(void)
@@ -100,29 +51,29 @@ static int find_kswapd(void)
 
 	for (pid = 2; pid < KSWAPD_LAST; pid++) {
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		if (slurp(path, text, sizeof(text)) && !strcmp(text, KSWAPD "\n"))
+		if (files_read(path, text, sizeof(text)) > 0 && !strcmp(text, KSWAPD "\n"))
 			return pid;
 	}
 	return 0;
 }
 
-/* How often it has gone to sleep: once more whenever it was woken. */
+/* How often the thread has gone to sleep, which it does after each time it was woken. */
 static int64_t kswapd_sleeps(int pid)
 {
 	char path[40], text[4096];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (!pid || !slurp(path, text, sizeof(text)))
+	if (!pid || files_read(path, text, sizeof(text)) <= 0)
 		return -1;
 	return number_of(text, "voluntary_ctxt_switches:");
 }
 
-void memory_begin(struct cell *cell)
+void memory_begin(const struct cell *cell)
 {
 	if (!cell->guest)
 		return;
-	cell->kswapd_pid = find_kswapd();
-	cell->kswapd_sleeps = kswapd_sleeps(cell->kswapd_pid);
+	kswapd_pid = find_kswapd();
+	kswapd_sleeps_before = kswapd_sleeps(kswapd_pid);
 }
 
 int memory_record(struct cell *cell)
@@ -132,16 +83,16 @@ int memory_record(struct cell *cell)
 
 	if (!cell->guest || !cell->running)
 		return 0;
-	/* kswapd may have been woken and still wait for the CPU, which we outrank */
+	/* kswapd may have been woken and still wait for the CPU: our priority is higher */
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &instant, NULL);
-	sleeps = kswapd_sleeps(cell->kswapd_pid);
-	look(cell);
+	sleeps = kswapd_sleeps(kswapd_pid);
+	memory_look();
 	ndjson_begin(&cell->out, "memory");
-	if (sleeps < 0 || cell->kswapd_sleeps < 0)
+	if (sleeps < 0 || kswapd_sleeps_before < 0)
 		ndjson_null(&cell->out, "kswapd_sleeps");
 	else
-		ndjson_int(&cell->out, "kswapd_sleeps", sleeps - cell->kswapd_sleeps);
-	ndjson_int(&cell->out, "least_free_bytes", cell->free_least_kb * 1024);
-	ndjson_int(&cell->out, "most_cached_bytes", cell->cached_most_kb * 1024);
+		ndjson_int(&cell->out, "kswapd_sleeps", sleeps - kswapd_sleeps_before);
+	ndjson_int(&cell->out, "least_free_bytes", least_free_kb * 1024);
+	ndjson_int(&cell->out, "most_cached_bytes", most_cached_kb * 1024);
 	return record_end_line(cell);
 }

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Offloads off: what is captured must be what a wire would carry, one frame a packet, with its checksum.
- *
- * The six old switches (tx, rx, sg, tso, gso, gro) leave segmentation of other protocols on: SCTP's among
- * them. So every feature whose name says that it segments, aggregates, checksums or scatters is switched off
- * by name, and the old ones are read back as the summary people know.
- */
-#include "cell.h"
+#include "offload.h"
+
+#include "namespace.h"
+#include "record.h"
 
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -22,7 +18,7 @@
 #define FEATURES_MAX 256
 #define BLOCKS_MAX   (FEATURES_MAX / 32)
 
-/* The device's features: a name a bit. */
+/* The device's features: one bit each, and its name. */
 struct features {
 	uint32_t count;
 	char names[FEATURES_MAX][ETH_GSTRING_LEN];
@@ -44,7 +40,7 @@ static int ethtool(int fd, const char *iface, void *command)
 	return ioctl(fd, SIOCETHTOOL, &request);
 }
 
-/* Does this feature make the capture differ from a wire? The kernel's names: net/ethtool/common.c. */
+/* Whether this feature makes a capture differ from a wire. The kernel's names: net/ethtool/common.c. */
 static bool changes_packets(const char *name)
 {
 	static const char *const words[] = {"segmentation", "checksum", "csum", "scatter-gather",
@@ -96,7 +92,7 @@ static int switch_off(int fd, const char *iface, const struct features *features
 	for (i = 0; i < features->count; i++)
 		if (changes_packets(features->names[i]))
 			set.block[i / 32].valid |= 1u << i % 32;
-	/* a positive result says that some cannot be switched: what is read back decides */
+	/* a positive result: some cannot be switched off. What is read back counts. */
 	return ethtool(fd, iface, &set) < 0 ? -1 : 0;
 }
 
@@ -134,15 +130,15 @@ static int record_summary(struct cell *cell, int fd, const char *iface)
 	return 0;
 }
 
-int setting_offload(struct cell *cell, const struct step *step)
+int offload_switch_off(struct cell *cell, const struct step_offload *step)
 {
-	const char *iface = step_text(step, "iface");
+	const char *iface = step->iface;
 	struct features features;
 	int fd, result = -1;
 
 	if (strlen(iface) >= IFNAMSIZ)
 		return cell_fail(cell, "interface name %s is too long", iface);
-	if (ns_enter(cell, (int)step_int(step, "ns", 0)))
+	if (namespace_enter(cell, step->ns))
 		return -1;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -151,9 +147,8 @@ int setting_offload(struct cell *cell, const struct step *step)
 		cell_fail_errno(cell, errno, "cannot switch the offloads of %s off", iface);
 		goto out;
 	}
-	ndjson_begin(&cell->out, "offload");
-	ndjson_int(&cell->out, "step", step->line);
-	ndjson_int(&cell->out, "ns", step_int(step, "ns", 0));
+	record_begin_step(cell, "offload");
+	ndjson_int(&cell->out, "ns", step->ns);
 	ndjson_str(&cell->out, "iface", iface);
 	if (record_summary(cell, fd, iface) || record_left(cell, fd, iface, &features)) {
 		cell_fail_errno(cell, errno, "cannot read the offloads of %s", iface);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* init.ndjson: what really happened, a line at a time. */
-#include "cell.h"
+#include "record.h"
+
 #include "clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define VERSION 1
+#define RECORD_FILE "init.ndjson"
+/* Space that is given back when the disk is full, so that the last records can still be written. */
+#define RESERVE_FILE  "init.reserve"
+#define RESERVE_BYTES 65536
+#define VERSION	      1
 
 /*
  * The disk is full: give back what record_open() put aside, so that this line and the last ones are written,
@@ -74,6 +76,12 @@ int record_end_line(struct cell *cell)
 	return cell->reason == before ? 0 : -1;
 }
 
+void record_begin_step(struct cell *cell, const char *record)
+{
+	ndjson_begin(&cell->out, record);
+	ndjson_int(&cell->out, "step", cell->step);
+}
+
 int record_start(struct cell *cell)
 {
 	struct utsname name;
@@ -84,57 +92,9 @@ int record_start(struct cell *cell)
 	ndjson_str(&cell->out, "kernel", name.release);
 	ndjson_str(&cell->out, "kernel_version", name.version);
 	ndjson_str(&cell->out, "machine", name.machine);
-	ndjson_int(&cell->out, "realtime_ns", loop_now(cell));
+	ndjson_int(&cell->out, "realtime_ns", cell_now(cell));
 	ndjson_int(&cell->out, "monotonic_ns", clock_monotonic_ns());
 	return record_end_line(cell);
-}
-
-int record_ready(struct cell *cell, int64_t waited_ns)
-{
-	ndjson_begin(&cell->out, "ready");
-	ndjson_int(&cell->out, "t0_realtime_ns", cell->t0_realtime_ns);
-	ndjson_int(&cell->out, "t0_monotonic_ns", cell->t0_monotonic_ns);
-	ndjson_int(&cell->out, "waited_ns", waited_ns);
-	return record_end_line(cell);
-}
-
-int record_timeline(struct cell *cell, const struct step *step, int64_t realtime_ns)
-{
-	ndjson_begin(&cell->out, "timeline");
-	ndjson_int(&cell->out, "step", step->line);
-	ndjson_str(&cell->out, "verb", verb_specs[step->verb].name);
-	ndjson_int(&cell->out, "at_ns", step->at_ns);
-	record_t(cell, "t_ns", realtime_ns);
-	return record_end_line(cell);
-}
-
-int record_exit(struct cell *cell, const struct process *process)
-{
-	ndjson_begin(&cell->out, "exit");
-	ndjson_str(&cell->out, "id", process->id);
-	if (WIFEXITED(process->status)) {
-		ndjson_int(&cell->out, "status", WEXITSTATUS(process->status));
-		ndjson_null(&cell->out, "signal");
-	} else {
-		ndjson_null(&cell->out, "status");
-		ndjson_int(&cell->out, "signal", WTERMSIG(process->status));
-	}
-	ndjson_bool(&cell->out, "killed", process->killed);
-	record_t(cell, "t_ns", process->exit_realtime_ns);
-	return record_end_line(cell);
-}
-
-void record_ticks(struct cell *cell)
-{
-	if (!cell->ticks)
-		return;
-	ndjson_begin(&cell->out, "ticks");
-	ndjson_int(&cell->out, "every_ns", cell->tick_ns);
-	ndjson_int(&cell->out, "late_ns", cell->tick_late_ns);
-	ndjson_int(&cell->out, "ticks", cell->ticks);
-	ndjson_int(&cell->out, "late", cell->ticks_late);
-	ndjson_int(&cell->out, "worst_ns", cell->tick_worst_ns);
-	record_end_line(cell);
 }
 
 static void end_line(struct cell *cell)
@@ -153,7 +113,7 @@ static void end_line(struct cell *cell)
 	else
 		ndjson_null(&cell->out, "step");
 	ndjson_str(&cell->out, "message", cell->reason == REASON_COMPLETED ? NULL : cell->message);
-	record_t(cell, "t_ns", loop_now(cell));
+	record_t(cell, "t_ns", cell_now(cell));
 }
 
 void record_end(struct cell *cell)

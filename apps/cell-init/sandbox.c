@@ -22,11 +22,11 @@
 #define HOSTFS_SUPER_MAGIC 0x00c0ffee
 #endif
 
-static int mount_on(struct cell *cell, const char *what, const char *where, const char *type,
+static int mount_on(struct cell *cell, const char *source, const char *target, const char *type,
 		    const void *data)
 {
-	if (mount(what, where, type, MS_NOSUID | MS_NODEV, data))
-		return cell_fail_errno(cell, errno, "cannot mount %s on %s", type, where);
+	if (mount(source, target, type, MS_NOSUID | MS_NODEV, data))
+		return cell_fail_errno(cell, errno, "cannot mount %s on %s", type, target);
 	return 0;
 }
 
@@ -45,7 +45,7 @@ static int enter_guest(struct cell *cell)
 
 static int enter_namespaces(struct cell *cell)
 {
-	/* what we mount stays ours */
+	/* what is mounted here is not seen outside */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return cell_fail_errno(cell, errno, "cannot make the mounts private");
 	if (mount_on(cell, "proc", "/proc", "proc", NULL) || mount_on(cell, "sysfs", "/sys", "sysfs", NULL) ||
@@ -72,31 +72,30 @@ int sandbox_enter(struct cell *cell)
 	struct sched_param priority = {.sched_priority = 2};
 	struct statfs proc;
 
-	/* As pid 1 nothing outlives us, and `kill -1` at the end reaches nobody else. */
+	/* As pid 1 nothing outlives us, and `kill -1` at the end reaches no other process of the machine. */
 	if (getpid() != 1)
 		return cell_fail(cell, "cell-init must be pid 1 of a guest or of a pid namespace");
-	/* at a guest's start nothing is mounted but its root, the host's files; namespaces begin with the
-	 * mounts of whoever made them, a guest's user among them */
+	/* A guest starts with its root alone, the host's files (hostfs). Namespaces start with the mounts of
+	 * the process that made them, which may run in a guest itself. */
 	if (statfs("/proc", &proc))
 		return cell_fail_errno(cell, errno, "statfs of /proc");
 	cell->guest = proc.f_type == HOSTFS_SUPER_MAGIC;
 	if (clock_timerslack())
 		return cell_fail_errno(cell, errno, "PR_SET_TIMERSLACK");
-	/* The timeline goes before the apps at equal times. Refused in a user namespace: there time is not
-	 * exact. */
+	/* At equal times the timeline runs before the apps. A user namespace refuses this: time is not exact
+	 * there. */
 	sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
 	if (raise_file_limit(cell))
 		return -1;
 	return cell->guest ? enter_guest(cell) : enter_namespaces(cell);
 }
 
-int sandbox_check(struct cell *cell)
+int sandbox_check(struct cell *cell, const struct step_sandbox *step)
 {
-	const char *asked = step_text(&cell->steps.list[0], "kind");
-	const char *found = cell->guest ? "guest" : "namespaces";
+	const char *kind = cell->guest ? "guest" : "namespaces";
 
-	if (strcmp(asked, found))
-		return cell_fail(cell, "steps.txt asks for kind=%s, but this is kind=%s", asked, found);
+	if (strcmp(step->kind, kind))
+		return cell_fail(cell, "steps.txt asks for kind=%s, but this is kind=%s", step->kind, kind);
 	return 0;
 }
 

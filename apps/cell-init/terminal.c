@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "terminal.h"
 
-#include "cell.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>

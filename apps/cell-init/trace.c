@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tracepoints on, and at the end the ring buffer into a file. */
 #include "trace.h"
 
-#include "cell.h"
 #include "clock.h"
-#include "memory.h"
+#include "files.h"
+#include "record.h"
+#include "trace_buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ static const struct {
 
 /* The file being written. */
 struct sink {
-	bool on;
+	const struct step_trace *step; /* NULL: tracepoints are off */
+	unsigned int line;	       /* of that step */
 	int fd;
 	int error;
 	uint64_t events, lost;
@@ -39,16 +40,9 @@ static struct sink sink;
 static int put(struct cell *cell, const char *name, const char *text)
 {
 	char path[200];
-	ssize_t n = -1;
-	int fd;
 
 	snprintf(path, sizeof(path), TRACEFS "/%s", name);
-	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	if (fd >= 0) {
-		n = write(fd, text, strlen(text));
-		close(fd);
-	}
-	if (n < 0)
+	if (files_write(path, text, O_TRUNC) < 0)
 		return cell_fail_errno(cell, errno, "cannot write '%s' to %s", text, path);
 	return 0;
 }
@@ -57,26 +51,18 @@ static int read_format(struct cell *cell, struct trace_event *event, const char 
 {
 	char path[200], text[8192];
 	const char *missing = NULL;
-	ssize_t n = -1;
-	int fd;
 
 	snprintf(path, sizeof(path), TRACEFS "/events/%s/format", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	if (n < 0)
+	if (files_read(path, text, sizeof(text)) < 0)
 		return cell_fail_errno(cell, errno, "this kernel has no tracepoint %s", name);
-	text[n] = '\0';
 	if (trace_read_format(event, text, &missing))
 		return cell_fail(cell, "tracepoint %s of this kernel has no field %s", name, missing);
 	return 0;
 }
 
-int trace_begin(struct cell *cell, const struct step *step)
+int trace_begin(struct cell *cell, const struct step_trace *step)
 {
-	const char *filter = step_text(step, "tcp_filter");
+	const char *filter = step->tcp_filter;
 	char text[80];
 	size_t i;
 
@@ -90,7 +76,7 @@ int trace_begin(struct cell *cell, const struct step *step)
 		if (read_format(cell, &events[i], known[i].name))
 			return -1;
 	}
-	snprintf(text, sizeof(text), "%lld", (long long)(step_int(step, "buffer_bytes", 0) / 1024));
+	snprintf(text, sizeof(text), "%d", step->buffer_bytes / 1024);
 	/*
 	 * The file is made at the end: making it would cost virtual time now. Events that do not fit are the
 	 * last ones, not the first, and are counted.
@@ -100,7 +86,8 @@ int trace_begin(struct cell *cell, const struct step *step)
 		return -1;
 	if (filter && put(cell, "events/tcp/tcp_probe/filter", filter))
 		return -1;
-	sink.on = true;
+	sink.step = step;
+	sink.line = cell->step;
 	return put(cell, "events/sctp/sctp_probe_path/enable", "1") ||
 		       (filter && put(cell, "events/tcp/tcp_probe/enable", "1"))
 		   ? -1
@@ -128,7 +115,7 @@ static void flush(struct sink *to)
 		left -= (size_t)n;
 	}
 	to->waiting = 0;
-	memory_forget(to->fd); /* there is no trace but in a guest */
+	files_drop_pages(to->fd); /* hostfs: only a guest has a trace */
 }
 
 static void take(void *context, const struct trace_record *record)
@@ -163,57 +150,51 @@ static int read_buffer(struct cell *cell, int fd)
 static uint64_t dropped(void)
 {
 	char text[1024];
-	const char *found;
+	const char *line;
 	unsigned long long count = 0;
-	ssize_t n = -1;
-	int fd = open(TRACEFS "/per_cpu/cpu0/stats", O_RDONLY | O_CLOEXEC);
 
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
-	found = strstr(text, "dropped events: ");
-	if (found)
-		sscanf(found, "dropped events: %llu", &count);
+	files_read(TRACEFS "/per_cpu/cpu0/stats", text, sizeof(text));
+	line = strstr(text, "dropped events: ");
+	if (line)
+		sscanf(line, "dropped events: %llu", &count);
 	return count;
+}
+
+/* The kernel's buffer into the open file. */
+static int write_events(struct cell *cell)
+{
+	int result = put(cell, "tracing_on", "0"), fd;
+
+	sink.lost += dropped();
+	fd = open(TRACEFS "/per_cpu/cpu0/trace_pipe_raw", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return cell_fail_errno(cell, errno, "cannot open the kernel's trace");
+	result |= read_buffer(cell, fd);
+	close(fd);
+	return result;
 }
 
 int trace_finish(struct cell *cell)
 {
-	const struct step *step = NULL;
 	const char *file;
-	int fd, result;
-	size_t i;
+	int result;
 
-	for (i = 0; i < cell->steps.count && !step; i++)
-		if (cell->steps.list[i].verb == VERB_TRACE)
-			step = &cell->steps.list[i];
-	if (!step || !sink.on)
+	if (!sink.step)
 		return 0;
-	file = step_text(step, "file");
-	if (make_parents(file))
+	file = sink.step->file;
+	if (files_make_parents(file))
 		return cell_fail_errno(cell, errno, "cannot make the directory of %s", file);
 	sink.fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (sink.fd < 0)
 		return cell_fail_errno(cell, errno, "cannot create %s", file);
-	result = put(cell, "tracing_on", "0");
-	sink.lost += dropped();
-	fd = open(TRACEFS "/per_cpu/cpu0/trace_pipe_raw", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0) {
-		result = cell_fail_errno(cell, errno, "cannot open the kernel's trace");
-	} else {
-		result |= read_buffer(cell, fd);
-		close(fd);
-	}
+	result = write_events(cell);
 	flush(&sink);
 	if (close(sink.fd) && !sink.error)
 		sink.error = errno;
-	sink.fd = 0;
 	if (sink.error)
 		result = cell_fail_errno(cell, sink.error, "cannot write %s", file);
 	ndjson_begin(&cell->out, "trace");
-	ndjson_int(&cell->out, "step", step->line);
+	ndjson_int(&cell->out, "step", sink.line);
 	ndjson_str(&cell->out, "file", file);
 	ndjson_uint(&cell->out, "events", sink.events);
 	ndjson_uint(&cell->out, "lost", sink.lost);

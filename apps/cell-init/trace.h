@@ -1,65 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: the kernel's tracepoints sctp:sctp_probe_path (every path of an association, at every SACK it gets)
- * and tcp:tcp_probe (at every segment an established connection gets) as records of fixed size.
+ * trace: the kernel's tracepoints of SCTP and TCP (trace_buffer.h) on, and at the end its ring buffer decoded
+ * into a file.
  *
- * The kernel keeps them in its ring buffer, which is read once, at the end: nothing runs because of them
- * before that. Each shows the state before the packet is processed. Their clock is CLOCK_MONOTONIC, which
- * costs virtual time only in process context.
+ * The buffer is read once, at the end: nothing runs because of the events before that. Their clock is
+ * CLOCK_MONOTONIC, which costs virtual time only in process context.
  */
 #ifndef NETWARP_TRACE_H
 #define NETWARP_TRACE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "cell.h"
+#include "step.h"
 
-enum trace_kind {
-	TRACE_SCTP_PATH = 1,
-	TRACE_TCP = 2,
-};
-
-/* One event, 64 bytes, little endian (docs/formats.md). A field the event does not have is 0. */
-struct trace_record {
-	int64_t t_ns;	     /* CLOCK_MONOTONIC */
-	uint64_t connection; /* the kernel's own number of the association or socket */
-	uint32_t cwnd;	     /* SCTP: bytes; TCP: packets */
-	uint32_t ssthresh;   /* likewise */
-	uint32_t flight;     /* SCTP: bytes in flight on the path; TCP: snd_nxt - snd_una, bytes */
-	uint32_t acked;	     /* SCTP: partial_bytes_acked; TCP: payload bytes of the segment */
-	uint32_t mtu;	     /* SCTP: path MTU; TCP: the peer's window, bytes */
-	uint32_t state;	     /* SCTP: of the path (RFC 6458's numbers); TCP: smoothed RTT, us */
-	uint16_t local_port; /* TCP */
-	uint16_t peer_port;
-	uint8_t kind;
-	uint8_t primary; /* SCTP: 1 for the primary path */
-	uint8_t family;	 /* 4 or 6 */
-	uint8_t zero;
-	uint8_t address[16]; /* the peer's, network byte order */
-};
-
-/* A field of an event as its format file gives it. */
-struct trace_field {
-	size_t offset, size;
-};
-
-#define TRACE_FIELDS_MAX 16
-
-struct trace_event {
-	enum trace_kind kind;
-	unsigned int id;
-	struct trace_field fields[TRACE_FIELDS_MAX];
-};
-
-/* Pure: no system call, tested on the host. */
-
-/* Read a format file's text. 0, or -1: a field that is needed is missing, its name in *missing. */
-int trace_read_format(struct trace_event *event, const char *text, const char **missing);
-
-/*
- * Decode one page of the ring buffer (trace_pipe_raw). `take` gets each event of ours. Returns how many
- * events the kernel says were lost before this page, or -1: the page is not as Documentation/trace says.
- */
-int64_t trace_read_page(const uint8_t *page, size_t size, const struct trace_event *events, size_t count,
-			void (*take)(void *context, const struct trace_record *record), void *context);
+/* Both return 0, or -1 with the reason set. */
+int trace_begin(struct cell *cell, const struct step_trace *step);
+/* Write the file and the record `trace`; safe to call when there is no trace. */
+int trace_finish(struct cell *cell);
+/* In a cell without a trace: the one clock read that setting the trace's clock costs, so that both cells meet
+ * the same random numbers. */
+void trace_none(void);
 
 #endif

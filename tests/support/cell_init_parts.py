@@ -1,4 +1,4 @@
-"""The pure parts of cell-init (apps/cell-init/parts.c), built with ASan and UBSan, behind a pipe."""
+"""The pure parts of cell-init (apps/cell-init/test_driver.c), built with ASan and UBSan, behind a pipe."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "build" / "san" / "cell-init-parts"
+PROGRAM = ROOT / "build" / "san" / "cell-init-test-driver"
 
 
 class Parts:
-    """One running cell-init-parts. A finding of a sanitiser ends it, and the question after it fails."""
+    """One running cell-init-test-driver. A finding of a sanitiser ends it, and the question after it fails."""
 
     def __init__(self) -> None:
         (ROOT / "build" / "test").mkdir(parents=True, exist_ok=True)
         with open(ROOT / "build" / "test" / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), "../build/san/cell-init-parts"], check=True)
+            subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), "../build/san/cell-init-test-driver"], check=True)
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -25,7 +25,7 @@ RECORD = np.dtype(
         ("primary", "u1"), ("family", "u1"), ("zero", "u1"), ("address", "u1", 16),
     ]
 )  # fmt: skip
-"""One event: struct trace_record of apps/cell-init/trace.h."""
+"""One event: struct trace_record of apps/cell-init/trace_buffer.h."""
 NO_THRESHOLD = 0x7FFFFFFF
 """TCP_INFINITE_SSTHRESH (net/tcp.h): no threshold yet."""
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pcap.h"
+#include "pcap_writer.h"
 
 #include "clock.h"
-#include "memory.h"
+#include "files.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct record_header {
 _Static_assert(sizeof(struct file_header) == PCAP_HEADER_BYTES, "layout of the file header");
 _Static_assert(sizeof(struct record_header) == PCAP_RECORD_BYTES, "layout of a record header");
 
-int pcap_open(struct pcap *pcap, int fd)
+int pcap_writer_open(struct pcap_writer *pcap, int fd)
 {
 	struct file_header header = {
 	    .magic = 0xa1b23c4d,
@@ -56,7 +56,7 @@ int pcap_open(struct pcap *pcap, int fd)
 }
 
 /* The first `len` bytes of the buffer, `records` of them, go to the file. */
-static int write_out(struct pcap *pcap, size_t len, uint64_t records)
+static int write_out(struct pcap_writer *pcap, size_t len, uint64_t records)
 {
 	size_t done = 0, i;
 	ssize_t n;
@@ -68,8 +68,8 @@ static int write_out(struct pcap *pcap, size_t len, uint64_t records)
 		else if (n == 0 || errno != EINTR)
 			goto fail;
 	}
-	if (pcap->forget)
-		memory_forget(pcap->fd);
+	if (pcap->drop_pages)
+		files_drop_pages(pcap->fd);
 	pcap->bytes += len;
 	pcap->packets += records;
 	pcap->held -= records;
@@ -88,7 +88,7 @@ fail:
 }
 
 /* Write all but the `keep` latest records, before which a late one might still have to go. */
-static int flush(struct pcap *pcap, size_t keep)
+static int flush(struct pcap_writer *pcap, size_t keep)
 {
 	size_t gone = pcap->recent_count - keep;
 	size_t len = keep ? pcap->recent[gone].offset : pcap->len;
@@ -102,7 +102,7 @@ static int flush(struct pcap *pcap, size_t keep)
 }
 
 /* Where a record of time t_ns belongs among the recent ones. */
-static size_t place_of(const struct pcap *pcap, int64_t t_ns)
+static size_t place_of(const struct pcap_writer *pcap, int64_t t_ns)
 {
 	size_t i = pcap->recent_count;
 
@@ -111,7 +111,7 @@ static size_t place_of(const struct pcap *pcap, int64_t t_ns)
 	return i;
 }
 
-static void remember(struct pcap *pcap, size_t place, size_t offset, size_t bytes, int64_t t_ns)
+static void remember(struct pcap_writer *pcap, size_t place, size_t offset, size_t bytes, int64_t t_ns)
 {
 	size_t i;
 
@@ -134,7 +134,8 @@ static void remember(struct pcap *pcap, size_t place, size_t offset, size_t byte
 	pcap->recent[place].t_ns = t_ns;
 }
 
-int pcap_packet(struct pcap *pcap, int64_t t_ns, const void *data, uint32_t captured, uint32_t length)
+int pcap_writer_add(struct pcap_writer *pcap, int64_t t_ns, const void *data, uint32_t captured,
+		    uint32_t length)
 {
 	struct record_header header = {
 	    .seconds = (uint32_t)(t_ns / NS_PER_S),
@@ -175,7 +176,7 @@ int pcap_packet(struct pcap *pcap, int64_t t_ns, const void *data, uint32_t capt
 	return 0;
 }
 
-void pcap_close(struct pcap *pcap)
+void pcap_writer_close(struct pcap_writer *pcap)
 {
 	if (pcap->fd < 0)
 		return;

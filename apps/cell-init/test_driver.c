@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cell-init-parts: the pure parts of cell-init behind a pipe, for tests on the host with ASan and UBSan.
+ * cell-init-test-driver: the pure parts of cell-init behind a pipe, for tests on the host with ASan and
+ * UBSan.
  *
- * Standard input: requests, each a line "NAME LENGTH" and LENGTH bytes. Standard output: one NDJSON line
- *each. steps	the bytes as steps.txt: the steps, or the error request	netlink requests: how many, or why
- *not; then numbered from 1000 replies	netlink replies: each message with what it says text	the bytes as
- *one NDJSON string
- *	trace	two format files and a page of the ring buffer: its records
- *	pcap	"PATH\n", then records (int64 t_ns, uint32 captured, uint32 length): written to PATH
+ * Standard input: requests, each a line "NAME LENGTH" and LENGTH bytes. Standard output: one NDJSON line for
+ * each. By NAME, the bytes are:
+ *
+ * steps: steps.txt. Answer: the decoded steps, or the error.
+ * request: netlink requests. Answer: how many, or why they are refused; then numbered from 1000.
+ * replies: netlink replies. Answer: each message, decoded.
+ * text: any. Answer: one NDJSON string.
+ * trace: two format files and a page of the ring buffer. Answer: its records.
+ * pcap: "PATH\n", then records (int64 t_ns, uint32 captured, uint32 length), which are written to PATH.
  */
 #include "ndjson.h"
 #include "netlink_message.h"
-#include "pcap.h"
+#include "pcap_writer.h"
 #include "steps.h"
-#include "trace.h"
+#include "trace_buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,26 +28,77 @@
 
 static struct ndjson out;
 
-static void put_value(const struct value *value)
+static void put_text(const char *key, const char *text, size_t len)
 {
 	ndjson_array_begin(&out, NULL);
-	ndjson_str(&out, NULL, value->key->name);
-	if (value->key->kind == VALUE_INT)
-		ndjson_int(&out, NULL, value->number);
-	else
-		ndjson_hex(&out, NULL, value->data, value->len);
+	ndjson_str(&out, NULL, key);
+	ndjson_hex(&out, NULL, text, len);
 	ndjson_array_end(&out);
+}
+
+static void put_number(const char *key, int64_t number)
+{
+	ndjson_array_begin(&out, NULL);
+	ndjson_str(&out, NULL, key);
+	ndjson_int(&out, NULL, number);
+	ndjson_array_end(&out);
+}
+
+/* What the step's struct holds for a key. */
+static void put_field(const struct step *step, const struct key_spec *key)
+{
+	const void *field = (const char *)step + key->offset;
+	const struct bytes *bytes = field;
+	const struct texts *texts = field;
+	size_t i;
+
+	switch (key->type) {
+	case KEY_TEXT:
+	case KEY_FILE:
+	case KEY_PROCESS:
+		put_text(key->name, *(const char *const *)field, strlen(*(const char *const *)field));
+		break;
+	case KEY_TEXTS:
+		for (i = 0; i < texts->count; i++)
+			put_text(key->name, texts->list[i], strlen(texts->list[i]));
+		if (texts->list[texts->count])
+			exit(2); /* argv and envp end in NULL */
+		break;
+	case KEY_BYTES:
+		put_text(key->name, bytes->data, bytes->len);
+		break;
+	case KEY_FLAG:
+		put_number(key->name, *(const bool *)field);
+		break;
+	case KEY_INT:
+	case KEY_NAMESPACE:
+		put_number(key->name, *(const int *)field);
+		break;
+	case KEY_TIME:
+		put_number(key->name, *(const int64_t *)field);
+		break;
+	}
+}
+
+static void put_fields(const struct step *step)
+{
+	const struct key_spec *keys = verb_specs[step->verb].keys;
+	size_t i;
+
+	for (i = 0; i < STEP_KEYS_MAX && keys[i].name; i++)
+		if (step->given & 1u << i)
+			put_field(step, &keys[i]);
 }
 
 static void do_steps(const char *data, size_t len)
 {
 	const struct step *step;
 	struct steps steps;
-	size_t i, v;
+	size_t i;
 
 	ndjson_begin(&out, "steps");
 	if (steps_parse(&steps, data, len)) {
-		ndjson_str(&out, "error", steps.error);
+		ndjson_str(&out, "error", steps.error.text);
 		steps_free(&steps);
 		return;
 	}
@@ -59,8 +114,7 @@ static void do_steps(const char *data, size_t len)
 		else
 			ndjson_int(&out, "at_ns", step->at_ns);
 		ndjson_array_begin(&out, "values");
-		for (v = 0; v < step->count; v++)
-			put_value(&step->values[v]);
+		put_fields(step);
 		ndjson_array_end(&out);
 		ndjson_object_end(&out);
 	}
@@ -102,7 +156,7 @@ static void do_replies(const char *data, size_t len)
 	ndjson_uint(&out, "read", next);
 }
 
-struct asked {
+struct packet {
 	int64_t t_ns;
 	uint32_t captured;
 	uint32_t length;
@@ -112,8 +166,8 @@ static void do_pcap(char *data, size_t len)
 {
 	char *end = memchr(data, '\n', len);
 	static char frame[PCAP_SNAPLEN + 16];
-	struct asked asked;
-	struct pcap pcap;
+	struct packet packet;
+	struct pcap_writer pcap;
 	size_t at;
 	int fd;
 
@@ -121,16 +175,16 @@ static void do_pcap(char *data, size_t len)
 		exit(2);
 	*end = '\0';
 	fd = open(data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0 || pcap_open(&pcap, fd))
+	if (fd < 0 || pcap_writer_open(&pcap, fd))
 		exit(2);
-	for (at = (size_t)(end + 1 - data); at + sizeof(asked) <= len; at += sizeof(asked)) {
-		memcpy(&asked, data + at, sizeof(asked));
-		if (asked.captured > sizeof(frame))
+	for (at = (size_t)(end + 1 - data); at + sizeof(packet) <= len; at += sizeof(packet)) {
+		memcpy(&packet, data + at, sizeof(packet));
+		if (packet.captured > sizeof(frame))
 			exit(2);
-		memset(frame, (int)(at / sizeof(asked)), asked.captured);
-		pcap_packet(&pcap, asked.t_ns, frame, asked.captured, asked.length);
+		memset(frame, (int)(at / sizeof(packet)), packet.captured);
+		pcap_writer_add(&pcap, packet.t_ns, frame, packet.captured, packet.length);
 	}
-	pcap_close(&pcap);
+	pcap_writer_close(&pcap);
 	ndjson_begin(&out, "pcap");
 	ndjson_uint(&out, "packets", pcap.packets);
 	ndjson_uint(&out, "bytes", pcap.bytes);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pcap: write a nanosecond pcap file (magic 0xa1b23c4d, host byte order) in large pieces, in time order.
+ * pcap_writer: writes a nanosecond pcap file (magic 0xa1b23c4d, host byte order) in large pieces, in time
+ * order.
  *
  * On a machine with several CPUs the two directions of an interface can reach the ring in another order than
- * their time stamps; so the last PCAP_WINDOW records stay in memory, and a late one is put where it belongs.
+ * their time stamps; so the last PCAP_WINDOW records stay in memory, and a late one is put in its place.
  * After a failed write the file ends behind the last whole piece.
  */
-#ifndef NETWARP_PCAP_H
-#define NETWARP_PCAP_H
+#ifndef NETWARP_PCAP_WRITER_H
+#define NETWARP_PCAP_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,12 +21,12 @@
 #define PCAP_WRITE_BYTES  (256 * 1024)
 #define PCAP_BUFFER_BYTES (1024 * 1024)
 
-struct pcap {
-	int fd;	     /* owned: pcap_close() closes it */
-	int error;   /* errno of the first thing that went wrong; nothing is added after it */
-	bool forget; /* set once open: drop each piece from the page cache. For a file that is written through
-		      */
-	bool broken; /* .error was a write: the file ends where it is */
+struct pcap_writer {
+	int fd;		 /* owned: pcap_writer_close() closes it */
+	int error;	 /* errno of the first thing that went wrong; nothing is added after it */
+	bool drop_pages; /* set once open: drop each piece from the page cache. For hostfs, which writes
+			    through */
+	bool broken;	 /* .error was a write: the file ends where it is */
 	int fsync_error;
 	uint64_t packets; /* in the file, once closed */
 	uint64_t bytes;	  /* of the file */
@@ -44,10 +45,11 @@ struct pcap {
 };
 
 /* Takes over `fd`, an empty file. Returns 0, or -1 with errno (then fd is closed). */
-int pcap_open(struct pcap *pcap, int fd);
+int pcap_writer_open(struct pcap_writer *pcap, int fd);
 /* `captured` bytes of a packet of `length` bytes. Returns 0, or -1 with .error set. */
-int pcap_packet(struct pcap *pcap, int64_t t_ns, const void *data, uint32_t captured, uint32_t length);
+int pcap_writer_add(struct pcap_writer *pcap, int64_t t_ns, const void *data, uint32_t captured,
+		    uint32_t length);
 /* Write what is left, fsync, close. .packets, .bytes, .error and .fsync_error are final then. */
-void pcap_close(struct pcap *pcap);
+void pcap_writer_close(struct pcap_writer *pcap);
 
 #endif

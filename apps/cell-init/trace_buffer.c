@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The binary form of the kernel's ring buffer: kernel/trace/ring_buffer.c and include/linux/ring_buffer.h. */
-#include "trace.h"
+#include "trace_buffer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@
 #define TYPE_TIME_STAMP	 31
 #define DELTA_BITS	 27
 
-/* Which fields of an event there are; their places are in the format file. */
+/* The fields of an event that are read; their offsets are in its format file. */
 static const char *const sctp_fields[] = {"asoc",   "primary",	"ipaddr",      "state",
 					  "cwnd",   "ssthresh", "flight_size", "partial_bytes_acked",
 					  "pathmtu"};

@@ -1,0 +1,13 @@
+/* Capture files as the reader's sources: opening, the next record of each, their rows and interfaces. */
+#ifndef ANALYZER_SOURCE_H
+#define ANALYZER_SOURCE_H
+
+#include "reader.h"
+
+/* Opens a file (or `memory`) as the next source. -1: see the reader's error. */
+int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes);
+/* The file's next record becomes its head. */
+void source_advance(struct nwa *a, uint32_t source);
+void source_close(struct file *file);
+
+#endif

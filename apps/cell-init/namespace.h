@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* namespace: network namespaces, held by descriptors NS_FD_BASE + index, so that none outlives this process.
+ */
+#ifndef NETWARP_NAMESPACE_H
+#define NETWARP_NAMESPACE_H
+
+#include "cell.h"
+#include "step.h"
+
+/* Both return 0, or -1 with the reason set. */
+int namespace_create(struct cell *cell, const struct step_ns *step);
+int namespace_enter(struct cell *cell, int index);
+
+#endif
