@@ -1,4 +1,5 @@
-/* The first program of the guest in tests/guest/sandbox/test_kernel.py: prints a line of JSON about its kernel. */
+/* First program of the guest in tests/guest/sandbox/test_kernel.py: prints a line of JSON about its kernel.
+ */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
