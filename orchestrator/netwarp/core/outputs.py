@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from .types import Frozen
 
 Levels = dict[str, tuple[str, ...]]
-"""A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match."""
+"""A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match.
+
+EXPERIMENT in place of a factor: the experiments that may have asked for the cell.
+"""
+EXPERIMENT = "experiment"
 
 MOMENTS = (
     "fault",
@@ -220,6 +225,9 @@ def looks_like_a_formula(text: str) -> bool:
     return FORMULA.match(text) is not None
 
 
-def matches(factors: dict[str, str], where: Levels) -> bool:
-    """Whether a cell's levels satisfy a selector."""
-    return all(factors.get(factor, "-") in levels for factor, levels in where.items())
+def matches(factors: Mapping[str, str], where: Levels, experiments: Collection[str]) -> bool:
+    """Whether a cell's levels, and one of the experiments it belongs to, satisfy a selector."""
+    return all(
+        any(name in levels for name in experiments) if factor == EXPERIMENT else factors.get(factor, "-") in levels
+        for factor, levels in where.items()
+    )

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from ..core.outputs import Answer, Cost, Metric, Reason
 from ..core.units import Kind, QuantityError, parse_quantity
-from .factors import FactorSpec
 from .fields import read_names
 from .grammar import ANSWER
-from .outputs import named, read_axes, read_metric, read_where
+from .outputs import Names, named, read_axes, read_metric, read_selector, read_where
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -19,23 +18,20 @@ UNITS: dict[str, Kind] = {"s": "time", "bytes": "data", "bit/s": "rate", "ratio"
 _NAME = re.compile(r"\{([^{}]*)\}")
 
 
-def read_answers(
-    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
-) -> tuple[Answer, ...]:
+def read_answers(document: Item, names: Names, problems: Problems) -> tuple[Answer, ...]:
     """Every [answer.NAME] in order."""
-    return tuple(_answer(name, item, metrics, factors, problems) for name, item in named(document, "answer"))
+    return tuple(_answer(name, item, names, problems) for name, item in named(document, "answer"))
 
 
-def _answer(
-    name: str, item: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
-) -> Answer:
+def _answer(name: str, item: Item, names: Names, problems: Problems) -> Answer:
+    metrics = names.metrics
     metric = read_metric(item, metrics, problems)
     for key in ("settings", "budgets"):
         if (listed := item.get(key)) is None:
             problems.add(item, f"its {key} are missing; for example {key} = {ANSWER[key].example}")
         elif isinstance(listed.value, list) and not listed.value:
             problems.add(listed, f"is empty; for example {key} = {ANSWER[key].example}")
-    settings, given = (read_axes(item, key, factors, problems) for key in ("settings", "given"))
+    settings, given = (read_axes(item, key, names.factors, problems) for key in ("settings", "given"))
     for factor in sorted(set(settings) & set(given)):
         problems.add(item, f'factor "{factor}" is in both `settings` and `given`')
     tempting, title, flow = (item.get(key) for key in ("tempting", "title", "flow"))
@@ -51,14 +47,14 @@ def _answer(
         settings=settings,
         given=given,
         budgets=_budgets(item, metrics.get(metric), problems),
-        where=read_where(item.get("where"), factors, problems),
+        where=read_selector(item, names, problems),
         tempting="" if tempting is None else str(tempting.value),
         because=tuple(_reason(one, metrics, problems) for one in (because.items() if because is not None else ())),
         cost=None
         if cost is None
         else Cost(
             read_metric(cost, metrics, problems),
-            read_where(cost.get("where"), factors, problems),
+            read_where(cost.get("where"), names, problems),
             _text(cost, metrics, problems),
         ),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.outputs import looks_like_a_formula
 from ..core.units import same_value
 from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_integer, read_levels, read_names, read_text
@@ -163,9 +164,17 @@ def _check_circles(factors: Mapping[str, FactorSpec], problems: Problems) -> Non
             )
 
 
-def check_condition(item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems) -> None:
-    """Every factor and level of an `only`, `unless`, `where` or `fixed` must exist."""
+def check_condition(
+    item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems, experiments: Sequence[str] = ()
+) -> None:
+    """Every factor and level of an `only`, `unless`, `where` or `fixed` must exist.
+
+    experiments: names that `experiment` may have beside the factors; without any it may not stand there.
+    """
     for name, child in item.table().items() if item is not None else ():
+        if name == EXPERIMENT_KEY and experiments:
+            check_experiment(child, experiments, problems)
+            continue
         if name not in factors:
             problems.add(child, f'unknown factor "{name}"{nearest(name, factors)}')
             continue
@@ -175,6 +184,13 @@ def check_condition(item: Item | None, factors: Mapping[str, FactorSpec], proble
             known = [known.name for known in factors[name].levels]
             if level.value not in known:
                 problems.add(level, f'factor "{name}" has no level "{level.value}"{nearest(level.value, known)}')
+
+
+def check_experiment(item: Item, experiments: Sequence[str], problems: Problems) -> None:
+    """One experiment, or each of a list of them, must exist."""
+    for part in item.items() or [item]:
+        if isinstance(part.value, str) and part.value not in experiments:
+            problems.add(part, f'there is no experiment "{part.value}"{nearest(part.value, experiments)}')
 
 
 def check_conditions(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> None:

@@ -47,16 +47,17 @@ PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 LONGEST_TEXT = 2000
 LONGEST_LEVEL = 64
 Type = Literal[
-    "quantity", "choice", "name", "names", "text", "integer", "switch", "levels", "table", "tables", "map", "open"
-]
+    "quantity", "choice", "name", "names", "text", "texts", "integer", "switch", "levels", "table", "tables", "map",
+    "open",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One key: the type of its value, a correct example (TOML), and limits in base units.
 
-    names: list of names (`text` items where `free`). levels: factor -> level or list of levels. map: name -> table of
-    `fields`. open: checked by its user. A `choice` may also be a table or list where its user says so.
+    names: list of texts. texts: one text or a list of them. levels: factor -> level or list of levels. map: name ->
+    table of `fields`. open: checked by its user. A `choice` may also be a table or list where its user says so.
     """
 
     type: Type
@@ -101,6 +102,8 @@ def check(item: Item, field: Field, problems: Problems, *, fill: bool = False) -
             read_quantity(item, field, problems)
         case "names":
             read_names(item, field, problems)
+        case "texts":
+            read_texts(item, field, problems)
         case "integer":
             read_integer(item, field, problems)
         case "switch":
@@ -234,6 +237,16 @@ def read_names(item: Item, field: Field, problems: Problems) -> tuple[str, ...]:
             problems.add(child, f'"{name[:40]}" stands there twice; for example {field.example}')
         seen.add(name)
     return names
+
+
+def read_texts(item: Item, field: Field, problems: Problems) -> tuple[str, ...]:
+    """One text, or a list of at least one."""
+    if isinstance(item.value, str):
+        return (item.value,)
+    if not item.items():
+        problems.add(item, f"must be a text or a list of texts; for example {field.example}")
+        return ()
+    return read_names(item, field, problems)
 
 
 def read_levels(item: Item, field: Field, problems: Problems) -> dict[str, tuple[str, ...]]:

@@ -151,8 +151,10 @@ METRIC: dict[str, Field] = {
     "unit": Field("text", '"byte/s"'),
     "value": Field("text", '"payload_bytes / duration_s"'),
 }
+OF_EXPERIMENT = Field("texts", '"outages"')
 TABLE: dict[str, Field] = {
     "title": Field("text", '"Table 5"'),
+    "experiment": OF_EXPERIMENT,
     "metric": Field("text", '"goodput_bit_s"'),
     "flow": Field("name", '"ftp"'),
     "rows": Field("names", '["variant"]'),
@@ -164,6 +166,7 @@ TABLE: dict[str, Field] = {
 }
 FIGURE: dict[str, Field] = {
     "title": TABLE["title"],
+    "experiment": OF_EXPERIMENT,
     "metric": TABLE["metric"],
     "flow": TABLE["flow"],
     "flows": Field("names", '["tcp1", "sctp1"]'),
@@ -187,6 +190,7 @@ REASON: dict[str, Field] = {
 COST: dict[str, Field] = {"metric": TABLE["metric"], "where": LEVELS, "text": REASON["text"]}
 ANSWER: dict[str, Field] = {
     "title": Field("text", '"Which settings keep the outage within the budget?"'),
+    "experiment": OF_EXPERIMENT,
     "metric": TABLE["metric"],
     "flow": TABLE["flow"],
     "settings": Field("names", '["preset"]'),

@@ -15,7 +15,7 @@ from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experime
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
 from .merge import merge
-from .outputs import OwnMetric, known_metrics, read_figures, read_metrics, read_tables
+from .outputs import Names, OwnMetric, known_metrics, read_figures, read_metrics, read_tables
 from .outputs_over_time import read_event_tables, read_time_series
 from .overrides import read_overrides
 from .problems import Problems, nearest
@@ -108,11 +108,12 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     experiments = read_experiments(document, factors, problems)
     own = read_metrics(document, factors, problems)
     metrics = known_metrics(own)
-    tables = read_tables(document, metrics, factors, problems)
-    figures = read_figures(document, metrics, factors, problems)
-    time_series = read_time_series(document, factors, problems)
-    event_tables = read_event_tables(document, factors, problems)
-    answers = read_answers(document, metrics, factors, problems)
+    names = Names(factors, tuple(experiment.name for experiment in experiments), metrics)
+    tables = read_tables(document, names, problems)
+    figures = read_figures(document, names, problems)
+    time_series = read_time_series(document, names, problems)
+    event_tables = read_event_tables(document, names, problems)
+    answers = read_answers(document, names, problems)
     files = [file]
     sources: tuple[Source, ...] = ()
     expected: tuple[PublishedNumber, ...] = ()
@@ -120,7 +121,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     claim_places: Mapping[str, Item] = {}
     other = _expected_document(document, file, files, problems)
     if other is not None:
-        reader = ExpectedReader(other, factors, metrics, problems)
+        reader = ExpectedReader(other, names, problems)
         sources, expected, claims = reader.sources(), reader.numbers(), reader.claims()
         claim_places = reader.places
     problems.check()

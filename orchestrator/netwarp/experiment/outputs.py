@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.metrics.catalogue import METRICS, OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
-from ..core.outputs import Figure, FigureKind, Levels, Metric, Table
-from .factors import FactorSpec, check_condition
-from .fields import read_levels, read_names
+from ..core.outputs import EXPERIMENT, Figure, FigureKind, Levels, Metric, Table
+from .factors import FactorSpec, check_condition, check_experiment
+from .fields import read_levels, read_names, read_texts
 from .grammar import METRIC, TABLE
 from .problems import Problems, nearest
 from .toml_positions import Item
@@ -22,6 +22,15 @@ AXES_OF: dict[FigureKind, tuple[str, ...]] = {
 }
 """What a figure of each kind may say of its axes; x and y, where it has them, it must."""
 RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details"})
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What an output may name: factors, experiments, metrics."""
+
+    factors: Mapping[str, FactorSpec]
+    experiments: tuple[str, ...]
+    metrics: Mapping[str, Metric]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +89,7 @@ def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
     return there | {metric.name: Metric(metric.name, metric.title, metric.unit) for metric in own}
 
 
-def read_tables(
-    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
-) -> tuple[Table, ...]:
+def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table, ...]:
     """Every [table.NAME]."""
     found: list[Table] = []
     for name, item in named(document, "table"):
@@ -90,18 +97,16 @@ def read_tables(
             problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
         if item.get("around") is not None:
             continue  # a table of events (timeline.py)
-        metric = read_metric(item, metrics, problems)
-        rows, columns = (read_axes(item, key, factors, problems) for key in ("rows", "columns"))
+        metric = read_metric(item, names.metrics, problems)
+        rows, columns = (read_axes(item, key, names.factors, problems) for key in ("rows", "columns"))
         _check_twice(item, (*rows, *columns), problems)
-        where = read_where(item.get("where"), factors, problems)
-        beside = read_beside(item, metric, metrics, problems)
+        where = read_selector(item, names, problems)
+        beside = read_beside(item, metric, names.metrics, problems)
         found.append(Table(name, read_title(item, name), metric, read_flow(item), rows, columns, where, beside))
     return tuple(found)
 
 
-def read_figures(
-    document: Item, metrics: Mapping[str, Metric], factors: Mapping[str, FactorSpec], problems: Problems
-) -> tuple[Figure, ...]:
+def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figure, ...]:
     """Every [figure.NAME]."""
     tables = {name for name, _ in named(document, "table")} | RESERVED_TABLES
     found: list[Figure] = []
@@ -117,21 +122,21 @@ def read_figures(
         log = item.get("log")
         if log is not None and kind != "line":
             problems.add(log, f"a figure of kind {kind} has no log, its axis is so where its values ask for it")
-        metric = read_metric(item, metrics, problems)
+        metric = read_metric(item, names.metrics, problems)
         figure = Figure(
             name=name,
             title=read_title(item, name),
             metric=metric,
             flow=read_flow(item),
-            x=_read_axis(item, "x", kind, factors, problems),
-            lines=read_axes(item, "lines", factors, problems),
-            where=read_where(item.get("where"), factors, problems),
+            x=_read_axis(item, "x", kind, names.factors, problems),
+            lines=read_axes(item, "lines", names.factors, problems),
+            where=read_selector(item, names, problems),
             kind=kind,
-            y=_read_axis(item, "y", kind, factors, problems),
-            panels=read_axes(item, "panels", factors, problems),
-            over=read_axes(item, "over", factors, problems),
+            y=_read_axis(item, "y", kind, names.factors, problems),
+            panels=read_axes(item, "panels", names.factors, problems),
+            over=read_axes(item, "over", names.factors, problems),
             log=log is not None and log.value is True,
-            beside=read_beside(item, metric, metrics, problems),
+            beside=read_beside(item, metric, names.metrics, problems),
         )
         if kind != "line" and figure.beside:
             problems.add(item, f"a figure of kind {kind} has nothing beside its metric, only one of kind line")
@@ -187,12 +192,26 @@ def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, k
     return metric.value if isinstance(metric.value, str) else ""
 
 
-def read_where(item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems) -> Levels:
-    """A selector whose factors and levels exist."""
+def read_where(item: Item | None, names: Names, problems: Problems) -> Levels:
+    """A selector whose factors, levels and experiments exist."""
     if item is None:
         return {}
-    check_condition(item, factors, problems)
+    check_condition(item, names.factors, problems, names.experiments)
     return read_levels(item, TABLE["where"], problems)
+
+
+def read_selector(item: Item, names: Names, problems: Problems) -> Levels:
+    """The cells that an output is of: its `experiment` and its `where`."""
+    return {**read_experiment(item, names, problems), **read_where(item.get("where"), names, problems)}
+
+
+def read_experiment(item: Item, names: Names, problems: Problems) -> Levels:
+    """The selector that the `experiment` of an output is; empty without one."""
+    child = item.get(EXPERIMENT)
+    if child is None:
+        return {}
+    check_experiment(child, names.experiments, problems)
+    return {EXPERIMENT: read_texts(child, TABLE[EXPERIMENT], Problems())}
 
 
 def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[str, ...]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..core.outputs import EventTable, TimeSeries
-from .factors import FactorSpec
 from .fields import Field, read_integer, read_names, read_quantity
 from .grammar import FIGURE, TABLE
-from .outputs import named, read_flow, read_title, read_where
+from .outputs import Names, named, read_flow, read_selector, read_title
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -26,7 +23,7 @@ SERIES: dict[str, str] = {
 PACKETS = 4
 
 
-def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[TimeSeries, ...]:
+def read_time_series(document: Item, names: Names, problems: Problems) -> tuple[TimeSeries, ...]:
     """Every [figure.NAME] that has `series`."""
     found: list[TimeSeries] = []
     for name, item in named(document, "figure"):
@@ -45,7 +42,7 @@ def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems
                 problems.add(series.part(one), f'unknown series "{one}"{nearest(one, SERIES)}')
         if not wanted:
             problems.add(series, f"is empty; for example {FIGURE['series'].example}")
-        where = read_where(item.get("where"), factors, problems)
+        where = read_selector(item, names, problems)
         window = _window(item.get("window"), problems)
         flows = read_names(child, FIGURE["flows"], Problems()) if (child := item.get("flows")) is not None else ()
         if child is not None and not child.items():
@@ -59,7 +56,7 @@ def read_time_series(document: Item, factors: Mapping[str, FactorSpec], problems
     return tuple(found)
 
 
-def read_event_tables(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[EventTable, ...]:
+def read_event_tables(document: Item, names: Names, problems: Problems) -> tuple[EventTable, ...]:
     """Every [table.NAME] that has `around`."""
     found: list[EventTable] = []
     for name, item in named(document, "table"):
@@ -68,13 +65,15 @@ def read_event_tables(document: Item, factors: Mapping[str, FactorSpec], problem
             if (child := item.get("packets")) is not None:
                 problems.add(child, f"belongs to a table of events; for example around = {TABLE['around'].example}")
             continue
-        _refuse(item, ("metric", "rows", "columns"), "a table of events has `around` and `where`", problems)
+        _refuse(
+            item, ("metric", "rows", "columns"), "a table of events has `around`, `experiment` and `where`", problems
+        )
         moments = read_names(around, TABLE["around"], Problems())
         if not moments:
             problems.add(around, f"is empty; for example {TABLE['around'].example}")
         packets = item.get("packets")
         number = read_integer(packets, TABLE["packets"], Problems()) if packets is not None else PACKETS
-        where = read_where(item.get("where"), factors, problems)
+        where = read_selector(item, names, problems)
         found.append(EventTable(name, read_title(item, name), read_flow(item), moments, number or PACKETS, where))
     return tuple(found)
 

@@ -7,10 +7,11 @@ from typing import get_args
 
 import msgspec
 
-from ..core.outputs import Claim, ClaimKind, Levels, Metric, PublishedNumber, Source
-from .factors import RESERVED_COLUMNS, FactorSpec
+from ..core.outputs import Claim, ClaimKind, Levels, PublishedNumber, Source
+from .factors import RESERVED_COLUMNS
 from .fields import Field, check_keys, read_names, read_text
-from .outputs import read_metric, read_where
+from .grammar import OF_EXPERIMENT
+from .outputs import Names, read_experiment, read_metric, read_where
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -39,6 +40,7 @@ CLAIM = {
     "metric": Field("text", '"goodput_bit_s"'),
     "metric_b": Field("text", '"cwnd_initial_bytes"'),
     "flow": Field("name", '"ftp"'),
+    "experiment": OF_EXPERIMENT,
     "a": _OPEN,
     "b": _OPEN,
     "over": Field("levels", '{ outage = ["5 s", "10 s"] }'),
@@ -48,6 +50,8 @@ CLAIM = {
     "tolerance": _OPEN,
     "reason": _TEXT,
 }
+OF_ITS_CELLS = ("experiment", "metric", "metric_b", "a", "b", "over")
+"""Keys that say which numbers of which cells a claim compares."""
 FILE = {
     "source": Field("map", '[source.paper] with title = "Choi, Lee 2009"', fields=SOURCE),
     "numbers": Field("tables", '[[numbers]] with source = "paper"', fields=NUMBERS),
@@ -58,16 +62,14 @@ FILE = {
 class ExpectedReader:
     """Reads one expected.toml against a spec's factors and metrics; says all that is wrong."""
 
-    def __init__(
-        self, document: Item, factors: Mapping[str, FactorSpec], metrics: Mapping[str, Metric], problems: Problems
-    ) -> None:
-        self._document, self._factors, self._metrics, self._problems = document, factors, metrics, problems
+    def __init__(self, document: Item, names: Names, problems: Problems) -> None:
+        self._document, self._names, self._problems = document, names, problems
         self.places: dict[str, Item] = {}
         """Claim, by its id -> where it is written."""
         check_keys(document, FILE, problems)
         self._sources = document.get("source")
         for name, item in self._sources.table().items() if self._sources is not None else ():
-            if name in RESERVED_COLUMNS or name in factors:
+            if name in RESERVED_COLUMNS or name in names.factors:
                 problems.add(item, f'"{name}" is a column of the tables already; call the source otherwise')
 
     def sources(self) -> tuple[Source, ...]:
@@ -101,11 +103,11 @@ class ExpectedReader:
         known = self._sources.table() if self._sources is not None else {}
         if source is not None and str(source.value) not in known:
             problems.add(source, f'unknown source "{source.value}"{nearest(str(source.value), known)}')
-        metric = read_metric(item, self._metrics, problems)
-        at = read_where(item.get("at"), self._factors, problems)
-        factor = self._factors.get(str(by.value)) if by is not None else None
+        metric = read_metric(item, self._names.metrics, problems)
+        at = read_where(item.get("at"), self._names, problems)
+        factor = self._names.factors.get(str(by.value)) if by is not None else None
         if by is not None and factor is None:
-            problems.add(by, f'unknown factor "{by.value}"{nearest(str(by.value), self._factors)}')
+            problems.add(by, f'unknown factor "{by.value}"{nearest(str(by.value), self._names.factors)}')
         if factor is None or source is None or values is None:
             return []
         if factor.name in at:
@@ -136,14 +138,14 @@ class ExpectedReader:
         if kind == "later":
             reason = self._required(item, "reason", CLAIM)
             if text == kind:
-                for key in ("metric", "metric_b", "a", "b", "over", "of", "expected", "tolerance", "also"):
+                for key in (*OF_ITS_CELLS, "of", "expected", "tolerance", "also"):
                     if (child := item.get(key)) is not None:
                         problems.add(child, 'a claim of kind "later" is not tested: leave this out')
             why = str(reason.value) if reason is not None else ""
             return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
         expected, tolerance = self._bound(item, kind)
         if kind == "mean":
-            for key in ("metric", "metric_b", "flow", "a", "b", "over"):
+            for key in (*OF_ITS_CELLS, "flow"):
                 if (child := item.get(key)) is not None:
                     problems.add(child, 'a claim of kind "mean" takes this from the claims it is of: leave it out')
             return Claim(
@@ -158,6 +160,7 @@ class ExpectedReader:
         if (child := item.get("of")) is not None:
             problems.add(child, f'only kind "mean" is of other claims, not "{kind}"')
         over, levels = self._over(item, kind)
+        read_experiment(item, self._names, problems)
         a, b = self._selectors(item, "a"), self._selectors(item, "b")
         if not a:
             problems.add(item, f'the selector "a" is missing; for example a = {_OPEN.example}')
@@ -172,8 +175,8 @@ class ExpectedReader:
             text=statement,
             source=source,
             kind=kind,
-            metric=read_metric(item, self._metrics, problems),
-            metric_b=read_metric(item, self._metrics, problems, "metric_b") if item.get("metric_b") else "",
+            metric=read_metric(item, self._names.metrics, problems),
+            metric_b=read_metric(item, self._names.metrics, problems, "metric_b") if item.get("metric_b") else "",
             flow=self._text(item, "flow"),
             a=a,
             b=b,
@@ -216,7 +219,7 @@ class ExpectedReader:
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
         over = item.get("over")
-        chosen = read_where(over, self._factors, self._problems)
+        chosen = read_where(over, self._names, self._problems)
         if over is None and kind in NEEDS_OVER:
             self._problems.add(
                 item, f'kind "{kind}" needs the levels to go over; for example over = {CLAIM["over"].example}'
@@ -234,7 +237,8 @@ class ExpectedReader:
         if child is None:
             return ()
         parts = child.items() if isinstance(child.value, list) else [child]
-        return tuple(read_where(part, self._factors, self._problems) for part in parts)
+        experiment = read_experiment(item, self._names, Problems())
+        return tuple({**experiment, **read_where(part, self._names, self._problems)} for part in parts)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
         """The same claim under other conditions: each entry's levels replace those of the selectors that name them.
@@ -246,7 +250,7 @@ class ExpectedReader:
         if also is not None and not isinstance(also.value, list):
             self._problems.add(also, 'must be a list of selectors; for example [{ reading = "rtt" }]')
         for part in also.items() if also is not None else ():
-            other = read_where(part, self._factors, self._problems)
+            other = read_where(part, self._names, self._problems)
             name = " ".join(f"{factor}={'|'.join(levels)}" for factor, levels in other.items())
             for factor in other:
                 if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):

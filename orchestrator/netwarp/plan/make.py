@@ -20,6 +20,8 @@ MOST_CELLS = 100_000
 MOST_SEED = 2**53
 """What every JSON reader holds exactly."""
 ENOUGH_PROBLEMS = 50
+Asked = tuple[list[ExperimentSpec], Combination]
+"""A combination of levels, and every experiment that has it."""
 
 
 def make_plan(
@@ -50,13 +52,13 @@ def make_plan(
     wanted = _where(spec, where)
     problems = Problems()
     everything = _combinations(spec, [experiment.name for experiment in spec.experiments], most)
-    check_wanted(spec, [levels for _, levels in everything], problems)
+    check_wanted(spec, everything, problems)
     problems.check()
     chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
     planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None)
     cells: list[Cell] = []
     for asking, levels in chosen:
-        if matches(levels, wanted) and problems.distinct < ENOUGH_PROBLEMS:
+        if matches(levels, wanted, ()) and problems.distinct < ENOUGH_PROBLEMS:
             wishes = [(one.repetitions or spec.repetitions, one.only_random) for one in asking]
             cells += planner.cells(
                 asking[0].name,
@@ -70,10 +72,12 @@ def make_plan(
         asked = " and ".join(f"{factor}={level}" for factor, level in where)
         raise SpecError(f"no cell is left: none has {asked} in the experiments {', '.join(names)}")
     filters = [*(f"only {name}" for name in names if only), *(f"{factor}={level}" for factor, level in where)]
-    return _plan(spec, cells, seed, max(cell.repetition for cell in cells) + 1, filters)
+    return _plan(spec, cells, everything, seed, max(cell.repetition for cell in cells) + 1, filters)
 
 
-def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: list[str]) -> Plan:
+def _plan(
+    spec: Spec, cells: list[Cell], everything: list[Asked], seed: int, repetitions: int, filters: list[str]
+) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
     tables, figures, claims, time_series, event_tables = with_flows(spec, flows)
     answers = answers_with_flows(spec, flows)
@@ -99,7 +103,7 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
             )
             for factor in spec.factors.values()
         ),
-        experiments=tuple(Experiment(name=e.name, title=e.title, factors=e.factors) for e in spec.experiments),
+        experiments=_experiments_of(spec, cells, everything),
         metrics=tuple(metric for name, metric in spec.metrics.items() if name in used),
         tables=tables,
         figures=figures,
@@ -113,7 +117,21 @@ def _plan(spec: Spec, cells: list[Cell], seed: int, repetitions: int, filters: l
     )
 
 
-def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[tuple[list[ExperimentSpec], Combination]]:
+def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> tuple[Experiment, ...]:
+    """Every experiment, with the cells of this plan that it shares with another."""
+    planned = {tuple(cell.factors.values()) for cell in cells}
+    shared: dict[str, list[tuple[str, ...]]] = {}
+    for asking, levels in everything:
+        if len(asking) > 1 and (place := tuple(levels.values())) in planned:
+            for experiment in asking:
+                shared.setdefault(experiment.name, []).append(place)
+    return tuple(
+        Experiment(name=one.name, title=one.title, factors=one.factors, shared=tuple(shared.get(one.name, ())))
+        for one in spec.experiments
+    )
+
+
+def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[Asked]:
     """(every experiment that has it, levels), each combination of levels once, where the first experiment has it."""
     found: dict[tuple[str, ...], tuple[list[ExperimentSpec], Combination]] = {}
     most = MOST_CELLS // repetitions

@@ -8,8 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from ..core.metrics.catalogue import CELL_METRICS
-from ..core.outputs import Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
+from ..core.outputs import EXPERIMENT, Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
 from ..experiment import Problems, Spec
+from ..experiment.factors import ExperimentSpec
 from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
 from .combine import Combination
@@ -18,25 +19,42 @@ Wanted = TypeVar("Wanted", Table, Figure, Claim, TimeSeries, EventTable)
 Told = tuple[tuple[Table, ...], tuple[Figure, ...], tuple[Claim, ...], tuple[TimeSeries, ...], tuple[EventTable, ...]]
 
 
-def check_wanted(spec: Spec, combinations: Sequence[Combination], problems: Problems) -> None:
-    """Says which table, figure or claim would mix cells of different levels, or have none at all."""
+class _Cells:
+    """The combinations of a spec, each with the experiments that have it."""
+
+    def __init__(self, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> None:
+        self._everything = [([one.name for one in asking], levels) for asking, levels in everything]
+
+    def where(self, selector: Levels) -> list[Combination]:
+        """The combinations that satisfy a selector."""
+        return [levels for experiments, levels in self._everything if matches(levels, selector, experiments)]
+
+
+def check_wanted(
+    spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]], problems: Problems
+) -> None:
+    """Says which table, figure or claim would mix cells of different levels, or have none at all.
+
+    everything: each combination of levels with the experiments that have it.
+    """
+    cells = _Cells(everything)
     for table in spec.tables:
-        _check_axes(spec, "table", table.name, table.axes, table.where, combinations, problems)
+        _check_axes(spec, "table", table.name, table.axes, table.where, cells, problems)
     for figure in spec.figures:
-        _check_axes(spec, "figure", figure.name, figure.axes, figure.where, combinations, problems)
+        _check_axes(spec, "figure", figure.name, figure.axes, figure.where, cells, problems)
     shown = [("figure", one.name, one.where) for one in spec.time_series]
     for section, name, where in [*shown, *(("table", one.name, one.where) for one in spec.event_tables)]:
-        if not any(matches(levels, where) for levels in combinations):
-            problems.add(_place(spec, section, name, "where"), "no cell fits its `where`")
+        if not cells.where(where):
+            problems.add(_selector_place(_place(spec, section, name, "")), _none(where))
     for answer in spec.answers:
         wheres = [(answer.where, "where"), *([(answer.cost.where, "cost")] if answer.cost else [])]
         for where, key in wheres:
-            if not any(matches(levels, where) for levels in combinations):
+            if not cells.where(where):
                 place = _place(spec, "answer", answer.name, key)
                 problems.add(place, f"no cell fits its `{key}`: {_shown(where)}")
     for claim in spec.claims:
         for side, selector in selectors(claim):
-            chosen = [levels for levels in combinations if matches(levels, selector)]
+            chosen = cells.where(selector)
             if len(chosen) != 1:
                 said = (
                     f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one"
@@ -65,21 +83,30 @@ def _check_axes(
     name: str,
     axes: tuple[str, ...],
     where: Levels,
-    combinations: Sequence[Combination],
+    cells: _Cells,
     problems: Problems,
 ) -> None:
     item = spec.document.get(section, name)
     assert isinstance(item, Item)
     places: dict[tuple[str, ...], list[Combination]] = {}
-    for levels in combinations:
-        if matches(levels, where):
-            places.setdefault(tuple(levels[axis] for axis in axes), []).append(levels)
+    for levels in cells.where(where):
+        places.setdefault(tuple(levels[axis] for axis in axes), []).append(levels)
     if not places:
-        problems.add(item.get("where") or item, "no cell fits its `where`")
+        problems.add(_selector_place(item), _none(where))
     for mixed in places.values():
         if len(mixed) > 1:
             problems.add(item, f"one place of it would mix {len(mixed)} cells{_differences(mixed)}")
             return
+
+
+def _selector_place(item: Item) -> Item:
+    """Where an output says which cells it is of."""
+    return item.get("where") or item.get(EXPERIMENT) or item
+
+
+def _none(where: Levels) -> str:
+    """That no cell satisfies a selector."""
+    return "no cell of its `experiment` fits its `where`" if EXPERIMENT in where else "no cell fits its `where`"
 
 
 def _differences(combinations: Sequence[Combination]) -> str:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
+from ..core.outputs import (
+    Answer,
+    Claim,
+    EventTable,
+    Figure,
+    Levels,
+    Metric,
+    PublishedNumber,
+    Source,
+    Table,
+    TimeSeries,
+    matches,
+)
 from ..core.types import Cell, Frozen, from_json
 
 PLAN_FORMAT = 1
@@ -26,11 +38,16 @@ class Factor(Frozen, frozen=True):
 
 
 class Experiment(Frozen, frozen=True):
-    """A named part of the study. `factors`: what it varies."""
+    """A named part of the study. `factors`: what it varies.
+
+    shared: the combinations (a level of each factor of the plan) that another experiment has too. Each is run once, as
+    a cell of one of them.
+    """
 
     name: str
     title: str
     factors: tuple[str, ...]
+    shared: tuple[tuple[str, ...], ...] = ()
 
 
 class Plan(Frozen, frozen=True, kw_only=True):
@@ -63,6 +80,21 @@ class Plan(Frozen, frozen=True, kw_only=True):
 def plan_from_json(data: bytes) -> Plan:
     """Read a Plan back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
     return from_json(data, Plan)
+
+
+class Selection:
+    """Tells which cells of a plan satisfy a selector, whichever of its experiments a cell was run for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._experiments: dict[tuple[str, ...], list[str]] = {}
+        for experiment in plan.experiments:
+            for levels in experiment.shared:
+                self._experiments.setdefault(levels, []).append(experiment.name)
+
+    def has(self, cell: Cell, where: Levels) -> bool:
+        """Whether a cell of the plan satisfies the selector."""
+        experiments = self._experiments.get(tuple(cell.factors.values()), (cell.experiment,))
+        return matches(cell.factors, where, experiments)
 
 
 def in_level_order(plan: Plan, factors: Sequence[str], places: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Claim, Figure, Levels, Table, matches
+from ..core.outputs import Claim, Figure, Levels, Table
 from .result_tables import Grid
 from .run_data import RunData
 
@@ -36,13 +36,13 @@ def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapp
         cells = tuple(
             number
             for number, result in enumerate(data.cells)
-            if any(matches(result.cell.factors, selector) for selector in wanted)
+            if any(data.selection.has(result.cell, selector) for selector in wanted)
         )
         metrics = {one.metric for one in _parts(claim, claims)}
         shown = tuple(
             (anchor, short(place.title))
             for anchor, place in places
-            if place.metric in metrics and any(matches(data.cells[n].cell.factors, place.where) for n in cells)
+            if place.metric in metrics and any(data.selection.has(data.cells[n].cell, place.where) for n in cells)
         )
         found[claim.id] = Evidence(cells, shown)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Figure, Table, matches
+from ..core.outputs import Figure, Table
 from .run_data import Row, RunData, number
 
 
@@ -46,7 +46,7 @@ def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
     factors = wanted.axes
     sources = (*(source.name for source in data.plan.sources), *wanted.beside)
     places: dict[tuple[str, ...], list[str]] = {}
-    shown = [result for result in data.cells if matches(result.cell.factors, wanted.where)]
+    shown = [result for result in data.cells if data.selection.has(result.cell, wanted.where)]
     for result in shown:
         places.setdefault(levels_of(result.cell.factors, factors), []).append(result.id)
     entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(wanted.name, ()))
@@ -56,7 +56,7 @@ def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
         for expected in reversed(data.plan.expected)
         if expected.metric == wanted.metric
         and expected.printed
-        and any(matches(result.cell.factors, expected.at) for result in shown)
+        and any(data.selection.has(result.cell, expected.at) for result in shown)
     }
     return Entries(factors, entries, used, printed)
 

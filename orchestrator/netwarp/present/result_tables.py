@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import MINUS, THIN, decimals, fixed, plain, readable, scale
-from ..core.outputs import Table
+from ..core.outputs import EXPERIMENT, Table
 from ..plan.types import in_level_order
 from .entries import Entry, read_entries
 from .metric_names import unit_beside
@@ -142,7 +142,9 @@ def conditions(data: RunData, where: dict[str, tuple[str, ...]], axes: Sequence[
     factors that stand on axes, where their levels are read.
     """
     applying = {
-        factor: [level for level in levels if level != "-"] for factor, levels in where.items() if factor not in axes
+        factor: [level for level in levels if level != "-"]
+        for factor, levels in where.items()
+        if factor not in (EXPERIMENT, *axes)
     }
     return "; ".join(
         f"{data.factor_title(factor)}: {', '.join(data.level_title(factor, level) for level in levels)}"

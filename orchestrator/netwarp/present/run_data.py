@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.errors import StoreError
 from ..core.types import Cell, CellOutcome
-from ..plan.types import Plan
+from ..plan.types import Plan, Selection
 from ..results.rows import NOT_RUN
 from ..store.run_dir import RunDir, read_json
 from .metric_names import Metric, metric_names
@@ -53,6 +53,7 @@ class RunData:
     measured: Mapping[str, Sequence[tuple[str, str, float | None]]]
     metrics: Mapping[str, Metric]
     tables: Mapping[str, Sequence[Row]]
+    selection: Selection
     claims: Sequence[Row]
     claim_details: Sequence[Row]
     calibration: Sequence[Mapping[str, Any]] | None
@@ -135,6 +136,7 @@ def read_run(run: RunDir) -> RunData:
         measured=_by_cell(values),
         metrics=metric_names(plan, units),
         tables={name: read_rows(run.tables / f"{name}.csv") for name in wanted},
+        selection=Selection(plan),
         claims=read_rows(run.tables / "claims.csv"),
         claim_details=read_rows(run.tables / "claim_details.csv"),
         calibration=_calibration(run.root / "calibration.json"),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import in_short
-from ..core.outputs import Answer, matches
+from ..core.outputs import Answer
 from ..core.types import Cell
 from ..core.units import counted_of, parse_quantity
 from .rows import Field, Rows
@@ -50,9 +50,8 @@ def answer_rows(results: Results, answer: Answer) -> Rows:
     cells: how many it is the worst of; without_value: those in which it had not ended; absent: those that did not run
     to their end: what the others measured can then refuse a budget, but not keep it.
     """
-    cells = [cell for cell in results.plan.cells if matches(cell.factors, answer.where)]
     groups: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in cells:
+    for cell in results.cells(answer.where):
         groups.setdefault(tuple(cell.factors[name] for name in (*answer.given, *answer.settings)), []).append(cell)
     units = {metric.name: metric.unit for metric in results.plan.metrics}
     rows: list[tuple[Field, ...]] = []
@@ -133,9 +132,7 @@ def _cost(results: Results, answer: Answer, like: Cell) -> tuple[float | None, C
     if answer.cost is None:
         return None, None
     found: tuple[float | None, Cell | None] = (None, None)
-    for cell in results.plan.cells:
-        if not matches(cell.factors, answer.cost.where):
-            continue
+    for cell in results.cells(answer.cost.where):
         if any(cell.factors[name] != like.factors[name] for name in (*answer.settings, *answer.given)):
             continue
         value = results.value(cell.id, answer.flow, answer.cost.metric)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Figure, Table, matches
+from ..core.outputs import Figure, Table
 from ..core.types import Cell
-from ..plan.types import Plan, in_level_order
+from ..plan.types import Plan, Selection, in_level_order
 from .claims import Judged
 from .run_results import Results
 
@@ -92,7 +92,8 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
     unit = next((metric.unit for metric in plan.metrics if metric.name == wanted.metric), "")
     sources = [source.name for source in plan.sources]
     rows: list[tuple[Field, ...]] = []
-    for levels, cells in _places(plan, wanted, axes):
+    selection = Selection(plan)
+    for levels, cells in _places(results, wanted, axes):
         place = results.place(cells, wanted.flow, wanted.metric)
         found = place.estimate()
         number: tuple[Field, ...] = (
@@ -100,7 +101,7 @@ def place_rows(results: Results, wanted: Table | Figure) -> Rows:
             if found is None
             else (found.mean, unit, found.said, found.n, found.low, found.high)
         )
-        others = (_published(plan, source, wanted.metric, cells) for source in sources)
+        others = (_published(plan, selection, source, wanted.metric, cells) for source in sources)
         rows.append((*levels, *number, place.missing, *others, *_beside(results, wanted, cells)))
     return Rows(wanted.name, (*axes, *PLACE_COLUMNS, *sources, *wanted.beside), tuple(rows))
 
@@ -120,7 +121,7 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
     axes = figure.axes
     unit = next((metric.unit for metric in results.plan.metrics if metric.name == figure.metric), "")
     rows: list[tuple[Field, ...]] = []
-    for levels, cells in _places(results.plan, figure, axes):
+    for levels, cells in _places(results, figure, axes):
         for cell in cells:
             place = results.place([cell], figure.flow, figure.metric)
             value = place.values.get(cell.repetition)
@@ -128,20 +129,21 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
     return Rows(figure.name, (*axes, *DRAW_COLUMNS), tuple(rows))
 
 
-def _places(plan: Plan, wanted: Table | Figure, axes: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[Cell]]]:
+def _places(
+    results: Results, wanted: Table | Figure, axes: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], list[Cell]]]:
     """The cells of each place, in the order of the factors' levels ("-" first)."""
     places: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in plan.cells:
-        if matches(cell.factors, wanted.where):
-            places.setdefault(tuple(cell.factors[axis] for axis in axes), []).append(cell)
-    for levels in in_level_order(plan, axes, places):
+    for cell in results.cells(wanted.where):
+        places.setdefault(tuple(cell.factors[axis] for axis in axes), []).append(cell)
+    for levels in in_level_order(results.plan, axes, places):
         yield levels, places[levels]
 
 
-def _published(plan: Plan, source: str, metric: str, cells: Sequence[Cell]) -> float | None:
+def _published(plan: Plan, selection: Selection, source: str, metric: str, cells: Sequence[Cell]) -> float | None:
     values = {
         one.value
         for one in plan.expected
-        if one.source == source and one.metric == metric and all(matches(cell.factors, one.at) for cell in cells)
+        if one.source == source and one.metric == metric and all(selection.has(cell, one.at) for cell in cells)
     }
     return values.pop() if len(values) == 1 else None

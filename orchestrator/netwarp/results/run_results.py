@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Levels, matches
+from ..core.outputs import Levels
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
-from ..plan.types import Plan
+from ..plan.types import Plan, Selection
 from .statistics import Estimate, estimate
 
 
@@ -42,6 +42,7 @@ class Results:
 
     def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
         self.plan = plan
+        self._selection = Selection(plan)
         self.outcomes = outcomes
         self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
         self.by_cell: dict[str, list[Measurement]] = {name: [] for name in self._names.values()}
@@ -87,4 +88,4 @@ class Results:
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that satisfy a selector, in order."""
-        return tuple(cell for cell in self.plan.cells if matches(cell.factors, where))
+        return tuple(cell for cell in self.plan.cells if self._selection.has(cell, where))

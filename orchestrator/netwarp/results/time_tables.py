@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.outputs import EventTable, TimeSeries, matches
+from ..core.outputs import EventTable, TimeSeries
 from ..core.types import Cell, CellOutcome, Outcome
-from ..plan.types import Plan
+from ..plan.types import Plan, Selection
 from ..store.run_dir import RunDir, read_json
 from .rows import Field, Rows
 
@@ -64,8 +64,9 @@ def _cells(
     plan: Plan, outcomes: Mapping[str, CellOutcome], wanted: TimeSeries | EventTable
 ) -> Iterator[tuple[Cell, tuple[Field, ...]]]:
     """The cells shown, each with the first columns of its rows."""
+    selection = Selection(plan)
     for cell in plan.cells:
-        if cell.repetition or not matches(cell.factors, wanted.where):
+        if cell.repetition or not selection.has(cell, wanted.where):
             continue
         name = cell.id  # a hash of the whole cell: made once
         outcome = outcomes.get(name)

@@ -215,6 +215,21 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[table.t]\nmetric = "packets"\nrows = ["x"]\n', "rows", 'unknown factor "x"'),
         (FACTOR + '[table.t]\nmetric = "packets"\n', "[table.t]", "would mix 2 cells, which differ in x: choose"),
         (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nwhere = { x = "-" }\n', "where = ", "no cell fits"),
+        (
+            FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nexperiment = "mian"\n',
+            "experiment = ",
+            'there is no experiment "mian", did you mean "main"?',
+        ),
+        (
+            FACTOR + '[figure.t]\nseries = ["cwnd_bytes"]\nexperiment = []\n',
+            "experiment = ",
+            "must be a text or a list of texts; for example",
+        ),
+        (
+            FACTOR + '[node.c]\nonly = { experiment = "main" }\n',
+            "only = ",
+            'unknown factor "experiment"',
+        ),
         (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nflow = "g"\n', "flow = \"g\"", 'there is no flow "g"'),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "z"\n', 'x = "z"', "x must be a factor"),
         (FACTOR + '[figure.t]\nmetric = "packets"\nx = "x"\nlines = ["x"]\n', "[figure.t]", "stands on two axes"),

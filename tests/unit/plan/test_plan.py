@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.outputs import matches
 from netwarp.core.types import Cell, from_json, to_json
 from netwarp.core.units import parse_quantity
 from netwarp.experiment import EXAMPLE_SPEC, load_spec, parse_spec
 from netwarp.plan import make_plan
-from netwarp.plan.types import plan_from_json
+from netwarp.plan.types import Selection, plan_from_json
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
 MS, S = 10**6, 10**9
@@ -33,13 +32,14 @@ def test_choi2009_draws_lengths_beside_table_5() -> None:
     assert len(plan.cells) == 3 * 3 * 5
     assert all(cell.random and cell.links[0].forward.one_way_delay_ns == 200 * MS for cell in plan.cells)
     lengths: dict[tuple[str, int], set[int]] = {}
+    selection = Selection(plan)
     for cell in plan.cells:
         fault, repair = cell.timeline
         assert (fault.action, fault.at_ns) == ("cut", 50 * S)
         named = int(parse_quantity(cell.factors["drawn_outage"], "time").value)
         assert 0.8 * named <= repair.at_ns - fault.at_ns <= 1.2 * named
         lengths.setdefault((cell.factors["drawn_outage"], cell.repetition), set()).add(repair.at_ns - fault.at_ns)
-        assert not any(matches(cell.factors, number.at) for number in plan.expected)
+        assert not any(selection.has(cell, number.at) for number in plan.expected)
         assert bool(cell.flows[0].switches) == (cell.factors["variant"] == "sctp_multi")
     assert len(lengths) == 15
     assert all(len(same) == 1 for same in lengths.values()), "one length a seed, whoever is compared"
@@ -72,6 +72,29 @@ def test_choi2009_runs_every_table_of_the_paper() -> None:
         at = int(parse_quantity(cell.factors["onset"], "time").value)
         assert cell.timeline[0].at_ns == at
         assert all(switch.at_ns == at for switch in cell.flows[0].switches)
+
+
+def test_an_output_takes_the_cells_of_its_experiment() -> None:
+    """Also those that it shares with an experiment that runs them."""
+    text = (
+        BASE
+        + X
+        + '[factor.y]\nlevels = ["u", "v"]\n[experiment.one]\nfactors = ["x"]\nfixed = { y = "u" }\n'
+        + '[experiment.two]\nfactors = ["y"]\nfixed = { x = "1 s" }\n'
+        + '[table.t]\nexperiment = "two"\nmetric = "packets"\nrows = ["y"]\n'
+        + '[figure.f]\nexperiment = ["one", "two"]\nmetric = "packets"\nx = "x"\nwhere = { y = "u" }\n'
+    )
+    plan = plan_of(text)
+    selection = Selection(plan)
+    levels = [
+        [tuple(cell.factors.values()) for cell in plan.cells if selection.has(cell, output.where)]
+        for output in (*plan.tables, *plan.figures)
+    ]
+    assert levels == [[("1 s", "u"), ("1 s", "v")], [("1 s", "u"), ("2 s", "u"), ("3 s", "u")]]
+    (mixed,) = problems_of(text.replace('experiment = "two"', 'experiment = ["one", "two"]'))
+    assert "would mix 3 cells, which differ in x" in mixed
+    alone = make_plan(spec_of(text), only="two")
+    assert [cell.experiment for cell in alone.cells if Selection(alone).has(cell, {"experiment": ("one",)})] == ["two"]
 
 
 def test_choi2009_repeats_only_what_the_seed_decides() -> None:

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 from netwarp.core.numbers import MINUS
-from netwarp.core.outputs import matches
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
+from netwarp.plan.types import Selection
 from netwarp.present.claim_blocks import statements
 from netwarp.results import Judged, Results, judge, write_tables
 from support.claims import LOSS, OVER, claim, judged, plan_of, rows
@@ -202,9 +202,10 @@ def fed_with(source: str) -> dict[str, Judged]:
     plan = replace(plan, cells=tuple(replace(cell, random=False) for cell in plan.cells))  # printed numbers are
     printed = [one for one in plan.expected if one.source == source]
     values: dict[tuple[str, str], float] = {}
+    selection = Selection(plan)
     for cell in plan.cells:
         name = cell.id
-        values |= {(name, one.metric): one.value for one in printed if matches(cell.factors, one.at)}
+        values |= {(name, one.metric): one.value for one in printed if selection.has(cell, one.at)}
         rate = cell.links[0].forward.rate_bit_s
         assert rate is not None
         if (name, "paper_utilisation") in values:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ....core.numbers import fixed, given, readable, scale
-from ....core.outputs import EventTable, TimeSeries, matches
+from ....core.outputs import EventTable, TimeSeries
 from ....results.time_tables import series_unit
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row
@@ -79,7 +79,7 @@ def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:
 
 def _shown(data: RunData, where: Mapping[str, Sequence[str]]) -> list[CellResult]:
     chosen = {name: tuple(levels) for name, levels in where.items()}
-    return [one for one in data.cells if not one.cell.repetition and matches(one.cell.factors, chosen)]
+    return [one for one in data.cells if not one.cell.repetition and data.selection.has(one.cell, chosen)]
 
 
 def curve_keys(data: RunData) -> list[str]:
