@@ -1,19 +1,20 @@
-"""Which way packets go: shortest routes by number of links, ties to the link listed first. A pure graph, no addresses.
+"""Static routes: shortest by number of links, ties to the link listed first; hosts never forward, no default route.
 
-The testbed installs static routes by the same rule; hosts never forward, there is no default route.
+A pure graph, no addresses: the planner routes over a cell's links, the testbed over its veths, both by `next_edges`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from .types import DirectionName
 
 
-class Edge(Protocol):
-    """What routing needs of a link: its name and its two ends (`model.Link` is one)."""
+class LinkEnds(Protocol):
+    """A link's name and the two nodes it joins (`types.Link` is one); `forward` leads from a to b."""
 
     @property
     def name(self) -> str:
@@ -21,37 +22,37 @@ class Edge(Protocol):
 
     @property
     def a(self) -> str:
-        """One end's node; `forward` leads from here."""
+        """The node at one end."""
 
     @property
     def b(self) -> str:
-        """The other end's node."""
+        """The node at the other end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """One link of a way, and the direction it is travelled in."""
+class DirectedLink:
+    """One link of a route, and the direction in which packets cross it."""
 
     link: str
     direction: DirectionName
 
 
 class NoRoute(ValueError):
-    """There is no way; the text says why."""
+    """No route exists; the text says why."""
 
 
-def way(
+def find_route(
     hosts: frozenset[str],
-    links: Sequence[Edge],
+    links: Sequence[LinkEnds],
     source: str,
     destination: str,
     destination_link: str,
     leaving_by: str | None = None,
-) -> tuple[Hop, ...]:
-    """The links packets from `source` travel to `destination`'s address on `destination_link`.
+) -> tuple[DirectedLink, ...]:
+    """The links that packets cross from `source` to `destination`'s address on `destination_link`.
 
     hosts: names of the nodes that do not forward. leaving_by: the source's link that a route of its own names (None:
-    the shortest way's). Raises NoRoute.
+    the first link of the shortest route). Raises NoRoute.
     """
     by_name = {link.name: link for link in links}
     last = by_name.get(destination_link)
@@ -59,54 +60,61 @@ def way(
         raise NoRoute(f"'{destination}' is not on link '{destination_link}'")
     if source == destination:
         raise NoRoute(f"'{source}' would send to itself")
-    next_link = next_links(hosts, links, destination, destination_link)
-    hops: list[Hop] = []
-    here = source
+    edges = [(link.a, link.b, 1) for link in links]
+    entry = _other_end(last, destination)
+    next_link = {node: links[edge] for node, edge in next_edges(hosts | {destination}, edges, (last.a, last.b)).items()}
+    next_link[entry] = last
+    route: list[DirectedLink] = []
+    node = source
     if leaving_by is not None:
         first = by_name.get(leaving_by)
         if first is None or source not in (first.a, first.b):
             raise NoRoute(f"'{leaving_by}' is no link of '{source}'")
-        hops.append(Hop(leaving_by, "forward" if source == first.a else "backward"))
-        here = other_end(first, source)
-        if here in hosts and here != destination:
-            raise NoRoute(f"'{leaving_by}' leads to the host '{here}', which does not forward")
-    while here != destination:
-        if here not in next_link:
+        route.append(_leaving(first, source))
+        node = _other_end(first, source)
+        if node in hosts and node != destination:
+            raise NoRoute(f"'{leaving_by}' leads to the host '{node}', which does not forward")
+    while node != destination:
+        if node not in next_link:
             raise NoRoute(f"no way leads from '{source}' to '{destination}' over its link '{destination_link}'")
-        link = by_name[next_link[here]]
-        hops.append(Hop(link.name, "forward" if here == link.a else "backward"))
-        here = other_end(link, here)
-    return tuple(hops)
+        link = next_link[node]
+        route.append(_leaving(link, node))
+        node = _other_end(link, node)
+    return tuple(route)
 
 
-def next_links(
-    hosts: frozenset[str], links: Sequence[Edge], destination: str, destination_link: str
-) -> Mapping[str, str]:
-    """Node -> the link it sends to `destination`'s address on `destination_link` by; nodes without a way are left out.
+def next_edges(hosts: Collection[str], edges: Sequence[tuple[str, str, int]], at: Collection[str]) -> dict[str, int]:
+    """Node -> the edge (its index) on the shortest way to the nodes `at`; those nodes, and nodes without a way, are
+    left out.
 
-    Every node takes, of the links that lead a link nearer, the one listed first.
+    edges: (node, node, length). hosts: nodes that do not forward. Of equally short ways the edge listed first is taken.
     """
-    last = next(link for link in links if link.name == destination_link)
-    entry = other_end(last, destination)
-    distance = {destination: 0, entry: 1}
-    front = [entry]
-    while front:
-        node = front.pop(0)
-        for link in links if node not in hosts else ():
-            if node in (link.a, link.b) and (other := other_end(link, node)) not in distance:
-                distance[other] = distance[node] + 1
-                front.append(other)
-    found = {entry: last.name}
-    for link in links:
-        for node in (link.a, link.b):
-            nearer = other_end(link, node)
-            if nearer in hosts or nearer == destination or node in (destination, entry):
-                continue
-            if node in distance and distance.get(nearer) == distance[node] - 1:
-                found.setdefault(node, link.name)
-    return found
+    edges_of: dict[str, list[tuple[str, int]]] = {}
+    for a, b, length in edges:
+        edges_of.setdefault(a, []).append((b, length))
+        edges_of.setdefault(b, []).append((a, length))
+    distance = dict.fromkeys(at, 0)
+    queue = [(0, node) for node in at]
+    heapq.heapify(queue)
+    while queue:
+        cost, node = heapq.heappop(queue)
+        if cost > distance[node] or node in hosts:
+            continue
+        for neighbour, length in edges_of.get(node, ()):
+            if cost + length < distance.get(neighbour, cost + length + 1):
+                distance[neighbour] = cost + length
+                heapq.heappush(queue, (cost + length, neighbour))
+    chosen: dict[str, int] = {}
+    for edge, (a, b, length) in enumerate(edges):
+        for node, neighbour in ((a, b), (b, a)):
+            if distance.get(node) and neighbour not in hosts and distance.get(neighbour) == distance[node] - length:
+                chosen.setdefault(node, edge)
+    return chosen
 
 
-def other_end(link: Edge, node: str) -> str:
-    """The node at the other end of a link."""
+def _leaving(link: LinkEnds, node: str) -> DirectedLink:
+    return DirectedLink(link.name, "forward" if node == link.a else "backward")
+
+
+def _other_end(link: LinkEnds, node: str) -> str:
     return link.b if node == link.a else link.a

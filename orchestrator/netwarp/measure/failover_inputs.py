@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..core.topology import NoRoute, way
+from ..core.topology import NoRoute, find_route
 from ..core.types import Cell, Event, Flow, Link
 from .faults import faults_met, links_of
 from .models.sctp_failover_model import Settings, Situation, Tail
@@ -109,7 +109,7 @@ def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bo
     """Whether the fault stops data, and what comes back."""
     hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
     try:
-        hops = way(hosts, cell.links, flow.sender, flow.receiver, flow.paths[0].receiver_link)
+        hops = find_route(hosts, cell.links, flow.sender, flow.receiver, flow.paths[0].receiver_link)
     except NoRoute:
         hops = ()
     towards = next((hop.direction for hop in hops if hop.link == link.name), "forward")

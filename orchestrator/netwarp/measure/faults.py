@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..core.topology import NoRoute, way
+from ..core.topology import NoRoute, find_route
 from ..core.types import Cell, Event, Flow, Path
 
 FAULTS = ("cut", "blackhole", "link")
@@ -48,7 +48,7 @@ def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
         (flow.receiver, flow.sender, path.sender_link, path.back),
     ):
         try:
-            links |= {hop.link for hop in way(hosts, cell.links, source, target, entry, leaving)}
+            links |= {hop.link for hop in find_route(hosts, cell.links, source, target, entry, leaving)}
         except NoRoute:
             continue  # a way only one direction has: its own ends are in the set
     return frozenset(links)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..core.topology import Hop, NoRoute, way
+from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import DirectionName, Flow, Node, OptionValue, Path, PrimarySwitch, Protocol
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import read_options
@@ -31,8 +31,8 @@ class Route:
     """A path of a flow and the links it takes, there and back."""
 
     path: Path
-    there: tuple[Hop, ...]
-    back: tuple[Hop, ...]
+    there: tuple[DirectedLink, ...]
+    back: tuple[DirectedLink, ...]
     mtu_bytes: int
 
 
@@ -220,8 +220,8 @@ class Flows:
             return None
         links = list(self._links.values())
         try:
-            there = way(self._hosts, links, sender, receiver, last)
-            back = way(self._hosts, links, receiver, sender, first, leaving if turned else None)
+            there = find_route(self._hosts, links, sender, receiver, last)
+            back = find_route(self._hosts, links, receiver, sender, first, leaving if turned else None)
         except NoRoute as error:
             self._say(item, f"the path does not exist: {error}{self._through_hosts(sender, receiver, last)}")
             return None
@@ -246,7 +246,7 @@ class Flows:
     def _through_hosts(self, sender: str, receiver: str, last: str) -> str:
         """The hosts that would have to forward for there to be a way; "" if that would not do either."""
         try:
-            hops = way(frozenset(), list(self._links.values()), sender, receiver, last)
+            hops = find_route(frozenset(), list(self._links.values()), sender, receiver, last)
         except NoRoute:
             return ""
         between = {node for hop in hops for node in (self._links[hop.link].a, self._links[hop.link].b)}

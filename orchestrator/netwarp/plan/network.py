@@ -42,7 +42,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedLink:
-    """A link before its queues are known. It is an Edge of the topology."""
+    """A link before its queues are known. It has the ends that routing asks for (core.topology.LinkEnds)."""
 
     name: str
     a: str

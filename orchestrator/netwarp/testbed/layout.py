@@ -7,11 +7,11 @@ Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.errors import SpecError
+from ..core.topology import next_edges
 from ..core.types import Cell, DirectionName, Flow, Link, LinkImpairment
 from .messages import VethEnd
 
@@ -136,7 +136,7 @@ def make_layout(cell: Cell) -> Layout:
             ends = pair
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
             shaped[link.name, "forward"], shaped[link.name, "backward"] = ends
-    routes = apply_route_overrides(cell.flows, _routes(names, hosts, veths), [one for pair in veths for one in pair])
+    routes = apply_route_overrides(cell.flows, _routes(hosts, veths), [one for pair in veths for one in pair])
     return Layout(tuple(names), frozenset(routers), tuple(veths), routes, shaped)
 
 
@@ -204,43 +204,19 @@ def _veth(
     return build(0), build(1)
 
 
-def _routes(names: list[str], hosts: set[str], veths: list[tuple[Interface, Interface]]) -> tuple[Route, ...]:
-    """Shortest routes to every subnet that is not the node's own; ties go to the link created first.
+def _routes(hosts: set[str], veths: Sequence[tuple[Interface, Interface]]) -> tuple[Route, ...]:
+    """The shortest route of every node to every subnet that is not its own (core.topology).
 
-    A veth of a hop counts half a link. Hosts never forward. There is no default route: a subnet whose way is cut
-    stays cut, no packet finds another way unseen.
+    There is no default route: a subnet whose way is cut stays cut, no packet finds another way unseen.
     """
-    own: dict[str, list[Interface]] = {name: [] for name in names}
-    for pair in veths:
-        for interface in pair:
-            own[interface.node].append(interface)
-    routes: dict[tuple[str, str], Route] = {}
-    for subnet in dict.fromkeys(interface.subnet for pair in veths for interface in pair):
-        distance: dict[str, int] = {}
-        queue: list[tuple[int, str]] = []
-        for interface in (i for pair in veths for i in pair if i.subnet == subnet):
-            distance[interface.node] = 0
-            heapq.heappush(queue, (0, interface.node))
-        while queue:
-            cost, node = heapq.heappop(queue)
-            if cost > distance[node] or node in hosts:
-                continue
-            for interface in own[node]:
-                further = cost + _length(interface)
-                if further < distance.get(interface.peer_node, 1 << 30):
-                    distance[interface.peer_node] = further
-                    heapq.heappush(queue, (further, interface.peer_node))
-        for interface in (i for pair in veths for i in pair):  # in link order: the first of equally short ways stays
-            node, peer = interface.node, interface.peer_node
-            if (
-                distance.get(node, 0)
-                and peer not in hosts
-                and distance.get(peer) == distance[node] - _length(interface)
-            ):
-                routes.setdefault((node, subnet), Route(node, subnet, interface.peer_ip, interface))
-    return tuple(routes.values())
-
-
-def _length(interface: Interface) -> int:
-    """A link counts two: a veth of a hop is half of one."""
-    return 1 if ".hop" in interface.node + interface.peer_node else 2
+    # a link counts two: a veth of a hop is half of one
+    edges = [(near.node, far.node, 1 if ".hop" in near.node + far.node else 2) for near, far in veths]
+    nodes_on: dict[str, list[str]] = {}
+    for near, far in veths:
+        nodes_on.setdefault(near.subnet, []).extend((near.node, far.node))
+    routes = []
+    for subnet, at in nodes_on.items():
+        for node, edge in next_edges(hosts, edges, at).items():
+            interface = next(end for end in veths[edge] if end.node == node)
+            routes.append(Route(node, subnet, interface.peer_ip, interface))
+    return tuple(routes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from netwarp.core.topology import Hop, NoRoute, way
+from netwarp.core.topology import DirectedLink, NoRoute, find_route
 from netwarp.core.types import Capture, Cell, Link, LinkImpairment, Node
 from netwarp.testbed.layout import Layout, make_layout
 
@@ -23,7 +23,7 @@ def links_of(text: str) -> list[Link]:
     return found
 
 
-def names(hops: tuple[Hop, ...]) -> str:
+def names(hops: tuple[DirectedLink, ...]) -> str:
     return " ".join(("" if hop.direction == "forward" else "-") + hop.link for hop in hops)
 
 
@@ -45,7 +45,7 @@ def names(hops: tuple[Hop, ...]) -> str:
     ],
 )
 def test_ways(links: str, source: str, to: str, over: str, wanted: str) -> None:
-    assert names(way(frozenset("abc"), links_of(links), source, to, over)) == wanted
+    assert names(find_route(frozenset("abc"), links_of(links), source, to, over)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_ways(links: str, source: str, to: str, over: str, wanted: str) -> None:
 )
 def test_no_way(links: str, source: str, to: str, over: str, says: str) -> None:
     with pytest.raises(NoRoute, match=says):
-        way(frozenset("abc"), links_of(links), source, to, over)
+        find_route(frozenset("abc"), links_of(links), source, to, over)
 
 
 def walk(layout: Layout, source: str, address: str) -> list[str] | None:
@@ -113,7 +113,7 @@ def test_the_testbed_routes_the_same_way(graph: tuple[list[str], list[Link]]) ->
             continue
         address = layout.interface("b", link.name).ip
         try:
-            wanted: list[str] | None = [hop.link for hop in way(HOSTS, links, "a", "b", link.name)]
+            wanted: list[str] | None = [hop.link for hop in find_route(HOSTS, links, "a", "b", link.name)]
         except NoRoute:
             wanted = None
         assert walk(layout, "a", address) == wanted
