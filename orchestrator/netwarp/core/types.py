@@ -57,7 +57,7 @@ class LinkImpairment(Frozen, frozen=True):
     """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue.
 
     keeps_order: a packet never leaves the delay line before the one sent before it (a link layer that delivers in
-    order); unset as in cells of before, where jitter lets packets overtake each other.
+    order); False: jitter lets packets overtake each other. queue_bytes (at the layer of the rate) or queue_packets.
     """
 
     one_way_delay_ns: int = 0
@@ -73,20 +73,8 @@ class LinkImpairment(Frozen, frozen=True):
     rate_bit_s: int | None = None
     queue_packets: int | None = None
     layer: Layer = "ip"
-    keeps_order: bool | msgspec.UnsetType = msgspec.UNSET
-    """Unset is left out of the JSON, as in Flow."""
-    queue_bytes: int | msgspec.UnsetType = msgspec.UNSET
-    """Instead of queue_packets."""
-
-    @property
-    def in_bytes(self) -> int | None:
-        """The queue in bytes at the layer of the rate; None where it is in packets, or there is none."""
-        return None if self.queue_bytes is msgspec.UNSET else self.queue_bytes
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the delay line keeps the order of packets whatever their delays."""
-        return self.keeps_order is True
+    keeps_order: bool = False
+    queue_bytes: int | None = None
 
 
 class Node(Frozen, frozen=True):
@@ -121,13 +109,8 @@ class Path(Frozen, frozen=True):
     receiver_link: str
     bottleneck_bit_s: int | None
     base_rtt_ns: int
-    back_link: str | msgspec.UnsetType = msgspec.UNSET
-    """The receiver's link by which its own packets leave, where the spec says it. Unset: as routing has it."""
-
-    @property
-    def back(self) -> str | None:
-        """`back_link`, or None."""
-        return None if self.back_link is msgspec.UNSET else self.back_link
+    back_link: str | None = None
+    """The receiver's link by which its own packets leave, where the spec says it. None: as routing has it."""
 
 
 class PrimarySwitch(Frozen, frozen=True):
@@ -170,13 +153,8 @@ class Flow(Frozen, frozen=True):
     switches: tuple[PrimarySwitch, ...] = ()
     sender_options: dict[str, OptionValue] = {}
     receiver_options: dict[str, OptionValue] = {}
-    own_program: Program | msgspec.UnsetType = msgspec.UNSET
-    """Unset is left out of the JSON: cells without one keep the id they have always had."""
-
-    @property
-    def program(self) -> Program | None:
-        """The user's own program, if the flow is one."""
-        return None if self.own_program is msgspec.UNSET else self.own_program
+    program: Program | None = None
+    """The user's own program, if the flow is one."""
 
     @property
     def is_datagrams(self) -> bool:

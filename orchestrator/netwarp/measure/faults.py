@@ -45,7 +45,7 @@ def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
     links: set[str] = {path.sender_link, path.receiver_link}
     for source, target, entry, leaving in (
         (flow.sender, flow.receiver, path.receiver_link, None),
-        (flow.receiver, flow.sender, path.sender_link, path.back),
+        (flow.receiver, flow.sender, path.sender_link, path.back_link),
     ):
         try:
             links |= {hop.link for hop in find_route(hosts, cell.links, source, target, entry, leaving)}

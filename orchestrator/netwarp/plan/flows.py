@@ -154,7 +154,7 @@ class Flows:
         if program is None:
             return None
         paths, port = tuple(route.path for route in routes), reader.integer("port") or flow.port
-        whole = {"paths": paths, "port": port, "start_ns": start, "stop_ns": stop, "own_program": program}
+        whole = {"paths": paths, "port": port, "start_ns": start, "stop_ns": stop, "program": program}
         return Routed(msgspec.structs.replace(flow, **whole), tuple(routes), self._phase(start, stop, reader))
 
     def _phase(self, start_ns: int, stop_ns: int | None, reader: Reader) -> tuple[int, int] | None:
@@ -239,7 +239,7 @@ class Flows:
             receiver_link=last,
             bottleneck_bit_s=min(rates, default=None),
             base_rtt_ns=delay,
-            back_link=leaving or msgspec.UNSET,
+            back_link=leaving or None,
         )
         return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
 
@@ -262,7 +262,7 @@ class Flows:
         for one in routed:
             for route in one.routes:
                 ends = (one.flow.receiver, route.path.sender_link)
-                link, said = route.back[0].link, route.path.back is not None
+                link, said = route.back[0].link, route.path.back_link is not None
                 known, told = leaves.setdefault(ends, (link, said))
                 if known != link and (said or told):
                     reader.problem(

@@ -188,7 +188,7 @@ class Network:
             reorder_ratio=reorder,
             rate_bit_s=rate,
             layer="ethernet" if reader.text("layer") == "ethernet" else "ip",
-            keeps_order=True if reader.switch("in_order") else msgspec.UNSET,
+            keeps_order=reader.switch("in_order") is True,
         )
         return Direction(shape, queue, reader)
 

@@ -75,7 +75,7 @@ def events_of(profile: str) -> dict[str, str]:
 
 def _order(profile: str) -> str:
     forward = read_link(profile, 1)[0].forward
-    return f"{forward.distribution}, {'in order' if forward.in_order else 'not'}" if forward.jitter_ns else ""
+    return f"{forward.distribution}, {'in order' if forward.keeps_order else 'not'}" if forward.jitter_ns else ""
 
 
 def profile_lines(profile: str, rows: Sequence[Row]) -> list[str]:

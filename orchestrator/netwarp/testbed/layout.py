@@ -158,9 +158,9 @@ def apply_route_overrides(
     for flow in flows:
         window = flow.sender_options.get("initial_window_packets")
         for path in flow.paths:
-            if path.back is not None:
+            if path.back_link is not None:
                 back = route_to(flow.receiver, there[flow.sender, path.sender_link])
-                leaving = there[flow.receiver, path.back]
+                leaving = there[flow.receiver, path.back_link]
                 told[back.node, back.subnet] = replace(back, interface=leaving, gateway=leaving.peer_ip)
             if window is not None:
                 out = route_to(flow.sender, there[flow.receiver, path.receiver_link])

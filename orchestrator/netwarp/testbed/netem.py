@@ -254,10 +254,10 @@ def delay_stage(shape: LinkImpairment, seed: int) -> Netem:
         gilbert_elliott=_gemodel(shape.burst_loss) if shape.burst_loss else None,
         duplicate=probability(shape.duplicate_ratio),
         corrupt=probability(shape.corrupt_ratio),
-        rate_byte_s=ORDERING_BYTE_S if shape.in_order else 0,
+        rate_byte_s=ORDERING_BYTE_S if shape.keeps_order else 0,
         seed=seed,
         # tbf takes no overhead below 0 of its own
-        size_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.in_bytes is not None and shape.layer == "ip" else 0,
+        size_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.queue_bytes is not None and shape.layer == "ip" else 0,
     )
 
 

@@ -51,7 +51,7 @@ class _Direction:
 
 def _child(shape: LinkImpairment) -> str:
     """What qdisc the rate and the queue need; a change from one to another replaces both."""
-    return "" if shape.rate_bit_s is None else "netem" if shape.in_bytes is None else "tbf"
+    return "" if shape.rate_bit_s is None else "netem" if shape.queue_bytes is None else "tbf"
 
 
 class Shaping:
@@ -133,7 +133,7 @@ class Shaping:
         if direction.broken == "blackhole":
             root = black_hole(root)
         stages: list[tuple[int, int | None, Stage]] = [(handle, None, root)]
-        if direction.shape.in_bytes is not None:
+        if direction.shape.queue_bytes is not None:
             stages.append((handle + 1, handle, tbf_stage(direction.shape, direction.mtu_bytes)))
             return stages
         rate = rate_stage(direction.shape, self._qdisc_seed(direction, 1))

@@ -72,7 +72,7 @@ def test_each_of_netems_options(part: str, checkout: Checkout, tmp_path: Path) -
 
 def order_lost(shape: LinkImpairment) -> LinkImpairment:
     """Jitter without in_order (and less apart than it spreads, below)."""
-    return msgspec.structs.replace(shape, keeps_order=msgspec.UNSET)
+    return msgspec.structs.replace(shape, keeps_order=False)
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -90,7 +90,7 @@ def test_in_order_keeps_a_burst_in_order_and_jitter_alone_does_not(
     changed = msgspec.structs.replace(
         probe.cell,
         links=(link if keeps else msgspec.structs.replace(link, forward=order_lost(link.forward)),),
-        flows=(msgspec.structs.replace(flow, own_program=own),),
+        flows=(msgspec.structs.replace(flow, program=own),),
     )
     rows, _ = judged(probe, checkout, tmp_path, changed)
     (overtaken,) = [row for row in rows if row.quantity == "overtaken there"]

@@ -155,7 +155,7 @@ def burst(shape: LinkImpairment, taken: int, clock: Clock = VIRTUAL) -> list[Row
     probe = Probe("made", msgspec.structs.replace(probe.cell, links=(link,)), ("bursts",))
     size = np.full(60, 1500)
     gone = np.cumsum(size[:taken] * 8 * 10**9 // (shape.rate_bit_s or 1))
-    if shape.in_bytes is not None:
+    if shape.queue_bytes is not None:
         gone -= gone[0]
     place = np.where(np.arange(60) < taken, np.arange(60), -1)
     way = Way(np.full(60, S), size, S + shape.one_way_delay_ns + gone, place, 0, 0)

@@ -45,7 +45,7 @@ def test_a_profiles_events_and_what_the_link_says_of_them() -> None:
         if event.action == "change" and event.forward is not None:
             delays[event.at_ns / 1e9] = event.forward.one_way_delay_ns // MS  # the last of one instant stays
     assert delays == {15: 25, 30: 40, 45: 15, 60: 25, 75: 40, 90: 15}
-    assert all(event.forward is None or event.forward.in_order for event in cell.timeline)
+    assert all(event.forward is None or event.forward.keeps_order for event in cell.timeline)
     sooner = cell_of(LEO + '[link.p1.event]\nhandover = { every = "5 s" }\nfarther = { for = "0 s" }\n')
     names = [name for _, name, action in moments(sooner) if action in ("blackhole", "change")]
     assert names.count("p1.handover") == 17

@@ -34,7 +34,7 @@ def attributes(body: bytes) -> dict[int, bytes]:
 def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
     cell = cell_of(TEXT)
     shape = cell.links[0].forward
-    assert (shape.in_bytes, shape.queue_packets) == (65536, None)
+    assert (shape.queue_bytes, shape.queue_packets) == (65536, None)
     assert from_json(to_json(cell), Cell) == cell
     compiled = compile_cell(cell, Clock(t0_realtime_ns=0))
     root, child = compiled.installed[:2]
@@ -48,11 +48,6 @@ def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
     assert "handle 2: tbf rate 1000000bit burst 1500b limit 65536b" in commands
     frames = cell_of(TEXT.replace("one_way_delay", 'layer = "ethernet"\none_way_delay')).links[0].forward
     assert tbf_stage(frames, 1500).burst_bytes == 1514
-
-
-def test_cells_without_one_are_what_they_were() -> None:
-    assert b"queue_bytes" not in to_json(cell_of(BASE))
-    assert b"keeps_order" not in to_json(cell_of(BASE))
 
 
 @pytest.mark.parametrize("rate_byte_s", [1200, 125_000, 10**9, 2**33])

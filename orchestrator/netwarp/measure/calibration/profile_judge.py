@@ -86,7 +86,7 @@ def _row(probe: Probe, quantity: str, configured: float, measured: float | None,
 
 def _extra_s(shape: LinkImpairment) -> float:
     """What a lonely datagram needs beside the delay line: its sending time, which a token bucket does not take."""
-    return 0.0 if shape.in_bytes is not None else sending_ns(shape, PROBE_BYTES) / 1e9
+    return 0.0 if shape.queue_bytes is not None else sending_ns(shape, PROBE_BYTES) / 1e9
 
 
 def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clock) -> Iterator[Row]:
@@ -204,7 +204,7 @@ def _order(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator
         ratio = overtakers(shape.reorder_ratio) / 4096
         early = int((way.delays_s < shape.one_way_delay_ns / 2e9).sum())
         yield from _share(probe, f"overtaking {name}", ratio, early, int(way.came.sum()))
-    elif shape.in_order or not shape.jitter_ns:
+    elif shape.keeps_order or not shape.jitter_ns:
         yield _row(probe, f"overtaken {name}", 0, way.overtaken, 0, "packets")
 
 
@@ -243,7 +243,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
         return
     # how many packets leave in the time by which any time may be late; in virtual time not one
     slack = 0 if clock is VIRTUAL else math.ceil(rate * clock.late_s / 8 / float(sizes.mean()))
-    if shape.in_bytes is None:
+    if shape.queue_bytes is None:
         inside = np.cumsum(came) - came - gone - 1
         limit, unit = float(shape.queue_packets or 0), "packets"
         least = float(inside[dropped].min()) if dropped.any() else None
@@ -252,17 +252,17 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
     else:
         left = np.concatenate([[0], np.cumsum(sizes[came])])[gone]
         inside = np.cumsum(np.where(came, sizes, 0)) - np.where(came, sizes, 0) - left + sizes
-        limit = float(shape.in_bytes)
+        limit = float(shape.queue_bytes)
         wrong, taken = int((inside[dropped] <= limit).sum()), int((inside[came] > limit).sum())
         yield _row(probe, f"queue {name}, dropped though there was room", 0, wrong, slack, "packets")
         yield _row(probe, f"queue {name}, taken though there was none", 0, taken, slack, "packets")
         most, bound = float(inside[came].max()), float(sizes.min() + slack * sizes.mean())
         yield _row(probe, f"queue {name}, most bytes ever waiting", limit, most, bound, "byte")
         yield _row(probe, f"queue {name}, packets dropped (any)", 1, float(dropped.any()), 0, "ratio")
-    first = 1 if shape.in_bytes is None else 2  # the first two of a token bucket come together
+    first = 1 if shape.queue_bytes is None else 2  # the first two of a token bucket come together
     bits, took = 8 * float(sizes[came][first:].sum()), (int(leaves[-1]) - int(leaves[first - 1])) / 1e9
     yield _row(probe, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.late_s / took, "bit/s")
-    if shape.in_bytes is None:
+    if shape.queue_bytes is None:
         largest = float(way.ip_bytes[came].max())
         yield _row(probe, f"largest packet {name}", probe.cell.links[0].mtu_bytes, largest, 0, "byte")
 

@@ -156,9 +156,9 @@ def _bursts(name: str, link: Link, program: Path, seed: int) -> Cell:
     ):
         if shape.rate_bit_s is None:
             continue
-        sizes = (link.mtu_bytes,) if shape.in_bytes is None else (link.mtu_bytes, 700, 300)
+        sizes = (link.mtu_bytes,) if shape.queue_bytes is None else (link.mtu_bytes, 700, 300)
         mean = sum(sizes) // len(sizes)
-        queue = shape.queue_packets if shape.in_bytes is None else shape.in_bytes // mean
+        queue = shape.queue_packets if shape.queue_bytes is None else shape.queue_bytes // mean
         # sending costs time on some clocks: what leaves the queue meanwhile is sent again
         count = (queue or 0) * 5 // 4 + BESIDE
         until = START_NS + (count + 10) * sending_ns(shape, link.mtu_bytes) + shape.one_way_delay_ns + S
@@ -225,7 +225,7 @@ def _flow(
     own = Program(
         sender=(str(program), "send", "{to}", *send), receiver=(str(program), role, str(port)), ready="listening"
     )
-    return Flow(name, "udp", sender, receiver, (path,), port, spawned_ns, stop_ns, None, 0, own_program=own)
+    return Flow(name, "udp", sender, receiver, (path,), port, spawned_ns, stop_ns, None, 0, program=own)
 
 
 def _cell(

@@ -74,8 +74,8 @@ def _link_rows(link: Link) -> list[dict[str, str]]:
             + (" (Ethernet)" if shape.layer == "ethernet" else ""),
             "one-way delay": quantity("time", shape.one_way_delay_ns),
             "queue": quantity("packets", shape.queue_packets)
-            if shape.in_bytes is None
-            else quantity("data", shape.in_bytes),
+            if shape.queue_bytes is None
+            else quantity("data", shape.queue_bytes),
             "loss": _loss(shape),
             "other": _other(shape),
             "MTU": f"{link.mtu_bytes} B",
@@ -96,7 +96,7 @@ def _other(shape: LinkImpairment) -> str:
     parts = []
     if shape.jitter_ns:
         parts.append(f"jitter {quantity('time', shape.jitter_ns)} {shape.distribution}")
-    if shape.in_order:
+    if shape.keeps_order:
         parts.append("in order")
     for name in ("duplicate", "corrupt", "reorder"):
         ratio = getattr(shape, f"{name}_ratio")
