@@ -70,3 +70,9 @@ def inline(page: Path) -> list[str]:
 def not_run(line: str) -> bool:
     """Whether it is one of NOT_RUN."""
     return any(line.startswith(begin) for begin in NOT_RUN)
+
+
+def listed_names(section: str) -> list[str]:
+    """The names in `code` that the items of its lists, and the rows of its tables, begin with."""
+    heads: list[str] = re.findall(r"^(?:- |\| )(`.*?)(?: \(|: | \|)", section, re.DOTALL | re.MULTILINE)
+    return [name for head in heads for name in re.findall(r"`([\w*]+)`", head)]

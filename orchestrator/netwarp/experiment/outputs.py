@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..core.metrics.catalogue import METRICS, OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
+from ..core.metrics.catalogue import METRICS
+from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
 from ..core.outputs import EXPERIMENT, Figure, FigureKind, Levels, Metric, Table
 from .factors import FactorSpec, check_condition, check_experiment
 from .fields import read_levels, read_names, read_texts
@@ -85,7 +86,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
 
 def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
     """Every metric by name."""
-    there = {name: Metric(name, name, unit) for name, unit in METRICS.items()}
+    there = {name: Metric(name, name, metric.unit) for name, metric in METRICS.items()}
     return there | {metric.name: Metric(metric.name, metric.title, metric.unit) for metric in own}
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..captures.binning import bin_s
 from ..core.errors import CaptureError, StoreError
-from ..core.metrics.catalogue import CELL_METRICS, METRICS, parameter_numbers
+from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
+from ..core.metrics.expressions import evaluate, parameter_numbers
 from ..core.types import Cell, Flow, Measurement
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir, write_json
@@ -29,7 +30,6 @@ from .checks import (
     utilization_check,
 )
 from .delivery import delivered
-from .expression import evaluate
 from .flow_packets import check_ports, make_views
 from .groups import recovery
 from .groups import window_growth as growth
@@ -86,7 +86,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + wrong
     measurements += [
-        Measurement(cell.id, "", name, of_the_cell[name], METRICS[name])
+        Measurement(cell.id, "", name, of_the_cell[name], METRICS[name].unit)
         for name in sorted(CELL_METRICS)
         if name in of_the_cell
     ]
@@ -255,4 +255,4 @@ def _own_metrics(
 
 
 def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> list[Measurement]:
-    return [Measurement(cell.id, flow.name, name, value, METRICS.get(name, "")) for name, value in metrics.items()]
+    return [Measurement(cell.id, flow.name, name, value, unit_of(name)) for name, value in metrics.items()]

@@ -11,13 +11,7 @@ import dataclasses
 import numpy as np
 
 from ..captures.native import Bools, Ints
-from ..core.metrics.catalogue import CELL_METRICS, METRICS
-from ..core.metrics.failover import FAILOVER_METRICS
-from ..core.metrics.flow_sharing import TOGETHER_METRICS
-from ..core.metrics.head_of_line import STREAM_WAITING_METRICS, WAITING_METRICS
-from ..core.metrics.mptcp import MPTCP_METRICS
-from ..core.metrics.physics import PHYSICS_METRICS
-from ..core.metrics.sctp import SCTP_METRICS
+from ..core.metrics.catalogue import METRICS
 from ..core.types import Cell, Flow
 from ..core.wire import ACK, COOKIE_ACK, INIT, SYN
 from .delivery import Delivery
@@ -25,17 +19,7 @@ from .faults import Fault, faults_met, links_of
 from .flow_packets import FlowPackets, PacketColumns
 from .sent_times import first_sent_since
 
-_ELSEWHERE = {
-    *CELL_METRICS,
-    *FAILOVER_METRICS,
-    *SCTP_METRICS,
-    *MPTCP_METRICS,
-    *TOGETHER_METRICS,
-    *WAITING_METRICS,
-    *STREAM_WAITING_METRICS,
-    *PHYSICS_METRICS,
-}
-FLOW_METRICS = tuple(name for name in METRICS if name not in _ELSEWHERE)
+FLOW_METRICS = tuple(name for name, metric in METRICS.items() if metric.flows == "every")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..core.metrics.catalogue import OF_THE_CELL, fill_in, parameter_numbers
+from ..core.metrics.expressions import OF_THE_CELL, fill_in, parameter_numbers
 from ..core.types import Cell, Event, Flow, Link, LinkImpairment, Node
 from ..experiment import Spec
 from ..experiment.grammar import RESOLVED

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.metrics.catalogue import METRICS, Clock
+
 EXPLAINED = (
     ("L", "The lateness at which a cell still counts (beyond it, it is INVALID): every start, fault and repair may be "
           "that late."),
@@ -30,33 +32,7 @@ EXPLAINED = (
 )  # fmt: skip
 """(term, what it is), for people."""
 WHEEL = 1 / 8
-AFTER_REPAIR = frozenset(
-    {
-        "recovery_time_s",
-        "data_on_repaired_path_s",
-        "arrival_on_repaired_path_s",
-        "heartbeat_answered_s",
-        "return_time_s",
-    }
-)
-"""Times that count from the repair: the timers they end began at the fault."""
-MEANS = frozenset(
-    {
-        "srtt_s",
-        "rtt_min_s",
-        "rtt_median_s",
-        "rtt_p95_s",
-        "hol_blocking_s",
-        "hol_blocking_one_stream_s",
-        "setup_time_s",
-        "theory_rto_low_s",
-        "theory_rto_high_s",
-    }
-)
-"""Times that are no moment of the cell: delays and their means."""
 COUNTS = frozenset({"packets", "packet", "chunks", "chunk", "messages", "message", "events", "event", "timeouts"})
-SAMPLED = "cwnd_"
-"""How metrics begin that are read from the kernel's samples."""
 PAIR = 2
 """Packets: one acknowledgement, and so what it lets go, is for two (RFC 9260 6.2, RFC 9293 3.8.6.3)."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -99,17 +75,18 @@ def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: f
     """The bound of one number. value: its size. spread: sd between seeds, None where nothing is random."""
     share = at.shift_s / at.window_s if at.window_s else 0.0
     size = abs(value)
-    made_of = _made_of(metric, at.own)
-    if unit == "s" and metric not in MEANS:
-        length = (size + (at.fault_s if made_of & AFTER_REPAIR else 0.0)) if at.fault_s else 0.0
+    clock, clocks = _clock(metric, unit), {_clock(name, "") for name in _made_of(metric, at.own)}
+    if unit == "s" and clock != "delay":
+        # the timers that end a time after a repair began at the fault
+        length = (size + (at.fault_s if "repair" in clocks else 0.0)) if at.fault_s else 0.0
         bound, why = 2 * at.lateness_s + WHEEL * length, "2 L + w" if length else "2 L"
-        if any(name.startswith(SAMPLED) for name in made_of):
+        if "sample" in clocks:
             bound, why = bound + at.sample_s, f"{why} + sample"
     elif unit == "s":
         bound, why = 2 * at.lateness_s + size * share, "2 L + S/T"
     elif unit in COUNTS and metric not in at.own:
         bound, why = PAIR + size * share, "2 + S/T"
-    elif metric.startswith(SAMPLED):
+    elif clock == "sample":
         bound, why = at.mtu_bytes + size * share, "1 packet + S/T"
     elif unit == "ratio":
         bound, why = size * share + (PAIR / at.acks if at.acks else 0.0), "S/T + 2 packets"
@@ -126,17 +103,22 @@ def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s:
     """
     if unit == "s":
         return 2 * lateness_s
-    if (unit in COUNTS or unit == "bytes") and not metric.startswith(SAMPLED):
+    if (unit in COUNTS or unit == "bytes") and _clock(metric, unit) != "sample":
         return 0.0
     return value * 2 * lateness_s / sends_s if sends_s > 0 else 0.0
 
 
+def _clock(metric: str, unit: str) -> Clock:
+    """The catalogue's; of a metric of the spec's own by its unit."""
+    return METRICS[metric].clock if metric in METRICS else "moment" if unit == "s" else "flow"
+
+
 def _made_of(metric: str, own: Mapping[str, str]) -> frozenset[str]:
     """The metric, and those that a metric of the spec's own is computed from."""
-    found, left = {metric}, [metric]
+    names, left = {metric}, [metric]
     while left:
         for name in _NAME.findall(own.get(left.pop(), "")):
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 left.append(name)
-    return frozenset(found)
+    return frozenset(names)

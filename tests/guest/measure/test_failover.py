@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from netwarp.core.metrics.failover import THEORY
+from netwarp.measure.groups.failover import THEORY
 from support.chain_kit import Checkout
 from support.checkout import ROOT
 

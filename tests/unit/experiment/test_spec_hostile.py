@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from netwarp.core.errors import CaptureError, SpecError
+from netwarp.core.metrics.expressions import evaluate
 from netwarp.core.outputs import looks_like_a_formula
 from netwarp.experiment import load_spec
 from netwarp.experiment.toml_positions import LARGEST_FILE_BYTES
-from netwarp.measure.expression import evaluate
 from netwarp.results.rows import Rows
 from netwarp.results.write import csv_bytes, csv_text
 from support import hostile

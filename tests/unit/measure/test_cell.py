@@ -15,12 +15,6 @@ import pytest
 import zstandard
 from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.catalogue import METRICS
-from netwarp.core.metrics.failover import FAILOVER_METRICS
-from netwarp.core.metrics.flow_sharing import TOGETHER_CELL_METRICS, TOGETHER_METRICS
-from netwarp.core.metrics.head_of_line import STREAM_WAITING_METRICS
-from netwarp.core.metrics.mptcp import MPTCP_METRICS
-from netwarp.core.metrics.physics import PHYSICS_METRICS
-from netwarp.core.metrics.sctp import SCTP_METRICS
 from netwarp.core.types import Event, Link
 from netwarp.measure.cell import analyze_cell
 from netwarp.measure.socket_samples import time_weighted_mean
@@ -114,16 +108,9 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
     assert metrics["absent"] is None
     assert metrics["completion_time_s"] is None
-    own = {
-        *FAILOVER_METRICS,
-        *SCTP_METRICS,
-        *MPTCP_METRICS,
-        *STREAM_WAITING_METRICS,
-        *TOGETHER_METRICS,
-        *TOGETHER_CELL_METRICS,
-    }
-    assert set(PHYSICS_METRICS) <= set(metrics)
-    assert set(metrics) - own | {"jain_index"} == (set(METRICS) - own) | set(cell.metrics)
+    always = {name for name, metric in METRICS.items() if metric.flows in ("every", "connection", "messages")}
+    others = {name for name, metric in METRICS.items() if metric.flows in ("SCTP", "MPTCP", "several")}
+    assert set(metrics) - others == always | set(cell.metrics)
     assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")
     assert derived.units["goodput_bit_s"] == "bit/s"
     assert derived.failed() == []

@@ -7,10 +7,9 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.core.metrics.failover import THEORY
 from netwarp.core.timer_wheel import HZ, slot_s
 from netwarp.measure.first_divergence import Divergence, Sent
-from netwarp.measure.groups.failover import theory_metrics
+from netwarp.measure.groups.failover import THEORY, theory_metrics
 from netwarp.measure.models.sctp_failover_model import (
     FailoverPrediction,
     Range,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.sctp import analyze_sctp
-from netwarp.core.metrics.sctp import SCTP_METRICS
+from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import CapturePoint
@@ -40,7 +40,7 @@ def test_they_are_the_associations_within_the_window(name: str, tmp_path: Path) 
 def test_other_protocols_have_none(tmp_path: Path) -> None:
     cell = make_cell("tcp")
     metrics = derive(cell, make_directory(cell, "tcp", tmp_path / "cell")).metrics
-    assert not set(metrics) & set(SCTP_METRICS)
+    assert not {name for name in metrics if name in METRICS and METRICS[name].flows == "SCTP"}
 
 
 @pytest.mark.parametrize("name", ["sctp", "bundle", "tcp"])

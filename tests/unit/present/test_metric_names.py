@@ -1,28 +1,18 @@
-"""Lists of metrics: every metric of the contract has a group, and titles are words."""
+"""Lists of metrics: every metric of the catalogue has a group, and titles are words."""
 
 from __future__ import annotations
 
-import re
-
+from netwarp.core.metrics.catalogue import GROUPS, METRICS
 from netwarp.present.figures.over_time.data import SERIES_TITLES, series_titles
-from netwarp.present.metric_names import GROUP_ORDER, OTHER, group_of, unit_beside
-from support.checkout import ROOT
-
-DOCS = ROOT / "docs" / "metrics.md"
+from netwarp.present.metric_names import GROUP_ORDER, unit_beside
 
 
-def documented() -> set[str]:
-    """The names in the first column of the tables that define metrics of flows and cells."""
-    text = DOCS.read_text(encoding="utf-8").partition("## The spec's own metrics")[0]
-    first = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    return {name for cell in first for name in re.findall(r"`([a-z0-9_]+)`", cell)}
-
-
-def test_every_metric_has_a_group() -> None:
-    names = documented()
-    assert len(names) > 90
-    assert {name for name in names if group_of(name) == OTHER} == set()
-    assert {group_of(name) for name in names} == set(GROUP_ORDER) - {OTHER, GROUP_ORDER[0]}
+def test_every_metric_of_the_catalogue_is_in_a_group_with_a_title_in_words() -> None:
+    assert {metric.group for metric in METRICS.values()} == set(GROUPS)
+    assert GROUP_ORDER[1:] == tuple(GROUPS.values())
+    titles = [metric.title for metric in METRICS.values()]
+    assert len(set(titles)) == len(titles) > 100
+    assert not [title for title in titles if "_" in title or not title]
 
 
 def test_no_series_says_its_unit_twice() -> None:

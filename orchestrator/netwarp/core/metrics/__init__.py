@@ -1,1 +1,1 @@
-"""The metrics that exist: names, units and titles, one table for each group."""
+"""The metrics there are (catalogue.csv, one row each), and the arithmetic that a spec may do with them."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...captures.native import UNKNOWN, Bools, Ints, Rows
-from ...core.metrics.failover import THEORY
 from ...core.types import Cell, Flow
 from ...core.units import QuantityError, parse_quantity
 from ...core.wire import DATA, I_DATA
@@ -26,6 +25,15 @@ from ..models.sctp_failover_model import FailoverPrediction, Range, expected
 REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
 LATE = "late"
+THEORY: dict[str, str] = {
+    "first_retransmission_other_path_s": "first_retransmission",
+    "first_new_data_other_path_s": "new_data",
+    "notification_time_s": "notification",
+    "unreachable_time_s": "unreachable",
+    "outage_s": "outage",
+    "return_time_s": "return",
+}
+"""Metric measured -> its name in theory_<name>_low_s, theory_<name>_high_s (expected) and <name>_as_theory (1 or 0)."""
 PRIMARY = 0
 """Index of the flow's first path."""
 

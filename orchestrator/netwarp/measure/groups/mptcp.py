@@ -7,7 +7,7 @@ from typing import Any
 
 from ...captures.mptcp.lifetimes import Lifetime, addresses_told, lifetimes
 from ...captures.mptcp.subflows import Group, groups
-from ...core.metrics.mptcp import MPTCP_METRICS
+from ...core.metrics.catalogue import METRICS
 from ...core.numbers import fixed
 from ...core.types import Flow
 from ..flow_packets import FlowPackets
@@ -16,7 +16,7 @@ from ..metrics import Window
 
 @dataclasses.dataclass(frozen=True)
 class Subflows:
-    """metrics: those of MPTCP_METRICS. events: joined, lost and unused paths, for the cell's page."""
+    """metrics: the group's. events: joined, lost and unused paths, for the cell's page."""
 
     metrics: dict[str, float | None]
     events: list[dict[str, Any]]
@@ -30,7 +30,9 @@ def subflows_of(
     """
     if flow.protocol != "mptcp":
         return None
-    metrics: dict[str, float | None] = dict.fromkeys(MPTCP_METRICS)
+    metrics: dict[str, float | None] = dict.fromkeys(
+        name for name, metric in METRICS.items() if metric.group == "mptcp"
+    )
     if sender is None:
         return Subflows(metrics, [])
     t0_ns = sender.t0_realtime_ns

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...core.metrics.physics import PHYSICS_METRICS
+from ...core.metrics.catalogue import METRICS
 from ...core.types import Cell, Flow
 from ..failover_inputs import settings_of
 from ..flow_packets import FlowPackets
@@ -30,8 +30,8 @@ def physics_metrics(
     moments: Moments,
     known: Mapping[str, float | None],
 ) -> dict[str, float | None]:
-    """Every metric of PHYSICS_METRICS; None where there is nothing to measure. known: rtt_mean_s, first_timeout_s."""
-    found = {name: known.get(name) for name in PHYSICS_METRICS}
+    """Every metric of the group; None where there is nothing to measure. known: rtt_mean_s, first_timeout_s."""
+    found = {name: known.get(name) for name in METRICS if METRICS[name].flows == "connection"}
     if sender is None:
         return found
     sending = sending_of(flow, sender, window.end_ns)

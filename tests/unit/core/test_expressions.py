@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from netwarp.core.errors import CaptureError
-from netwarp.measure.expression import evaluate
+from netwarp.core.metrics.expressions import evaluate
 
 NAMES: dict[str, float | None] = {"x": 3.0, "y": 4.0, "none": None, "zero": 0.0}
 
