@@ -59,10 +59,10 @@ $(DEV_READY): requirements-dev.lock $(READY) | test-packages
 ifeq ($(KERNEL),packaged)
 kernel: packages
 	@setup/packages.sh packaged-kernel
-	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.guestkernel headers --link build/kernel-headers
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel headers --link build/kernel-headers
 else
 kernel: packages ## the guest kernel, if this checkout's is not in the cache yet (KERNEL=packaged: the distribution's)
-	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.guestkernel build --if-missing --headers-link build/kernel-headers
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel build --if-missing --headers-link build/kernel-headers
 endif
 
 apps: kernel ## the C programs, into build/
@@ -72,7 +72,7 @@ android-packages: packages
 	@setup/packages.sh android
 
 android-apps: $(READY) android-packages kernel # sender and receiver for arm64, into build/android
-	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.guestkernel headers --arch arm64 --link build/android/kernel-headers
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel headers --arch arm64 --link build/android/kernel-headers
 	@$(MAKE) --silent -C apps android
 
 android: android-apps

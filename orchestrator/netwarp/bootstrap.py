@@ -28,14 +28,14 @@ def bootstrap(arguments: list[str]) -> int:
 
 def _doctor(as_json: bool) -> int:
     from .core.executables import find_executable
-    from .doctor import distribution, examine, print_findings
+    from .doctor import distribution, examine, findings_text
 
     findings = examine()
     can = {"virtual": False, "guest": False, "netns": False}
     if as_json:
         print(json.dumps({**can, "findings": [vars(finding) for finding in findings]}, indent=1))
         return 1
-    print_findings(findings, can)
+    print(findings_text(findings, can))
     first = "" if find_executable("make") else distribution.install(["make"]) + " && "
     print(f"Next: {first}make setup   (packages with root or sudo, .venv, guest kernel, programs; then: make choi2009)")
     return 1

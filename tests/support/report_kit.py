@@ -263,7 +263,9 @@ def write_run(
         )
         outcomes[cell.id] = outcome
         write_cell(run, cell, outcome)
-        measurements += [] if bad else cell_measurements(cell)
+        if not bad:
+            measurements += cell_measurements(cell)
+            put(run.cell(cell.id).measurements, cell_measurements(cell))
     write_tables(plan, outcomes, measurements, run.tables)
     return run
 

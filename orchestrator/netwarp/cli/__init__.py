@@ -36,8 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version, nargs=0, help="netwarp, its commit, the guest kernel; exit")
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    from ..guestkernel import command as kernel
-    from . import agree, analyze, calibrate, clean, compare, doctor, export, run, shell
+    from . import agree, analyze, calibrate, clean, compare, doctor, export, kernel, run, shell
     from . import commands as others
 
     run.add_parser(commands)

@@ -12,28 +12,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..core.errors import CaptureError, SpecError, StoreError
+from .. import engine
+from ..core.errors import SpecError
 from ..core.invocation import command
-from ..measure.first_divergence import Divergence, first_divergence
-from ..plan.types import Plan
+from ..engine.agreement import BackendAgreement
 from ..present.agreement_words import LEADING, amount, gap_words, interval_words, levels_words, sentences
 from ..present.captures.page_sections import claim_page
 from ..present.pages.agreement import AgreementPage, SideFacts, agreement_page
-from ..results.agreement import VERDICTS, Agreed, Agreement, agree, agreement_rows
-from ..results.compare import Levels, levels_of
+from ..results.agreement import VERDICTS, Agreed, Agreement, agreement_rows
 from ..results.write import csv_text
-from ..sandbox.choose import BACKENDS, choose
-from ..store.run_dir import RunDir, locked, no_room, write_atomic, write_json
-from ..store.run_locations import check_out, new_directory
-from .agree_sides import AgreementSide, run_side, side_of
-from .run import EXIT_INTERRUPTED, add_plan_arguments, plan_of, resuming
+from ..sandbox.choose import BACKENDS
+from ..store.run_dir import write_atomic, write_json
+from .progress import TerminalProgress
+from .run import EXIT_INTERRUPTED, add_plan_arguments, plan_options, resuming
 from .summary import summary_console
 
-REPETITIONS = 5
-"""Unless told: fewer draws cannot tell a difference of random numbers from chance at all."""
 SHOWN, FEW = 20, 6
-PARTED = 20
-"""Places that differ whose captures are looked into."""
 DIFFER = 1
 
 
@@ -60,70 +54,48 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         claim_page(args.html)
     if args.other is not None:
-        if args.backends is not None:
-            raise SpecError("agree RUN_A RUN_B takes runs that are there; --backends runs a spec: one of the two")
-        for place in (Path(args.spec), args.other):
-            if not place.is_dir():
-                raise SpecError(
-                    f"{place}: is no run directory; two runs: {command('agree', 'RUN_A', 'RUN_B')}, a spec: "
-                    f"{command('agree', args.spec, '--backends', 'virtual,guest')}"
-                )
-        sides = _named_apart(side_of(RunDir(Path(args.spec))), side_of(RunDir(args.other)))
-        out = args.out
+        judged, out = _two_runs(args), args.out
     else:
-        made = _run_both(args)
-        if made is None:
+        try:
+            judged = _two_backends(args)
+        except engine.RunInterrupted as stop:
+            print(f"netwarp: interrupted; go on with: {resuming(args, stop.run.path)}", file=sys.stderr)
             return EXIT_INTERRUPTED
-        sides, out = made
-    a, b = sides
-    found = agree(a.results, b.results, max(a.lateness_s, b.lateness_s))
-    if not found.numbers:
-        raise SpecError(f"{a.run.root} and {b.run.root} have no number in common: nothing was compared")
-    parted = _partings(found, a, b)
+        except engine.RunOutOfSpace as stop:
+            print(f"netwarp: make room, then go on with: {resuming(args, stop.run.path)}", file=sys.stderr)
+            raise
+        out = judged.out
     page = args.html if args.html is not None else None if out is None else out / "agreement.html"
     if out is not None:
-        write_atomic(out / "agreement.csv", csv_text(agreement_rows(found)).encode())
-        write_json(out / "agreement.json", _object(found, sides, parted))
+        write_atomic(out / "agreement.csv", csv_text(agreement_rows(judged.agreement)).encode())
+        write_json(out / "agreement.json", as_json(judged))
     if page is not None:
-        write_atomic(page, agreement_page(_page(found, sides, parted)))
+        write_atomic(page, agreement_page(_page(judged)))
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.encode(_object(found, sides, parted)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(as_json(judged)) + b"\n")
     else:
-        _print(found, sides, parted, page, out)
-    return DIFFER if found.differs else 0
+        _print(judged, page, out)
+    return DIFFER if judged.agreement.differs else 0
 
 
-def _run_both(args: argparse.Namespace) -> tuple[tuple[AgreementSide, AgreementSide], Path] | None:
-    """Both runs; None: interrupted."""
-    names = _backends(args.backends)
-    if args.resume and args.out is None:
-        raise SpecError("--resume wants --out: the directory of the interrupted one")
-    if args.jobs is not None and args.jobs < 1:
-        raise SpecError(f"--jobs {args.jobs}: at least 1")
-    if args.repetitions is None:
-        args.repetitions = REPETITIONS
-    spec, whole = plan_of(args, names[0])
-    drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
-    for name in names:  # before anything runs: may raise BackendUnavailable
-        choose(name).backend.close()
-    if args.out is not None:
-        check_out(args.out, args.resume, names)
-    out = args.out or new_directory(Path("results") / "agreement" / whole.name).root
-    found = []
-    with locked(RunDir(out)):
-        for name in names:
-            # what is not random is the same again in virtual time; on the wall clock its repetitions are its spread
-            plan = msgspec.structs.replace(whole, cells=drawn) if name == "virtual" else whole
-            try:
-                found.append(run_side(args, spec, plan, name, RunDir(out / name)))
-            except KeyboardInterrupt:
-                print(f"netwarp: interrupted; go on with: {resuming(args, out)}", file=sys.stderr)
-                return None
-            except (OSError, StoreError) as error:
-                if no_room(error):
-                    print(f"netwarp: make room, then go on with: {resuming(args, out)}", file=sys.stderr)
-                raise
-    return (found[0], found[1]), out
+def _two_runs(args: argparse.Namespace) -> BackendAgreement:
+    if args.backends is not None:
+        raise SpecError("agree RUN_A RUN_B takes runs that are there; --backends runs a spec: one of the two")
+    for directory in (Path(args.spec), args.other):
+        if not directory.is_dir():
+            raise SpecError(
+                f"{directory}: is no run directory; two runs: {command('agree', 'RUN_A', 'RUN_B')}, a spec: "
+                f"{command('agree', args.spec, '--backends', 'virtual,guest')}"
+            )
+    return engine.agree_runs(args.spec, args.other)
+
+
+def _two_backends(args: argparse.Namespace) -> BackendAgreement:
+    with TerminalProgress() as progress:
+        return engine.agree_backends(
+            **plan_options(args), backends=_backends(args.backends), jobs=args.jobs, out=args.out, resume=args.resume,
+            arguments=args.typed, progress=progress,
+        )  # fmt: skip
 
 
 def _backends(text: str | None) -> tuple[str, str]:
@@ -137,124 +109,94 @@ def _backends(text: str | None) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _named_apart(a: AgreementSide, b: AgreementSide) -> tuple[AgreementSide, AgreementSide]:
-    """Two runs of one back end are called A and B."""
-    if a.name != b.name:
-        return a, b
-    return AgreementSide("A", a.run, a.results, a.manifest), AgreementSide("B", b.run, b.results, b.manifest)
-
-
-def _partings(found: Agreement, a: AgreementSide, b: AgreementSide) -> dict[Levels, tuple[Divergence, ...]]:
-    """Of the places that differ, from their captures: where the senders of repetition 0 part."""
-    places = list(dict.fromkeys(one.levels for one in found.numbers if one.verdict == "differ"))
-    parted: dict[Levels, tuple[Divergence, ...]] = {}
-    for levels in places[:PARTED]:
-        cells = []
-        for side in (a, b):
-            mine = [cell for cell in side.results.plan.cells if set(levels_of(cell)) == set(levels)]
-            cells.append(next((cell for cell in mine if side.results.completed(cell.id)), None))
-        one, other = cells
-        if one is None or other is None:
-            continue
-        slack_s = 2 * found.lateness_s
-        directories = a.run.cell(one.id), b.run.cell(other.id)
-        try:
-            seen = [
-                first_divergence(one, *directories, flow.name, slack_s) for flow in one.flows if not flow.is_datagrams
-            ]
-        except (CaptureError, KeyError, StopIteration):
-            continue  # captures that cannot be read explain nothing; the numbers stand
-        parted[levels] = tuple(each for each in seen if each is not None)
-    return parted
-
-
-def _object(
-    found: Agreement, sides: tuple[AgreementSide, AgreementSide], parted: dict[Levels, tuple[Divergence, ...]]
-) -> dict[str, Any]:
-    names = [side.name for side in sides]
+def as_json(judged: BackendAgreement) -> dict[str, Any]:
+    """The object of --json and of agreement.json."""
+    agreement = judged.agreement
+    names = [side.name for side in judged.sides]
     return {
-        "agree": not found.differs,
+        "agree": not agreement.differs,
         "sides": [
-            {"name": side.name, "run_dir": str(side.run.root), "backend": side.manifest.backend,
-             "kernel": side.manifest.kernel_release, "cells": side.outcomes, "again": side.again, "late": side.late}
-            for side in sides
+            {"name": side.name, "run_dir": str(side.run.path), "backend": side.run.manifest.backend,
+             "kernel": side.run.manifest.kernel_release, "cells": side.outcomes, "again": side.again,
+             "late": side.late}
+            for side in judged.sides
         ],
-        "lateness_s": found.lateness_s,
-        "numbers": {verdict: found.count(verdict) for verdict in VERDICTS},
-        "in_words": sentences(found, names),
+        "lateness_s": agreement.lateness_s,
+        "numbers": {verdict: agreement.count(verdict) for verdict in VERDICTS},
+        "in_words": sentences(agreement, names),
         "metrics": [
-            {"metric": one.metric, "unit": one.unit, **one.counts, "offset": one.offset, "low": one.low,
-             "high": one.high}
-            for one in found.metrics()
+            {"metric": metric.metric, "unit": metric.unit, **metric.counts, "offset": metric.offset,
+             "low": metric.low, "high": metric.high}
+            for metric in agreement.metrics()
         ],
-        "not_agreeing": [_number(one) for one in found.numbers if one.verdict in ("differ", "unclear")],
-        "verdicts": found.verdicts,
+        "not_agreeing": [_number(number) for number in agreement.numbers if number.verdict in ("differ", "unclear")],
+        "verdicts": agreement.verdicts,
         "parted": [
-            {"levels": dict(levels), "senders": [one.words(*names) for one in all_of]}
-            for levels, all_of in parted.items()
+            {"levels": dict(levels), "senders": [divergence.words(*names) for divergence in divergences]}
+            for levels, divergences in judged.divergences.items()
         ],
     }  # fmt: skip
 
 
-def _number(one: Agreed) -> dict[str, Any]:
+def _number(number: Agreed) -> dict[str, Any]:
     return {
-        "levels": dict(one.levels), "flow": one.flow, "metric": one.metric, "unit": one.unit, "verdict": one.verdict,
-        "a": one.a, "b": one.b, "difference": one.difference, "low": one.low, "high": one.high, "bound": one.bound,
-        "bound_of": one.bound_of, "draws": one.draws,
+        "levels": dict(number.levels), "flow": number.flow, "metric": number.metric, "unit": number.unit,
+        "verdict": number.verdict, "a": number.a, "b": number.b, "difference": number.difference, "low": number.low,
+        "high": number.high, "bound": number.bound, "bound_of": number.bound_of, "draws": number.draws,
     }  # fmt: skip
 
 
-def _page(
-    found: Agreement, sides: tuple[AgreementSide, AgreementSide], parted: dict[Levels, tuple[Divergence, ...]]
-) -> AgreementPage:
-    names = [side.name for side in sides]
-    plan: Plan = sides[0].results.plan
+def _page(judged: BackendAgreement) -> AgreementPage:
+    names = [side.name for side in judged.sides]
+    plan = judged.sides[0].run.plan
     return AgreementPage(
         title=plan.title or plan.name,
         part=" and ".join(plan.filters) or "everything",
         sides=[
             SideFacts(
-                side.name, side.manifest.backend, side.manifest.kernel_release, side.outcomes, side.manifest.jobs,
-                side.manifest.host_load_1min, side.manifest.started_utc, side.again, side.late,
+                side.name, side.run.manifest.backend, side.run.manifest.kernel_release, side.outcomes,
+                side.run.manifest.jobs, side.run.manifest.host_load_1min, side.run.manifest.started_utc, side.again,
+                side.late,
             )
-            for side in sides
+            for side in judged.sides
         ],
-        found=found,
-        partings={levels: [one.words(*names) for one in all_of] for levels, all_of in parted.items()},
+        found=judged.agreement,
+        partings={
+            levels: [divergence.words(*names) for divergence in divergences]
+            for levels, divergences in judged.divergences.items()
+        },
     )  # fmt: skip
 
 
-def _print(
-    found: Agreement, sides: tuple[AgreementSide, AgreementSide], parted: dict[Levels, tuple[Divergence, ...]],
-    page: Path | None,
-    out: Path | None,
-) -> None:  # fmt: skip
+def _print(judged: BackendAgreement, page: Path | None, out: Path | None) -> None:
     console = summary_console()
-    names = [side.name for side in sides]
-    for side in sides:
+    agreement = judged.agreement
+    names = [side.name for side in judged.sides]
+    for side in judged.sides:
         late = f"; {side.late}" if side.late else ""
-        console.print(f"{side.name:<8} {side.run.root}  ({side.outcomes}{late})", markup=False, soft_wrap=True)
+        console.print(f"{side.name:<8} {side.run.path}  ({side.outcomes}{late})", markup=False, soft_wrap=True)
     console.print()
-    for sentence in sentences(found, names):
+    for sentence in sentences(agreement, names):
         console.print(f"- {sentence}", markup=False)
-    metrics, more = _metrics(found)
+    metrics, more = _metrics(agreement)
     console.print(metrics)
     if more:
         console.print(f"... and {more} more metrics, on the page")
     for verdict, most in (("differ", SHOWN), ("unclear", FEW)):
-        _print_numbers(console, [one for one in found.numbers if one.verdict == verdict], verdict, names, most)
-    for levels, all_of in list(parted.items())[:SHOWN]:
-        for one in all_of:
-            console.print(f"{levels_words(levels)}: {one.words(*names)}", markup=False)
+        numbers = [number for number in agreement.numbers if number.verdict == verdict]
+        _print_numbers(console, numbers, verdict, names, most)
+    for levels, divergences in list(judged.divergences.items())[:SHOWN]:
+        for divergence in divergences:
+            console.print(f"{levels_words(levels)}: {divergence.words(*names)}", markup=False)
     if page is not None:
         console.print(f"page: {page.resolve()}", markup=False, soft_wrap=True)
     if out is not None:
         console.print(str(out), markup=False, soft_wrap=True)
 
 
-def _metrics(found: Agreement) -> tuple[Table, int]:
+def _metrics(agreement: Agreement) -> tuple[Table, int]:
     """The metrics that say most, and how many are not shown."""
-    metrics = found.metrics()
+    metrics = agreement.metrics()
     telling = [one for one in metrics if one.counts["differ"] or one.counts["unclear"] or one.metric in LEADING]
     shown = Table(title="Metrics, over all places", title_justify="left", title_style="bold")
     shown.add_column("metric", no_wrap=True)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from ..captures import FileSummary, Join, join_captures, summarise_points
-from ..core.errors import CaptureError, SpecError
-from ..core.types import Cell, Outcome
-from ..engine.stages import analyze_all, tabulate
-from ..plan.types import Plan
+from .. import engine
+from ..core.errors import SpecError
 from ..present.captures.csv_files import claim, write_tables
 from ..present.captures.page_sections import claim_page, write_page
-from ..store.run_dir import CellDir, RunDir, locked, read_json
-from . import summary
+from ..store.run_dir import RunDir
 from .analyze_text import print_captures
+from .summary import print_summary
 
-MOST_LEFT = 5
+MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
-CAPTURES = ("*.pcap", "*.pcap.zst", "*.pcap.gz", "*.pcapng", "*.pcapng.zst", "*.pcapng.gz", "*.cap")
-FORMAT = 1
-"""Of --json; a number higher than this one has other keys."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--one-clock", action="store_true", help="with --join: all captures' times are of one clock")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")
     parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="RUN_DIR: cells at a time")
+    parser.add_argument("--jobs", type=int, help="RUN_DIR: cells at a time")
     parser.set_defaults(run=run_analyze)
 
 
@@ -61,98 +54,41 @@ def run_analyze(args: argparse.Namespace) -> int:
         claim(args.csv)  # refused at once, not after minutes of reading
     if args.html:
         claim_page(args.html)
-    points = _points(args.paths, args.merge)
-    files = [file for _, group in points for file in group]
-    join = None
-    if args.join:
-        for file in files:
-            if not file.is_file():
-                raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
-        cell = all(cell for cell, _ in points)
-        join = join_captures(files, one_clock=args.one_clock or cell, whole=cell)
-    found = summarise_points([group for _, group in points], full=args.full)
+    analyzed = engine.analyze_captures(
+        args.paths, join=args.join, one_clock=args.one_clock, merge=args.merge, full=args.full
+    )
     if args.csv:
-        write_tables(args.csv, found, join)
+        write_tables(args.csv, analyzed.files, analyzed.join)
     if args.html:
-        write_page(args.html, found, join)
+        write_page(args.html, analyzed.files, analyzed.join)
     if args.json:
-        sys.stdout.buffer.write(_json(found, join) + b"\n")
-    else:
-        print_captures(found, join)
-    if args.csv and not args.json:
+        encoded = msgspec.json.encode(analyzed.as_json())
+        sys.stdout.buffer.write(msgspec.json.format(encoded, indent=2) + b"\n")
+        return 0
+    print_captures(analyzed.files, analyzed.join)
+    if args.csv:
         print(f"tables: {args.csv}")
-    if args.html and not args.json:
+    if args.html:
         print(f"page: {args.html}")
     return 0
 
 
-def _json(found: Sequence[FileSummary], join: Join | None) -> bytes:
-    value = {"format": FORMAT, "files": [one.as_json() for one in found]}
-    if join is not None:
-        value["join"] = join.as_json()
-    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+def _run_directory(root: Path, jobs: int | None) -> int:
+    analyzed = engine.analyze(root, jobs=jobs)
+    print_summary(analyzed.run)
+    if analyzed.not_analyzed:
+        _say_not_analyzed(analyzed.not_analyzed, len(analyzed.run.plan.cells))
+    return 0 if analyzed.complete else 1
 
 
-def _run_directory(root: Path, jobs: int) -> int:
-    run = RunDir(root)
-    plan = read_json(run.plan, Plan)
-    with locked(run):
-        run.clear_partial()
-        left = analyze_all(plan, run, jobs)
-        results = tabulate(plan, run)
-    summary.print_summary(plan, run, results, None, wall_s=None)
-    if left:
-        _say_left(left, len(plan.cells))
-    return 0 if not left and all(outcome.outcome is Outcome.COMPLETED for outcome in results.outcomes.values()) else 1
-
-
-def _say_left(left: Mapping[str, list[str]], cells: int) -> None:
+def _say_not_analyzed(missing: Mapping[str, list[str]], cells: int) -> None:
     """Which cells keep their outcome and derived files, and why."""
     print(
-        f"netwarp: {len(left)} of {cells} cells were not analysed again; their outcomes and derived files stay. "
+        f"netwarp: {len(missing)} of {cells} cells were not analysed again; their outcomes and derived files stay. "
         "Missing files:",
         file=sys.stderr,
     )
-    for cell_id, missing in list(left.items())[:MOST_LEFT]:
-        print(f"  {cell_id}: {', '.join(missing)}", file=sys.stderr)
-    if len(left) > MOST_LEFT:
-        print(f"  ... and {len(left) - MOST_LEFT} more cells", file=sys.stderr)
-
-
-def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:
-    """Capture points: (whether of a netwarp cell, whose clock is one, and its files). A cell's files go by node."""
-    found: list[tuple[bool, list[Path]]] = []
-    for path in (Path("/dev/stdin") if str(one) == "-" else one for one in paths):
-        if not path.is_dir():
-            if not path.exists():
-                raise CaptureError(f"{path}: no such capture")
-            found.append((False, [path]))
-            continue
-        folder = path / "capture" if (path / "capture").is_dir() else path
-        captures = sorted({one for pattern in CAPTURES for one in folder.glob(pattern)})
-        if not captures:
-            raise CaptureError(f"{path}: neither a run directory (no plan.json) nor a directory of captures")
-        cell = CellDir(folder.parent)
-        if cell.cell.is_file():
-            found += [(True, group) for group in _by_node(cell.read_cell(), captures)]
-        else:
-            found += [(False, [one]) for one in captures]
-    if merge:
-        if any(cell for cell, _ in found):
-            raise SpecError("--merge: the captures of a cell are merged by host already")
-        merged = [file for _, group in found for file in group]
-        if len({os.path.realpath(file) for file in merged}) < len(merged):
-            raise CaptureError("one file is given twice: merged, every packet of it would be a retransmission")
-        return [(False, merged)]
-    return found
-
-
-def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
-    """The captures of each host, which are named <node>-<interface>; a router's one by one, as its packets pass two."""
-    hosts = {node.name for node in cell.nodes if node.kind == "host"}
-    nodes = {f"{one.node}-{one.link}": one.node for one in cell.captures if one.node in hosts}
-    groups: dict[str, list[Path]] = {}
-    for capture in captures:
-        stem = capture.name.split(".pcap")[0]
-        groups.setdefault(nodes.get(stem, stem), []).append(capture)
-    return list(groups.values())
+    for cell_id, files in list(missing.items())[:MOST_NAMED]:
+        print(f"  {cell_id}: {', '.join(files)}", file=sys.stderr)
+    if len(missing) > MOST_NAMED:
+        print(f"  ... and {len(missing) - MOST_NAMED} more cells", file=sys.stderr)

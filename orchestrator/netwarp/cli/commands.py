@@ -8,19 +8,17 @@ from pathlib import Path
 
 import msgspec
 
+from .. import engine
 from ..core.errors import SpecError
 from ..core.numbers import given
 from ..core.units import counted
-from ..engine.stages import report, tabulate
+from ..engine.calibration import measured_profiles
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
-from ..plan.types import Plan
 from ..present.calibration_text import profile_words
 from ..sandbox.choose import BACKENDS
-from ..store.run_dir import RunDir, read_json
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
-from .calibrate import measured_profiles
 from .run import add_plan_arguments, plan_of
 
 
@@ -48,7 +46,7 @@ def run_plan(args: argparse.Namespace) -> int:
     if args.example:
         print(EXAMPLE_SPEC, end="")
         return 0
-    _, plan = plan_of(args, args.backend)
+    plan = plan_of(args, args.backend)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
         return 0
@@ -63,11 +61,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
 def run_report(args: argparse.Namespace) -> int:
     """`netwarp report`."""
-    run = RunDir(args.run_dir)
-    plan = read_json(run.plan, Plan)
-    if not (run.tables / "cells.csv").exists():
-        tabulate(plan, run)
-    print(report(run))
+    print(engine.report(args.run_dir))
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..doctor import Finding, check_guest, examine, print_findings
+from ..doctor import Finding, check_guest, examine, findings_text
 from ..sandbox import netns_backend
 from ..sandbox.built_programs import build_directory
 
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**can, "findings": [vars(finding) for finding in findings]}, indent=1))
     else:
-        print_findings(findings, can)
+        print(findings_text(findings, can))
     return 0 if any(can.values()) else 1
 
 

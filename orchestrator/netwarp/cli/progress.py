@@ -15,14 +15,46 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..core.numbers import fixed
 from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted_of
+from ..engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice
 
 PLAIN_EVERY_S = 10.0
 
 
-class RunProgress:
+class TerminalProgress:
+    """The engine's progress events on stderr."""
+
+    def __init__(self) -> None:
+        self._cells: CellsProgress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self(CellsFinished())
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        if isinstance(event, Notice):
+            print(f"netwarp: {event.text}", file=sys.stderr, flush=True)
+        elif isinstance(event, CellsStarted):
+            self._cells = CellsProgress(event.cells, event.finished)
+        elif self._cells is None:
+            return  # a cell of a calibration
+        elif isinstance(event, CellTime):
+            self._cells.virtual(event.cell_id, event.virtual_s)
+        elif isinstance(event, CellFinished):
+            self._cells.finished(event.cell, event.outcome)
+        else:
+            self._cells.close()
+            self._cells = None
+
+
+class CellsProgress:
     """A bar on a terminal, a line every ten seconds elsewhere; cells that did not complete are always named."""
 
-    def __init__(self, cells: tuple[Cell, ...]) -> None:
+    def __init__(self, cells: tuple[Cell, ...], finished: Iterable[str] = ()) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._total = len(cells)
         self._done = 0
@@ -46,14 +78,15 @@ class RunProgress:
             transient=True,
         )
         self._task = self._bar.add_task("", total=self._total, speed="", left="")
-
-    def __enter__(self) -> Self:
+        for cell_id in finished:
+            if cell_id in self._duration_s:
+                self._done += 1
+                self._left_s -= self._duration_s[cell_id]
+        self._bar.update(self._task, completed=self._done)
         self._bar.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Take the bar away."""
         self._bar.stop()
 
     def virtual(self, cell_id: str, virtual_s: float) -> None:
@@ -83,14 +116,6 @@ class RunProgress:
         """Virtual seconds per wall second since the start."""
         wall_s = time.monotonic() - self._started
         return (self._simulated_s + sum(self._running.values())) / wall_s if wall_s > 0 else 0.0
-
-    def skip(self, cells: Iterable[str]) -> None:
-        """Cells of an earlier run that need not be run again."""
-        for cell_id in cells:
-            if cell_id in self._duration_s:
-                self._done += 1
-                self._left_s -= self._duration_s[cell_id]
-        self._bar.update(self._task, completed=self._done)
 
     def _show(self) -> None:
         passed = self._finished_s + sum(self._running.values())

@@ -1,29 +1,24 @@
-"""`netwarp shell`: the network of a cell stands, with captures running; a shell, or one command, on a node of it."""
+"""`netwarp shell`: a shell, or one command, on a node of a cell's network, captures running."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.errors import BackendUnavailable, SpecError
-from ..core.executables import find_executable, with_sbin
+from ..core.errors import SpecError
+from ..core.executables import find_executable
 from ..core.types import Cell
 from ..core.units import counted
-from ..experiment.problems import nearest
-from ..sandbox.built_programs import build_directory
-from ..sandbox.choose import cannot, guest
+from ..engine.shell import node_environment, run_on_node, shell_backend, shell_directory, shell_node
 from ..sandbox.guest_shell import STDERR, STDOUT, guest_shell, shell_status
-from ..sandbox.live_network import live_network
-from ..sandbox.netns import NetnsBackend, netns_backend
 from ..sandbox.virtual import GuestBackend
 from ..store.run_dir import CellDir
-from ..store.run_locations import new_directory
 from ..testbed.layout import make_layout
 from . import terminal
+from .progress import TerminalProgress
 from .run import add_plan_arguments, plan_of
 
 
@@ -53,52 +48,21 @@ def shell(args: argparse.Namespace) -> int:
     if args.words == []:
         raise SpecError("--exec needs a command, e.g. --exec ping -c 1 10.0.0.129")
     cell = _cell(args)
-    node = _node(args.node, cell)
-    backend = _backend(args.backend)
+    node = shell_node(args.node, cell)
+    with TerminalProgress() as progress:
+        backend = shell_backend(args.backend, progress)
     words = args.words or _interactive()
     if args.words is None and isinstance(backend, GuestBackend) and not terminal.has_terminal():
         raise SpecError("a shell in a guest wants a terminal; for a command without one: --exec COMMAND")
-    directory = CellDir((args.out or _new_place(cell)).resolve())
-    if directory.root.exists() and any(directory.root.iterdir()):
-        raise SpecError(f"{directory.root}: is not empty; another --out starts a new one")
+    directory = shell_directory(cell, args.out)
     try:
         if args.words is None:
             print(_greeting(cell, node), file=sys.stderr)
         if isinstance(backend, GuestBackend):
             return _in_guest(backend, cell, directory, node, words)
-        return _in_namespaces(backend, cell, directory, node, words)
+        return run_on_node(backend, cell, directory, node, words)
     finally:
         print(f"netwarp: captures are kept in {directory.capture}", file=sys.stderr)
-
-
-def _backend(name: str) -> NetnsBackend | GuestBackend:
-    """The one asked for; of auto the first that can run here, and says why it is not the first. Raises
-    BackendUnavailable."""
-    said = ""
-    if name in ("auto", "netns"):
-        backend, problems = netns_backend(build_directory())
-        if not problems:
-            return backend
-        said = cannot("netns", problems)
-        if name == "netns":
-            raise BackendUnavailable(said)
-    try:
-        chosen = guest()
-    except BackendUnavailable as error:
-        raise BackendUnavailable("\n".join(filter(None, (said, str(error))))) from None
-    if name == "auto":
-        said += "\nso the network stands in a guest"
-    for text in filter(None, (said, chosen.why)):
-        print(f"netwarp: {text}", file=sys.stderr)
-    assert isinstance(chosen.backend, GuestBackend)
-    return chosen.backend
-
-
-def _in_namespaces(backend: NetnsBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
-    with live_network(backend, cell, directory) as found:
-        environment = {**os.environ, **node_environment(node)}
-        status = subprocess.run(found.entering(node, words, at=Path.cwd()), env=environment, check=False).returncode
-    return status if status >= 0 else 128 - status
 
 
 def _in_guest(backend: GuestBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
@@ -121,15 +85,9 @@ def _in_guest(backend: GuestBackend, cell: Cell, directory: CellDir, node: str, 
     return shell_status(directory)
 
 
-def node_environment(node: str) -> dict[str, str]:
-    """The environment of what runs on a node: a prompt, and a PATH with sbin, where ip(8) and tc(8) are."""
-    path = with_sbin(os.environ.get("PATH", os.defpath))
-    return {"PS1": f"{node}# ", "NETWARP_NODE": node, "PATH": path}
-
-
 def _cell(args: argparse.Namespace) -> Cell:
     """The one cell asked for; of several the first, and says so. Raises SpecError."""
-    _, plan = plan_of(args, None if args.backend == "auto" else args.backend)
+    plan = plan_of(args, None if args.backend == "auto" else args.backend)
     cell = plan.cells[0]
     if len(plan.cells) > 1:
         print(
@@ -137,18 +95,6 @@ def _cell(args: argparse.Namespace) -> Cell:
             file=sys.stderr,
         )
     return cell
-
-
-def _node(name: str | None, cell: Cell) -> str:
-    hosts = [node.name for node in cell.nodes if node.kind == "host"]
-    names = [node.name for node in cell.nodes]
-    if name is not None and name not in names:
-        raise SpecError(f'--node {name}: there is no node "{name}"{nearest(name, names)}')
-    return name or hosts[0]
-
-
-def _new_place(cell: Cell) -> Path:
-    return new_directory(Path("results") / cell.spec / "shell").root
 
 
 def _interactive() -> list[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -17,27 +15,21 @@ from ..core.numbers import fixed, with_unit
 from ..core.outputs import Answer
 from ..core.types import Outcome
 from ..core.units import counted
-from ..engine.stages import Results
+from ..engine.run_directory import Run
 from ..plan.types import Plan
 from ..present.answer_words import sentences
 from ..present.result_tables import Grid, Number, Place, make_grid
 from ..present.run_data import read_run
+from ..results import Results
 from ..results.answers import file_name
 from ..results.identical_levels import identical_levels
 from ..store.run_dir import RunDir, read_json
+from ..store.tables import read_rows
 
 SHOWN_FAILURES = 10
 SHOWN_SENTENCES = 4
 SHOWN_CLAIMS = 12
 PLAIN_WIDTH = 120
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Rows of a table; none if the run has no such table."""
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def summary_console() -> Console:
@@ -48,8 +40,9 @@ def summary_console() -> Console:
     return console
 
 
-def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | None, *, wall_s: float | None) -> None:
+def print_summary(run: Run) -> None:
     """The last line is the run directory (contract)."""
+    plan, directory, results = run.plan, run.directory, run.results
     console = summary_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
@@ -62,8 +55,8 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     for line in _unused_paths(plan, results):
         console.print(f"note: {line}")
     for answer in plan.answers:
-        _print_answer(console, plan, answer, read_csv(directory.tables / f"{file_name(answer)}.csv"))
-    claims = read_csv(directory.tables / "claims.csv")
+        _print_answer(console, plan, answer, read_rows(directory.tables / f"{file_name(answer)}.csv"))
+    claims = read_rows(directory.tables / "claims.csv")
     if claims:
         own = [row for row in claims if " " not in row["claim"]]
         console.print(f"claims: {_verdicts(own, names=True)}")
@@ -72,9 +65,8 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
                 f"the same under other conditions: {_verdicts([row for row in claims if ' ' in row['claim']])}"
             )
         console.print("each with its number and reason: tables/claims.csv")
-    outcomes = Counter(str(outcome.outcome) for outcome in results.outcomes.values())
-    speed = "" if wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(wall_s, 1)} s)"
-    console.print(f"cells: {', '.join(f'{count} {name}' for name, count in outcomes.items())}{speed}")
+    speed = "" if run.wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(run.wall_s, 1)} s)"
+    console.print(f"cells: {', '.join(f'{count} {name}' for name, count in run.outcomes.items())}{speed}")
     failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
     for cell_id, outcome in failed[:SHOWN_FAILURES]:
         console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}")
@@ -85,8 +77,8 @@ def print_summary(plan: Plan, directory: RunDir, results: Results, page: Path | 
     if captures:
         remove = invocation.command("clean", "--captures", directory.root)
         console.print(f"to keep the numbers without the captures: {remove}", soft_wrap=True)
-    if page is not None:
-        print(f"report: {page.resolve()}")
+    if run.page is not None:
+        print(f"report: {run.page.resolve()}")
     print(directory.root)
 
 
@@ -181,7 +173,7 @@ def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
     paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
     with_unused: dict[str, list[str]] = {}
     several: Counter[str] = Counter()
-    for one in results.measurements:
+    for one in (one for rows in results.by_cell.values() for one in rows):
         if one.metric == "paths_used" and paths[one.cell_id, one.flow] > 1 and one.value is not None:
             several[one.flow] += 1
             if one.value < paths[one.cell_id, one.flow]:

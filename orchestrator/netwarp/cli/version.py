@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..core.errors import KernelError
+from ..core.version import __version__
 from ..guestkernel import find_kernel
 from ..store.manifest import git_state
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..core.types import Problem
 
 __all__ = [
-    "Finding", "check_guest", "check_virtual", "examine", "memory_dir", "packages", "print_findings",
+    "Finding", "check_guest", "check_virtual", "examine", "findings_text", "memory_dir", "packages",
     "wall_kernel_build",
 ]  # fmt: skip
 
@@ -49,17 +49,18 @@ def examine() -> list[Finding]:
     return list(_findings((*_NEEDED, guest.boot, *_OTHERS)))
 
 
-def print_findings(findings: list[Finding], can: dict[str, bool]) -> None:
-    """The report as text; `can`: whether each back end can run here."""
+def findings_text(findings: list[Finding], can: dict[str, bool]) -> str:
+    """The report; `can`: whether each back end can run here."""
     width = max(len(finding.what) for finding in findings)
+    lines = []
     for finding in findings:
-        print(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
+        lines.append(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
         if finding.remedy:
-            print(f"{'':{width}}  {'':7}  -> {finding.remedy}")
+            lines.append(f"{'':{width}}  {'':7}  -> {finding.remedy}")
     able = [name for name, works in can.items() if works]
     unable = [name for name, works in can.items() if not works]
     cannot = f" Cannot: {', '.join(unable)}." if unable else ""
-    print(f"Can run here: {', '.join(able) or 'nothing yet'}.{cannot}")
+    return "\n".join([*lines, f"Can run here: {', '.join(able) or 'nothing yet'}.{cannot}"])
 
 
 def _findings(checks: tuple[Callable[[], Finding], ...]) -> Iterator[Finding]:

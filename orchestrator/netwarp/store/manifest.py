@@ -9,8 +9,8 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from .. import __version__
 from ..core.types import Frozen
+from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
 
 PACKAGES = ("numpy", "msgspec", "pyroute2", "zstandard", "plotly", "matplotlib", "jinja2")

@@ -33,7 +33,7 @@ def arm64() -> Path:
     with open(BUILD / "android" / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         link = BUILD / "android" / "kernel-headers"
-        made = [sys.executable, "-m", "netwarp.guestkernel", "headers", "--arch", "arm64", "--link", str(link)]
+        made = [sys.executable, "-m", "netwarp.cli.kernel", "headers", "--arch", "arm64", "--link", str(link)]
         subprocess.run(made, cwd=ROOT, check=True, capture_output=True)
         subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), "android"], check=True, capture_output=True)
     return BUILD / "android" / "bin"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.cli.summary import read_csv
+from netwarp.store.tables import read_rows
 from support.chain_kit import Checkout, all_completed, written
 
 SPEC = """\
@@ -47,7 +47,7 @@ def test_a_dead_path(checkout: Checkout, tmp_path: Path, protocol: str, low: flo
     out = tmp_path / "run"
     checkout.run("run", spec, "--no-report", "--where", f"protocol={protocol}", "--out", out, cwd=tmp_path).ok()
     all_completed(out)
-    measured = {row["metric"]: row["value"] for row in read_csv(out / "tables" / "measurements.csv")}
+    measured = {row["metric"]: row["value"] for row in read_rows(out / "tables" / "measurements.csv")}
     assert low <= float(measured["gave_up_s"]) <= high
     assert measured["outage_s"] == "", "what never ended has no length"
     assert float(measured["payload_bytes"]) > 0

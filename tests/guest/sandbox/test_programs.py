@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from netwarp.cli.summary import read_csv
 from netwarp.core.types import CellOutcome, Outcome
 from netwarp.store.run_dir import CellDir
+from netwarp.store.tables import read_rows
 from support.chain_kit import HOSTS, Checkout, in_a_guest, tables, written
 
 SPEC = """\
@@ -45,7 +45,7 @@ def ran(
     done = checkout.run("run", spec, "--backend", backend, "--no-report", "--out", place / "run", cwd=place)
     assert done.status in (0, 1), done
     cell = CellDir(next((place / "run" / "cells").glob("main*")))
-    rows = read_csv(place / "run" / "tables" / "measurements.csv")
+    rows = read_rows(place / "run" / "tables" / "measurements.csv")
     return cell.read_outcome(), cell, {row["metric"]: row["value"] for row in rows if row["value"]}
 
 
@@ -170,7 +170,7 @@ def sctp_test_through_a_link_down(checkout: Checkout, place: Path, paths: str) -
     )
     checkout.run("run", spec, "--no-report", "--out", place / "run", cwd=place).ok()
     cell = CellDir(next((place / "run" / "cells").glob("main*")))
-    rows = read_csv(place / "run" / "tables" / "measurements.csv")
+    rows = read_rows(place / "run" / "tables" / "measurements.csv")
     return cell, {row["metric"]: row["value"] for row in rows}
 
 

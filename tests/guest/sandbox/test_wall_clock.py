@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from netwarp.cli.summary import read_csv
 from netwarp.core.types import Outcome
 from netwarp.sandbox.privileges import User
 from netwarp.store.run_dir import RunDir
+from netwarp.store.tables import read_rows
 from support.chain_kit import (
     STANDS,
     Checkout,
@@ -75,7 +75,7 @@ def lateness_is_what_is_wrong(run: Path) -> None:
 
 
 def goodputs(run: Path) -> list[float]:
-    rows = read_csv(run / "tables" / "measurements.csv")
+    rows = read_rows(run / "tables" / "measurements.csv")
     return [float(row["value"]) for row in rows if row["metric"] == "goodput_bit_s" and row["value"]]
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from netwarp.cli import progress as module
-from netwarp.cli.progress import RunProgress
+from netwarp.cli.progress import CellsProgress
 from netwarp.core.types import CellOutcome, Outcome
 from support.recorded_cell import make_cell
 
@@ -20,7 +20,7 @@ def test_speed_is_of_what_was_simulated_and_what_is_left_of_what_was_planned(
     cells = (make_cell("tcp"), make_cell("sctp"))
     planned_s = [cell.duration_ns / 1e9 for cell in cells]
     assert planned_s[0] == planned_s[1] > 3
-    running = RunProgress(cells)
+    running = CellsProgress(cells)
     wall[0] = 10.0
     running.virtual("a calibration, none of the plan's", 1e6)
     running.finished(cells[0], CellOutcome(Outcome.COMPLETED, "", virtual_s=3.0, wall_s=10.0))

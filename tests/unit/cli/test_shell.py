@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.cli import main
-from netwarp.cli.shell import node_environment
+from netwarp.engine.shell import node_environment
 from support.specs import BASE
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.cli.summary import print_summary
-from netwarp.engine.stages import Results
+from netwarp.engine import open_run
 from netwarp.plan.types import Plan
 from netwarp.results.identical_levels import identical_levels
 from netwarp.store.run_dir import RunDir, read_json
@@ -27,9 +27,7 @@ columns = ["outage"]
 
 
 def summary_of(run: RunDir, capsys: pytest.CaptureFixture[str]) -> str:
-    plan = read_json(run.plan, Plan)
-    outcomes = {cell_id: run.cell(cell_id).read_outcome() for cell_id in run.finished()}
-    print_summary(plan, run, Results(outcomes, []), None, wall_s=None)
+    print_summary(open_run(run.root))
     return capsys.readouterr().out
 
 

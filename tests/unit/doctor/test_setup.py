@@ -23,7 +23,7 @@ def test_an_experiment_sets_up_first_and_takes_options() -> None:
     said = make("-n", "choi2009", "ARGS=--jobs 1").splitlines()
     at = {
         word: next(number for number, line in enumerate(said) if word in line)
-        for word in ("setup/packages.sh run", "netwarp.guestkernel build --if-missing", "netwarp run choi2009 --jobs 1")
+        for word in ("setup/packages.sh run", "netwarp.cli.kernel build --if-missing", "netwarp run choi2009 --jobs 1")
     }
     assert list(at.values()) == sorted(at.values())
 

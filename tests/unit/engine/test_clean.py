@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.cli import main
-from netwarp.cli.compare import _captures
+from netwarp.engine.comparison import compare_captures
 from netwarp.plan.types import Plan
 from netwarp.results import Results
 from netwarp.store.run_dir import RunDir, locked, read_json
@@ -125,8 +125,8 @@ def test_runs_are_still_told_equal_by_the_digests_their_analysis_kept(tmp_path: 
     results = [Results(plan, {one: run.cell(one).read_outcome() for one in run.finished()}, []) for run in runs]
 
     def compared() -> tuple[int, int]:
-        said = _captures(runs[0], runs[1], results[0], results[1])
-        return said["same_captures"], said["same_id"]
+        captures = compare_captures(runs[0], runs[1], results[0], results[1])
+        return captures.same_captures, captures.same_id
 
     assert compared() == (12, 12), "by the files"
     assert clean("--captures", runs[0].root) == 0

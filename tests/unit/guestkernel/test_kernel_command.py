@@ -23,7 +23,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def start(environment: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "netwarp.guestkernel", *arguments],
+        [sys.executable, "-m", "netwarp.cli.kernel", *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.cli import compare as command
 from netwarp.core.types import CellOutcome, Measurement, Outcome
+from netwarp.engine import Run, RunComparison
+from netwarp.engine.comparison import CaptureComparison
 from netwarp.plan import make_plan
 from netwarp.results import Results
 from netwarp.results.compare import Status, compare, comparison_rows
 from netwarp.results.statistics import false_discoveries, student_t_95, student_t_p
+from netwarp.store.run_dir import RunDir
 from support.specs import BASE, spec_of
 
 LEVELS = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
@@ -159,9 +162,8 @@ def test_what_is_printed_is_as_wide_as_columns_says(
     metric = "data_packets_of_the_flow_that_" + "was_started_first_" * 5
     levels = LEVELS.replace("factor.x", "factor.an_outage_with_a_long_name")
     a, b = (run(values, random=False, levels=levels, metric=metric) for values in ([1.0, 2.0], [1.0, 4.0]))
-    command._print(
-        Path("a"), Path("b"), compare(a, b), (), {"same_id": 0, "same_captures": 0, "without_captures": 0}, 2e-6
-    )
+    runs = [Run(RunDir(Path(name)), results.plan) for name, results in (("a", a), ("b", b))]
+    command.print_comparison(RunComparison(*runs, (), compare(a, b), CaptureComparison(0, 0, 0), 2e-6))
     longest = max(map(len, capsys.readouterr().out.splitlines()))
     assert longest <= width
     assert longest > 0.7 * width, "the metric's name needs all of it"

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import __version__
 from ...captures import FileSummary, Join
 from ...captures.connection import Connection
 from ...captures.findings import hop_findings
@@ -19,6 +18,7 @@ from ...captures.multipath import Multipath
 from ...core.errors import StoreError
 from ...core.numbers import fixed, with_unit
 from ...core.units import counted
+from ...core.version import __version__
 from ...store.run_dir import write_atomic
 from ..pages.capture import Chart, Line, Panel, Part, Section, Table, capture_page
 from .hops import HEADS, hop_row, join_notes

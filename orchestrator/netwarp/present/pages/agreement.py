@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ... import __version__
+from ...core.version import __version__
 from ...results.agreement import VERDICTS, Agreed, Agreement, MetricAgreement, Verdict
 from ...results.compare import Levels
 from ...results.tolerance import EXPLAINED

@@ -1,11 +1,6 @@
-"""The stages after a run: analyze every cell, write the tables, make the report. Each reads files and writes files."""
+"""The outcomes of a run after the analyser's checks, and its measurements."""
 
 from __future__ import annotations
-
-import logging
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -13,29 +8,9 @@ from ..core.errors import CaptureError
 from ..core.invocation import command
 from ..core.types import CellOutcome, Measurement, Outcome, to_json
 from ..measure.capture_point import missing_raw
-from ..measure.cell import analyze_cell
 from ..plan.types import Plan
-from ..present import make_report
-from ..results import write_tables, write_timelines
+from ..results import Results
 from ..store.run_dir import CellDir, RunDir, read_json, write_atomic
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Everything the tables are made of: per cell its outcome, after the analyser's own checks."""
-
-    outcomes: dict[str, CellOutcome]
-    measurements: list[Measurement]
-
-
-def analyze_one(directory: CellDir) -> None:
-    """Derive one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
-    if _ended_otherwise(directory.read_outcome()):
-        return
-    analyze_cell(directory.read_cell(), directory.root)
-    judge_by_checks(directory)
 
 
 def judge_by_checks(directory: CellDir) -> CellOutcome:
@@ -54,35 +29,7 @@ def judge_by_checks(directory: CellDir) -> CellOutcome:
     return judged
 
 
-def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dict[str, list[str]]:
-    """Derive every finished cell, or (not anew) those that have no derived files.
-
-    A cell whose raw files are not all there any more is left as it is. Returns those: cell id -> what is missing.
-    """
-    finished = run.finished()
-    todo, left = [], {}
-    for cell in plan.cells:
-        directory = run.cell(cell.id)
-        if cell.id not in finished or (directory.checks.exists() and not anew):
-            continue
-        if _ended_otherwise(directory.read_outcome()):
-            continue
-        if missing := missing_raw(cell, directory):
-            left[cell.id] = missing
-        else:
-            todo.append(directory)
-    # threads: NumPy and the C core do the work, and an interrupted pool of processes leaves processes behind
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for _ in pool.map(analyze_one, todo):
-                pass
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return left
-
-
-def _ended_otherwise(outcome: CellOutcome) -> bool:
+def ended_otherwise(outcome: CellOutcome) -> bool:
     """Whether the back end says that the cell did not run to its end: there is nothing to derive then."""
     return outcome.outcome is not Outcome.COMPLETED and outcome.judged_by == "backend"
 
@@ -109,17 +56,4 @@ def collect(plan: Plan, run: RunDir) -> Results:
             outcomes[cell.id] = judge_by_checks(directory)
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
             measurements += read_json(directory.measurements, list[Measurement])
-    return Results(outcomes, measurements)
-
-
-def tabulate(plan: Plan, run: RunDir) -> Results:
-    """Write tables/*.csv from what the cells' derived files say."""
-    results = collect(plan, run)
-    write_tables(plan, results.outcomes, results.measurements, run.tables)
-    write_timelines(plan, results.outcomes, run)
-    return results
-
-
-def report(run: RunDir) -> Path:
-    """Make the report from tables and derived files."""
-    return make_report(run)
+    return Results(plan, outcomes, measurements)

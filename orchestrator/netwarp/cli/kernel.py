@@ -1,4 +1,8 @@
-"""`netwarp kernel build|headers|list`; also `python -m netwarp.guestkernel`, which needs the standard library alone."""
+"""`netwarp kernel build|headers|list`.
+
+Also `python3 -m netwarp.cli.kernel`: the standard library alone is imported, so that the Makefile can build a kernel
+before there is a virtual environment.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..core.errors import KernelError
-from .build import build_kernel
-from .cache import KernelBuild, find_kernel, kernels_dir, list_kernels
-from .headers import ARCHES, make_headers
-from .recipe import load_recipe
-from .run import Progress
+from ..guestkernel import KernelBuild, build_kernel, find_kernel, list_kernels, load_recipe
+from ..guestkernel.cache import kernels_dir
+from ..guestkernel.headers import ARCHES, make_headers
+from ..guestkernel.run import Progress
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -174,3 +177,21 @@ class _Shown:
             file=sys.stderr,
             flush=True,
         )
+
+
+def main() -> int:
+    """Parse, run, and turn errors into a message and a status."""
+    parser = argparse.ArgumentParser(prog="python3 -m netwarp.cli.kernel", description=__doc__)
+    add_verbs(parser)
+    try:
+        return run(parser.parse_args())
+    except KernelError as error:
+        print(f"netwarp: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("netwarp: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

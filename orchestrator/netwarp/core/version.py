@@ -1,0 +1,3 @@
+"""The version of netwarp."""
+
+__version__ = "0.1.0"

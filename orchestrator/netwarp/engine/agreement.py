@@ -1,0 +1,240 @@
+"""Runs the same cells on two back ends, or takes two runs, and judges whether their numbers agree."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.numbers import given, percent
+from ..core.types import CellOutcome, Outcome
+from ..core.units import counted
+from ..experiment import Spec
+from ..measure.first_divergence import Divergence, first_divergence
+from ..plan.types import Plan
+from ..results.agreement import Agreement, agree
+from ..results.compare import Levels, levels_of
+from ..sandbox.choose import choose, lateness_s
+from ..sandbox.virtual import WALL_LATENESS_NS
+from ..store.run_dir import RunDir, locked
+from ..store.run_locations import check_out, new_directory
+from .analysis import tabulate
+from .events import Notice, Progress, no_progress
+from .planning import Where, load_experiment, plan_experiment
+from .run_directory import Run, open_run
+from .running import begin, cell_times, check_jobs, end, ended_early, run_cells
+
+REPETITIONS = 5
+"""Unless told: fewer draws cannot tell a difference of random numbers from chance at all."""
+MOST_DIVERGENCES = 20
+"""Places that differ whose captures are looked into."""
+LATE = ("timeline", "start of ", "steal time")
+"""How the checks begin that fail where the host was late, and say nothing of the cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementSide:
+    """One of two runs, and its name. again: cells that ran again, and why."""
+
+    name: str
+    run: Run
+    again: tuple[str, ...] = ()
+
+    @property
+    def lateness_s(self) -> float:
+        """What its cells may be late by."""
+        return lateness_s(self.run.manifest.backend)
+
+    @property
+    def outcomes(self) -> str:
+        """148 COMPLETED, 2 INVALID."""
+        counts = Counter(str(one.outcome) for one in self.run.results.outcomes.values())
+        missing = len(self.run.results.plan.cells) - sum(counts.values())
+        said = [f"{count} {outcome}" for outcome, count in counts.most_common()]
+        return ", ".join(said + ([f"{missing} not run"] if missing else []))
+
+    @property
+    def late(self) -> str:
+        """How much of the time the host let the cells that count wake late; "" where nothing measured it."""
+        found = []
+        for cell in self.run.results.plan.cells:
+            if self.run.results.completed(cell.id):
+                environment = msgspec.json.decode(self.run.directory.cell(cell.id).environment.read_bytes())
+                found.append(environment.get("host", {}).get("late_wakes_ratio"))
+        ratios = [ratio for ratio in found if ratio is not None]
+        if not ratios:
+            return ""
+        return (
+            f"wakes more than {given(WALL_LATENESS_NS / 1e6)} ms late: "
+            f"{percent(statistics.fmean(ratios))} in the mean, {percent(max(ratios))} in the latest cell"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BackendAgreement:
+    """Whether two runs agree. divergences: of the places that differ, the first packets that differ, from captures.
+
+    out: the directory of both runs; None for runs that were there.
+    """
+
+    agreement: Agreement
+    sides: tuple[AgreementSide, AgreementSide]
+    divergences: Mapping[Levels, tuple[Divergence, ...]]
+    out: Path | None = None
+
+
+def agree_runs(run_a: str | Path, run_b: str | Path) -> BackendAgreement:
+    """Hold every number of the second run against the first. Raises SpecError, StoreError, CaptureError."""
+    return judge_sides(_named_apart(side_of(RunDir(Path(run_a))), side_of(RunDir(Path(run_b)))), None)
+
+
+def agree_backends(
+    experiment: str | Path | Spec,
+    backends: tuple[str, str],
+    *,
+    sets: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    repetitions: int | None = None,
+    only: Sequence[str] = (),
+    where: Where = (),
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    arguments: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> BackendAgreement:
+    """Run the cells of a spec on two back ends, and hold every number of the second against the first.
+
+    repetitions: default 5. out: the directory of both runs (default: results/agreement/<name>/<time>/). resume: go on
+    with an interrupted one, named by `out`. The others: as for `run`. Raises what `run` raises.
+    """
+    if resume and out is None:
+        raise SpecError("--resume wants --out: the directory of the interrupted one")
+    check_jobs(jobs)
+    spec = load_experiment(experiment, sets=sets)
+    whole = plan_experiment(
+        spec, seed=seed, repetitions=REPETITIONS if repetitions is None else repetitions, only=only, where=where,
+        backend=backends[0], progress=progress,
+    )  # fmt: skip
+    drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
+    for name in backends:  # before anything runs: may raise BackendUnavailable
+        choose(name).backend.close()
+    if out is not None:
+        check_out(Path(out), resume, backends)
+    folder = Path(out) if out is not None else new_directory(Path("results") / "agreement" / whole.name).root
+    sides = []
+    with locked(RunDir(folder)):
+        for name in backends:
+            # what is not random is the same again in virtual time; on the wall clock its repetitions are its spread
+            plan = msgspec.structs.replace(whole, cells=drawn) if name == "virtual" else whole
+            directory = RunDir(folder / name)
+            try:
+                sides.append(_run_side(spec, plan, name, directory, jobs, resume, arguments, progress))
+            except (KeyboardInterrupt, OSError, StoreError) as error:
+                # `folder` is what goes on
+                ended_early(error, Run(RunDir(folder), plan))
+    return judge_sides((sides[0], sides[1]), folder)
+
+
+def judge_sides(sides: tuple[AgreementSide, AgreementSide], out: Path | None) -> BackendAgreement:
+    """Whether the numbers of two runs agree, and where they do not, the first packets that differ."""
+    a, b = sides
+    agreement = agree(a.run.results, b.run.results, max(a.lateness_s, b.lateness_s))
+    if not agreement.numbers:
+        raise SpecError(f"{a.run.path} and {b.run.path} have no number in common: nothing was compared")
+    return BackendAgreement(agreement, sides, _divergences(agreement, a, b), out)
+
+
+def _run_side(
+    spec: Spec,
+    plan: Plan,
+    name: str,
+    directory: RunDir,
+    jobs: int | None,
+    resume: bool,
+    arguments: Sequence[str],
+    progress: Progress,
+) -> AgreementSide:
+    """Run what is left of a side. Raises BackendUnavailable; KeyboardInterrupt, and what is finished is kept."""
+    chosen = choose(name, cell_times(progress))
+    cores = os.cpu_count() or 1
+    jobs = (jobs or 1) if chosen.backend.wall_clock else min(jobs or cores, cores)
+    progress(Notice(f"{counted(len(plan.cells), 'cell')} on {name}, {jobs} at once"))
+    with locked(directory):
+        started = time.monotonic()
+        manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
+        run_cells(plan, directory, chosen, jobs, progress)
+        late = late_cells(plan, directory)
+        if late:
+            for cell_id, reason in late.items():
+                progress(Notice(f"rerunning cell {cell_id}, the host was late: {reason}"))
+                directory.set_aside(cell_id)
+            # a back end that has run its cells is at its end: a new one
+            run_cells(plan, directory, choose(name, cell_times(progress)), jobs, progress)
+        end(directory, manifest, None if resume else round(time.monotonic() - started, 3))
+        tabulate(plan, directory)
+    return side_of(directory, name, tuple(f"{cell_id}: {reason}" for cell_id, reason in late.items()))
+
+
+def side_of(directory: RunDir, name: str = "", again: tuple[str, ...] = ()) -> AgreementSide:
+    """A run that is there. name: "": its back end's. Raises StoreError."""
+    run = open_run(directory.root)
+    return AgreementSide(name or run.manifest.backend, run, again)
+
+
+def _named_apart(a: AgreementSide, b: AgreementSide) -> tuple[AgreementSide, AgreementSide]:
+    """Two runs of one back end are called A and B."""
+    if a.name != b.name:
+        return a, b
+    return AgreementSide("A", a.run), AgreementSide("B", b.run)
+
+
+def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> dict[Levels, tuple[Divergence, ...]]:
+    """Of the places that differ, from their captures: where the senders of repetition 0 part."""
+    places = list(dict.fromkeys(one.levels for one in agreement.numbers if one.verdict == "differ"))
+    divergences: dict[Levels, tuple[Divergence, ...]] = {}
+    for levels in places[:MOST_DIVERGENCES]:
+        cells = []
+        for side in (a, b):
+            mine = [cell for cell in side.run.results.plan.cells if set(levels_of(cell)) == set(levels)]
+            cells.append(next((cell for cell in mine if side.run.results.completed(cell.id)), None))
+        one, other = cells
+        if one is None or other is None:
+            continue
+        slack_s = 2 * agreement.lateness_s
+        directories = a.run.directory.cell(one.id), b.run.directory.cell(other.id)
+        try:
+            seen = [
+                first_divergence(one, *directories, flow.name, slack_s) for flow in one.flows if not flow.is_datagrams
+            ]
+        except (CaptureError, KeyError, StopIteration):
+            continue  # captures that cannot be read explain nothing; the numbers stand
+        divergences[levels] = tuple(each for each in seen if each is not None)
+    return divergences
+
+
+def late_cells(plan: Plan, directory: RunDir) -> dict[str, str]:
+    """Cells that are INVALID for the host's lateness alone -> the reason."""
+    found: dict[str, str] = {}
+    finished = directory.finished()
+    for cell in plan.cells:
+        if cell.id in finished:
+            outcome = directory.cell(cell.id).read_outcome()
+            if _late(directory.cell(cell.id).environment, outcome):
+                found[cell.id] = outcome.reason
+    return found
+
+
+def _late(environment: Path, outcome: CellOutcome) -> bool:
+    if outcome.outcome is not Outcome.INVALID or not environment.exists():
+        return False
+    checks = msgspec.json.decode(environment.read_bytes())["checks"]
+    failed = [str(check["check"]) for check in checks if not check["ok"]]
+    return bool(failed) and all(name.startswith(LATE) for name in failed)

@@ -1,0 +1,293 @@
+"""Calibrates: runs the probes, judges them, keeps the answer for every report of this kernel and programs."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import BackendUnavailable, CaptureError, SpecError, StoreError
+from ..core.invocation import command
+from ..core.types import Cell, CellOutcome, Frozen, Outcome
+from ..experiment import list_profiles
+from ..experiment.problems import nearest
+from ..measure import calibration
+from ..measure.calibration import (
+    ON_THE_WALL_CLOCK,
+    VIRTUAL,
+    WALL,
+    Budget,
+    Curve,
+    Probe,
+    Row,
+    judge,
+    judge_profile,
+    netem_probes,
+    probes,
+    profile_probes,
+)
+from ..present import write_calibration_page
+from ..sandbox import SandboxBackend
+from ..sandbox.built_programs import build_directory
+from ..sandbox.choose import Chosen, choose
+from ..sandbox.virtual import T0_REALTIME_NS
+from ..store.manifest import now_utc
+from ..store.ndjson import last, read_ndjson
+from ..store.run_dir import CellDir, RunDir, locked, read_json, write_json
+from ..store.run_locations import check_out
+from ..testbed.compile import Clock, compile_cell
+from ..testbed.steps import to_text
+from .events import Notice, Progress, no_progress
+from .execute import execute
+
+log = logging.getLogger(__name__)
+PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "bin/probe", "lib/seed.so", "lib/libnetwarp_analyzer.so")
+GENERIC, NETEM = "generic", "netem"
+"""Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
+NOT_COMPLETED = "completed"
+"""Unit of the row of a probe that did not complete: 0 of 1 completed."""
+
+
+class Calibration(Frozen, frozen=True):
+    """calibration.json. `key`: of the kernel and the programs; another key wants another calibration."""
+
+    key: str
+    kernel_release: str
+    kernel_sha256: str
+    backend: str
+    date_utc: str
+    rows: tuple[Row, ...]
+    curves: tuple[Curve, ...] = ()
+    host_load_1min: float | None = None
+    """On the wall clock: the greatest of its cells."""
+
+    @property
+    def passed(self) -> int:
+        """How many comparisons are within their bounds."""
+        return sum(row.ok for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A calibration, and its page where it is kept."""
+
+    calibration: Calibration
+    page: Path | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every comparison is within its bound."""
+        return self.calibration.passed == len(self.calibration.rows)
+
+
+def calibrate(
+    names: Sequence[str] = (),
+    *,
+    backend: str = "virtual",
+    jobs: int | None = None,
+    out: Path | None = None,
+    html: Path | None = None,
+    progress: Progress = no_progress,
+) -> Calibrated:
+    """Measure what links really do against what they were told to do, and keep it for the reports of this kernel.
+
+    names: profiles, "generic" (rates, delays, faults), "netem" (each option); empty: all. jobs: cells at once (default:
+    cores; on the wall clock 1). out: keep the probes' captures in this new directory. html: write the page there.
+    Raises SpecError, BackendUnavailable, StoreError.
+    """
+    if jobs is not None and jobs < 1:
+        raise SpecError(f"--jobs {jobs}: at least 1")
+    known = _names(names, backend)
+    chosen = choose(backend)
+    if chosen.why:
+        progress(Notice(chosen.why))
+    if out is not None:
+        if RunDir(out).cells.exists():
+            raise StoreError(f"{out}: holds cells already; --out wants a directory of its own for the probes")
+        check_out(out, resume=False)
+    jobs = 1 if chosen.backend.wall_clock else jobs or os.cpu_count() or 1
+    measured = measure(chosen, known, jobs, out or folder() / ".probes", keep=out is not None)
+    page = _keep(chosen, measured, known)
+    if html is not None:
+        page = write_calibration_page(html, msgspec.to_builtins(measured))
+    return Calibrated(measured, page)
+
+
+def _names(given: Sequence[str], backend: str) -> tuple[str, ...]:
+    """What to measure. Raises SpecError for what there is not."""
+    known = [GENERIC, NETEM, *list_profiles()]
+    for name in given:
+        if name not in known:
+            raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `{command("profiles")}` lists them')
+    if backend != "virtual":
+        if GENERIC in given:
+            raise SpecError(f'the bounds of "{GENERIC}" are the virtual clock\'s; on {backend} name profiles')
+        known.remove(GENERIC)
+    return tuple(name for name in known if name in given or not given)
+
+
+def calibration_for(chosen: Chosen, jobs: int, scratch: Path, progress: Progress) -> Calibration | None:
+    """The stored calibration of this kernel and these programs; the generic probes are measured now, in `scratch`, if
+    there is none. What has been measured of profiles comes with it.
+
+    None where cells do not run in virtual time: the probes' bounds are its.
+    """
+    if chosen.kernel is None or chosen.backend.wall_clock:
+        return None
+    path = stored(chosen)
+    if path.exists():
+        found = read_json(path, Calibration)
+    else:
+        progress(Notice("calibrating this kernel and these programs once ..."))
+        found = measure(chosen, (GENERIC,), jobs, scratch, keep=False)
+        _keep(chosen, found, (GENERIC,))
+    more = _stored_profiles(chosen)
+    if more is not None:
+        found = msgspec.structs.replace(found, rows=found.rows + more.rows, curves=more.curves)
+    return found
+
+
+def _stored_profiles(chosen: Chosen) -> Calibration | None:
+    path = stored(chosen, profiles=True)
+    return read_json(path, Calibration) if path.exists() else None
+
+
+def measured_profiles() -> tuple[Row, ...]:
+    """What is stored of the profiles on the virtual clock; nothing where that cannot run here."""
+    try:
+        found = _stored_profiles(choose("virtual"))
+    except BackendUnavailable:
+        return ()
+    return found.rows if found is not None else ()
+
+
+def _keep(chosen: Chosen, found: Calibration, names: Iterable[str]) -> Path | None:
+    """Store it for the next runs, and its page; returns the page. Not if a probe did not complete (a full disk, a
+    killed guest: no word on the testbed). A checkout that this user may not write to has it measured again."""
+    if any(row.unit == NOT_COMPLETED for row in found.rows):
+        return None
+    try:
+        if GENERIC in names:
+            generic = {probe.name for probe in probes()}
+            rows = tuple(row for row in found.rows if row.probe in generic)
+            write_json(stored(chosen), msgspec.structs.replace(found, rows=rows, curves=()))
+        if set(names) - {GENERIC}:
+            return _keep_profiles(chosen, found)
+    except (OSError, StoreError) as error:
+        log.warning("the calibration is not kept: %s", error)
+    return None
+
+
+def _keep_profiles(chosen: Chosen, found: Calibration) -> Path:
+    """What was measured now over what was measured before."""
+    generic = {probe.name for probe in probes()}
+    rows = [row for row in found.rows if row.probe not in generic]
+    curves, now = list(found.curves), {row.probe for row in rows}
+    before = _stored_profiles(chosen)
+    if before is not None:
+        rows += [row for row in before.rows if row.probe not in now]
+        curves += [curve for curve in before.curves if curve.probe not in now]
+    path = stored(chosen, profiles=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = msgspec.structs.replace(found, rows=tuple(rows), curves=tuple(curves))
+    write_json(path, whole)
+    return write_calibration_page(path.with_suffix(".html"), msgspec.to_builtins(whole))
+
+
+def measure(chosen: Chosen, names: Iterable[str], jobs: int, place: Path, *, keep: bool) -> Calibration:
+    """Run and judge every probe in the directory `place`, which is left there or not (`keep`). What it held before is
+    not trusted. A probe that does not complete is a row that fails."""
+    directory = RunDir(place)
+    with locked(directory):
+        try:
+            rows, curves, load = _measure(chosen.backend, names, jobs, directory)
+        finally:
+            if not keep:
+                directory.remove()
+    release, sha256 = chosen.identity
+    return Calibration(
+        key=calibration_key(chosen),
+        kernel_release=release,
+        kernel_sha256=sha256,
+        backend=chosen.backend.name,
+        date_utc=now_utc(),
+        rows=tuple(rows),
+        curves=tuple(curves),
+        host_load_1min=load,
+    )
+
+
+def _measure(
+    backend: SandboxBackend, names: Iterable[str], jobs: int, directory: RunDir
+) -> tuple[list[Row], list[Curve], float | None]:
+    budget = ON_THE_WALL_CLOCK if backend.wall_clock else Budget()
+    wanted = [(name, probe) for name in names for probe in _probes(name, budget)]
+    outcomes: dict[str, CellOutcome] = {}
+
+    def finished(cell: Cell, outcome: CellOutcome) -> None:
+        outcomes[cell.id] = outcome
+
+    if directory.cells.exists():
+        shutil.rmtree(directory.cells)
+    execute([probe.cell for _, probe in wanted], backend, directory, jobs=jobs, finished=finished)
+    rows: list[Row] = []
+    curves: list[Curve] = []
+    for name, probe in wanted:
+        outcome, cell = outcomes[probe.cell.id], directory.cell(probe.cell.id)
+        if outcome.outcome is not Outcome.COMPLETED:
+            rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, NOT_COMPLETED, False))
+        elif name == GENERIC:
+            rows += judge(probe, cell.root, T0_REALTIME_NS)
+        else:
+            more, drawn = _judge_profile(probe, cell, backend)
+            rows += more
+            curves += drawn
+    loads = [outcome.host_load_1min for outcome in outcomes.values() if outcome.host_load_1min is not None]
+    return rows, curves, max(loads, default=None) if backend.wall_clock else None
+
+
+def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[Row], list[Curve]]:
+    """A capture that has nothing to judge by is a row that fails."""
+    ready = last(read_ndjson(cell.init_log), "ready")
+    try:
+        if ready is None:
+            raise CaptureError(f"calibration: {probe.name}: cell-init never said when T0 was")
+        return judge_profile(probe, cell.root, int(ready["t0_realtime_ns"]), WALL if backend.wall_clock else VIRTUAL)
+    except CaptureError as error:
+        return [Row(probe.name, str(error), 1, 0, 0, NOT_COMPLETED, False)], []
+
+
+def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
+    program = build_directory() / "bin" / "probe"
+    if name == GENERIC:
+        return probes()
+    return netem_probes(program, budget) if name == NETEM else profile_probes(name, program, budget)
+
+
+def calibration_key(chosen: Chosen) -> str:
+    """Hash of everything that plays a part: kernel, programs, the probes and their steps, and how they are judged."""
+    digest = hashlib.sha256("\n".join(chosen.identity if chosen.kernel is None else (chosen.kernel.sha256,)).encode())
+    for name in PROGRAMS:
+        digest.update((build_directory() / name).read_bytes())
+    for probe in probes():
+        digest.update(to_text(compile_cell(probe.cell, Clock(t0_realtime_ns=T0_REALTIME_NS)).steps).encode())
+    for source in sorted(Path(calibration.__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def folder() -> Path:
+    """results/calibration of this checkout."""
+    return build_directory().parent / "results" / "calibration"
+
+
+def stored(chosen: Chosen, *, profiles: bool = False) -> Path:
+    """<key>.json: the generic probes'. <key>/<back end>.json: the profiles', with its page beside it."""
+    key = calibration_key(chosen)
+    return folder() / key / f"{chosen.backend.name}.json" if profiles else folder() / f"{key}.json"

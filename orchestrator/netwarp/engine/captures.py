@@ -1,0 +1,98 @@
+"""Analyses captures of any origin (docs/analyze.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..captures import FileSummary, Join, join_captures, summarise_points
+from ..core.errors import CaptureError, SpecError
+from ..core.types import Cell
+from ..store.run_dir import CellDir
+
+CAPTURES = ("*.pcap", "*.pcap.zst", "*.pcap.gz", "*.pcapng", "*.pcapng.zst", "*.pcapng.gz", "*.cap")
+FORMAT = 1
+"""Of as_json(); a number higher than this one has other keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzedCaptures:
+    """What is in captures: a summary each, and the hops between them where they were joined."""
+
+    files: tuple[FileSummary, ...]
+    join: Join | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `netwarp analyze CAPTURE --json`."""
+        value: dict[str, Any] = {"format": FORMAT, "files": [file.as_json() for file in self.files]}
+        return value if self.join is None else value | {"join": self.join.as_json()}
+
+
+def analyze_captures(
+    paths: Sequence[str | Path], *, join: bool = False, one_clock: bool = False, merge: bool = False, full: bool = False
+) -> AnalyzedCaptures:
+    """Analyse captures: pcap and pcapng files, also gzip or zstd; a directory stands for the captures in it.
+
+    join: they are of one run: loss and delay of each hop. one_clock: with join, all times are of one clock. merge: they
+    are the interfaces of one node: one summary. full: look at everything, however large a capture is.
+    Raises CaptureError, SpecError.
+    """
+    if one_clock and not join:
+        raise SpecError("--one-clock says something about joined captures: give --join too")
+    points = _points([Path(path) for path in paths], merge)
+    files = [file for _, group in points for file in group]
+    joined = None
+    if join:
+        for file in files:
+            if not file.is_file():
+                raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
+        cell = all(cell for cell, _ in points)
+        joined = join_captures(files, one_clock=one_clock or cell, whole=cell)
+    return AnalyzedCaptures(tuple(summarise_points([group for _, group in points], full=full)), joined)
+
+
+def captures_of(directory: Path) -> list[Path]:
+    """The captures in a directory, or in the capture/ of a cell's."""
+    folder = directory / "capture" if (directory / "capture").is_dir() else directory
+    return sorted({capture for pattern in CAPTURES for capture in folder.glob(pattern)})
+
+
+def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:
+    """Capture points: (whether of a netwarp cell, whose clock is one, and its files). A cell's files go by node."""
+    points: list[tuple[bool, list[Path]]] = []
+    for path in (Path("/dev/stdin") if str(one) == "-" else one for one in paths):
+        if not path.is_dir():
+            if not path.exists():
+                raise CaptureError(f"{path}: no such capture")
+            points.append((False, [path]))
+            continue
+        captures = captures_of(path)
+        if not captures:
+            raise CaptureError(f"{path}: neither a run directory (no plan.json) nor a directory of captures")
+        cell = CellDir(captures[0].parent.parent)
+        if cell.cell.is_file():
+            points += [(True, group) for group in _by_node(cell.read_cell(), captures)]
+        else:
+            points += [(False, [one]) for one in captures]
+    if merge:
+        if any(cell for cell, _ in points):
+            raise SpecError("--merge: the captures of a cell are merged by host already")
+        merged = [file for _, group in points for file in group]
+        if len({os.path.realpath(file) for file in merged}) < len(merged):
+            raise CaptureError("one file is given twice: merged, every packet of it would be a retransmission")
+        return [(False, merged)]
+    return points
+
+
+def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
+    """The captures of each host, which are named <node>-<interface>; a router's one by one, as its packets pass two."""
+    hosts = {node.name for node in cell.nodes if node.kind == "host"}
+    nodes = {f"{one.node}-{one.link}": one.node for one in cell.captures if one.node in hosts}
+    groups: dict[str, list[Path]] = {}
+    for capture in captures:
+        stem = capture.name.split(".pcap")[0]
+        groups.setdefault(nodes.get(stem, stem), []).append(capture)
+    return list(groups.values())

@@ -1,0 +1,86 @@
+"""Removes the captures of finished runs, or what can be made again from them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import SpecError, StoreError
+from ..core.types import Outcome
+from ..core.units import counted
+from ..plan.types import Plan
+from ..store.run_dir import RunDir, locked, read_json
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What was removed: bytes of files, and how many captures."""
+
+    bytes: int
+    captures: int
+
+
+def remove_captures(run_dir: str | Path) -> Freed:
+    """Remove a finished run's captures. Raises StoreError where one is still needed: cells were not run or not
+    analysed; SpecError where it is no run directory.
+    """
+    run = _run_directory(run_dir)
+    with locked(run):
+        return _remove_captures(run)
+
+
+def _remove_captures(run: RunDir) -> Freed:
+    captures = run.captures()
+    if not captures:
+        return Freed(0, 0)
+    plan = read_json(run.plan, Plan)
+    finished = run.finished()
+    left = [cell.id for cell in plan.cells if cell.id not in finished]
+    if left:
+        raise StoreError(
+            f"{run.root}: {len(left)} of its {counted(len(plan.cells), 'cell')} were not run; finish it first with "
+            "netwarp run ... --resume, or remove the whole directory"
+        )
+    for cell_id in sorted(finished):
+        cell = run.cell(cell_id)
+        if cell.read_outcome().outcome is Outcome.COMPLETED and not cell.checks.exists():
+            raise StoreError(f"{run.root}: {cell_id} was never analysed; run `netwarp analyze {run.root}` first")
+    size = sum(path.stat().st_size for path in captures)
+    for path in captures:
+        path.unlink()
+    return Freed(size, len(captures))
+
+
+def remove_derived(run_dir: str | Path) -> Freed:
+    """Remove what an interrupted run left and what can be made again from the captures.
+
+    Raises StoreError where there are no captures to make it from; SpecError where it is no run directory.
+    """
+    run = _run_directory(run_dir)
+    with locked(run):
+        return _remove_derived(run)
+
+
+def _remove_derived(run: RunDir) -> Freed:
+    finished = sorted(run.finished())
+    for cell_id in finished:
+        cell = run.cell(cell_id)
+        if cell.checks.exists() and not any(cell.capture.glob("*.pcap*")):
+            raise StoreError(
+                f"{run.root}: the captures of {cell_id} were removed, so its derived files cannot be made again; "
+                "nothing was removed. To remove all of the run, remove the directory"
+            )
+    before, _ = run.sizes()
+    run.clear_partial()
+    for path in [run.tables, run.report, *(run.cell(cell_id).derived for cell_id in finished)]:
+        if path.exists():
+            shutil.rmtree(path)
+    return Freed(before - run.sizes()[0], 0)
+
+
+def _run_directory(run_dir: str | Path) -> RunDir:
+    run = RunDir(Path(run_dir))
+    if not run.plan.exists():
+        raise SpecError(f"{run.root}: is not a run directory of netwarp's (no plan.json)")
+    return run

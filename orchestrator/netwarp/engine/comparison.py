@@ -1,0 +1,134 @@
+"""Compares two runs: how they were made, whether their captures are equal, which numbers differ beyond noise."""
+
+from __future__ import annotations
+
+import filecmp
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.types import Cell
+from ..measure.capture_point import capture_file
+from ..plan.types import Plan
+from ..present.run_data import set_arguments
+from ..results import Results
+from ..results.compare import Comparison, Moved, compare
+from ..sandbox.choose import lateness_s
+from ..store.manifest import Manifest
+from ..store.run_dir import CellDir, RunDir, read_json
+from .run_directory import Run, open_run
+
+MADE_BY = {
+    "spec": "spec",
+    "spec_sha256": "text of the spec",
+    "seed": "seed",
+    "repetitions": "repetitions",
+    "backend": "back end",
+    "kernel_release": "kernel",
+    "kernel_sha256": "kernel binary",
+    "programs": "programs in the guest",
+    "netwarp_version": "netwarp",
+    "git_commit": "commit",
+    "git_dirty": "uncommitted changes",
+    "tools": "Python packages",
+    "host_kernel": "host kernel",
+    "host_cpu": "host CPU",
+}
+"""Fields of the manifest that may explain a difference, and how they are called."""
+DIGEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureComparison:
+    """Cells that both runs completed under the same id; of those, how many have the same captures byte for byte, and
+    how many a run lacks the captures of, and the digests that analysis keeps of them.
+    """
+
+    same_id: int
+    same_captures: int
+    without_captures: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs. made: how they were made, where that differs. clock_s: what the less exact clock of both resolves."""
+
+    a: Run
+    b: Run
+    made: tuple[Moved, ...]
+    comparison: Comparison
+    captures: CaptureComparison
+    clock_s: float
+
+
+def compare_runs(a: str | Path, b: str | Path) -> RunComparison:
+    """Compare two run directories. Raises StoreError, CaptureError."""
+    first, second = open_run(a), open_run(b)
+    clock_s = max(lateness_s(run.manifest.backend) for run in (first, second))
+    return RunComparison(
+        first,
+        second,
+        _made(first.manifest, second.manifest) + _planned(first.plan, second.plan),
+        compare(first.results, second.results, clock_s),
+        compare_captures(first.directory, second.directory, first.results, second.results),
+        clock_s,
+    )
+
+
+def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
+    """How the runs were made, where that differs."""
+    sets = [" ".join(set_arguments(one.arguments)) or "-" for one in (a, b)]
+    return (Moved("--set", *sets),) * (sets[0] != sets[1]) + tuple(
+        Moved(title, _said(getattr(a, field), getattr(b, field)), _said(getattr(b, field), getattr(a, field)))
+        for field, title in MADE_BY.items()
+        if getattr(a, field) != getattr(b, field)
+    )
+
+
+def _planned(a: Plan, b: Plan) -> tuple[Moved, ...]:
+    """Parameters and parts chosen (--only, --where) that differ."""
+    said = [{**plan.parameters, "part": " ".join(plan.filters) or "everything"} for plan in (a, b)]
+    return tuple(
+        Moved(name, *(str(one.get(name, "-")) for one in said))
+        for name in dict.fromkeys([*said[0], *said[1]])
+        if said[0].get(name) != said[1].get(name)
+    )
+
+
+def _said(value: Any, other: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_short(text)}" for key, text in value.items() if other.get(key) != text) or "-"
+    return "unknown" if value is None else _short(str(value))
+
+
+def _short(text: str) -> str:
+    """A digest, shortened; anything else as it is."""
+    hexadecimal = len(text) >= 40 and all(letter in "0123456789abcdef" for letter in text)
+    return text[:DIGEST] if hexadecimal else text
+
+
+def compare_captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> CaptureComparison:
+    """By the files of the cells that both runs completed."""
+    cells = [cell for cell in a.plan.cells if a.completed(cell.id) and b.completed(cell.id)]
+    equal = without = 0
+    for cell in cells:
+        same = _same_captures(cell, run_a.cell(cell.id), run_b.cell(cell.id))
+        equal += same is True
+        without += same is None
+    return CaptureComparison(len(cells), equal, without)
+
+
+def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
+    """By the files; where captures were removed, by the digests that the analysis kept. None: not known."""
+    files = [_capture_files(cell, directory) for directory in (a, b)]
+    if files[0] is not None and files[1] is not None:
+        return all(filecmp.cmp(*pair, shallow=False) for pair in zip(files[0], files[1], strict=True))
+    kept = [read_json(side.packets, dict[str, str]) if side.packets.exists() else {} for side in (a, b)]
+    return kept[0] == kept[1] if all(kept) else None
+
+
+def _capture_files(cell: Cell, directory: CellDir) -> list[Path] | None:
+    """A cell's captures, in the order of the plan; None where one is not there."""
+    found = [capture_file(directory.root, one.node, one.link) for one in cell.captures]
+    there = [path for path in found if path is not None]
+    return there if len(there) == len(found) else None

@@ -1,0 +1,81 @@
+"""Loads an experiment and plans its cells."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..core.errors import BackendUnavailable, CellError
+from ..experiment import Spec, load_spec
+from ..plan import make_plan
+from ..plan.sysctls import KernelSysctls
+from ..plan.types import Plan
+from ..sandbox.choose import choose
+from ..sandbox.kernel_sysctls import guest_sysctls, host_sysctls
+from ..sandbox.virtual import GuestBackend
+from .events import Notice, Progress, no_progress
+
+Where = Mapping[str, str | Sequence[str]] | Sequence[tuple[str, str]]
+"""Factor -> level or levels; or (factor, level) pairs, the same factor several times for any of these levels."""
+
+
+def load_experiment(spec: str | Path | Spec, *, sets: Mapping[str, str] | None = None) -> Spec:
+    """Load and check a spec file, or a folder of experiments/ by its name.
+
+    sets: parameter or dotted key -> value, instead of the spec's. Raises SpecError with every problem of the file.
+    """
+    if isinstance(spec, Spec):
+        return spec
+    return load_spec(spec, sets=dict(sets or {}))
+
+
+def plan_experiment(
+    experiment: str | Path | Spec,
+    *,
+    sets: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    repetitions: int | None = None,
+    only: Sequence[str] = (),
+    where: Where = (),
+    backend: str | None = None,
+    progress: Progress = no_progress,
+) -> Plan:
+    """The cells that a run would have; nothing is run.
+
+    seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments of the spec. where:
+    only cells of these levels. backend: check the names of sysctls by the kernel of this back end; None: do not check.
+    Raises SpecError with every problem of every cell.
+    """
+    return make_plan(
+        load_experiment(experiment, sets=sets),
+        seed=seed,
+        repetitions=repetitions,
+        only=only,
+        where=level_pairs(where),
+        kernel=None if backend is None else lambda: kernel_sysctls(backend, progress),
+    )
+
+
+def level_pairs(where: Where) -> list[tuple[str, str]]:
+    """`where` as (factor, level) pairs."""
+    if not isinstance(where, Mapping):
+        return list(where)
+    levels = {factor: (chosen,) if isinstance(chosen, str) else chosen for factor, chosen in where.items()}
+    return [(factor, level) for factor, chosen in levels.items() for level in chosen]
+
+
+def kernel_sysctls(backend: str, progress: Progress = no_progress) -> KernelSysctls | None:
+    """The sysctls of the kernel that the back end of this name runs; None, after a Notice, where they cannot be had."""
+    try:
+        chosen = choose(backend)
+        if chosen.kernel is None:
+            return host_sysctls()
+        assert isinstance(chosen.backend, GuestBackend)
+        return guest_sysctls(chosen.kernel, chosen.backend)
+    except BackendUnavailable:
+        why = f"no kernel to ask, the back end {backend} cannot run here; netwarp doctor says why"
+    except (CellError, OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    progress(Notice(f"names of sysctls are not checked: {why}"))
+    return None

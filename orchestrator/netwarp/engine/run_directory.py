@@ -1,0 +1,87 @@
+"""A run directory, opened: its plan, how its cells ended, its tables as rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..core.types import Outcome
+from ..plan.types import Plan
+from ..results import Results
+from ..store.manifest import Manifest
+from ..store.run_dir import RunDir, read_json
+from ..store.tables import TableRow, read_rows, typed_rows
+from .collect import collect
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is finished, or was stopped. Files are read when they are first asked for.
+
+    plan: plan.json, every cell of the run. page: report/index.html, None if no report was made. wall_s: how long the
+    call took that ran all of its cells.
+    """
+
+    directory: RunDir
+    plan: Plan
+    page: Path | None = None
+    wall_s: float | None = None
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self.directory.root
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """manifest.json: how the run was made. Raises StoreError."""
+        return read_json(self.directory.manifest, Manifest)
+
+    @cached_property
+    def results(self) -> Results:
+        """Outcomes and measurements. Raises CaptureError where a finished cell was never analysed."""
+        return collect(self.plan, self.directory)
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Outcome -> how many cells ended so, after the analyser's checks."""
+        return dict(Counter(str(outcome.outcome) for outcome in self.results.outcomes.values()))
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Verdict -> how many claims have it."""
+        return dict(Counter(row["verdict"] for row in read_rows(self.directory.tables / "claims.csv")))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell of the plan ended COMPLETED."""
+        return self.outcomes == {str(Outcome.COMPLETED): len(self.plan.cells)}
+
+    @property
+    def kept(self) -> int:
+        """How many cells have an outcome that stands when the run goes on: all but FAILED."""
+        ends = [self.directory.cell(cell_id).read_outcome().outcome for cell_id in self.directory.finished()]
+        return len(ends) - ends.count(Outcome.FAILED)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables."""
+        return tuple(sorted(path.stem for path in self.directory.tables.glob("*.csv")))
+
+    def table(self, name: str) -> list[TableRow]:
+        """The rows of tables/<name>.csv: column -> text, or a number (None: empty) in a column of numbers.
+
+        Factors are always text, as the spec writes their levels. Raises StoreError: there is no such table.
+        """
+        sources = {source.name for source in self.plan.sources}
+        factors = {factor.name for factor in self.plan.factors}
+        return typed_rows(self.directory.tables / f"{name}.csv", numbers=sources, texts=factors)
+
+
+def open_run(path: str | Path) -> Run:
+    """A run directory that is there. Raises StoreError where it is none."""
+    directory = RunDir(Path(path))
+    page = directory.report / "index.html"
+    return Run(directory, read_json(directory.plan, Plan), page if page.exists() else None)

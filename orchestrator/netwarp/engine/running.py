@@ -1,0 +1,250 @@
+"""Runs an experiment: plan, cells, tables, report."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from ..core import invocation
+from ..core.errors import DiskFull, SpecError, StoreError
+from ..core.types import Cell, CellOutcome, Outcome
+from ..experiment import Spec
+from ..plan.changes import plan_changes
+from ..plan.types import Plan
+from ..present import make_report
+from ..sandbox.built_programs import program_digests
+from ..sandbox.choose import Chosen, choose
+from ..store.manifest import Manifest, new_manifest, now_utc
+from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
+from ..store.run_locations import choose_directory, link_latest
+from .analysis import analyze_all, analyze_one, tabulate
+from .calibration import calibration_for
+from .events import CellFinished, CellsFinished, CellsStarted, CellTime, Notice, Progress, no_progress
+from .execute import execute
+from .planning import Where, level_pairs, load_experiment, plan_experiment
+from .run_directory import Run
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """SIGINT or SIGTERM stopped a run; `run` holds what is finished, and `resume` goes on with it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"interrupted; {run.path} keeps what is finished")
+        self.run = run
+
+
+class RunOutOfSpace(DiskFull):
+    """There was no room for more of a run; `run` holds what is finished, and `resume` goes on with it."""
+
+    def __init__(self, run: Run, why: str) -> None:
+        super().__init__(why)
+        self.run = run
+
+
+def run(
+    experiment: str | Path | Spec,
+    *,
+    sets: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    repetitions: int | None = None,
+    only: Sequence[str] = (),
+    where: Where = (),
+    backend: str = "auto",
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    report: bool = True,
+    arguments: Sequence[str] | None = None,
+    progress: Progress = no_progress,
+) -> Run:
+    """Run an experiment, analyse its cells, write its tables and report.
+
+    experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where:
+    as for `plan_experiment`. backend: auto, virtual, guest or netns. jobs: cells at once (default: cores; on the wall
+    clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
+    (`out`, or the latest of this plan). report: make the report. arguments: the words of the command line, for the
+    manifest.
+
+    Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
+    """
+    check_jobs(jobs)
+    spec = load_experiment(experiment, sets=sets)
+    plan = plan_experiment(
+        spec, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, progress=progress
+    )
+    chosen = choose(backend, cell_times(progress))
+    if chosen.why:
+        progress(Notice(chosen.why))
+    jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
+    if arguments is None:
+        arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, backend)
+    directory = choose_directory(None if out is None else Path(out), resume, plan)
+    with locked(directory):
+        started = time.monotonic()
+        try:
+            manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
+            run_cells(plan, directory, chosen, jobs, progress)
+            wall_s = None if resume else round(time.monotonic() - started, 3)
+            calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
+            end(directory, manifest, wall_s)
+            if calibration is not None:
+                write_json(directory.calibration, calibration)
+            tabulate(plan, directory)
+            page = make_report(directory) if report else None
+        except (KeyboardInterrupt, OSError, StoreError) as error:
+            ended_early(error, Run(directory, plan))
+    link_latest(directory, plan)
+    return Run(directory, plan, page, None if resume else time.monotonic() - started)
+
+
+def resume(
+    experiment: str | Path | Spec,
+    *,
+    sets: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    repetitions: int | None = None,
+    only: Sequence[str] = (),
+    where: Where = (),
+    backend: str = "auto",
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    report: bool = True,
+    progress: Progress = no_progress,
+) -> Run:
+    """Go on with an interrupted run: `run` with the same arguments, which keeps the cells that are finished."""
+    return run(
+        experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, jobs=jobs,
+        out=out, resume=True, report=report, progress=progress,
+    )  # fmt: skip
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Raise SpecError for a number of cells at once that is none."""
+    if jobs is not None and jobs < 1:
+        raise SpecError(f"--jobs {jobs}: at least 1")
+
+
+def ended_early(error: BaseException, run: Run) -> NoReturn:
+    """Raise what says that a run ended early and what is kept of it; any other error as it is."""
+    if isinstance(error, KeyboardInterrupt):
+        raise RunInterrupted(run) from error
+    if no_room(error):
+        raise RunOutOfSpace(run, str(error)) from error
+    raise error
+
+
+def cell_times(progress: Progress) -> Callable[[str, float], None]:
+    """What a back end calls as a cell's clock moves on."""
+    return lambda cell_id, virtual_s: progress(CellTime(cell_id, virtual_s))
+
+
+def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress) -> None:
+    """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
+    progress(CellsStarted(plan.cells, frozenset(directory.finished())))
+    try:
+
+        def after(cell: Cell, outcome: CellOutcome) -> None:
+            analyze_one(directory.cell(cell.id))
+            progress(CellFinished(cell, outcome))
+
+        execute(plan.cells, chosen.backend, directory, jobs=jobs, finished=after)
+    finally:
+        progress(CellsFinished())
+    analyze_all(plan, directory, jobs, anew=False)
+
+
+def end(directory: RunDir, manifest: Manifest, wall_s: float | None) -> None:
+    """Every cell of the run has its outcome: the manifest says when it ended."""
+    directory.clear_partial()
+    write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=wall_s))
+
+
+def begin(
+    resume: bool, spec: Spec, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, arguments: Sequence[str]
+) -> Manifest:
+    """Write plan.json and manifest.json, or check that an interrupted run was of the same plan and kernel."""
+    if directory.plan.exists():
+        if not resume:
+            raise SpecError(
+                f"{directory.root}: holds a run already; --resume goes on with it, another --out starts a new one"
+            )
+        manifest = _check_same(plan, directory, chosen)
+        rerun_failed(directory)
+        return manifest
+    if directory.cells.exists():
+        raise StoreError(f"{directory.root}: has cells but no plan.json; it is not a run of netwarp's, or was damaged")
+    manifest = new_manifest(
+        spec=plan.name,
+        spec_path=spec.path,
+        spec_sha256=hashlib.sha256(spec.path.read_bytes()).hexdigest(),
+        arguments=tuple(arguments),
+        seed=plan.seed,
+        repetitions=plan.repetitions,
+        backend=chosen.backend.name,
+        jobs=jobs,
+        kernel=chosen.identity,
+        kernel_source="" if chosen.kernel is None else chosen.kernel.source,
+        programs=program_digests(),
+    )
+    write_json(directory.manifest, manifest)
+    write_json(directory.plan, plan)
+    return manifest
+
+
+def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
+    """The manifest of an interrupted run of this plan, back end, kernel and programs. Raises SpecError."""
+    before = read_json(directory.plan, Plan)
+    manifest = read_json(directory.manifest, Manifest)
+    if before != plan:
+        differs = "".join(f"\n  {line}" for line in plan_changes(before, plan))
+        raise SpecError(
+            f"{directory.root}: holds a run of another plan:{differs}\n"
+            f"  it was started with: {invocation.command(*manifest.arguments)}"
+        )
+    if manifest.backend != chosen.backend.name:
+        raise SpecError(
+            f"{directory.root}: its cells ran on the back end {manifest.backend}; "
+            f"go on with --backend {manifest.backend}, or start a new run"
+        )
+    if (manifest.kernel_release, manifest.kernel_sha256) != chosen.identity:
+        other = f"{manifest.kernel_release}, {manifest.kernel_sha256[:12]}"
+        raise SpecError(f"{directory.root}: its cells ran on another kernel ({other}); start a new run")
+    changed = [name for name, digest in program_digests().items() if manifest.programs.get(name) != digest]
+    if changed:
+        raise SpecError(f"{directory.root}: its cells ran with other programs ({', '.join(changed)}); start a new run")
+    return manifest
+
+
+def rerun_failed(directory: RunDir) -> None:
+    """A resumed run tries FAILED cells again (a full disk, a killed guest); every other outcome stands.
+
+    What a failed cell left is kept as cells/.failed/<id>.<number>.
+    """
+    for cell_id in directory.finished():
+        cell = directory.cell(cell_id)
+        if cell.read_outcome().outcome is Outcome.FAILED:
+            directory.set_aside(cell_id)
+
+
+def _equivalent(
+    spec: Spec,
+    sets: Mapping[str, str],
+    seed: int | None,
+    repetitions: int | None,
+    only: Sequence[str],
+    where: Where,
+    backend: str,
+) -> list[str]:
+    """The command line that makes the same run, for the manifest."""
+    words = ["run", str(spec.path), "--backend", backend]
+    for option, value in (("--seed", seed), ("--repetitions", repetitions)):
+        words += [] if value is None else [option, str(value)]
+    words += [word for name in only for word in ("--only", name)]
+    words += [word for factor, level in level_pairs(where) for word in ("--where", f"{factor}={level}")]
+    return words + [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
