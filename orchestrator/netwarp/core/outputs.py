@@ -15,6 +15,9 @@ EXPERIMENT in place of a factor: the experiments that may have asked for the cel
 """
 EXPERIMENT = "experiment"
 
+FLOW = "flow"
+"""The flows of a cell are a dimension as factors are: axes and the selectors of claims may name it, no factor does."""
+
 MOMENTS = (
     "fault",
     "first_retransmission",
@@ -45,7 +48,7 @@ class Metric(Frozen, frozen=True):
 
 
 class Table(Frozen, frozen=True):
-    """A table wanted: one number for each combination of the row and column factors. `flow` empty: of the cell.
+    """One number for each combination of the row and column factors. flows: as `Figure.flows`.
 
     beside: metrics of the same cells that stand beside it, as other sources' numbers do (a model's, say).
     """
@@ -53,7 +56,7 @@ class Table(Frozen, frozen=True):
     name: str
     title: str
     metric: str
-    flow: str
+    flows: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     where: Levels
@@ -61,7 +64,7 @@ class Table(Frozen, frozen=True):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The factors that one place of it fixes, in the order of its columns."""
+        """The factors (and FLOW) that identify one number, in the order of its columns."""
         return (*self.rows, *self.columns)
 
 
@@ -69,7 +72,10 @@ FigureKind = Literal["line", "heatmap", "cdf", "box"]
 
 
 class Figure(Frozen, frozen=True):
-    """A figure wanted of one metric. Factors that a kind does not use are empty.
+    """A figure of one metric. Factors that a kind does not use are empty.
+
+    flows: one ("": the cell's own metric), or, with FLOW among the axes, those that are shown; none: every flow that
+    has the metric.
 
     line: the metric over the levels of `x`, one line for each combination of `lines`. heatmap: its mean for each `x`
     and `y`, a panel for each combination of `panels`. cdf: the distribution of its values, a step for each combination
@@ -81,7 +87,7 @@ class Figure(Frozen, frozen=True):
     name: str
     title: str
     metric: str
-    flow: str
+    flows: tuple[str, ...]
     x: str
     lines: tuple[str, ...]
     where: Levels
@@ -94,7 +100,7 @@ class Figure(Frozen, frozen=True):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The factors that one place of it fixes, in the order of its table's columns."""
+        """The factors (and FLOW) that identify one number, in the order of its table's columns."""
         return tuple(factor for factor in (*self.panels, *self.lines, self.y, self.x, *self.over) if factor)
 
     @property
@@ -104,18 +110,17 @@ class Figure(Frozen, frozen=True):
 
 
 class TimeSeries(Frozen, frozen=True):
-    """A figure over time of the cells `where`: each series of each path of the flow, or of every one of `flows`.
+    """A figure over time of the cells `where`: each series of each path of each of the flows.
 
     window_ns: from, to; None: all.
     """
 
     name: str
     title: str
-    flow: str
+    flows: tuple[str, ...]
     series: tuple[str, ...]
     window_ns: tuple[int, int] | None
     where: Levels
-    flows: tuple[str, ...] = ()
 
 
 class EventTable(Frozen, frozen=True):
@@ -148,6 +153,8 @@ class PublishedNumber(Frozen, frozen=True):
 
 class Claim(Frozen, frozen=True):
     """A statement with a test. `a`, `b`: selectors, each of `a` against each of `b`; `over`: factor and its levels.
+
+    flow: of the selectors (and levels of `over`) that name no flow themselves.
 
     expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of. reason: why a claim of kind
     `later` is not tested.
@@ -192,15 +199,15 @@ class Cost(Frozen, frozen=True):
 class Answer(Frozen, frozen=True):
     """A question answered in words from the measurements: which settings keep a metric within a budget.
 
-    settings: the factors to choose. given: the factors that are as they are. Over all other factors and the
-    repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting: a metric that looks like
-    the answer; a setting with that within the budget, and the metric not, is called so.
+    flows: as `Figure.flows`. settings: the factors to choose. given: the factors that are as they are. Over all other
+    factors and the repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting: a metric
+    that looks like the answer; a setting with that within the budget, and the metric not, is called so.
     """
 
     name: str
     title: str
     metric: str
-    flow: str
+    flows: tuple[str, ...]
     settings: tuple[str, ...]
     given: tuple[str, ...]
     budgets: tuple[str, ...]
@@ -210,10 +217,15 @@ class Answer(Frozen, frozen=True):
     cost: Cost | None = None
 
     @property
+    def axes(self) -> tuple[str, ...]:
+        """The factors (and FLOW) that identify one choice, in the order of its table's columns."""
+        return (*self.given, *self.settings)
+
+    @property
     def metrics(self) -> frozenset[str]:
         """Every metric it uses but those inside texts."""
-        found = {self.metric, self.tempting, *(reason.metric for reason in self.because)}
-        return frozenset(found | ({self.cost.metric} if self.cost else set())) - {""}
+        names = {self.metric, self.tempting, *(reason.metric for reason in self.because)}
+        return frozenset(names | ({self.cost.metric} if self.cost else set())) - {""}
 
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!([0-9.][\w .%/]*)?\Z)")
@@ -226,8 +238,12 @@ def looks_like_a_formula(text: str) -> bool:
 
 
 def matches(factors: Mapping[str, str], where: Levels, experiments: Collection[str]) -> bool:
-    """Whether a cell's levels, and one of the experiments it belongs to, satisfy a selector."""
+    """Whether a cell's levels, and one of the experiments it belongs to, satisfy a selector.
+
+    FLOW is compared where `factors` has it: the levels of a cell alone have none.
+    """
     return all(
         any(name in levels for name in experiments) if factor == EXPERIMENT else factors.get(factor, "-") in levels
         for factor, levels in where.items()
+        if factor != FLOW or FLOW in factors
     )

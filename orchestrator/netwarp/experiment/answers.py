@@ -9,7 +9,7 @@ from ..core.outputs import Answer, Cost, Metric, Reason
 from ..core.units import Kind, QuantityError, parse_quantity
 from .fields import read_names
 from .grammar import ANSWER
-from .outputs import Names, named, read_axes, read_metric, read_selector, read_where
+from .outputs import Names, named, read_axes, read_flows, read_metric, read_selector, read_where
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -34,7 +34,7 @@ def _answer(name: str, item: Item, names: Names, problems: Problems) -> Answer:
     settings, given = (read_axes(item, key, names.factors, problems) for key in ("settings", "given"))
     for factor in sorted(set(settings) & set(given)):
         problems.add(item, f'factor "{factor}" is in both `settings` and `given`')
-    tempting, title, flow = (item.get(key) for key in ("tempting", "title", "flow"))
+    tempting, title = (item.get(key) for key in ("tempting", "title"))
     if tempting is not None:
         _known(tempting, str(tempting.value), metrics, problems)
     because = item.get("because")
@@ -43,7 +43,7 @@ def _answer(name: str, item: Item, names: Names, problems: Problems) -> Answer:
         name=name,
         title=name if title is None else str(title.value),
         metric=metric,
-        flow="" if flow is None else str(flow.value),
+        flows=read_flows(item, names, problems),
         settings=settings,
         given=given,
         budgets=_budgets(item, metrics.get(metric), problems),

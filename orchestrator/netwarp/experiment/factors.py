@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
-from ..core.outputs import looks_like_a_formula
+from ..core.outputs import FLOW, looks_like_a_formula
 from ..core.units import same_value
 from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_integer, read_levels, read_names, read_text
 from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, SECTIONS, TOP
@@ -18,6 +18,7 @@ DOES_NOT_APPLY = "-"
 RESERVED_COLUMNS = frozenset(
     [
         "cell_id",
+        "flow",
         "experiment",
         "repetition",
         "outcome",
@@ -102,6 +103,14 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
     return factors
 
 
+def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, FactorSpec]:
+    """What outputs may name as a dimension: the factors, and FLOW with every flow of the document and of any level."""
+    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
+    sections = [section for layer in (document, *patches) if (section := layer.get("flow")) is not None]
+    names = dict.fromkeys(name for section in sections for name in section.table())
+    return {**factors, FLOW: FactorSpec(FLOW, FLOW, tuple(LevelSpec(name, name, None) for name in names), {}, document)}
+
+
 def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
     if name in RESERVED_COLUMNS:
         problems.add(item, f'"{name}" is a column of the tables; call the factor otherwise')
@@ -183,7 +192,8 @@ def check_condition(
                 continue
             known = [known.name for known in factors[name].levels]
             if level.value not in known:
-                problems.add(level, f'factor "{name}" has no level "{level.value}"{nearest(level.value, known)}')
+                what = "there is no flow" if name == FLOW else f'factor "{name}" has no level'
+                problems.add(level, f'{what} "{level.value}"{nearest(level.value, known)}')
 
 
 def check_experiment(item: Item, experiments: Sequence[str], problems: Problems) -> None:

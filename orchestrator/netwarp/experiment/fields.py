@@ -244,7 +244,8 @@ def read_texts(item: Item, field: Field, problems: Problems) -> tuple[str, ...]:
     if isinstance(item.value, str):
         return (item.value,)
     if not item.items():
-        problems.add(item, f"must be a text or a list of texts; for example {field.example}")
+        wrong = "is empty" if item.value == [] else "must be a text or a list of texts"
+        problems.add(item, f"{wrong}; for example {field.example}")
         return ()
     return read_names(item, field, problems)
 

@@ -11,7 +11,7 @@ from ..core.checkout import CHECKOUT
 from ..core.errors import SpecError
 from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
 from .answers import read_answers
-from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors
+from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors, with_flows
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
 from .merge import merge
@@ -108,7 +108,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     experiments = read_experiments(document, factors, problems)
     own = read_metrics(document, factors, problems)
     metrics = known_metrics(own)
-    names = Names(factors, tuple(experiment.name for experiment in experiments), metrics)
+    names = Names(with_flows(document, factors), tuple(experiment.name for experiment in experiments), metrics)
     tables = read_tables(document, names, problems)
     figures = read_figures(document, names, problems)
     time_series = read_time_series(document, names, problems)

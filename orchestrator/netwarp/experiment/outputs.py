@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..core.metrics.catalogue import METRICS
 from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
-from ..core.outputs import EXPERIMENT, Figure, FigureKind, Levels, Metric, Table
+from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Table
 from .factors import FactorSpec, check_condition, check_experiment
 from .fields import read_levels, read_names, read_texts
 from .grammar import METRIC, TABLE
@@ -27,7 +27,7 @@ RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details"}
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What an output may name: factors, experiments, metrics."""
+    """What an output may name: factors (FLOW among them), experiments, metrics."""
 
     factors: Mapping[str, FactorSpec]
     experiments: tuple[str, ...]
@@ -101,9 +101,9 @@ def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table
         metric = read_metric(item, names.metrics, problems)
         rows, columns = (read_axes(item, key, names.factors, problems) for key in ("rows", "columns"))
         _check_twice(item, (*rows, *columns), problems)
-        where = read_selector(item, names, problems)
+        flows, where = read_flows(item, names, problems), read_selector(item, names, problems)
         beside = read_beside(item, metric, names.metrics, problems)
-        found.append(Table(name, read_title(item, name), metric, read_flow(item), rows, columns, where, beside))
+        found.append(Table(name, read_title(item, name), metric, flows, rows, columns, where, beside))
     return tuple(found)
 
 
@@ -128,7 +128,7 @@ def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figu
             name=name,
             title=read_title(item, name),
             metric=metric,
-            flow=read_flow(item),
+            flows=read_flows(item, names, problems),
             x=_read_axis(item, "x", kind, names.factors, problems),
             lines=read_axes(item, "lines", names.factors, problems),
             where=read_selector(item, names, problems),
@@ -172,7 +172,7 @@ def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, Fac
         return ""
     child = item.get(key)
     if child is None:
-        there = ", ".join(factors) or "none"
+        there = ", ".join(factors)
         problems.add(item, f'kind "{kind}" needs {key} = a factor; there is: {there}')
         return ""
     if not isinstance(child.value, str):
@@ -193,10 +193,12 @@ def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, k
     return metric.value if isinstance(metric.value, str) else ""
 
 
-def read_where(item: Item | None, names: Names, problems: Problems) -> Levels:
-    """A selector whose factors, levels and experiments exist."""
+def read_where(item: Item | None, names: Names, problems: Problems, *, flows: bool = False) -> Levels:
+    """A selector whose factors, levels and experiments exist. flows: it may name a flow too."""
     if item is None:
         return {}
+    if not flows and (child := item.get(FLOW)) is not None:
+        problems.add(child, 'this chooses cells; the flow is chosen beside it; for example flow = "ftp"')
     check_condition(item, names.factors, problems, names.experiments)
     return read_levels(item, TABLE["where"], problems)
 
@@ -245,7 +247,13 @@ def read_title(item: Item, default: str) -> str:
     return str(title.value) if title is not None else default
 
 
-def read_flow(item: Item) -> str:
-    """Its `flow`, empty where none is named."""
-    flow = item.get("flow")
-    return str(flow.value) if flow is not None else ""
+def read_flows(item: Item, names: Names, problems: Problems) -> tuple[str, ...]:
+    """The flows that its `flow` names; they must exist."""
+    child = item.get("flow")
+    flows = read_texts(child, TABLE["flow"], Problems()) if child is not None else ()
+    known = [level.name for level in names.factors[FLOW].levels]
+    for flow in flows:
+        assert child is not None
+        if flow not in known:
+            problems.add(child.part(flow), f'there is no flow "{flow}"{nearest(flow, known)}')
+    return flows

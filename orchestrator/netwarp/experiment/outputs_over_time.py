@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.outputs import EventTable, TimeSeries
 from .fields import Field, read_integer, read_names, read_quantity
 from .grammar import FIGURE, TABLE
-from .outputs import Names, named, read_flow, read_selector, read_title
+from .outputs import Names, named, read_flows, read_selector, read_title
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -31,28 +31,20 @@ def read_time_series(document: Item, names: Names, problems: Problems) -> tuple[
         if series is None:
             if (child := item.get("window")) is not None:
                 problems.add(child, f"belongs to a figure over time; for example series = {FIGURE['series'].example}")
-            if (child := item.get("flows")) is not None:
-                said = "belongs to a figure over time, this one has `flow`; for example flow = "
-                problems.add(child, said + FIGURE["flow"].example)
             continue
         _refuse(item, ("metric", "x", "lines"), "a figure over time has `series` and `where`", problems)
-        wanted = read_names(series, FIGURE["series"], Problems())
-        for one in wanted:
-            if one not in SERIES:
-                problems.add(series.part(one), f'unknown series "{one}"{nearest(one, SERIES)}')
-        if not wanted:
+        shown = read_names(series, FIGURE["series"], Problems())
+        for unknown in (one for one in shown if one not in SERIES):
+            problems.add(series.part(unknown), f'unknown series "{unknown}"{nearest(unknown, SERIES)}')
+        if not shown:
             problems.add(series, f"is empty; for example {FIGURE['series'].example}")
         where = read_selector(item, names, problems)
         window = _window(item.get("window"), problems)
-        flows = read_names(child, FIGURE["flows"], Problems()) if (child := item.get("flows")) is not None else ()
-        if child is not None and not child.items():
-            problems.add(child, f"is empty; for example {FIGURE['flows'].example}, or leave the key out")
-        if child is not None and item.get("flow") is not None:
-            problems.add(child, "names its flows; leave `flow` out")
-        units = dict.fromkeys(SERIES[one] for one in wanted if one in SERIES)
+        flows = read_flows(item, names, problems)
+        units = dict.fromkeys(SERIES[one] for one in shown if one in SERIES)
         if len(units) > 1:
             problems.add(series, f"have one axis and {len(units)} units: {', '.join(units)}; make a figure of each")
-        found.append(TimeSeries(name, read_title(item, name), read_flow(item), wanted, window, where, flows))
+        found.append(TimeSeries(name, read_title(item, name), flows, shown, window, where))
     return tuple(found)
 
 
@@ -74,7 +66,11 @@ def read_event_tables(document: Item, names: Names, problems: Problems) -> tuple
         packets = item.get("packets")
         number = read_integer(packets, TABLE["packets"], Problems()) if packets is not None else PACKETS
         where = read_selector(item, names, problems)
-        found.append(EventTable(name, read_title(item, name), read_flow(item), moments, number or PACKETS, where))
+        flows = read_flows(item, names, problems)
+        if len(flows) > 1 and (child := item.get("flow")) is not None:
+            problems.add(child, f'a table of events is of one flow; for example flow = "{flows[0]}"')
+        flow = next(iter(flows), "")
+        found.append(EventTable(name, read_title(item, name), flow, moments, number or PACKETS, where))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from ..core.outputs import Claim, ClaimKind, Levels, PublishedNumber, Source
 from .factors import RESERVED_COLUMNS
 from .fields import Field, check_keys, read_names, read_text
 from .grammar import OF_EXPERIMENT
-from .outputs import Names, read_experiment, read_metric, read_where
+from .outputs import Names, read_experiment, read_flows, read_metric, read_where
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -104,7 +104,7 @@ class ExpectedReader:
         if source is not None and str(source.value) not in known:
             problems.add(source, f'unknown source "{source.value}"{nearest(str(source.value), known)}')
         metric = read_metric(item, self._names.metrics, problems)
-        at = read_where(item.get("at"), self._names, problems)
+        at = read_where(item.get("at"), self._names, problems, flows=True)
         factor = self._names.factors.get(str(by.value)) if by is not None else None
         if by is not None and factor is None:
             problems.add(by, f'unknown factor "{by.value}"{nearest(str(by.value), self._names.factors)}')
@@ -177,7 +177,7 @@ class ExpectedReader:
             kind=kind,
             metric=read_metric(item, self._names.metrics, problems),
             metric_b=read_metric(item, self._names.metrics, problems, "metric_b") if item.get("metric_b") else "",
-            flow=self._text(item, "flow"),
+            flow=next(iter(read_flows(item, self._names, problems)), ""),
             a=a,
             b=b,
             over=over,
@@ -219,7 +219,7 @@ class ExpectedReader:
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
         over = item.get("over")
-        chosen = read_where(over, self._names, self._problems)
+        chosen = read_where(over, self._names, self._problems, flows=True)
         if over is None and kind in NEEDS_OVER:
             self._problems.add(
                 item, f'kind "{kind}" needs the levels to go over; for example over = {CLAIM["over"].example}'
@@ -238,7 +238,7 @@ class ExpectedReader:
             return ()
         parts = child.items() if isinstance(child.value, list) else [child]
         experiment = read_experiment(item, self._names, Problems())
-        return tuple({**experiment, **read_where(part, self._names, self._problems)} for part in parts)
+        return tuple({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
         """The same claim under other conditions: each entry's levels replace those of the selectors that name them.
@@ -250,7 +250,7 @@ class ExpectedReader:
         if also is not None and not isinstance(also.value, list):
             self._problems.add(also, 'must be a list of selectors; for example [{ reading = "rtt" }]')
         for part in also.items() if also is not None else ():
-            other = read_where(part, self._names, self._problems)
+            other = read_where(part, self._names, self._problems, flows=True)
             name = " ".join(f"{factor}={'|'.join(levels)}" for factor, levels in other.items())
             for factor in other:
                 if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):

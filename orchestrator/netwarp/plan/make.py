@@ -12,7 +12,7 @@ from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec
 from ..experiment.problems import nearest
 from .cell import CellPlanner
 from .combine import Combination, combinations
-from .outputs import answers_with_flows, check_wanted, with_flows
+from .outputs import check_wanted, with_flows
 from .sysctls import KernelSysctls, SysctlCheck
 from .types import Experiment, Factor, Level, Plan
 
@@ -79,8 +79,7 @@ def _plan(
     spec: Spec, cells: list[Cell], everything: list[Asked], seed: int, repetitions: int, filters: list[str]
 ) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
-    tables, figures, claims, time_series, event_tables = with_flows(spec, flows)
-    answers = answers_with_flows(spec, flows)
+    tables, figures, claims, time_series, event_tables, answers = with_flows(spec, flows)
     used = {metric.name for metric in spec.own_metrics}
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
     used |= {metric for table in tables for metric in table.beside}

@@ -8,15 +8,21 @@ from typing import TypeVar
 import msgspec
 
 from ..core.metrics.catalogue import CELL_METRICS
-from ..core.outputs import EXPERIMENT, Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
+from ..core.outputs import EXPERIMENT, FLOW, Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
 from ..experiment import Problems, Spec
 from ..experiment.factors import ExperimentSpec
-from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
 from .combine import Combination
 
-Wanted = TypeVar("Wanted", Table, Figure, Claim, TimeSeries, EventTable)
-Told = tuple[tuple[Table, ...], tuple[Figure, ...], tuple[Claim, ...], tuple[TimeSeries, ...], tuple[EventTable, ...]]
+Wanted = TypeVar("Wanted", Table, Figure, TimeSeries, Answer)
+Resolved = tuple[
+    tuple[Table, ...],
+    tuple[Figure, ...],
+    tuple[Claim, ...],
+    tuple[TimeSeries, ...],
+    tuple[EventTable, ...],
+    tuple[Answer, ...],
+]
 
 
 class _Cells:
@@ -90,7 +96,7 @@ def _check_axes(
     assert isinstance(item, Item)
     places: dict[tuple[str, ...], list[Combination]] = {}
     for levels in cells.where(where):
-        places.setdefault(tuple(levels[axis] for axis in axes), []).append(levels)
+        places.setdefault(tuple(levels[axis] for axis in axes if axis != FLOW), []).append(levels)
     if not places:
         problems.add(_selector_place(item), _none(where))
     for mixed in places.values():
@@ -123,62 +129,73 @@ def _shown(selector: Levels) -> str:
     return "{ " + ", ".join(f"{factor} = {' or '.join(levels)}" for factor, levels in selector.items()) + " }"
 
 
-def with_flows(spec: Spec, flows: Sequence[str]) -> Told:
-    """Everything wanted of a flow, with the flow it means: the only one there is, where none is named.
+def with_flows(spec: Spec, flows: Sequence[str]) -> Resolved:
+    """The outputs with the flows they mean: the only one there is, where none is named and none of the axes is FLOW.
 
     flows: of the cells of this run. What is named need not be in one: a part of the experiments may be run alone.
     """
     problems = Problems()
-    named = [*flows, *flows_named(spec)]
 
-    def flow(section: str, name: str, metric: str, given: str, key: str = "flow") -> str:
-        if metric in CELL_METRICS or (not given and len(flows) == 1):
-            return "" if metric in CELL_METRICS else flows[0]
-        _check_flow(problems, _place(spec, section, name, key, given), given, flows, named)
-        return given
+    def resolve(section: str, output: Wanted, several: Sequence[str] = ()) -> Wanted:
+        item = _place(spec, section, output.name, "flow")
+        metric = "" if isinstance(output, TimeSeries) else output.metric
+        chosen = _flows(problems, item, metric, output.flows, several, flows)
+        return msgspec.structs.replace(output, flows=chosen)
 
-    def told(section: str, name: str, wanted: Wanted) -> Wanted:
-        metric = "" if isinstance(wanted, (TimeSeries, EventTable)) else wanted.metric
-        return msgspec.structs.replace(wanted, flow=flow(section, name, metric, wanted.flow))
+    def events(table: EventTable) -> EventTable:
+        item = _place(spec, "table", table.name, "flow")
+        (flow,) = _flows(problems, item, "", (table.flow,) if table.flow else (), (), flows)
+        return msgspec.structs.replace(table, flow=flow)
 
-    def known(section: str, name: str, given: Sequence[str]) -> bool:
-        for one in given:
-            flow(section, name, "", one, "flows")
-        return True
-
-    tables = tuple(told("table", table.name, table) for table in spec.tables)
-    figures = tuple(told("figure", figure.name, figure) for figure in spec.figures)
-    claims = tuple(told("claim", claim.id, claim) if claim.metric else claim for claim in spec.claims)
-    time_series = tuple(
-        one if one.flows and known("figure", one.name, one.flows) else told("figure", one.name, one)
-        for one in spec.time_series
+    resolved = (
+        tuple(resolve("table", table, table.axes) for table in spec.tables),
+        tuple(resolve("figure", figure, figure.axes) for figure in spec.figures),
+        tuple(_claim_with_flow(spec, claim, flows, problems) for claim in spec.claims),
+        tuple(resolve("figure", one, (FLOW,) if one.flows else ()) for one in spec.time_series),
+        tuple(events(table) for table in spec.event_tables),
+        tuple(resolve("answer", answer, answer.axes) for answer in spec.answers),
     )
-    event_tables = tuple(told("table", one.name, one) for one in spec.event_tables)
     problems.check()
-    return tables, figures, claims, time_series, event_tables
+    return resolved
 
 
-def flows_named(spec: Spec) -> list[str]:
-    """Every flow that the spec or a level of a factor has."""
-    patches = [level.patch for factor in spec.factors.values() for level in factor.levels if level.patch is not None]
-    sections = [section for layer in (spec.document, *patches) if (section := layer.get("flow")) is not None]
-    return list(dict.fromkeys(name for section in sections for name in section.table()))
+def _flows(
+    problems: Problems, item: Item, metric: str, chosen: tuple[str, ...], axes: Sequence[str], flows: Sequence[str]
+) -> tuple[str, ...]:
+    """The flows of an output; one of them, unless its axes tell them apart. "": of a metric of the whole cell."""
+    if metric in CELL_METRICS:
+        if FLOW in axes:
+            problems.add(item, f"{metric} is a metric of the whole cell, which has no flow; leave it out of the axes")
+        return ("",)
+    if FLOW in axes:
+        return chosen
+    if len(chosen) > 1:
+        problems.add(item, f"names {len(chosen)} flows, and none of its axes tells them apart; for example {_AXES}")
+    if not chosen and len(flows) > 1:
+        names = ", ".join(flows)
+        problems.add(item, f'of which flow? name one: {names}; for example flow = "{flows[0]}", or {_AXES} for all')
+    return chosen[:1] or (flows[0],)
 
 
-def answers_with_flows(spec: Spec, flows: Sequence[str]) -> tuple[Answer, ...]:
-    """Answers with the flow they mean."""
-    problems = Problems()
-    named = [*flows, *flows_named(spec)]
-    for answer in spec.answers:
-        if answer.flow or len(flows) > 1:
-            _check_flow(problems, _place(spec, "answer", answer.name, "flow"), answer.flow, flows, named)
-    problems.check()
-    return tuple(msgspec.structs.replace(answer, flow=answer.flow or flows[0]) for answer in spec.answers)
+_AXES = 'rows = ["flow"]'
 
 
-def _check_flow(problems: Problems, place: Item, given: str, flows: Sequence[str], named: Sequence[str]) -> None:
-    """The flow that a table, figure, answer or claim names must be there; where there are several, it names one."""
-    if not given:
-        problems.add(place, f'of which flow? name one: {", ".join(flows)}; for example flow = "{flows[0]}"')
-    elif given not in named:
-        problems.add(place, f'there is no flow "{given}"{nearest(given, named)}')
+def _claim_with_flow(spec: Spec, claim: Claim, flows: Sequence[str], problems: Problems) -> Claim:
+    """A claim with the flow of those of its selectors that name none."""
+    if not claim.metric:
+        return claim
+    flow = "" if claim.metric in CELL_METRICS else claim.flow or (flows[0] if len(flows) == 1 else "")
+    for side, selector in selectors(claim):
+        item = _place(spec, "claim", claim.id, claim.over if claim.over == FLOW else side)
+        chosen = selector.get(FLOW, ())
+        if len(chosen) > 1:
+            problems.add(item, f"the selector {_shown(selector)} names {len(chosen)} flows; it must name one")
+        if chosen and claim.metric in CELL_METRICS:
+            problems.add(item, f"{claim.metric} is a metric of the whole cell, which has no flow; leave it out")
+        if not chosen and not flow and claim.metric not in CELL_METRICS:
+            names = ", ".join(flows)
+            problems.add(
+                _place(spec, "claim", claim.id, "flow"),
+                f'of which flow? name one: {names}; for example flow = "{flows[0]}"',
+            )
+    return msgspec.structs.replace(claim, flow=flow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..core.outputs import (
+    FLOW,
     Answer,
     Claim,
     EventTable,
@@ -76,6 +77,12 @@ class Plan(Frozen, frozen=True, kw_only=True):
     answers: tuple[Answer, ...] = ()
     cells: tuple[Cell, ...]
 
+    @property
+    def dimensions(self) -> tuple[Factor, ...]:
+        """What axes and selectors may name: the factors, and the flows of the cells."""
+        flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
+        return (*self.factors, Factor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
+
 
 def plan_from_json(data: bytes) -> Plan:
     """Read a Plan back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
@@ -91,15 +98,18 @@ class Selection:
             for levels in experiment.shared:
                 self._experiments.setdefault(levels, []).append(experiment.name)
 
-    def has(self, cell: Cell, where: Levels) -> bool:
-        """Whether a cell of the plan satisfies the selector."""
+    def has(self, cell: Cell, where: Levels, flow: str | None = None) -> bool:
+        """Whether a cell of the plan, or a flow of it, satisfies the selector."""
         experiments = self._experiments.get(tuple(cell.factors.values()), (cell.experiment,))
-        return matches(cell.factors, where, experiments)
+        levels = cell.factors if flow is None else {**cell.factors, FLOW: flow}
+        return matches(levels, where, experiments)
 
 
 def in_level_order(plan: Plan, factors: Sequence[str], places: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Distinct places (a level of each factor) as the spec lists the levels; "-" (does not apply) first."""
-    order = {(factor.name, level.name): number for factor in plan.factors for number, level in enumerate(factor.levels)}
+    order = {
+        (factor.name, level.name): number for factor in plan.dimensions for number, level in enumerate(factor.levels)
+    }
     return sorted(
         dict.fromkeys(places), key=lambda place: [order.get(pair, -1) for pair in zip(factors, place, strict=True)]
     )

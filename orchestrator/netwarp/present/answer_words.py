@@ -24,7 +24,7 @@ class _Names:
     """How factors and levels are called."""
 
     def __init__(self, plan: Plan) -> None:
-        self._titles = {factor.name: factor.title or factor.name for factor in plan.factors}
+        self._titles = {factor.name: factor.title or factor.name for factor in plan.dimensions}
         self._levels = {
             (factor.name, level.name): level.title or level.name for factor in plan.factors for level in factor.levels
         }

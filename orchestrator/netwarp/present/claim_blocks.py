@@ -115,7 +115,7 @@ def _in_words(data: RunData, condition: str) -> str:
     words: list[str] = []
     for pair in condition.split(" "):
         factor, equals, levels = pair.partition("=")
-        if equals and any(factor == one.name for one in data.plan.factors):
+        if equals and any(factor == one.name for one in data.plan.dimensions):
             titles = " or ".join(data.level_title(factor, level) for level in levels.split("|"))
             words.append(f"{factor}: {titles}")
         elif words:

@@ -32,11 +32,11 @@ def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapp
     ]
     found = {}
     for claim in claims.values():
-        wanted = [selector for one in _parts(claim, claims) for selector in _selectors(one)]
+        selectors = [selector for one in _parts(claim, claims) for selector in _selectors(one)]
         cells = tuple(
             number
             for number, result in enumerate(data.cells)
-            if any(data.selection.has(result.cell, selector) for selector in wanted)
+            if any(data.selection.has(result.cell, selector) for selector in selectors)
         )
         metrics = {one.metric for one in _parts(claim, claims)}
         shown = tuple(

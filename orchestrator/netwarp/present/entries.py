@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Figure, Table
+from ..core.outputs import FLOW, Figure, Table
 from .run_data import Row, RunData, number
 
 
@@ -48,7 +48,8 @@ def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
     places: dict[tuple[str, ...], list[str]] = {}
     shown = [result for result in data.cells if data.selection.has(result.cell, wanted.where)]
     for result in shown:
-        places.setdefault(levels_of(result.cell.factors, factors), []).append(result.id)
+        for flow in [one.name for one in result.cell.flows] if FLOW in factors else [""]:
+            places.setdefault(levels_of({**result.cell.factors, FLOW: flow}, factors), []).append(result.id)
     entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(wanted.name, ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))
     printed = {

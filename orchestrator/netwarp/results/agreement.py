@@ -32,7 +32,7 @@ from ..core.types import Cell, Flow
 from .compare import RATE, Key, Levels, Moved, combinations, moved_verdicts, sending_s, units_of, wanted_numbers
 from .paired_samples import Draws, draws_of
 from .rows import Rows
-from .run_results import ResultPlace, Results
+from .run_results import RepeatedValue, Results
 from .statistics import false_discoveries, student_t_95, student_t_p
 from .tolerance import Circumstances, Tolerance, tolerance
 
@@ -128,7 +128,7 @@ def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
     at: dict[tuple[Key, str], Circumstances] = {}
     numbers = []
     for (key, flow, metric), levels in wanted.items():
-        left, right = (a.place(cells_a.get(key, ()), flow, metric), b.place(cells_b.get(key, ()), flow, metric))
+        left, right = (a.repeated(cells_a.get(key, ()), flow, metric), b.repeated(cells_b.get(key, ()), flow, metric))
         if not left.values and not right.values:
             continue
         if (key, flow) not in at:
@@ -159,7 +159,7 @@ def _circumstances(
     steps = [event.at_ns for event in cell.timeline]
 
     def largest(metric: str) -> float:
-        places = (a.place(cells_a, flow, metric), b.place(cells_b, flow, metric))
+        places = (a.repeated(cells_a, flow, metric), b.repeated(cells_b, flow, metric))
         return max((value for place in places for value in place.values.values()), default=0.0)
 
     return Circumstances(
@@ -181,7 +181,7 @@ def _sample_s(flow: Flow) -> float:
 
 
 def _agreed(
-    levels: Levels, flow: str, metric: str, unit: str, a: ResultPlace, b: ResultPlace, at: Circumstances
+    levels: Levels, flow: str, metric: str, unit: str, a: RepeatedValue, b: RepeatedValue, at: Circumstances
 ) -> Agreed:
     draws = (len(a.values), len(b.values))
     random = any(cell.random for cell in (*a.cells, *b.cells))

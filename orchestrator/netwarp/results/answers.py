@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import in_short
-from ..core.outputs import Answer
+from ..core.outputs import FLOW, Answer
 from ..core.types import Cell
 from ..core.units import counted_of, parse_quantity
-from .rows import Field, Rows
-from .run_results import Results
+from .rows import Field, Rows, combinations
+from .run_results import CellFlow, Results
 
 VERDICTS = ("does it", "does it, at a cost", "looks tempting, does not", "does not", "not measured")
 COUNTED = ("timeouts", "chunks", "messages", "events")
@@ -28,7 +28,7 @@ _NAME = re.compile(r"\{([^{}]*)\}")
 class _Choice:
     """One setting under one condition: its cells, the worst of them, the values, how many had none or did not run."""
 
-    worst: Cell
+    worst: CellFlow
     value: float | None
     cells: int
     without: int
@@ -36,7 +36,7 @@ class _Choice:
     lost: str
     """Why one of those did not complete, in brackets; "" where that is not known."""
     cost: float | None
-    cost_cell: Cell | None
+    cost_at: CellFlow | None
 
 
 def file_name(answer: Answer) -> str:
@@ -50,17 +50,15 @@ def answer_rows(results: Results, answer: Answer) -> Rows:
     cells: how many it is the worst of; without_value: those in which it had not ended; absent: those that did not run
     to their end: what the others measured can then refuse a budget, but not keep it.
     """
-    groups: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in results.cells(answer.where):
-        groups.setdefault(tuple(cell.factors[name] for name in (*answer.given, *answer.settings)), []).append(cell)
+    groups = dict(combinations(results, answer))
     units = {metric.name: metric.unit for metric in results.plan.metrics}
     rows: list[tuple[Field, ...]] = []
-    for given in dict.fromkeys(key[: len(answer.given)] for key in _ordered(results, answer, groups)):
+    for given in dict.fromkeys(key[: len(answer.given)] for key in groups):
         for budget in answer.budgets:
-            for key in _ordered(results, answer, groups):
+            for key, group in groups.items():
                 if key[: len(answer.given)] != given:
                     continue
-                choice = _choice(results, answer, groups[key])
+                choice = _choice(results, answer, group)
                 verdict, why = _judge(results, answer, choice, _number(budget), units)
                 rows.append(
                     (
@@ -83,40 +81,31 @@ def answer_rows(results: Results, answer: Answer) -> Rows:
 COLUMNS = ("verdict", "worst", "unit", "cells", "without_value", "absent", "because")
 
 
-def _ordered(results: Results, answer: Answer, groups: Mapping[tuple[str, ...], object]) -> list[tuple[str, ...]]:
-    """Keys in the order of the factors' levels ("-" first)."""
-    axes = (*answer.given, *answer.settings)
-    order = {
-        (factor.name, level.name): number
-        for factor in results.plan.factors
-        for number, level in enumerate(factor.levels)
-    }
-    return sorted(groups, key=lambda key: [order.get(pair, -1) for pair in zip(axes, key, strict=True)])
-
-
 def _number(budget: str) -> float:
-    found = parse_quantity(budget)
-    return float(found.value) / 1e9 if found.kind == "time" else float(found.value)
+    quantity = parse_quantity(budget)
+    return float(quantity.value) / 1e9 if quantity.kind == "time" else float(quantity.value)
 
 
-def _choice(results: Results, answer: Answer, cells: Sequence[Cell]) -> _Choice:
-    measured = [
-        (cell, results.value(cell.id, answer.flow, answer.metric)) for cell in cells if results.completed(cell.id)
-    ]
-    without = [cell for cell, value in measured if value is None]
-    known = [(value, number, cell) for number, (cell, value) in enumerate(measured) if value is not None]
-    worst = max(known, key=lambda one: one[0]) if known and not without else None
-    cost, cost_cell = _cost(results, answer, cells[0])
+def _choice(results: Results, answer: Answer, group: Sequence[CellFlow]) -> _Choice:
+    measured = [(one, _value(results, one, answer.metric)) for one in group if results.completed(one.cell.id)]
+    without = [one for one, value in measured if value is None]
+    known = [(value, one) for one, value in measured if value is not None]
+    value, worst = max(known, key=lambda pair: pair[0]) if known and not without else (None, None)
+    cost, cost_at = _cost(results, answer, group[0])
     return _Choice(
-        worst=worst[2] if worst else without[0] if without else cells[0],
-        value=worst[0] if worst else None,
-        cells=len(cells),
+        worst=worst or (without or group)[0],
+        value=value,
+        cells=len(group),
         without=len(without),
-        absent=len(cells) - len(measured),
-        lost=next((why for cell in cells if (why := _lost(results, cell))), ""),
+        absent=len(group) - len(measured),
+        lost=next((why for one in group if (why := _lost(results, one.cell))), ""),
         cost=cost,
-        cost_cell=cost_cell,
+        cost_at=cost_at,
     )
+
+
+def _value(results: Results, at: CellFlow, metric: str) -> float | None:
+    return results.value(at.cell.id, at.flow, metric)
 
 
 def _lost(results: Results, cell: Cell) -> str:
@@ -127,18 +116,19 @@ def _lost(results: Results, cell: Cell) -> str:
     return f" ({outcome.outcome}: {outcome.reason})"
 
 
-def _cost(results: Results, answer: Answer, like: Cell) -> tuple[float | None, Cell | None]:
+def _cost(results: Results, answer: Answer, like: CellFlow) -> tuple[float | None, CellFlow | None]:
     """The largest cost among the cells with the same settings, and the same of what is given as far as they vary it."""
     if answer.cost is None:
         return None, None
-    found: tuple[float | None, Cell | None] = (None, None)
+    largest: tuple[float | None, CellFlow | None] = (None, None)
     for cell in results.cells(answer.cost.where):
-        if any(cell.factors[name] != like.factors[name] for name in (*answer.settings, *answer.given)):
+        at = CellFlow(cell, like.flow, {**cell.factors, FLOW: like.flow})
+        if any(at.levels[name] != like.levels[name] for name in answer.axes):
             continue
-        value = results.value(cell.id, answer.flow, answer.cost.metric)
-        if value is not None and (found[0] is None or value > found[0]):
-            found = (value, cell)
-    return found
+        value = _value(results, at, answer.cost.metric)
+        if value is not None and (largest[0] is None or value > largest[0]):
+            largest = (value, at)
+    return largest
 
 
 def _judge(
@@ -153,19 +143,19 @@ def _judge(
             f"{counted_of(choice.absent, choice.cells, 'cell')} did not run to their end{choice.lost}",
         )
     if within:
-        if answer.cost is not None and choice.cost and choice.cost_cell is not None:
-            why = _filled(results, answer, choice.cost_cell, answer.cost.text, choice.cost, answer.cost.metric, units)
+        if answer.cost is not None and choice.cost and choice.cost_at is not None:
+            why = _filled(results, choice.cost_at, answer.cost.text, choice.cost, answer.cost.metric, units)
             return "does it, at a cost", why
         return "does it", ""
     reasons = (
-        _filled(results, answer, choice.worst, reason.text, value, reason.metric, units)
+        _filled(results, choice.worst, reason.text, value, reason.metric, units)
         for reason in answer.because
-        if (value := results.value(choice.worst.id, answer.flow, reason.metric)) is not None
+        if (value := _value(results, choice.worst, reason.metric)) is not None
         and value > (budget if reason.above is None else reason.above)
         and _may_explain(answer, choice, reason.metric, value)
     )
     why = next(reasons, "")
-    looks = results.value(choice.worst.id, answer.flow, answer.tempting) if answer.tempting else None
+    looks = _value(results, choice.worst, answer.tempting) if answer.tempting else None
     return ("looks tempting, does not" if looks is not None and looks <= budget else "does not"), why
 
 
@@ -175,13 +165,11 @@ def _may_explain(answer: Answer, choice: _Choice, metric: str, value: float) -> 
     return choice.value is None or not both_times or value <= choice.value
 
 
-def _filled(
-    results: Results, answer: Answer, cell: Cell, text: str, value: float, metric: str, units: Mapping[str, str]
-) -> str:
+def _filled(results: Results, at: CellFlow, text: str, value: float, metric: str, units: Mapping[str, str]) -> str:
     def word(match: re.Match[str]) -> str:
         name = metric if match[1] == "value" else match[1]
-        found = value if match[1] == "value" else results.value(cell.id, answer.flow, name)
-        return "nothing" if found is None else value_words(found, "s" if name.endswith("_s") else units.get(name, ""))
+        number = value if match[1] == "value" else _value(results, at, name)
+        return "nothing" if number is None else value_words(number, "s" if name.endswith("_s") else units.get(name, ""))
 
     return _NAME.sub(word, text)
 

@@ -16,16 +16,17 @@ mean over the worst case of each repetition would let +20 % in one and -20 % in 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..core.numbers import fixed, plain
-from ..core.outputs import Claim, Levels
+from ..core.outputs import FLOW, Claim, Levels
 from ..core.units import counted_of
 from .comparisons import Comparison, comparisons, mean_of
-from .run_results import ResultPlace, Results
+from .run_results import RepeatedValue, Results
 from .single_draw_bounds import Bounds, Kind, Spread, bounds, spreads
 from .statistics import estimate
 
@@ -87,7 +88,7 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     return min(decided, key=lambda one: (_WORST.index(one.verdict), _margin(claim, one.measured)))
 
 
-def _every(claim: Claim, places: Sequence[ResultPlace], expected: str, unit: str) -> Judged:
+def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: str) -> Judged:
     """Each draw for itself: a mean over draws would call one miss in ten inconclusive."""
     wanted = _interval(claim)
     draws = [(value, place, number) for place in places for number, value in sorted(place.values.items())]
@@ -182,8 +183,8 @@ def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | N
     parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
     known: dict[Kind, Spread] = {}
     for part in parts:
-        for metric in {part.metric, part.metric_b or part.metric}:
-            for kind, spread in spreads(results, part.flow, metric).items():
+        for flow, metric in itertools.product(flows_of(part), {part.metric, part.metric_b or part.metric}):
+            for kind, spread in spreads(results, flow, metric).items():
                 known[kind] = known[kind] | spread if kind in known else spread
     return bounds(comparison, known)
 
@@ -196,11 +197,17 @@ def _compare(wanted: _Interval, low: float, high: float) -> tuple[bool, bool]:
     return inside, high < wanted.low - SLACK or low > wanted.high + SLACK
 
 
-def _series(claim: Claim, selector: Levels, metric: str, results: Results) -> list[ResultPlace]:
+def flows_of(claim: Claim) -> tuple[str, ...]:
+    """Every flow that a claim is about."""
+    chosen = [selector.get(FLOW, (claim.flow,)) for selector in (*claim.a, *claim.b)]
+    return tuple(dict.fromkeys(claim.levels if claim.over == FLOW else itertools.chain(*chosen)))
+
+
+def _series(claim: Claim, selector: Levels, metric: str, results: Results) -> list[RepeatedValue]:
     levels: Sequence[Levels] = (
         [{**selector, claim.over: (level,)} for level in claim.levels] if claim.over else [selector]
     )
-    return [results.place(results.cells(where), claim.flow, metric) for where in levels]
+    return [results.repeated(results.cells(where), where.get(FLOW, (claim.flow,))[0], metric) for where in levels]
 
 
 def _first(reasons: Sequence[str]) -> str:

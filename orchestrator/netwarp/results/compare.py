@@ -27,7 +27,7 @@ from typing import Literal, TypeVar
 from ..core.types import Cell
 from .claims import judge
 from .rows import NOT_RUN, Rows
-from .run_results import ResultPlace, Results
+from .run_results import RepeatedValue, Results
 from .statistics import false_discoveries, student_t_p
 from .tolerance import resolution
 
@@ -102,7 +102,7 @@ def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
     sending: dict[tuple[Key, str], float] = {}
     for (key, flow, metric), levels in wanted.items():
         cells = cells_a.get(key, ()), cells_b.get(key, ())
-        left, right = a.place(cells[0], flow, metric), b.place(cells[1], flow, metric)
+        left, right = a.repeated(cells[0], flow, metric), b.repeated(cells[1], flow, metric)
         if left.values or right.values:
             if (key, flow) not in sending:
                 sending[key, flow] = sending_s(a, b, cells, flow)
@@ -154,7 +154,9 @@ def units_of(results: Results) -> dict[str, str]:
     return {name: unit or own.get(name, "") for name, unit in found.items()}
 
 
-def _change(levels: Levels, flow: str, metric: str, unit: str, a: ResultPlace, b: ResultPlace, bound: float) -> Change:
+def _change(
+    levels: Levels, flow: str, metric: str, unit: str, a: RepeatedValue, b: RepeatedValue, bound: float
+) -> Change:
     draws = (len(a.values), len(b.values))
     means = [math.fsum(place.values.values()) / len(place.values) if place.values else None for place in (a, b)]
     status: Status
@@ -174,12 +176,12 @@ def _change(levels: Levels, flow: str, metric: str, unit: str, a: ResultPlace, b
     return Change(levels, flow, metric, unit, status, means[0], means[1], draws, p)
 
 
-def _alike(a: ResultPlace, b: ResultPlace) -> bool:
+def _alike(a: RepeatedValue, b: RepeatedValue) -> bool:
     """The same value in every repetition, or one value throughout, however many repetitions there are."""
     return a.values == b.values or len({*a.values.values(), *b.values.values()}) == 1
 
 
-def _farthest(a: ResultPlace, b: ResultPlace) -> float:
+def _farthest(a: RepeatedValue, b: RepeatedValue) -> float:
     """The largest difference between the runs: of one repetition, or of any two where they have different ones."""
     if a.values.keys() == b.values.keys():
         return max(abs(b.values[number] - value) for number, value in a.values.items())
@@ -188,7 +190,7 @@ def _farthest(a: ResultPlace, b: ResultPlace) -> float:
 
 def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell]], flow: str) -> float:
     """How long a flow sends in the cells of a combination: until its bytes are there, else until its stop."""
-    places = [run.place(mine, flow, "completion_time_s") for run, mine in zip((a, b), cells, strict=True)]
+    places = [run.repeated(mine, flow, "completion_time_s") for run, mine in zip((a, b), cells, strict=True)]
     complete_s = max((value for place in places for value in place.values.values()), default=0.0)
     cell = (*cells[0], *cells[1])[0]
     mine = [one for one in cell.flows if one.name == flow] or list(cell.flows)
@@ -196,7 +198,7 @@ def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell
     return complete_s or max(ends, default=cell.duration_ns) / 1e9
 
 
-def _p_value(a: ResultPlace, b: ResultPlace) -> float | None:
+def _p_value(a: RepeatedValue, b: RepeatedValue) -> float | None:
     """Two-sided, of no difference; None below two draws in either run."""
     if min(len(a.values), len(b.values)) < 2:
         return None
@@ -215,7 +217,7 @@ def welch(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, int]:
     return statistics.fmean(y) - statistics.fmean(x), spread, max(degrees, 1)
 
 
-def _seeds(place: ResultPlace) -> dict[int, int]:
+def _seeds(place: RepeatedValue) -> dict[int, int]:
     """Repetition -> seed, of those that have a value."""
     return {cell.repetition: cell.seed for cell in place.cells if cell.repetition in place.values}
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import ClaimKind
-from .run_results import ResultPlace
+from .run_results import RepeatedValue
 
-Series = list[ResultPlace]
+Series = list[RepeatedValue]
 """One place for each level of `over`."""
 
 
@@ -18,7 +18,7 @@ Series = list[ResultPlace]
 class Comparison:
     """The places it looks at, and what it makes of their values in one repetition (unit: the claim's)."""
 
-    places: tuple[ResultPlace, ...]
+    places: tuple[RepeatedValue, ...]
     statistic: Callable[[Sequence[float]], float]
 
     @property
@@ -52,7 +52,7 @@ def mean_of(parts: Sequence[Comparison]) -> Comparison:
     return Comparison(tuple(place for part in parts for place in part.places), statistic)
 
 
-def _value(place: ResultPlace, repetition: int) -> float:
+def _value(place: RepeatedValue, repetition: int) -> float:
     """Of that repetition; of a place where nothing is random, of any."""
     return place.values[repetition] if place.random else next(iter(place.values.values()))
 

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass
 
 from .compare import welch
-from .run_results import ResultPlace
+from .run_results import RepeatedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Draws:
         return statistics.fmean(gaps), statistics.variance(gaps) / len(gaps), len(gaps) - 1
 
 
-def draws_of(a: ResultPlace, b: ResultPlace) -> Draws:
+def draws_of(a: RepeatedValue, b: RepeatedValue) -> Draws:
     """The draws of one number; in pairs where links lose at random and the seeds are equal."""
     seeds_a, seeds_b = ({cell.repetition: cell.seed for cell in place.cells} for place in (a, b))
     both = [number for number in a.values if number in b.values and seeds_a[number] == seeds_b[number]]

@@ -6,7 +6,7 @@ import msgspec
 
 from ..core.types import CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
-from .claims import judge
+from .claims import flows_of, judge
 from .run_results import Results
 
 
@@ -17,15 +17,19 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
     names = [(cell.id, cell) for cell in cells]
     selection = Selection(plan)
     outcomes = {name: CellOutcome(Outcome.COMPLETED, "", None, 0.0) for name, _ in names}
+    flows: dict[str, dict[str, None]] = {}
+    for claim in plan.claims:
+        for metric in (claim.metric, claim.metric_b):
+            flows.setdefault(metric, {}).update(dict.fromkeys(flows_of(claim)))
     found: dict[str, dict[str, float]] = {}
     for source in plan.sources:
         numbers = [one for one in plan.expected if one.source == source.name]
-        flows = {claim.metric: claim.flow for claim in plan.claims}
         values = [
-            Measurement(name, flows.get(one.metric, ""), one.metric, one.value, "")
+            Measurement(name, flow, number.metric, number.value, "")
             for name, cell in names
-            for one in numbers
-            if selection.has(cell, one.at)
+            for number in numbers
+            for flow in flows.get(number.metric, ())
+            if selection.has(cell, number.at, flow)
         ]
         judged = judge(Results(plan, outcomes, values))
         found[source.name] = {one.claim.id: one.measured for one in judged if one.measured is not None}

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Figure, Table
-from ..core.types import Cell
+from ..core.outputs import Answer, Figure, Table
 from ..plan.types import Plan, Selection, in_level_order
 from .claims import Judged
-from .run_results import Results
+from .run_results import CellFlow, Results
 
 Field = str | int | float | None
 CELL_COLUMNS = ("cell_id", "experiment", "repetition", "seed", "outcome", "reason", "virtual_s")
 MEASUREMENT_COLUMNS = ("cell_id", "flow", "metric", "value", "unit")
 CLAIM_COLUMNS = ("claim", "verdict", "measured", "expected", "unit", "source")
 DETAIL_COLUMNS = ("claim", "text", "kind", "metric", "tolerance", "reason")
-PLACE_COLUMNS = ("value", "unit", "spread", "repetitions", "ci95_low", "ci95_high", "note")
+NUMBER_COLUMNS = ("value", "unit", "spread", "repetitions", "ci95_low", "ci95_high", "note")
 DRAW_COLUMNS = ("repetition", "seed", "value", "unit", "note", "cell_id")
 NOT_RUN = "NOT_RUN"
 
@@ -80,37 +79,33 @@ def detail_rows(judged: Sequence[Judged], others: Mapping[str, Mapping[str, floa
     return Rows("claim_details", (*DETAIL_COLUMNS, *others), rows)
 
 
-def place_rows(results: Results, wanted: Table | Figure) -> Rows:
-    """A table or figure: one row a place, measured and beside it every source's number for the same place.
+def number_rows(results: Results, output: Table | Figure) -> Rows:
+    """A table or figure: one row a combination of levels, with what was measured and every source's number for it.
 
     value: mean over the repetitions. spread: deterministic, single (one draw of something random), equal in n draws, or
-    ci95. note: what is missing of it. A source has a number here if it has exactly one for all the cells of the place.
+    ci95. note: what is missing of it. A source has a number here if it has exactly one for all the cells of the row.
     Last, the means of the metrics that stand beside it.
     """
     plan = results.plan
-    axes = wanted.axes
-    unit = next((metric.unit for metric in plan.metrics if metric.name == wanted.metric), "")
+    axes = output.axes
+    unit = next((metric.unit for metric in plan.metrics if metric.name == output.metric), "")
     sources = [source.name for source in plan.sources]
     rows: list[tuple[Field, ...]] = []
     selection = Selection(plan)
-    for levels, cells in _places(results, wanted, axes):
-        place = results.place(cells, wanted.flow, wanted.metric)
-        found = place.estimate()
+    for levels, group in combinations(results, output):
+        cells, flow = [one.cell for one in group], group[0].flow
+        measured = results.repeated(cells, flow, output.metric)
+        estimate = measured.estimate()
         number: tuple[Field, ...] = (
             (None, unit, "", 0, None, None)
-            if found is None
-            else (found.mean, unit, found.said, found.n, found.low, found.high)
+            if estimate is None
+            else (estimate.mean, unit, estimate.said, estimate.n, estimate.low, estimate.high)
         )
-        others = (_published(plan, selection, source, wanted.metric, cells) for source in sources)
-        rows.append((*levels, *number, place.missing, *others, *_beside(results, wanted, cells)))
-    return Rows(wanted.name, (*axes, *PLACE_COLUMNS, *sources, *wanted.beside), tuple(rows))
-
-
-def _beside(results: Results, wanted: Table | Figure, cells: Sequence[Cell]) -> Iterator[float | None]:
-    """The means of the metrics that stand beside the wanted one, of the same cells."""
-    for metric in wanted.beside:
-        found = results.place(cells, wanted.flow, metric).estimate()
-        yield None if found is None else found.mean
+        others = (_published(plan, selection, source, output.metric, group) for source in sources)
+        beside = (results.repeated(cells, flow, metric).estimate() for metric in output.beside)
+        means = (None if one is None else one.mean for one in beside)
+        rows.append((*levels, *number, measured.missing, *others, *means))
+    return Rows(output.name, (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
 
 
 def draw_rows(results: Results, figure: Figure) -> Rows:
@@ -121,29 +116,29 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
     axes = figure.axes
     unit = next((metric.unit for metric in results.plan.metrics if metric.name == figure.metric), "")
     rows: list[tuple[Field, ...]] = []
-    for levels, cells in _places(results, figure, axes):
-        for cell in cells:
-            place = results.place([cell], figure.flow, figure.metric)
-            value = place.values.get(cell.repetition)
-            rows.append((*levels, cell.repetition, cell.seed, value, unit, place.missing, cell.id))
+    for levels, group in combinations(results, figure):
+        for one in group:
+            cell, measured = one.cell, results.repeated([one.cell], one.flow, figure.metric)
+            value = measured.values.get(cell.repetition)
+            rows.append((*levels, cell.repetition, cell.seed, value, unit, measured.missing, cell.id))
     return Rows(figure.name, (*axes, *DRAW_COLUMNS), tuple(rows))
 
 
-def _places(
-    results: Results, wanted: Table | Figure, axes: Sequence[str]
-) -> Iterator[tuple[tuple[str, ...], list[Cell]]]:
-    """The cells of each place, in the order of the factors' levels ("-" first)."""
-    places: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in results.cells(wanted.where):
-        places.setdefault(tuple(cell.factors[axis] for axis in axes), []).append(cell)
-    for levels in in_level_order(results.plan, axes, places):
-        yield levels, places[levels]
+def combinations(results: Results, output: Table | Figure | Answer) -> Iterator[tuple[tuple[str, ...], list[CellFlow]]]:
+    """Each combination of levels of an output's axes, in their order ("-" first), and the cells that have it."""
+    groups: dict[tuple[str, ...], list[CellFlow]] = {}
+    for one in results.cell_flows(output):
+        groups.setdefault(tuple(one.levels[axis] for axis in output.axes), []).append(one)
+    for levels in in_level_order(results.plan, output.axes, groups):
+        yield levels, groups[levels]
 
 
-def _published(plan: Plan, selection: Selection, source: str, metric: str, cells: Sequence[Cell]) -> float | None:
+def _published(plan: Plan, selection: Selection, source: str, metric: str, group: Sequence[CellFlow]) -> float | None:
     values = {
-        one.value
-        for one in plan.expected
-        if one.source == source and one.metric == metric and all(selection.has(cell, one.at) for cell in cells)
+        number.value
+        for number in plan.expected
+        if number.source == source
+        and number.metric == metric
+        and all(selection.has(one.cell, number.at, one.flow) for one in group)
     }
     return values.pop() if len(values) == 1 else None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Levels
+from ..core.outputs import FLOW, Answer, Figure, Levels, Table
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
 from .statistics import Estimate, estimate
 
 
 @dataclass(frozen=True, slots=True)
-class ResultPlace:
+class RepeatedValue:
     """The repetitions of one combination of levels, and one metric of them.
 
     values: by repetition, of the COMPLETED cells that have one. missing: why a value is not there, "" if all are.
@@ -37,6 +37,15 @@ class ResultPlace:
         return estimate(values, random=self.random) if values else None
 
 
+@dataclass(frozen=True, slots=True)
+class CellFlow:
+    """One flow of a cell ("": the whole cell); levels: the cell's, and the flow as that of FLOW."""
+
+    cell: Cell
+    flow: str
+    levels: Mapping[str, str]
+
+
 class Results:
     """Outcomes and measurements of a plan's cells. Only COMPLETED cells have values."""
 
@@ -47,10 +56,13 @@ class Results:
         self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
         self.by_cell: dict[str, list[Measurement]] = {name: [] for name in self._names.values()}
         self._values: dict[tuple[str, str, str], float | None] = {}
+        self._flows: dict[str, set[str]] = {}
+        """Metric -> the flows that have it in any cell."""
         for one in measurements:
             if one.cell_id in self.by_cell and self.completed(one.cell_id):
                 self.by_cell[one.cell_id].append(one)
                 self._values[one.cell_id, one.flow, one.metric] = one.value
+                self._flows.setdefault(one.metric, set()).add(one.flow)
 
     def name(self, cell: Cell) -> str:
         """A cell's id."""
@@ -65,7 +77,7 @@ class Results:
         """One measurement of a COMPLETED cell; None where there is none."""
         return self._values.get((cell_id, flow, metric))
 
-    def place(self, cells: Sequence[Cell], flow: str, metric: str) -> ResultPlace:
+    def repeated(self, cells: Sequence[Cell], flow: str, metric: str) -> RepeatedValue:
         """One metric of these cells, the repetitions of one combination."""
         values: dict[int, float] = {}
         missing: list[str] = []
@@ -84,8 +96,16 @@ class Results:
                 measured &= (name, flow, metric) in self._values
             else:
                 values[cell.repetition] = value
-        return ResultPlace(tuple(cells), values, "; ".join(missing), failed, measured)
+        return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that satisfy a selector, in order."""
         return tuple(cell for cell in self.plan.cells if self._selection.has(cell, where))
+
+    def cell_flows(self, output: Table | Figure | Answer) -> Iterator[CellFlow]:
+        """The flows, of the cells that it is about, that an output shows, in the order of the plan."""
+        chosen = set(output.flows) or self._flows.get(output.metric)
+        for cell in self.cells(output.where):
+            named = [flow.name for flow in cell.flows if chosen is None or flow.name in chosen]
+            for flow in named if FLOW in output.axes else output.flows:
+                yield CellFlow(cell, flow, {**cell.factors, FLOW: flow})

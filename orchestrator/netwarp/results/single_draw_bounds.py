@@ -79,7 +79,7 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
         combinations.setdefault(tuple(cell.factors.values()), []).append(cell)
     found: dict[Kind, Spread] = {}
     for cells in combinations.values():
-        values = list(results.place(cells, flow, metric).values.values()) if len(cells) > 1 else []
+        values = list(results.repeated(cells, flow, metric).values.values()) if len(cells) > 1 else []
         if len(values) < 2 or not any(cell.random for cell in cells):
             continue
         mean, distance = math.fsum(values) / len(values), max(values) - min(values)

@@ -30,16 +30,17 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wa
     """
     rows: list[tuple[Field, ...]] = []
     low, high = (end / 1e9 for end in wanted.window_ns) if wanted.window_ns else (float("-inf"), float("inf"))
+    several = len(wanted.flows) > 1
     for cell, head in _cells(plan, outcomes, wanted):
         found = read_json(run.cell(cell.id).series, dict[str, Any])
-        for name, series in itertools.product(wanted.flows or (wanted.flow,), wanted.series):
+        for name, series in itertools.product(wanted.flows, wanted.series):
             flow = found["flows"].get(name, {})
-            named = (*head, name) if wanted.flows else head
+            named = (*head, name) if several else head
             unit = series_unit(series)
             for path, times, values in _curves(flow, series, found["bin_s"]):
                 inside = [(t, v) for t, v in zip(times, values, strict=True) if v is not None and low <= t <= high]
                 rows += [(*named, path, series, unit, t, float(v)) for t, v in inside]
-    flows = ("flow",) if wanted.flows else ()
+    flows = ("flow",) if several else ()
     return Rows(wanted.name, ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
 
 

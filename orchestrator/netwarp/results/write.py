@@ -14,7 +14,7 @@ from ..store.run_dir import RunDir, write_atomic
 from .answers import answer_rows
 from .claims import Judged, judge
 from .published import published
-from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, place_rows
+from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, number_rows
 from .run_results import Results
 from .time_tables import event_rows, series_rows
 
@@ -29,8 +29,8 @@ def write_tables(
     results = Results(plan, outcomes, measurements)
     judged = judge(results)
     tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged, published(plan))]
-    tables += [place_rows(results, table) for table in plan.tables]
-    tables += [draw_rows(results, one) if one.distribution else place_rows(results, one) for one in plan.figures]
+    tables += [number_rows(results, table) for table in plan.tables]
+    tables += [draw_rows(results, one) if one.distribution else number_rows(results, one) for one in plan.figures]
     tables += [answer_rows(results, one) for one in plan.answers]
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())

@@ -131,6 +131,6 @@ def test_ha2005_plans_what_its_readme_says() -> None:
 def test_a_part_may_be_run_without_the_flows_of_the_others() -> None:
     plan = make_plan(load_spec("ha2005"), only=["example"])
     assert {flow.name for cell in plan.cells for flow in cell.flows} == {"bulk"}
-    assert any(table.flow == "sctp1" for table in plan.tables)
+    assert any(table.flows == ("sctp1",) for table in plan.tables)
     wrong = BASE + '[table.t]\nmetric = "goodput_bit_s"\nflow = "g"\n'
     assert any('there is no flow "g"' in one for one in problems_of(wrong))

@@ -16,7 +16,7 @@ from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import Results, write_tables
-from netwarp.results.rows import cell_rows, draw_rows, measurement_rows, place_rows
+from netwarp.results.rows import cell_rows, draw_rows, measurement_rows, number_rows
 from netwarp.results.statistics import Estimate, estimate, student_t_95
 from netwarp.results.write import csv_text
 from support.specs import BASE, spec_of
@@ -107,7 +107,7 @@ def test_measurements_csv_holds_only_what_completed_in_plan_order(tmp_path: Path
 
 def test_table_rows_and_published_numbers(tmp_path: Path) -> None:
     p = plan(tmp_path)
-    rows = list(csv.DictReader(io.StringIO(csv_text(place_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0])))))
+    rows = list(csv.DictReader(io.StringIO(csv_text(number_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0])))))
     # y "-" first, then in the order of the levels; x in the order of its levels
     assert [(row["y"], row["x"], row["value"]) for row in rows] == [
         ("-", "2 s", "1.0"), ("a", "1 s", "2.0"), ("b", "1 s", "3.0"),
@@ -115,7 +115,7 @@ def test_table_rows_and_published_numbers(tmp_path: Path) -> None:
     assert [row["paper"] for row in rows] == ["", "7.0", "7.0"], "8 is for y = a or b, which x = 2 s has not"
     assert [row["other"] for row in rows] == ["", "", ""]
     assert {(row["unit"], row["spread"], row["repetitions"]) for row in rows} == {("packets", "deterministic", "1")}
-    figure = place_rows(results(p, [1.0, 2.0, 3.0]), p.figures[0])
+    figure = number_rows(results(p, [1.0, 2.0, 3.0]), p.figures[0])
     assert figure.header[:3] == ("y", "x", "value")
 
 
@@ -123,7 +123,7 @@ def test_failed_and_empty_places_are_not_silent(tmp_path: Path) -> None:
     p = plan(tmp_path)
     rows = list(
         csv.DictReader(
-            io.StringIO(csv_text(place_rows(results(p, [1.0, 2.0, None], c1=done(Outcome.TIMED_OUT)), p.tables[0])))
+            io.StringIO(csv_text(number_rows(results(p, [1.0, 2.0, None], c1=done(Outcome.TIMED_OUT)), p.tables[0])))
         )
     )
     assert [row["value"] for row in rows] == ["1.0", "", ""]
@@ -134,7 +134,7 @@ def test_failed_and_empty_places_are_not_silent(tmp_path: Path) -> None:
 
 def test_repetitions(tmp_path: Path) -> None:
     alike = plan(tmp_path, repetitions=3)
-    rows = place_rows(
+    rows = number_rows(
         results(alike, [5.0] * 3 + [1.0, 2.0, 3.0] + [1.0, 2.0, 9.0], c8=done(Outcome.FAILED)), alike.tables[0]
     )
     by = [dict(zip(rows.header, row, strict=True)) for row in rows.rows]
@@ -149,14 +149,14 @@ def test_repetitions(tmp_path: Path) -> None:
 def test_one_draw_of_something_random_is_no_estimate(tmp_path: Path) -> None:
     p = plan(tmp_path, more='[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n')
     assert all(cell.random for cell in p.cells)
-    rows = place_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0])
+    rows = number_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0])
     assert {row[rows.header.index("spread")] for row in rows.rows} == {"single"}
     assert {row[rows.header.index("ci95_low")] for row in rows.rows} == {None}
 
 
 def test_equal_draws_of_something_random_have_no_interval(tmp_path: Path) -> None:
     p = plan(tmp_path, repetitions=3, more='[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n')
-    rows = place_rows(results(p, [5.0] * 3 + [1.0, 2.0, 3.0] + [4.0] * 3), p.tables[0])
+    rows = number_rows(results(p, [5.0] * 3 + [1.0, 2.0, 3.0] + [4.0] * 3), p.tables[0])
     by = [dict(zip(rows.header, row, strict=True)) for row in rows.rows]
     assert [row["spread"] for row in by] == ["equal in 3 draws", "ci95", "equal in 3 draws"]
     assert [row["ci95_low"] is None and row["ci95_high"] is None for row in by] == [True, False, True]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ....core.numbers import DASH, readable, scale
-from ....core.outputs import Figure
+from ....core.outputs import FLOW, Figure
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row, level_axis, tick_texts
 from ...entries import Entries, Entry, levels_of, read_entries
@@ -83,10 +83,11 @@ def line_label(data: RunData, factors: Sequence[str], levels: Sequence[str]) -> 
 def variant_looks(data: RunData) -> dict[str, Look]:
     """A look for every variant any figure draws, in plan order, so that each keeps its own everywhere."""
     keys = [
-        line_key(figure.lines, levels_of(result.cell.factors, figure.lines))
+        line_key(figure.lines, levels_of({**result.cell.factors, FLOW: flow}, figure.lines))
         for result in data.cells
         for figure in data.plan.figures
         if figure.kind != "heatmap"
+        for flow in ([one.name for one in result.cell.flows] if FLOW in figure.lines else [""])
     ]
     return looks(keys)
 

@@ -136,7 +136,7 @@ def _curve(
 ) -> Curve:
     row = rows[0]
     words = [data.level_title(name, row[name]) for name in factors if row[name] != "-"]
-    words += [row["flow"]] if figure.flows else []
+    words += [row["flow"]] if len(figure.flows) > 1 else []
     words += [f"path {row['path']}"] if row["path"] else []
     words += [SERIES_TITLES.get(row["series"], row["series"])] if len(figure.series) > 1 else []
     x = np.array([float(row["t_s"]) for row in rows])
