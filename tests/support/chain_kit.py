@@ -121,7 +121,8 @@ def python_in_a_guest(kernel: Path, checkout: Checkout, place: Path, *arguments:
         step("deadline", setup_ns=9 * S, after_t0_ns=200 * S), *namespaces("machine"), step("ready"),
         step("spawn", id="netwarp", ns=0, stdout="netwarp.out", stderr="netwarp.err", flow=1, at_ns=0,
              arg=[sys.executable, *arguments],
-             env=[f"PYTHONPATH={checkout.root}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
+             env=[f"PYTHONPATH={checkout.root}/orchestrator", "HOME=/run/cell", "TMPDIR=/run/cell",
+                  "PYTHONDONTWRITEBYTECODE=1"]),
         step("end", at_ns=180 * S, early=1, grace_ns=5 * S),
     ]  # fmt: skip
     prepare(place, steps)
