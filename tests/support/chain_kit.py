@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import zstandard
-from netwarp.core.types import Cell, CellOutcome, Outcome
-from netwarp.store.run_dir import RunDir
+from netwarp.core.types import Cell, CellOutcome
 from netwarp.testbed.steps import step
 
 from support.cell_init_kit import MS, ROOT, Result, S, namespaces, prepare, run_guest
+from support.run_files import RunFiles, load_run
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -86,6 +86,12 @@ class Checkout:
     def run(self, *arguments: object, cwd: Path, **more: str) -> Done:
         """Run netwarp to its end."""
         return ended(self.start(*arguments, cwd=cwd, **more))
+
+    def run_spec(self, place: Path, spec: str | Path, *arguments: object) -> RunFiles:
+        """Run a spec (its text, or its file) into `place`/run; asserts that every cell completed."""
+        path = written(place / "spec.toml", spec) if isinstance(spec, str) else spec
+        self.run("run", path, "--out", place / "run", *arguments, cwd=place).ok()
+        return load_run(place / "run").completed()
 
 
 def as_typed(checkout: Checkout, said: str, cwd: Path) -> Done:
@@ -154,19 +160,17 @@ def tables(run: Path) -> dict[str, bytes]:
 
 def cells(run: Path) -> dict[str, Cell]:
     """Every finished cell."""
-    directory = RunDir(run)
-    return {cell_id: directory.cell(cell_id).read_cell() for cell_id in sorted(directory.finished())}
+    return {cell_id: found.cell for cell_id, found in load_run(run).cells.items()}
 
 
 def outcomes(run: Path) -> dict[str, CellOutcome]:
     """How each finished cell ended."""
-    directory = RunDir(run)
-    return {cell_id: directory.cell(cell_id).read_outcome() for cell_id in sorted(directory.finished())}
+    return {cell_id: found.outcome for cell_id, found in load_run(run).cells.items()}
 
 
 def all_completed(run: Path) -> None:
     """Asserts that every finished cell completed."""
-    assert {cell_id: o for cell_id, o in outcomes(run).items() if o.outcome is not Outcome.COMPLETED} == {}
+    load_run(run).completed()
 
 
 def captures(run: Path, repetition: int = 0) -> dict[tuple[str, ...], tuple[str, str]]:
@@ -298,25 +302,42 @@ kind = "host"
 [node.b]
 kind = "host"
 """
-TWO_PATHS = """\
+
+
+def two_hosts(
+    *more: str,
+    name: str,
+    duration: str,
+    top: str = "",
+    rate: str = "2 Mbit/s",
+    queue: str = "20 packets",
+    delay: str = "20 ms",
+    link: str = "",
+    links: int = 1,
+    flow: str = "",
+) -> str:
+    """Hosts a and b, links p1 (and p2, alike), and the flow `bulk` from a to b over p1; `top`, `link` and `flow` are
+    lines more of these parts, `more` is what follows.
+    """
+    flow = flow if "protocol = " in flow else 'protocol = "tcp"\n' + flow
+    flow = flow if "paths = " in flow else 'paths = ["p1"]\n' + flow
+    return f"""\
+format = 1
+name = "{name}"
+duration = "{duration}"
+{top}
+[node.a]
+[node.b]
 [link.p1]
 between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "20 packets"
-one_way_delay = "20 ms"
-{shape}
-[link.p2]
-like = "p1"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "{{protocol}}"
-paths = ["p1"]
-[factor.protocol]
-levels = ["tcp", "sctp"]
-[factor.protocol.sctp]
-flow.bulk.paths = ["p1", "p2"]
-"""
+rate = "{rate}"
+queue = "{queue}"
+one_way_delay = "{delay}"
+{link}
+""" + "\n".join(
+        [*('[link.p2]\nlike = "p1"' for _ in range(links - 1)), '[flow.bulk]\nfrom = "a"\nto = "b"', flow, *more, ""]
+    )
+
 
 STANDS = """\
 format = 1
@@ -335,11 +356,18 @@ paths = ["p1"]
 bytes = "1 MB"
 """
 """What a shell is opened in: 20 ms each way, nothing else."""
+TCP_OR_SCTP = """\
+[factor.protocol]
+levels = ["tcp", "sctp"]
+[factor.protocol.sctp]
+flow.bulk.paths = ["p1", "p2"]
+"""
 
 
 def two_paths(*more: str, duration: str = "4 s", shape: str = 'loss = "1 %"\njitter = "2 ms"') -> str:
     """TCP over one, SCTP over two paths of 2 Mbit/s and 40 ms, with losses and jitter to be drawn."""
-    return HOSTS.format(name="chain", duration=duration) + TWO_PATHS.format(shape=shape) + "\n".join(more)
+    flow = 'protocol = "{protocol}"'
+    return two_hosts(TCP_OR_SCTP, *more, name="chain", duration=duration, link=shape, links=2, flow=flow)
 
 
 def factor(name: str, levels: Iterable[str]) -> str:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
-from netwarp.core.types import Outcome
-from support.chain_kit import Checkout, Done, cells, outcomes, two_paths, written
+from support.chain_kit import Checkout, Done, cells, two_hosts, two_paths, written
+from support.run_files import load_run, rows
 
-SPEC = """\
-format = 1
-name = "agreed"
-duration = "3 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "20 packets"
-one_way_delay = "20 ms"
-[flow.bulk]
-from = "a"
-to = "b"
-paths = ["p1"]
-message_size = "1000 B"
-sender = { message_rate = "400 kbit/s" }
-[factor.protocol]
-levels = ["tcp", "sctp"]
-[factor.protocol.tcp]
-flow.bulk.protocol = "tcp"
-[factor.protocol.sctp]
-flow.bulk.protocol = "sctp"
-"""
+SPEC = two_hosts(
+    '[factor.protocol]\nlevels = ["tcp", "sctp"]\n',
+    name="agreed",
+    duration="3 s",
+    flow='protocol = "{protocol}"\nmessage_size = "1000 B"\nsender = { message_rate = "400 kbit/s" }',
+)
 NETWORKS = """\
 [factor.network]
 levels = ["steady", "cut", "loss"]
@@ -63,31 +44,23 @@ def agreed(done: Done, out: Path) -> dict[str, Any]:
     """What --json said; the files say the same."""
     found: dict[str, Any] = json.loads(done.out)
     assert json.loads((out / "agreement.json").read_text()) == found
-    rows = list(csv.DictReader((out / "agreement.csv").read_text().splitlines()))
-    assert len(rows) == sum(found["numbers"].values())
+    assert len(rows(out / "agreement.csv")) == sum(found["numbers"].values())
     assert (out / "agreement.html").read_bytes().startswith(b"<!doctype html>")
     return found
 
 
 def numbers(out: Path, metric: str) -> dict[tuple[str, str], dict[str, str]]:
     """(protocol, network) -> row of agreement.csv."""
-    rows = csv.DictReader((out / "agreement.csv").read_text().splitlines())
-    return {(row["protocol"], row.get("network", "")): row for row in rows if row["metric"] == metric}
+    found = (row for row in rows(out / "agreement.csv") if row["metric"] == metric)
+    return {(row["protocol"], row.get("network", "")): row for row in found}
 
 
 def late(run: Path) -> set[tuple[str, str]]:
     """(protocol, network) of the cells that are INVALID, all of which the host made late (else this fails)."""
     found = set()
-    for cell_id, outcome in outcomes(run).items():
-        if outcome.outcome is Outcome.COMPLETED:
-            continue
-        assert outcome.outcome is Outcome.INVALID, outcome
-        checks = json.loads((run / "cells" / cell_id / "environment.json").read_text())["checks"]
-        wrong = [check["check"] for check in checks if not check["ok"]]
-        assert wrong, outcome
-        assert all(name.startswith(("timeline", "start of", "steal time")) for name in wrong), outcome
-        levels = cells(run)[cell_id].factors
-        found.add((levels["protocol"], levels["network"]))
+    for cell in load_run(run).cells.values():
+        if cell.late():
+            found.add((cell.cell.factors["protocol"], cell.cell.factors["network"]))
     return found
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 from support.chain_kit import Checkout, two_paths, written
+from support.run_files import rows
 
 
 def test_a_run_again_and_with_another_setting(checkout: Checkout, tmp_path: Path) -> None:
@@ -26,8 +26,8 @@ def test_a_run_again_and_with_another_setting(checkout: Checkout, tmp_path: Path
     assert found["differs"]
     assert found["made"] == [{"name": "--set", "a": "-", "b": "link.p1.rate=1 Mbit/s"}]
     assert found["cells"] == {"same_id": 0, "same_captures": 0, "without_captures": 0}
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    tcp = next(row for row in rows if (row["protocol"], row["metric"]) == ("tcp", "throughput_bit_s"))
+    numbers = rows(table)
+    tcp = next(row for row in numbers if (row["protocol"], row["metric"]) == ("tcp", "throughput_bit_s"))
     assert tcp["status"] == "changed"
     assert -0.6 < float(tcp["relative"]) < -0.3, "half the rate"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.store.tables import read_rows
 from support.chain_kit import Checkout, written
+from support.run_files import load_run
 
 SPEC = """\
 format = 1
@@ -37,7 +37,7 @@ def test_a_kernel_under_memory_pressure_is_never_silent(
     spec = written(tmp_path / "spec.toml", SPEC + "".join(f"[flow.f{number}]\n" for number in range(flows)))
     out = tmp_path / "run"
     done = checkout.run("run", spec, "--out", out, "--no-report", cwd=tmp_path)
-    (cell,) = read_rows(out / "tables" / "cells.csv")
+    (cell,) = load_run(out).table("cells")
     assert cell["outcome"] == outcome, done
     assert done.status == (0 if outcome == "COMPLETED" else 1)
     assert (outcome == "INVALID") == ("ran short of it in a" in cell["reason"])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import CellOutcome, Outcome
-from netwarp.store.run_dir import CellDir
-from netwarp.store.tables import read_rows
+from netwarp.core.types import Outcome
 from support.chain_kit import HOSTS, Checkout, in_a_guest, tables, written
+from support.run_files import CellFiles, load_run
 
 SPEC = """\
 format = 1
@@ -33,26 +31,24 @@ paths = ["p1"]
 """
 PING_BYTES = 20 + 8 + 56
 """IP and ICMP header (RFC 791, RFC 792) and what ping sends by default."""
-LATE = ("timeline", "start of", "steal time")
-"""What a busy machine may do to a cell on the wall clock; anything else is a fault."""
 
 
 def ran(
     checkout: Checkout, place: Path, backend: str, program: str, protocol: str = "tcp"
-) -> tuple[CellOutcome, CellDir, dict[str, str]]:
-    """(outcome, cell, values that were measured) of the one cell of a run."""
+) -> tuple[CellFiles, dict[str, float]]:
+    """The one cell of a run, and its metrics."""
     spec = written(place / "spec.toml", SPEC.format(protocol=protocol, program=program))
     done = checkout.run("run", spec, "--backend", backend, "--no-report", "--out", place / "run", cwd=place)
     assert done.status in (0, 1), done
-    cell = CellDir(next((place / "run" / "cells").glob("main*")))
-    rows = read_rows(place / "run" / "tables" / "measurements.csv")
-    return cell.read_outcome(), cell, {row["metric"]: row["value"] for row in rows if row["value"]}
+    run = load_run(place / "run")
+    ((_, metrics),) = run.measured()
+    return run.cell(), metrics
 
 
 def test_ping_in_virtual_time_tells_the_configured_delays(checkout: Checkout, tmp_path: Path) -> None:
-    outcome, cell, measured = ran(checkout, tmp_path, "virtual", 'program = "ping"\nstart = "0.5 s"', "icmp")
-    assert outcome.outcome is Outcome.COMPLETED, outcome.reason
-    text = (cell.apps / "own.sender.stdout").read_text()
+    cell, measured = ran(checkout, tmp_path, "virtual", 'program = "ping"\nstart = "0.5 s"', "icmp")
+    assert cell.outcome.outcome is Outcome.COMPLETED, cell.outcome
+    text = (cell.root / "apps/own.sender.stdout").read_text()
     # replies to those sent at 0.5, 1.5, 2.5 and 3.5 s
     assert "4 packets transmitted, 4 received, 0% packet loss" in text
     found = re.search(r"rtt min/avg/max/mdev = ([\d.]+)/[\d.]+/([\d.]+)/", text)
@@ -63,30 +59,27 @@ def test_ping_in_virtual_time_tells_the_configured_delays(checkout: Checkout, tm
     assert float(measured["packets"]) == 4
     assert float(measured["wire_bytes"]) == 4 * PING_BYTES
     assert set(measured) == {"packets", "wire_bytes", "throughput_bit_s", "utilization_ratio"}
-    environment = json.loads(cell.environment.read_text())
-    assert environment["programs"]["ping"]["version"].startswith("ping from iputils")
+    assert cell.environment["programs"]["ping"]["version"].startswith("ping from iputils")
 
 
 def test_iperf3_is_refused_in_virtual_time(checkout: Checkout, tmp_path: Path) -> None:
-    outcome, cell, _ = ran(checkout, tmp_path, "virtual", 'program = "iperf3"')
-    assert outcome.outcome is Outcome.UNSUPPORTED
-    assert "iperf3 spins on the clock" in outcome.reason
-    assert not cell.init_log.exists(), "nothing was started"
+    cell, _ = ran(checkout, tmp_path, "virtual", 'program = "iperf3"')
+    assert cell.outcome.outcome is Outcome.UNSUPPORTED
+    assert "iperf3 spins on the clock" in cell.outcome.reason
+    assert not (cell.root / "init.ndjson").exists(), "nothing was started"
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "sctp", "udp"])
 def test_iperf3_in_a_guest_on_the_wall_clock(checkout: Checkout, tmp_path: Path, protocol: str) -> None:
-    outcome, cell, measured = ran(checkout, tmp_path, "guest", 'program = "iperf3"\nstop = "3 s"', protocol)
-    said = json.loads((cell.apps / "own.sender.stdout").read_text())
+    cell, measured = ran(checkout, tmp_path, "guest", 'program = "iperf3"\nstop = "3 s"', protocol)
+    said = cell.read("apps/own.sender.stdout")
     assert "error" not in said, said
-    assert json.loads((cell.apps / "own.receiver.stdout").read_text())["start"]["accepted_connection"]
+    assert cell.read("apps/own.receiver.stdout")["start"]["accepted_connection"]
     end = said["end"]["sum"] if protocol == "udp" else said["end"]["sum_received"]
     assert end["seconds"] == pytest.approx(3, abs=0.5)
-    if outcome.outcome is Outcome.INVALID:  # only for being late, and it says so
-        wrong = [check for check in json.loads(cell.environment.read_text())["checks"] if not check["ok"]]
-        assert wrong and all(check["check"].startswith(LATE) for check in wrong), wrong
+    if cell.late():
         return
-    assert outcome.outcome is Outcome.COMPLETED, outcome.reason
+    assert cell.outcome.outcome is Outcome.COMPLETED, cell.outcome
     if protocol == "udp":  # 1 Mbit/s of payload is iperf3's own default
         assert float(measured["throughput_bit_s"]) == pytest.approx(1e6, rel=0.1)
         return
@@ -97,9 +90,9 @@ def test_iperf3_in_a_guest_on_the_wall_clock(checkout: Checkout, tmp_path: Path,
 
 
 def test_a_program_that_fails_says_why(checkout: Checkout, tmp_path: Path) -> None:
-    outcome, _, _ = ran(checkout, tmp_path, "virtual", 'program = { sender = ["ping", "-I", "{to}", "{to}"] }', "icmp")
-    assert outcome.outcome is Outcome.FAILED
-    assert outcome.reason.startswith("own.sender ended with status 2: ping: ")
+    cell, _ = ran(checkout, tmp_path, "virtual", 'program = { sender = ["ping", "-I", "{to}", "{to}"] }', "icmp")
+    assert cell.outcome.outcome is Outcome.FAILED
+    assert cell.outcome.reason.startswith("own.sender ended with status 2: ping: ")
 
 
 def test_iperf3_and_ping_side_by_side_in_namespaces(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
@@ -109,27 +102,23 @@ def test_iperf3_and_ping_side_by_side_in_namespaces(kernel: Path, checkout: Chec
         kernel, checkout, tmp_path / "guest", "run", str(spec), "--backend", "netns", "--no-report",
         "--out", "/run/cell/run", "--json",
     )  # fmt: skip
-    cell = CellDir(next((done.directory / "run" / "cells").glob("main*")))
-    outcome = cell.read_outcome()
-    said = json.loads((cell.apps / "own.sender.stdout").read_text())
+    cell = load_run(done.directory / "run").cell()
+    said = cell.read("apps/own.sender.stdout")
     assert "error" not in said, said
-    assert " 0% packet loss" in (cell.apps / "ping.sender.stdout").read_text()
-    checks = json.loads(cell.environment.read_text())["checks"]
-    late = [check["check"] for check in checks if not check["ok"]]
-    assert outcome.outcome is (Outcome.INVALID if late else Outcome.COMPLETED), outcome
-    assert all(name.startswith(LATE) for name in late), late
+    assert " 0% packet loss" in (cell.root / "apps/ping.sender.stdout").read_text()
+    cell.late()
 
 
 def test_ping_is_the_same_in_every_table_and_capture_of_two_runs(checkout: Checkout, tmp_path: Path) -> None:
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        outcome, cell, _ = ran(checkout, tmp_path / name, "virtual", 'program = "ping"', "icmp")
-        assert outcome.outcome is Outcome.COMPLETED, outcome.reason
-        series = json.loads(cell.series.read_text())["flows"]["own"]["paths"]["p1"]["throughput_bit_s"]
+        cell, _ = ran(checkout, tmp_path / name, "virtual", 'program = "ping"', "icmp")
+        assert cell.outcome.outcome is Outcome.COMPLETED, cell.outcome
+        series = cell.read("derived/series.json")["flows"]["own"]["paths"]["p1"]["throughput_bit_s"]
         assert sum(series) > 0
-        captures = {path.name: path.read_bytes() for path in cell.capture.iterdir()}
-        found.append((captures, tables(tmp_path / name / "run"), (cell.apps / "own.sender.stdout").read_bytes()))
+        captures = {path.name: path.read_bytes() for path in cell.captures("*")}
+        found.append((captures, tables(tmp_path / name / "run"), (cell.root / "apps/own.sender.stdout").read_bytes()))
     assert found[0] == found[1]
 
 
@@ -164,14 +153,10 @@ SENT_BYTES = 20 * 10 * 32768
 """-x 20 times ten messages of case 5."""
 
 
-def sctp_test_through_a_link_down(checkout: Checkout, place: Path, paths: str) -> tuple[CellDir, dict[str, str]]:
-    spec = written(
-        place / "spec.toml", HOSTS.format(name="sctp-test", duration="80 s") + SCTP_TEST.replace("PATHS", paths)
-    )
-    checkout.run("run", spec, "--no-report", "--out", place / "run", cwd=place).ok()
-    cell = CellDir(next((place / "run" / "cells").glob("main*")))
-    rows = read_rows(place / "run" / "tables" / "measurements.csv")
-    return cell, {row["metric"]: row["value"] for row in rows}
+def sctp_test_through_a_link_down(checkout: Checkout, place: Path, paths: str) -> tuple[CellFiles, dict[str, str]]:
+    spec = HOSTS.format(name="sctp-test", duration="80 s") + SCTP_TEST.replace("PATHS", paths)
+    run = checkout.run_spec(place, spec, "--no-report")
+    return run.cell(), {row["metric"]: row["value"] for row in run.table("measurements")}
 
 
 def test_sctp_software_of_the_distribution_fails_over(checkout: Checkout, tmp_path: Path) -> None:
@@ -182,7 +167,7 @@ def test_sctp_software_of_the_distribution_fails_over(checkout: Checkout, tmp_pa
     assert 1.0 < float(measured["first_retransmission_other_path_s"]) < 1.2
     assert 1.0 < float(measured["failover_time_s"]) < 1.5
     assert float(measured["outage_s"]) < 1.5
-    paths = json.loads(cell.series.read_text())["flows"]["theirs"]["paths"]
+    paths = cell.read("derived/series.json")["flows"]["theirs"]["paths"]
     assert all(sum(paths[name]["throughput_bit_s"]) > 0 for name in ("p1", "p2"))
     # a program tells no notification, and nobody knows its socket options: no theory of them, and no zero
     assert {measured.get(name, "") for name in ("notification_time_s", "state_changes")} == {""}
