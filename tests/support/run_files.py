@@ -30,7 +30,7 @@ def rows(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CellFiles:
     """A finished cell: what it was, how it ended, and its files, read when they are asked for."""
 
@@ -79,7 +79,7 @@ class CellFiles:
         return sorted((self.root / "capture").glob(f"{node}-{link}.pcap*"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunFiles:
     """A run directory and its finished cells."""
 

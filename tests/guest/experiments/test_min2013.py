@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
 import pytest
 from support.chain_kit import Checkout
 from support.checkout import ROOT
+from support.run_files import Measured, load_run
 
 SPEC = ROOT / "experiments" / "min2013" / "spec.toml"
 TRANSFER = 548 * 730  # 548 whole messages: a shorter last one would fit beside another
-Row = dict[str, str]
-Measured = list[tuple[Row, dict[str, float]]]
-
-
-def rows(path: Path) -> list[Row]:
-    with open(path, encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def measure(checkout: Checkout, place: Path, *arguments: object) -> Measured:
-    """(levels, metrics) of every cell; all of them completed, so every byte of every file was the right one."""
-    given = [SPEC, "--set", f"transfer={TRANSFER} B", "--repetitions", "1", "--no-report", "--out", place / "x"]
-    checkout.run("run", *given, *arguments, cwd=place).ok()
-    found: dict[str, dict[str, float]] = {}
-    for row in rows(place / "x" / "tables" / "measurements.csv"):
-        if row["value"]:
-            found.setdefault(row["cell_id"], {})[row["metric"]] = float(row["value"])
-    return [(row, found[row["cell_id"]]) for row in rows(place / "x" / "tables" / "cells.csv")]
+    """Every cell's metrics; all of them completed, so every byte of every file was the right one."""
+    given = ["--set", f"transfer={TRANSFER} B", "--repetitions", "1", "--no-report"]
+    return checkout.run_spec(place, SPEC, *given, *arguments).measured()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +56,7 @@ def test_this_kernel_takes_no_maxseg_below_that_of_a_512_byte_packet(checkout: C
         size = ["--set", f"flow.file.sender.mss={mss}", "--set", f"transfer={TRANSFER} B"]
         done = checkout.run("run", SPEC, *where, *short, *size, "--out", tmp_path / mss[:3], cwd=tmp_path)
         assert done.status == status, done
-    (cell,) = rows(tmp_path / "463" / "tables" / "cells.csv")
+    (cell,) = load_run(tmp_path / "463").table("cells")
     assert "SCTP_MAXSEG: Invalid argument" in cell["reason"]
 
 

@@ -4,8 +4,6 @@ those that are hold within three standard errors of the seeds run here.
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,40 +13,29 @@ import pytest
 from netwarp.captures import read_captures
 from support.chain_kit import Checkout
 from support.checkout import ROOT
+from support.run_files import CellFiles, RunFiles
 
 SPEC = ROOT / "experiments" / "physics" / "spec.toml"
 SENDER = "10.0.0.1"
-Run = Callable[..., Path]
+Run = Callable[..., RunFiles]
 Cells = dict[tuple[str, ...], list[dict[str, float]]]
 
 
 @pytest.fixture
 def run(checkout: Checkout, tmp_path: Path) -> Run:
-    """Run cells of one experiment; the run's directory."""
+    """Run cells of one experiment."""
 
-    def start(experiment: str, *arguments: object) -> Path:
-        out = tmp_path / experiment
-        checkout.run(
-            "run", SPEC, "--only", experiment, *arguments, "--jobs", "1", "--no-report", "--out", out, cwd=tmp_path
-        ).ok()
-        return out
+    def start(experiment: str, *arguments: object) -> RunFiles:
+        return checkout.run_spec(tmp_path, SPEC, "--only", experiment, *arguments, "--jobs", "1", "--no-report")
 
     return start
 
 
-def cells(directory: Path, *factors: str) -> Cells:
+def cells(run: RunFiles, *factors: str) -> Cells:
     """The flow's metrics of every cell, by its levels of some factors."""
-    with open(directory / "tables" / "cells.csv", encoding="utf-8") as file:
-        rows = {row["cell_id"]: row for row in csv.DictReader(file)}
-    metrics: dict[str, dict[str, float]] = {name: {} for name in rows}
-    with open(directory / "tables" / "measurements.csv", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["value"]:
-                metrics[row["cell_id"]][row["metric"]] = float(row["value"])
     found: Cells = {}
-    for name, row in rows.items():
-        assert row["outcome"] == "COMPLETED", row
-        found.setdefault(tuple(row[factor] for factor in factors), []).append(metrics[name])
+    for row, metrics in run.measured():
+        found.setdefault(tuple(row[factor] for factor in factors), []).append(metrics)
     return found
 
 
@@ -61,13 +48,13 @@ def test_a_queue_is_lindleys_packet_by_packet_and_no_packet_is_unaccounted_for(r
         assert one["queue_drop_errors"] == 0
         assert one["queue_drops"] >= 20  # or nothing was asked of the queue
         assert -1 <= one["queue_wait_max_s"] * 10e6 / 12000 - int(queue.split()[0]) <= 0.01
-    for cell in (done / "cells").iterdir():
+    for cell in done.cells.values():
         assert_conserved(cell)
 
 
-def assert_conserved(cell: Path) -> None:
+def assert_conserved(cell: CellFiles) -> None:
     """At the hop: what came from one host = what went to the other + what the qdiscs dropped + what they still hold."""
-    dumps = json.loads((cell / "environment.json").read_text())["network"]["qdiscs"]
+    dumps = cell.environment["network"]["qdiscs"]
     last = [dump["qdiscs"] for dump in dumps if dump["namespace"] == "p1.hop"][-1]
     back, forth = sorted((one for one in last if one["netem"] and one["parent"] is None), key=lambda q: q["ifindex"])
     (sent, returned), (arrived, answered) = (seen(cell, node) for node in "ab")
@@ -76,9 +63,9 @@ def assert_conserved(cell: Path) -> None:
         assert came == went + qdisc["dropped_packets"] + qdisc["queued_packets"]
 
 
-def seen(cell: Path, node: str) -> tuple[int, int]:
+def seen(cell: CellFiles, node: str) -> tuple[int, int]:
     """Packets of a host's capture: from a, and to it."""
-    capture = read_captures(list((cell / "capture").glob(f"{node}-p1.*")))
+    capture = read_captures(cell.captures(node, "p1"))
     found = [0, 0]
     for row, path in enumerate(capture.paths):
         flip = capture.address(row, 0) != SENDER

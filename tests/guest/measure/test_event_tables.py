@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.chain_kit import Checkout, all_completed, cells, unpacked
+from support.chain_kit import Checkout, two_hosts, unpacked
+from support.run_files import RunFiles
 
 S = 1_000_000_000
 T0_S = 1_700_000_000
 """T0 as captures write it (architecture.md: the clock starts at a constant)."""
-SPEC = """\
-format = 1
-name = "found"
-duration = "30 s"
-seed = 5
-repetitions = 2
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "1 Mbit/s"
-queue = "40 packets"
-one_way_delay = "20 ms"
-[link.p2]
-like = "p1"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "sctp"
-paths = ["p1", "p2"]
-sender = { sample_interval = "100 ms" }
+SPEC = two_hosts(
+    """
 [event.outage]
 action = "cut"
 link = "p1"
@@ -49,13 +30,16 @@ window = ["4 s", "12 s"]
 [table.found]
 around = ["fault", "first_other_path", "heartbeat", "heartbeat_ack"]
 packets = 3
-"""
+""",
+    name="found",
+    duration="30 s",
+    top="seed = 5\nrepetitions = 2",
+    rate="1 Mbit/s",
+    queue="40 packets",
+    links=2,
+    flow='protocol = "sctp"\npaths = ["p1", "p2"]\nsender = { sample_interval = "100 ms" }',
+)
 HEARTBEAT, HEARTBEAT_ACK = 4, 5
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def tshark(capture: Path, kind: int, tmp_path: Path) -> list[float]:
@@ -70,38 +54,36 @@ def tshark(capture: Path, kind: int, tmp_path: Path) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base = tmp_path_factory.mktemp("found")
-    (base / "spec.toml").write_text(SPEC)
-    checkout.run("run", base / "spec.toml", "--out", base / "run", cwd=base).ok()
-    all_completed(base / "run")
-    return base / "run"
+def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+    return checkout.run_spec(tmp_path_factory.mktemp("found"), SPEC)
 
 
-def test_a_drawn_length_is_what_the_wire_sees(run: Path, tmp_path: Path) -> None:
+def test_a_drawn_length_is_what_the_wire_sees(run: RunFiles, tmp_path: Path) -> None:
     lengths = []
-    for cell_id, cell in cells(run).items():
-        fault, repair = cell.timeline
+    for cell in run.cells.values():
+        fault, repair = cell.cell.timeline
+        (capture,) = cell.captures("b", "p1")
         lengths.append(repair.at_ns - fault.at_ns)
         assert 3 * S <= lengths[-1] <= 5 * S
         silent = [
             at
             for kind in (0, 3, HEARTBEAT, HEARTBEAT_ACK)
-            for at in tshark(run / "cells" / cell_id / "capture" / "b-p1.pcap.zst", kind, tmp_path)
+            for at in tshark(capture, kind, tmp_path)
             if fault.at_ns / S < at
         ]
-        sent = tshark(run / "cells" / cell_id / "capture" / "b-p1.pcap.zst", 3, tmp_path)
+        sent = tshark(capture, 3, tmp_path)
         arriving = [at for at in silent if at not in sent]
         assert arriving, "the path was found again"
         assert min(arriving) >= repair.at_ns / S + 0.02
     assert len(set(lengths)) == 2, "one length a seed"
 
 
-def test_the_table_shows_the_heartbeat_that_finds_the_path(run: Path, tmp_path: Path) -> None:
-    first = next(cell_id for cell_id, cell in cells(run).items() if cell.repetition == 0)
-    repair = cells(run)[first].timeline[1].at_ns / S
-    found = rows(run / "tables" / "found.csv")
-    assert {row["cell_id"] for row in found} == {first}
+def test_the_table_shows_the_heartbeat_that_finds_the_path(run: RunFiles, tmp_path: Path) -> None:
+    first = next(cell for cell in run.cells.values() if cell.cell.repetition == 0)
+    (capture,) = first.captures("a", "p1")
+    repair = first.cell.timeline[1].at_ns / S
+    found = run.table("found")
+    assert {row["cell_id"] for row in found} == {first.cell.id}
     assert [float(row["t_s"]) for row in found] == sorted(float(row["t_s"]) for row in found)
     near = {
         name: [row for row in found if name in row["near"].split()] for row in found for name in row["near"].split()
@@ -109,18 +91,18 @@ def test_the_table_shows_the_heartbeat_that_finds_the_path(run: Path, tmp_path: 
     assert [row["event"] for row in near["fault"]].count("cut") == 1
     answer = next(row for row in near["heartbeat_ack"] if "HEARTBEAT ACK" in row["type"] and row["node"] == "a")
     asked = next(row for row in near["heartbeat"] if row["type"] == "HEARTBEAT" and row["link"] == "p1")
-    acks = tshark(run / "cells" / first / "capture" / "a-p1.pcap.zst", HEARTBEAT_ACK, tmp_path)
+    acks = tshark(capture, HEARTBEAT_ACK, tmp_path)
     assert float(answer["t_s"]) == pytest.approx(min(at for at in acks if at >= repair), abs=1e-6)
-    asks = tshark(run / "cells" / first / "capture" / "a-p1.pcap.zst", HEARTBEAT, tmp_path)
+    asks = tshark(capture, HEARTBEAT, tmp_path)
     assert float(asked["t_s"]) == pytest.approx(max(at for at in asks if at < float(answer["t_s"])), abs=1e-6)
     assert (answer["event"], answer["link"], answer["path"]) == ("arrives", "p1", "p1")
     moved = next(row for row in near["first_other_path"] if row["link"] == "p2" and row["type"] == "DATA")
     assert float(moved["t_s"]) > 5
 
 
-def test_a_figure_over_time_holds_the_samples(run: Path) -> None:
-    found = rows(run / "tables" / "window.csv")
-    arrived = rows(run / "tables" / "arrivals.csv")
+def test_a_figure_over_time_holds_the_samples(run: RunFiles) -> None:
+    found = run.table("window")
+    arrived = run.table("arrivals")
     assert {row["series"] for row in found} == {"cwnd_bytes"}
     assert {row["series"] for row in arrived} == {"goodput_bit_s"}
     assert {row["path"] for row in found} == {"p1", "p2"}
@@ -128,7 +110,7 @@ def test_a_figure_over_time_holds_the_samples(run: Path) -> None:
     p1 = [float(row["value"]) for row in found if row["path"] == "p1"]
     assert all(one != other for one, other in itertools.pairwise(p1[:-1])), "only changes, and the last"
     assert min(p1) == 1500, "a timeout shrinks the window of the path that was cut to one packet"
-    page = (run / "report" / "index.html").read_text()
+    page = (run.root / "report" / "index.html").read_text()
     assert 'data-figure="window"' in page
     assert page.count("HEARTBEAT ACK") >= 1, "the table of events is in the report"
-    assert b"<svg" in (run / "report" / "figures" / "window.svg").read_bytes()
+    assert b"<svg" in (run.root / "report" / "figures" / "window.svg").read_bytes()

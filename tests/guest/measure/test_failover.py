@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 from netwarp.measure.groups.failover import THEORY
 from support.chain_kit import Checkout
 from support.checkout import ROOT
+from support.run_files import RunFiles
 
 SPEC = ROOT / "experiments" / "sctp-failover" / "spec.toml"
 Measured = dict[tuple[str, str], dict[str, float]]
 
 
 @pytest.fixture(scope="module")
-def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
     """Six settings of the thresholds, one draw each."""
-    place = tmp_path_factory.mktemp("failover")
     where = [
         word
         for pair in ("path_max_retrans=1", "path_max_retrans=3", "pf=0", "pf=1", "pf=pf off")
         for word in ("--where", pair)
     ]
-    arguments = ["--only", "thresholds", "--repetitions", "1", "--no-report", "--out", place / "x"]
-    checkout.run("run", SPEC, *where, *arguments, cwd=place).ok()
-    return place / "x"
+    arguments = ["--only", "thresholds", "--repetitions", "1", "--no-report"]
+    return checkout.run_spec(tmp_path_factory.mktemp("failover"), SPEC, *where, *arguments)
 
 
 @pytest.fixture(scope="module")
-def measured(run: Path) -> Measured:
-    with open(run / "tables" / "cells.csv", encoding="utf-8") as file:
-        levels = {row["cell_id"]: (row["path_max_retrans"], row["pf"]) for row in csv.DictReader(file)}
-    found: Measured = {}
-    with open(run / "tables" / "measurements.csv", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["value"]:
-                found.setdefault(levels[row["cell_id"]], {})[row["metric"]] = float(row["value"])
+def measured(run: RunFiles) -> Measured:
+    found = {(levels["path_max_retrans"], levels["pf"]): metrics for levels, metrics in run.measured()}
     assert len(found) == 6
     return found
 
@@ -62,9 +52,8 @@ def test_new_data_moves_with_the_state_and_retransmissions_with_the_first_timeou
     assert {metrics["theory_timeouts"] for metrics in measured.values()} == {1, 2, 4}
 
 
-def test_the_answer_names_what_does_it_and_why_the_rest_does_not(run: Path) -> None:
-    with open(run / "tables" / "answer-thresholds.csv", encoding="utf-8") as file:
-        rows = {(row["budget"], row["path_max_retrans"], row["pf"]): row for row in csv.DictReader(file)}
+def test_the_answer_names_what_does_it_and_why_the_rest_does_not(run: RunFiles) -> None:
+    rows = {(row["budget"], row["path_max_retrans"], row["pf"]): row for row in run.table("answer-thresholds")}
     assert rows["1.5 s", "3", "0"]["verdict"] == "does it"
     assert rows["1.5 s", "1", "0"]["verdict"] == "looks tempting, does not"
     assert "2 timeouts in a row" in rows["1.5 s", "1", "0"]["because"]

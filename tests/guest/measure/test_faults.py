@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
-from support.chain_kit import HOSTS, Checkout, all_completed, cells, written
+from support.chain_kit import Checkout, two_hosts
 from support.chain_packets import DATA, ICMP, IPV4, Frame, frames, from_host
+from support.run_files import RunFiles
 
 MS, S = 1_000_000, 1_000_000_000
 FAULT, REPAIR = 2 * S, 7 * S // 2
@@ -21,21 +20,8 @@ MTU = 1500
 OTHER = {"a": "b", "b": "a"}
 PROTOCOLS = ("tcp", "sctp")
 
-SPEC = (
-    HOSTS.format(name="faults", duration="8 s")
-    + """
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "1000 packets"
-one_way_delay = "20 ms"
-[link.p2]
-like = "p1"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "{protocol}"
-paths = ["p1"]
+SPEC = two_hosts(
+    """
 [event.outage]
 link = "p1"
 at = "2 s"
@@ -59,34 +45,36 @@ event.outage = { action = "link", end = "p1.hop:b" }
 event.outage = { action = "link", end = "a" }
 [factor.fault.change]
 event.outage = { action = "change", rate = "500 kbit/s", directions = ["forward"] }
-"""
+""",
+    name="faults",
+    duration="8 s",
+    queue="1000 packets",
+    links=2,
+    flow='protocol = "{protocol}"',
 )
 
 
 @pytest.fixture(scope="module")
-def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
     """Every fault with both protocols. The queue is so long that it drops nothing before the fault."""
-    place = tmp_path_factory.mktemp("faults")
-    checkout.run("run", written(place / "spec.toml", SPEC), "--no-report", "--out", place / "x", cwd=place).ok()
-    all_completed(place / "x")
-    assert len(cells(place / "x")) == 12
-    return place / "x"
+    run = checkout.run_spec(tmp_path_factory.mktemp("faults"), SPEC, "--no-report")
+    assert len(run.cells) == 12
+    return run
 
 
 @functools.cache
-def seen(run: Path, protocol: str, fault: str, node: str, link: str = "p1") -> list[Frame]:
+def seen(run: RunFiles, protocol: str, fault: str, node: str, link: str = "p1") -> list[Frame]:
     """Every frame one host saw on one link."""
-    wanted = {"protocol": protocol, "fault": fault}
-    (cell_id,) = [cell_id for cell_id, cell in cells(run).items() if cell.factors == wanted]
-    return frames(run / "cells" / cell_id / "capture" / f"{node}-{link}.pcap.zst")
+    (capture,) = run.cell(protocol=protocol, fault=fault).captures(node, link)
+    return frames(capture)
 
 
-def sent(run: Path, protocol: str, fault: str, host: str, link: str = "p1") -> list[Frame]:
+def sent(run: RunFiles, protocol: str, fault: str, host: str, link: str = "p1") -> list[Frame]:
     """What a host sent, as it left it."""
     return from_host(host, seen(run, protocol, fault, host, link))
 
 
-def arrived(run: Path, protocol: str, fault: str, host: str, link: str = "p1") -> list[Frame]:
+def arrived(run: RunFiles, protocol: str, fault: str, host: str, link: str = "p1") -> list[Frame]:
     """What a host sent, as it arrived at the other one."""
     return from_host(host, seen(run, protocol, fault, OTHER[host], link))
 
@@ -96,7 +84,7 @@ def between(found: list[Frame], start: int, stop: int) -> list[Frame]:
     return [frame for frame in found if start < frame.t_ns < stop]
 
 
-def goes_on_after_the_repair(run: Path, protocol: str, fault: str, host: str) -> None:
+def goes_on_after_the_repair(run: RunFiles, protocol: str, fault: str, host: str) -> None:
     """After the repair packets cross again, and the first to do so were sent after it."""
     after = [frame for frame in arrived(run, protocol, fault, host) if frame.t_ns > REPAIR]
     sent_after = {frame.identity for frame in sent(run, protocol, fault, host) if frame.t_ns >= REPAIR}
@@ -106,7 +94,7 @@ def goes_on_after_the_repair(run: Path, protocol: str, fault: str, host: str) ->
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_link_is_full_when_it_fails(run: Path, protocol: str) -> None:
+def test_the_link_is_full_when_it_fails(run: RunFiles, protocol: str) -> None:
     """Else nothing below would show anything: packets are on their way, and many more wait, in every cell."""
     for fault in ("cut", "cut_forward", "blackhole", "link", "own_end", "change"):
         on_their_way = between(sent(run, protocol, fault, "a"), FAULT - DELAY, FAULT)
@@ -118,7 +106,7 @@ def test_the_link_is_full_when_it_fails(run: Path, protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("fault", "hosts"), [("cut", "ab"), ("cut_forward", "a")])
-def test_nothing_leaves_after_a_cut(run: Path, protocol: str, fault: str, hosts: str) -> None:
+def test_nothing_leaves_after_a_cut(run: RunFiles, protocol: str, fault: str, hosts: str) -> None:
     """What was queued and in flight dies with the link."""
     for host in hosts:
         assert between(arrived(run, protocol, fault, host), FAULT + NEAR, REPAIR + DELAY) == []
@@ -126,7 +114,7 @@ def test_nothing_leaves_after_a_cut(run: Path, protocol: str, fault: str, hosts:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_other_direction_is_not_cut(run: Path, protocol: str) -> None:
+def test_the_other_direction_is_not_cut(run: RunFiles, protocol: str) -> None:
     """What b had sent when the forward direction was cut arrives, all of it."""
     before = [frame.identity for frame in sent(run, protocol, "cut_forward", "b") if frame.t_ns < REPAIR]
     there = [frame for frame in arrived(run, protocol, "cut_forward", "b") if frame.t_ns < REPAIR + DELAY]
@@ -136,7 +124,7 @@ def test_the_other_direction_is_not_cut(run: Path, protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_what_is_queued_leaves_a_black_hole(run: Path, protocol: str, host: str) -> None:
+def test_what_is_queued_leaves_a_black_hole(run: RunFiles, protocol: str, host: str) -> None:
     """Exactly what was sent before it arrives, long after it began; what is sent into it is lost."""
     out, there = sent(run, protocol, "blackhole", host), arrived(run, protocol, "blackhole", host)
     before = Counter(frame.identity for frame in out if frame.t_ns < FAULT)
@@ -148,7 +136,7 @@ def test_what_is_queued_leaves_a_black_hole(run: Path, protocol: str, host: str)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_link_that_goes_down(run: Path, protocol: str) -> None:
+def test_a_link_that_goes_down(run: RunFiles, protocol: str) -> None:
     """The hop's end towards b: its queue is thrown away at once, b cannot send, and a is told by ICMP."""
     assert between(arrived(run, protocol, "link", "a"), FAULT + NEAR, REPAIR + DELAY) == []
     assert between(sent(run, protocol, "link", "b"), FAULT + NEAR, REPAIR) == []
@@ -164,7 +152,7 @@ def test_a_link_that_goes_down(run: Path, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_hosts_own_end_that_goes_down(run: Path, protocol: str) -> None:
+def test_a_hosts_own_end_that_goes_down(run: RunFiles, protocol: str) -> None:
     """a neither sends nor hears; what had left it arrives; its capture goes on behind the repair."""
     assert between(seen(run, protocol, "own_end", "a"), FAULT + NEAR, REPAIR) == []
     before = Counter(frame.identity for frame in sent(run, protocol, "own_end", "a") if frame.t_ns < FAULT)
@@ -175,7 +163,7 @@ def test_a_hosts_own_end_that_goes_down(run: Path, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["cut", "blackhole", "link", "own_end"])
-def test_sctp_goes_on_over_the_other_path(run: Path, fault: str) -> None:
+def test_sctp_goes_on_over_the_other_path(run: RunFiles, fault: str) -> None:
     """No fault of p1 touches p2: the first retransmission crosses it while p1 is dead, and arrives when it must."""
     out, there = (what(run, "sctp", fault, "a", "p2") for what in (sent, arrived))
     assert [frame for frame in between(there, FAULT, REPAIR) if DATA in frame.chunks]
@@ -186,7 +174,7 @@ def test_sctp_goes_on_over_the_other_path(run: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_change_of_rate(run: Path, protocol: str) -> None:
+def test_a_change_of_rate(run: RunFiles, protocol: str) -> None:
     """Every packet of the cell arrives when plain arithmetic says: delay line, then queue and rate; a change holds for
     the packets that reach the queue from then on."""
     out, there = sent(run, protocol, "change", "a"), arrived(run, protocol, "change", "a")
@@ -205,29 +193,29 @@ def test_a_change_of_rate(run: Path, protocol: str) -> None:
     assert min(rates.values()) > 30
 
 
-def test_captures_hold_nothing_else(run: Path) -> None:
+def test_captures_hold_nothing_else(run: RunFiles) -> None:
     """No ARP, no IPv6, no frame above the MTU: on any interface of any cell."""
-    found = [frame for path in run.glob("cells/*/capture/*.zst") for frame in frames(path)]
+    found = [frame for path in run.root.glob("cells/*/capture/*.zst") for frame in frames(path)]
     assert len(found) > 5000
     assert {frame.ethertype for frame in found} == {IPV4}
     assert max(frame.length for frame in found) == MTU + 14
 
 
-def test_read_backs_are_verified(run: Path) -> None:
+def test_read_backs_are_verified(run: RunFiles) -> None:
     """environment.json: every comparison is there and right; qdiscs at the start, after fault and repair, at end."""
     handles = {"cut": [1, 3, 5, 5], "cut_forward": [1, 3, 5, 5], "own_end": [1, 1]}  # own_end touches no hop
-    for cell_id, cell in cells(run).items():
-        checks = json.loads((run / "cells" / cell_id / "environment.json").read_bytes())["checks"]
+    for cell in run.cells.values():
+        checks = cell.environment["checks"]
         assert [check for check in checks if not check["ok"]] == []
         names = [check["check"] for check in checks]
         roots = [name for name in names if name in [f"qdisc {handle}: on b of p1.hop" for handle in (1, 3, 5)]]
-        assert roots == [f"qdisc {n}: on b of p1.hop" for n in handles.get(cell.factors["fault"], [1, 1, 1, 1])]
+        assert roots == [f"qdisc {n}: on b of p1.hop" for n in handles.get(cell.cell.factors["fault"], [1, 1, 1, 1])]
         for begin in ("sysctl ", "offloads off on ", "link p1 of a", "addresses of ", "permanent neighbours of "):
             assert any(name.startswith(begin) for name in names), begin
         assert "static routes of b" in names
         assert "timeline" in names
         assert "start of bulk" in names
-        downed = {"link": "p1.hop", "own_end": "a"}.get(cell.factors["fault"])
+        downed = {"link": "p1.hop", "own_end": "a"}.get(cell.cell.factors["fault"])
         for node in ("a", "b", "p1.hop"):  # at the start, and where an end came up again
             for what in ("static routes", "permanent neighbours", "addresses"):
                 assert names.count(f"{what} of {node}") == (2 if node == downed else 1), (what, node)

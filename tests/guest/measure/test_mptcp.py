@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from pathlib import Path
 
 import pytest
-from support.chain_kit import HOSTS, Checkout, all_completed, cells, written
+from support.chain_kit import Checkout, two_hosts, written
 from support.chain_packets import frames, from_host
+from support.run_files import load_run
 
 MP = 30
 """TCP option kind of Multipath TCP (RFC 8684 section 9)."""
 SYN, ACK = 2, 16
 BYTES = 700_000
 
-SPEC = (
-    HOSTS.format(name="mptcp", duration="20 s")
-    + f"""
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "20 packets"
-one_way_delay = "20 ms"
-loss = "0.5 %"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "mptcp"
-paths = ["p1"]
-bytes = "{BYTES} B"
-"""
-)
+MPTCP_BYTES = f'protocol = "mptcp"\nbytes = "{BYTES} B"'
+SPEC = two_hosts(name="mptcp", duration="20 s", link='loss = "0.5 %"', flow=MPTCP_BYTES)
 
 
 def test_one_cell_over_one_path(checkout: Checkout, tmp_path: Path) -> None:
-    spec, run = written(tmp_path / "spec.toml", SPEC), tmp_path / "x"
-    checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path).ok()
-    all_completed(run)
-    (cell_id,) = cells(run)
-    place = run / "cells" / cell_id
-
-    summary = json.loads((place / "apps" / "bulk.receiver.ndjson").read_text().splitlines()[-1])
-    assert summary["record"] == "summary"
+    run = checkout.run_spec(tmp_path, SPEC, "--no-report")
+    cell = run.cell()
+    summary = cell.summary("bulk.receiver")
     assert summary["unique_bytes"] == BYTES
     assert {summary[key] for key in ("gap_bytes", "corrupt_bytes", "duplicate_bytes", "out_of_order")} == {0}
-    checks = {check["check"]: check for check in json.loads((place / "derived" / "checks.json").read_bytes())}
+    checks = cell.checks
     assert checks["payload bulk"]["ok"]
     assert f"application {BYTES} B, deliverable on the wire {BYTES} B" in checks["payload bulk"]["detail"]
     assert checks["pattern bulk"]["ok"]
-    with open(run / "tables" / "measurements.csv", encoding="utf-8", newline="") as file:
-        values = {row["metric"]: row["value"] for row in csv.DictReader(file)}
-    assert float(values["payload_bytes"]) == BYTES
-    assert float(values["retransmitted_packets"]) > 0
-    assert 1.5e6 < float(values["goodput_bit_s"]) < 2e6 * 1460 / 1500
+    values = run.metrics()
+    assert values["payload_bytes"] == BYTES
+    assert values["retransmitted_packets"] > 0
+    assert 1.5e6 < values["goodput_bit_s"] < 2e6 * 1460 / 1500
 
 
 def test_it_is_mptcp_and_not_what_it_falls_back_to(checkout: Checkout, tmp_path: Path) -> None:
     """Both SYNs offer it, and every segment with data maps it."""
-    spec, run = written(tmp_path / "spec.toml", SPEC), tmp_path / "x"
-    checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path).ok()
-    seen = frames(next(run.glob("cells/*/capture/b-p1.pcap.zst")))
+    (capture,) = checkout.run_spec(tmp_path, SPEC, "--no-report").cell().captures("b")
+    seen = frames(capture)
     handshake = [frame for frame in seen if frame.flags & SYN]
     assert {bool(frame.flags & ACK) for frame in handshake} == {False, True}
     assert all(MP in frame.options for frame in handshake)
@@ -140,27 +117,16 @@ def test_an_abort_while_a_slow_path_still_carries_data(checkout: Checkout, tmp_p
     """The abort comes on the fast path and ends the connection. In 9.2 s data wait behind a hole on their own subflow
     while the data level has none; in 11.3 s data arrive in order on the satellite after the connection has ended.
     """
-    spec, run = written(tmp_path / "spec.toml", BESIDE_OTHERS), tmp_path / "x"
-    checkout.run("run", spec, "--no-report", "--out", run, cwd=tmp_path).ok()
-    all_completed(run)
     found = {}
-    for cell_id in cells(run):
-        place = run / "cells" / cell_id
-        summary = json.loads((place / "apps" / "mptcp.receiver.ndjson").read_text().splitlines()[-1])
+    for cell_id, cell in checkout.run_spec(tmp_path, BESIDE_OTHERS, "--no-report").cells.items():
+        summary = cell.summary("mptcp.receiver")
         assert summary["reason"] == "peer_aborted"
-        checks = {check["check"]: check for check in json.loads((place / "derived" / "checks.json").read_bytes())}
-        detail, read = checks["payload mptcp"]["detail"], summary["unique_bytes"]
+        detail, read = cell.checks["payload mptcp"]["detail"], summary["unique_bytes"]
         assert f"application {read} B, deliverable on the wire {read} B" in detail
         found[cell_id] = int(detail.rsplit("new on the wire ", 1)[1].removesuffix(" B")) - read
     assert all(late > 0 for late in found.values()), found
 
 
-TWO_PATHS = (
-    SPEC.replace('loss = "0.5 %"\n', "")
-    .replace('paths = ["p1"]', 'paths = ["p1", "p2"]')
-    .replace(f'bytes = "{BYTES} B"', 'stop = "15 s"')
-    + '[link.p2]\nlike = "p1"\n'
-)
 ADD_ADDR_LOST = """
 [event.gone]
 action = "blackhole"
@@ -187,13 +153,16 @@ at = "5 s"
 
 def subflows(checkout: Checkout, place: Path, event: str) -> tuple[dict[str, float | None], list[str], str]:
     """(measurements, what the cell's page says of its subflows, the summary) of one cell over two paths."""
-    spec, run = written(place / "spec.toml", TWO_PATHS + event), place / "x"
-    said = checkout.run("run", spec, "--no-report", "--out", run, cwd=place).ok().out
-    all_completed(run)
-    with open(run / "tables" / "measurements.csv", encoding="utf-8", newline="") as file:
-        values = {row["metric"]: float(row["value"]) if row["value"] else None for row in csv.DictReader(file)}
-    series = json.loads(next(run.glob("cells/*/derived/series.json")).read_bytes())
-    texts = [event["text"] for event in series["events"] if re.match("subflow|paths", event["kind"])]
+    flow = 'protocol = "mptcp"\npaths = ["p1", "p2"]\nstop = "15 s"'
+    spec = written(place / "spec.toml", two_hosts(event, name="mptcp", duration="20 s", links=2, flow=flow))
+    said = checkout.run("run", spec, "--no-report", "--out", place / "run", cwd=place).ok().out
+    run = load_run(place / "run").completed()
+    values = {row["metric"]: float(row["value"]) if row["value"] else None for row in run.table("measurements")}
+    texts = [
+        event["text"]
+        for event in run.cell().read("derived/series.json")["events"]
+        if re.match("subflow|paths", event["kind"])
+    ]
     return values, texts, said
 
 
