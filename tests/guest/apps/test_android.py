@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import struct
 import subprocess
 import sys
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 import zstandard
 from netwarp.core.executables import find_executable
-from netwarp.core.types import CellOutcome, Outcome
-from netwarp.store.run_dir import CellDir
+from netwarp.core.types import Outcome
 from support.cell_init_kit import BUILD, ROOT, read_pcap
 from support.chain_kit import Checkout, copy_checkout
+from support.run_files import RunFiles, load_run
 
 TOOLS = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
 MISSING = [name for name in TOOLS if find_executable(name) is None]
@@ -45,19 +44,14 @@ def phone(arm64: Path, kernel: Path, tmp_path_factory: pytest.TempPathFactory) -
     return copy_checkout(tmp_path_factory.mktemp("phone"), kernel)
 
 
-def run(checkout: Checkout, place: Path, *arguments: str) -> Path:
-    """The run directory of a small part of experiments/android."""
+def run(checkout: Checkout, place: Path, *arguments: str) -> RunFiles:
+    """A small part of experiments/android."""
     done = checkout.run(
         "run", SPEC, "--set", "transfer=300 kB", *arguments, "--no-report", "--jobs", "1", "--out", place / "run",
         cwd=place,
     )  # fmt: skip
     assert done.status in (0, 1), done
-    return place / "run"
-
-
-def cell_of(run_directory: Path, name: str) -> tuple[CellDir, CellOutcome]:
-    cell = CellDir(next((run_directory / "cells").glob(f"{name}_r0*")))
-    return cell, cell.read_outcome()
+    return load_run(place / "run")
 
 
 @pytest.mark.parametrize("name", ["sender", "receiver"])
@@ -87,33 +81,29 @@ def test_without_libsctp_they_refuse_what_needs_it(arm64: Path, program: str, ar
 
 def test_sctp_from_arm64_arrives_byte_for_byte(phone: Checkout, tmp_path: Path) -> None:
     made = run(phone, tmp_path, "--where", "protocol=sctp", "--where", "loss=1 %", "--repetitions", "1")
-    cell, outcome = cell_of(made, "sctp_1_arm64")
-    assert outcome.outcome is Outcome.COMPLETED, outcome.reason
-    records = [json.loads(line) for line in (cell.apps / "upload.receiver.ndjson").read_text().splitlines()]
-    summary = records[-1]
+    cell = made.completed().cell(build="arm64")
+    summary = cell.summary("upload.receiver")
     assert (summary["unique_bytes"], summary["corrupt_bytes"], summary["gap_bytes"]) == (300_000, 0, 0)
     assert summary["status"] == 0
-    used = json.loads(cell.environment.read_text())["programs"]
+    used = cell.environment["programs"]
     assert used["qemu-aarch64-static"]["version"].startswith("qemu-aarch64 version")
     assert set(used["sender-arm64"]) == {"sha256"}
     # the emulator and the other machine's program are on the wire what this machine's is: to some clock reads
     packets = {}
-    for name in ("sctp_1_arm64", "sctp_1_x8664"):
-        capture = cell_of(made, name)[0].capture / "phone-wireless.pcap.zst"
+    for name in ("arm64", "x86-64"):
+        (capture,) = made.cell(build=name).captures("phone")
         plain = tmp_path / f"{name}.pcap"
         with open(capture, "rb") as source, open(plain, "wb") as sink:
             zstandard.ZstdDecompressor().copy_stream(source, sink)
         packets[name] = read_pcap(plain)
-    ours, theirs = packets["sctp_1_x8664"], packets["sctp_1_arm64"]
+    ours, theirs = packets["x86-64"], packets["arm64"]
     assert [packet.length for packet in theirs] == [packet.length for packet in ours]
     assert max(abs(a.t_ns - b.t_ns) for a, b in zip(ours, theirs, strict=True)) < 50_000
 
 
 def test_tcp_from_arm64_arrives_byte_for_byte(phone: Checkout, tmp_path: Path) -> None:
     made = run(phone, tmp_path, "--where", "protocol=tcp", "--where", "build=arm64", "--where", "loss=0 %")
-    cell, outcome = cell_of(made, "tcp_0_arm64")
-    assert outcome.outcome is Outcome.COMPLETED, outcome.reason
-    summary = json.loads((cell.apps / "upload.receiver.ndjson").read_text().splitlines()[-1])
+    summary = made.completed().cell().summary("upload.receiver")
     assert (summary["unique_bytes"], summary["corrupt_bytes"]) == (300_000, 0)
 
 
@@ -122,7 +112,7 @@ def test_a_socket_option_that_qemu_does_not_pass_on_is_said(phone: Checkout, tmp
         phone, tmp_path, "--where", "protocol=sctp", "--where", "build=arm64", "--where", "loss=0 %",
         "--set", "flow.upload.sender.rto_min=200 ms",
     )  # fmt: skip
-    _, outcome = cell_of(made, "sctp_0_arm64")
+    outcome = made.cell().outcome
     assert outcome.outcome is Outcome.UNSUPPORTED
     assert "SCTP_RTOINFO: Protocol not available" in outcome.reason
 

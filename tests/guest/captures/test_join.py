@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from netwarp.captures import join_captures
-from support.chain_kit import Checkout, all_completed, cells
+from support.chain_kit import Checkout
+from support.run_files import CellFiles
 
 SPEC = """\
 format = 1
@@ -57,28 +56,24 @@ MS = 1e-3
 
 @dataclass(frozen=True)
 class Ran:
-    root: Path
+    files: CellFiles
     hops: list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def ran(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Ran]]:
+def ran(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> list[Ran]:
     base = tmp_path_factory.mktemp("hops")
-    (base / "spec.toml").write_text(SPEC)
-    checkout.run("run", base / "spec.toml", "--out", base / "run", cwd=base).ok()
-    all_completed(base / "run")
     found = []
-    for cell_id in cells(base / "run"):
-        root = base / "run" / "cells" / cell_id
-        done = checkout.run("analyze", "--join", "--json", root, cwd=base).ok()
-        found.append(Ran(root, json.loads(done.out)["join"]["hops"]))
+    for cell in checkout.run_spec(base, SPEC).cells.values():
+        done = checkout.run("analyze", "--join", "--json", cell.root, cwd=base).ok()
+        found.append(Ran(cell, json.loads(done.out)["join"]["hops"]))
     assert len(found) == 4
-    yield found
+    return found
 
 
-def counted(root: Path, link: str) -> list[tuple[int, int, int]]:
+def counted(cell: CellFiles, link: str) -> list[tuple[int, int, int]]:
     """(sent, dropped, still queued) of both root qdiscs of a link's shaping hop, as the kernel counted at the end."""
-    network = json.loads((root / "environment.json").read_text())["network"]
+    network = cell.environment["network"]
     last = {entry["namespace"]: entry["qdiscs"] for entry in network["qdiscs"]}[f"{link}.hop"]
     roots = [qdisc for qdisc in last if qdisc["kind"] == "netem" and qdisc["parent"] is None]
     assert len(roots) == 2
@@ -96,7 +91,7 @@ def test_loss_is_what_the_qdiscs_dropped(ran: list[Ran]) -> None:
             seen = [(hop["packets"] - hop["lost_packets"], hop["lost_packets"], hop["unknown_packets"])
                     for hop in of_link(one, link)]  # fmt: skip
             # what the kernel still held at the end was sent and not seen to arrive: unknown, not lost
-            assert sorted(seen) == counted(one.root, link)
+            assert sorted(seen) == counted(one.files, link)
             lost += sum(count for _, count, _ in seen)
             queued += sum(count for _, _, count in seen)
         for hop in one.hops:
@@ -120,7 +115,7 @@ def test_points_are_in_the_order_of_the_way(ran: list[Ran]) -> None:
 def test_no_packet_is_faster_than_its_link(ran: list[Ran], link: str, delay_s: float, rate_bit_s: float) -> None:
     """Configured delay and the packet's own time on the wire at least; exactly that where nothing was queued."""
     for one in ran:
-        files = sorted((one.root / "capture").iterdir())
+        files = one.files.captures("*")
         for hop in join_captures(files, one_clock=True, whole=True).hops:
             if not hop.before.endswith(f"-{link}") or not hop.after.endswith(f"-{link}"):
                 continue

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -19,40 +18,28 @@ import zstandard
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.capture import TOTAL_TABLES
 from netwarp.captures.stream import read_stream
-from support.chain_kit import Checkout, all_completed, cells
+from support.chain_kit import Checkout, two_hosts
+from support.run_files import CellFiles
 
-SPEC = """\
-format = 1
-name = "oracles"
-title = "Captures that other tools read too"
-duration = "60 s"
-seed = 5
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "20 Mbit/s"
-queue = "60 packets"
-one_way_delay = "15 ms"
-loss = "0.5 %"
-[link.p2]
-like = "p1"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-start = "0.5 s"
-bytes = "20 MB"
-sender = { sndbuf = "1 MiB" }
-receiver = { rcvbuf = "1 MiB" }
+SPEC = two_hosts(
+    """
 [factor.kind]
 levels = ["tcp", "sctp", "bundled"]
 [factor.kind.sctp]
 flow.bulk = { protocol = "sctp", paths = ["p1", "p2"], bytes = "10 MB" }
 [factor.kind.bundled]
 flow.bulk = { protocol = "sctp", paths = ["p1", "p2"], bytes = "3 MB", message_size = "100 B", sender.streams = 5 }
-"""
+""",
+    name="oracles",
+    duration="60 s",
+    top="seed = 5",
+    rate="20 Mbit/s",
+    queue="60 packets",
+    delay="15 ms",
+    link='loss = "0.5 %"',
+    links=2,
+    flow='start = "0.5 s"\nbytes = "20 MB"\nsender = { sndbuf = "1 MiB" }\nreceiver = { rcvbuf = "1 MiB" }',
+)
 POINTS = [(kind, node) for kind in ("tcp", "sctp", "bundled") for node in "ab"]
 SCTP = [point for point in POINTS if point[0] != "tcp"]
 
@@ -64,7 +51,7 @@ class Point:
     stored: list[Path]
     plain: Path
     capture: Capture
-    root: Path
+    files: CellFiles
 
     def tshark(self, *fields: str, condition: str = "") -> list[list[list[str]]]:
         """One row a packet, one list of values a field."""
@@ -85,14 +72,10 @@ class Point:
 @pytest.fixture(scope="module")
 def points(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Point]:
     base = tmp_path_factory.mktemp("oracles")
-    (base / "spec.toml").write_text(SPEC)
-    checkout.run("run", base / "spec.toml", "--out", base / "run", cwd=base).ok()
-    all_completed(base / "run")
     found = {}
-    for cell_id, cell in cells(base / "run").items():
-        root = base / "run" / "cells" / cell_id
+    for cell_id, cell in checkout.run_spec(base, SPEC).cells.items():
         for node in "ab":
-            stored = sorted((root / "capture").glob(f"{node}-*.pcap.zst"))
+            stored = cell.captures(node)
             parts = []
             for file in stored:
                 parts.append(base / f"{cell_id}-{file.stem}")
@@ -100,8 +83,8 @@ def points(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> dict
                     zstandard.ZstdDecompressor().copy_stream(source, target)
             plain = base / f"{cell_id}-{node}.pcap"
             subprocess.run(["mergecap", "-F", "nsecpcap", "-w", plain, *parts], check=True, capture_output=True)
-            kind = str(cell.factors["kind"])
-            found[kind, node] = Point(stored, plain, read_captures(stored, checksums=True), root)
+            kind = str(cell.cell.factors["kind"])
+            found[kind, node] = Point(stored, plain, read_captures(stored, checksums=True), cell)
     assert sorted(found) == sorted(POINTS)
     return found
 
@@ -203,13 +186,9 @@ def test_tcptrace(points: dict[tuple[str, str], Point], node: str) -> None:
 def test_the_kernel_delivered_what_was_acknowledged(points: dict[tuple[str, str], Point]) -> None:
     """TCP_INFO of the sender at its end: `delivered` counts the segments acknowledged, and the SYN."""
     one = points["tcp", "a"]
-    summary = json.loads((one.root / "apps" / "bulk.sender.ndjson").read_text().splitlines()[-1])
+    summary = one.files.summary("bulk.sender")
     info = summary["kernel"]["tcp_info"]
-    (ready,) = (
-        record
-        for record in map(json.loads, (one.root / "init.ndjson").read_text().splitlines())
-        if record["record"] == "ready"
-    )
+    (ready,) = one.files.init("ready")
     until = summary["t_ns"] - ready["t0_monotonic_ns"] + ready["t0_realtime_ns"]
     segments = one.capture.segments[one.capture.segments["time_ns"] <= until]
     sent = segments[segments["direction"] == 0]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from netwarp.core.types import Outcome
 from netwarp.sandbox import host_load as host
-from netwarp.store.run_dir import RunDir
-from support.chain_kit import Checkout, outcomes, python_in_a_guest, two_paths, written
+from support.chain_kit import Checkout, python_in_a_guest, two_paths, written
+from support.run_files import load_run
 
 STEPPER = """\
 import pathlib, subprocess, sys, time
@@ -31,16 +30,14 @@ def test_the_clock_is_set(step_s: int, kernel: Path, checkout: Checkout, tmp_pat
     spec = written(tmp_path / "spec.toml", two_paths(duration="2 s", shape=""))
     script = written(tmp_path / "stepper.py", STEPPER)
     done = python_in_a_guest(kernel, checkout, tmp_path / "guest", str(script), str(spec), str(step_s))
-    run = done.directory / "run"
     assert (done.directory / "netwarp.err").exists()
-    ((cell_id, outcome),) = outcomes(run).items()
-    assert outcome.outcome is Outcome.INVALID, (outcome, done.console)
-    checks = json.loads(RunDir(run).cell(cell_id).environment.read_text())["checks"]
-    (clock,) = [check for check in checks if check["check"] == "clock"]
+    run = load_run(done.directory / "run")
+    cell = run.cell()
+    assert cell.outcome.outcome is Outcome.INVALID, (cell.outcome, done.console)
+    (clock,) = [check for check in cell.environment["checks"] if check["check"] == "clock"]
     assert not clock["ok"]
     assert abs(int(clock["detail"].split()[2]) - step_s * 10**9) < 10**8
-    manifest = json.loads((run / "manifest.json").read_text())
-    assert 0 < manifest["wall_s"] < 200, "measured by a clock that nobody can set"
+    assert 0 < run.manifest["wall_s"] < 200, "measured by a clock that nobody can set"
 
 
 class Clocks:

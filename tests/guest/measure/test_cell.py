@@ -6,44 +6,17 @@ kernel's counters are read when the sender stops; the wire is counted up to that
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from netwarp.captures import Capture, read_captures
-from netwarp.core.types import Cell
 from netwarp.measure.cell import analyze_cell
-from support.chain_kit import Checkout, all_completed, cells
+from support.chain_kit import Checkout, two_hosts
+from support.run_files import CellFiles
 
-SPEC = """\
-format = 1
-name = "lens"
-title = "The wire against the kernel's counters"
-duration = "12 s"
-seed = 3
-[node.a]
-kind = "host"
-[node.b]
-kind = "host"
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "40 packets"
-one_way_delay = "20 ms"
-loss = "{loss}"
-[link.p2]
-like = "p1"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "{protocol}"
-paths = ["p1"]
-start = "0.5 s"
-stop = "9 s"
-message_size = "{size}"
+SPEC = two_hosts(
+    """
 [event.outage]
 action = "cut"
 link = "p1"
@@ -61,7 +34,15 @@ levels = ["0 %", "2 %"]
 levels = ["1400 B", "100 B"]
 [factor.outage]
 levels = ["0 s", "1 s"]
-"""
+""",
+    name="lens",
+    duration="12 s",
+    top="seed = 3",
+    queue="40 packets",
+    link='loss = "{loss}"',
+    links=2,
+    flow='protocol = "{protocol}"\nstart = "0.5 s"\nstop = "9 s"\nmessage_size = "{size}"',
+)
 CELLS = 3 * 2 * 2 * 2
 DATA, SACK, INIT = 0, 3, 1
 
@@ -70,42 +51,32 @@ DATA, SACK, INIT = 0, 3, 1
 class Ran:
     """A cell that ran, the sender's capture up to the sender's summary, and the kernel's counters in that."""
 
-    root: Path
-    cell: Cell
+    files: CellFiles
     capture: Capture
     until_ns: int
     kernel: dict[str, Any]
 
     @property
     def protocol(self) -> str:
-        return self.cell.flows[0].protocol
+        return self.files.cell.flows[0].protocol
 
     def cut(self, rows: Any, direction: int) -> Any:
         return rows[(rows["time_ns"] <= self.until_ns) & (rows["direction"] == direction)]
 
 
-def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def look(root: Path, cell: Cell) -> Ran:
-    summary = records(root / "apps" / "bulk.sender.ndjson")[-1]
-    assert summary["record"] == "summary"
-    (ready,) = (record for record in records(root / "init.ndjson") if record["record"] == "ready")
+def look(files: CellFiles) -> Ran:
+    summary = files.summary("bulk.sender")
+    (ready,) = files.init("ready")
     until = summary["t_ns"] - ready["t0_monotonic_ns"] + ready["t0_realtime_ns"]
-    capture = read_captures(sorted((root / "capture").glob("a-*.pcap.zst")), checksums=True)
-    return Ran(root, cell, capture, until, summary["kernel"])
+    capture = read_captures(files.captures("a"), checksums=True)
+    return Ran(files, capture, until, summary["kernel"])
 
 
 @pytest.fixture(scope="module")
-def ran(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Ran]]:
-    base = tmp_path_factory.mktemp("lens")
-    (base / "spec.toml").write_text(SPEC)
-    checkout.run("run", base / "spec.toml", "--out", base / "run", cwd=base).ok()
-    all_completed(base / "run")
-    found = [look(base / "run" / "cells" / cell_id, cell) for cell_id, cell in cells(base / "run").items()]
+def ran(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> list[Ran]:
+    found = [look(cell) for cell in checkout.run_spec(tmp_path_factory.mktemp("lens"), SPEC).cells.values()]
     assert len(found) == CELLS
-    yield found
+    return found
 
 
 def of(ran: list[Ran], protocol: str) -> list[Ran]:
@@ -162,8 +133,7 @@ def test_sctp_counters(ran: list[Ran]) -> None:
 
 def test_mptcp_sends_what_it_says_and_counts_it_once(ran: list[Ran]) -> None:
     for one in of(ran, "mptcp"):
-        checks = json.loads((one.root / "derived" / "checks.json").read_text())
-        (payload,) = (check for check in checks if check["check"] == "payload bulk")
+        payload = one.files.checks["payload bulk"]
         assert payload["ok"], payload
         assert one.capture.flows["mptcp"].all()
         assert len(one.capture.flows) == one.kernel["mptcp_info"]["subflows"]
@@ -172,9 +142,9 @@ def test_mptcp_sends_what_it_says_and_counts_it_once(ran: list[Ran]) -> None:
 def test_the_receiver_read_what_could_be_delivered(ran: list[Ran]) -> None:
     """Exactly, in every cell: with losses, with an outage, bundled, over one and two paths."""
     for one in ran:
-        checks = {check["check"]: check for check in json.loads((one.root / "derived" / "checks.json").read_text())}
+        checks = one.files.checks
         assert [check for check in checks.values() if not check["ok"]] == []
-        read = records(one.root / "apps" / "bulk.receiver.ndjson")[-1]["unique_bytes"]
+        read = one.files.summary("bulk.receiver")["unique_bytes"]
         assert checks["payload bulk"]["detail"].startswith(f"application {read} B, deliverable on the wire {read} B")
         assert read > 500_000
 
@@ -182,7 +152,7 @@ def test_the_receiver_read_what_could_be_delivered(ran: list[Ran]) -> None:
 def test_hop_by_hop_nothing_arrives_that_was_not_sent(ran: list[Ran]) -> None:
     """Every TSN or byte new at the receiver was sent; without loss, fault and full queue every one sent arrives."""
     for one in ran:
-        there = read_captures(sorted((one.root / "capture").glob("b-*.pcap.zst")), checksums=True)
+        there = read_captures(one.files.captures("b"), checksums=True)
         sent, arrived = one.capture.flow_paths, there.flow_paths
         for column in ("packets", "payload_bytes"):
             assert arrived[column][:, 0].sum() <= sent[column][:, 0].sum()
@@ -197,9 +167,9 @@ def test_failover_and_outage_of_a_cut(ran: list[Ran]) -> None:
     """The times of the derived files against the chunk tables they come from."""
     moved = 0
     for one in of(ran, "sctp"):
-        rows = json.loads((one.root / "derived" / "measurements.json").read_text())
+        rows = one.files.read("derived/measurements.json")
         metrics = {row["metric"]: row["value"] for row in rows if row["flow"]}
-        if one.cell.factors["outage"] == "0 s":
+        if one.files.cell.factors["outage"] == "0 s":
             assert metrics["outage_s"] is metrics["failover_time_s"] is None
             continue
         fault = 1_700_000_000 * 10**9 + 4 * 10**9
@@ -214,7 +184,7 @@ def test_failover_and_outage_of_a_cut(ran: list[Ran]) -> None:
         ):
             wanted = pytest.approx((moments[0] - fault) / 1e9) if len(moments) else None
             assert metrics[name] == wanted
-        there = read_captures(sorted((one.root / "capture").glob("b-*.pcap.zst")), checksums=True)
+        there = read_captures(one.files.captures("b"), checksums=True)
         got = there.chunks[(there.chunks["type"] == DATA) & (there.chunks["direction"] == 0)]
         over = (got["time_ns"] >= fault) & ~got["is_retransmission"] & (there.packets["source"][got["packet"]] == 1)
         arrivals = [
@@ -233,7 +203,7 @@ def test_failover_and_outage_of_a_cut(ran: list[Ran]) -> None:
 
 
 def test_deriving_again_gives_the_same_files(ran: list[Ran]) -> None:
-    one = ran[0]
-    before = {path.name: path.read_bytes() for path in (one.root / "derived").iterdir()}
-    analyze_cell(one.cell, one.root)
-    assert {path.name: path.read_bytes() for path in (one.root / "derived").iterdir()} == before
+    files = ran[0].files
+    before = {path.name: path.read_bytes() for path in (files.root / "derived").iterdir()}
+    analyze_cell(files.cell, files.root)
+    assert {path.name: path.read_bytes() for path in (files.root / "derived").iterdir()} == before

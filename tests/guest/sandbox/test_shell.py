@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from support.cell_init_kit import MS, read_pcap
 from support.chain_kit import STANDS, Checkout, in_a_guest, written
+from support.run_files import records
 
 
 def test_a_command_on_a_node_with_captures(kernel: Path, checkout: Checkout, tmp_path: Path) -> None:
@@ -18,14 +18,11 @@ def test_a_command_on_a_node_with_captures(kernel: Path, checkout: Checkout, tmp
         *command,
     )  # fmt: skip
     said, errors = ((done.directory / f"netwarp.{name}").read_text() for name in ("out", "err"))
-    exits = [json.loads(line) for line in (done.directory / "init.ndjson").read_text().splitlines()]
-    status = next(record["status"] for record in exits if record["record"] == "exit")
-    assert status == 0, said + errors
+    assert done.records("exit")[0]["status"] == 0, said + errors
     assert "3 packets transmitted, 3 received" in said
     assert "captures are kept in /run/cell/kept/capture" in errors
     kept = done.directory / "kept"
-    records = [json.loads(line) for line in (kept / "init.ndjson").read_text().splitlines()]
-    ends = {record["file"]: record for record in records if record["record"] == "capture"}
+    ends = {record["file"]: record for record in records(kept / "init.ndjson") if record["record"] == "capture"}
     for node in ("a", "b"):
         capture = kept / "capture" / f"{node}-p1.pcap"
         assert len(read_pcap(capture)) == 6, "three requests and three replies"
@@ -42,6 +39,4 @@ def test_the_status_is_the_commands(kernel: Path, checkout: Checkout, tmp_path: 
         kernel, checkout, tmp_path / "guest", "shell", str(spec), "--out", "/run/cell/kept", "--exec",
         "ping", "-c", "1", "-W", "1", "10.9.9.9",
     )  # fmt: skip
-    records = [json.loads(line) for line in (done.directory / "init.ndjson").read_text().splitlines()]
-    status = next(record["status"] for record in records if record["record"] == "exit")
-    assert status == 2, (done.directory / "netwarp.err").read_text()
+    assert done.records("exit")[0]["status"] == 2, (done.directory / "netwarp.err").read_text()
