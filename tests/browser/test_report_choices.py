@@ -1,4 +1,4 @@
-"""What a reader chooses: filters, factors, panels, cells beside each other; and that a link shows the same again."""
+"""A reader's choices: filters, factors, panels, two cells side by side; and a link that restores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as a person meets it, in headless Chromium. No test waits for a time, only for what it wants to see."""
+"""The report in headless Chromium, as a reader uses it. Each test waits for a state of the page, never for a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One flow between hosts a and b, over shaped paths, in a guest: what the apps said and what was on the wire."""
+"""A flow between hosts a and b over shaped paths in a guest: the apps' records and the packets on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hand-made cells for cell-init: a directory, its steps, a guest, what it left."""
+"""Hand-made cells for cell-init: a directory, its steps, a guest, the files it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""netwarp as a user starts it, in a process of its own: what it prints, what it leaves, and what it must not leave."""
+"""netwarp as a process of its own: what it prints, the files it leaves, and the processes it must not leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first packet that differs between two runs of a cell: its number, its time, its interface, what it is."""
+"""The first packet that differs between two runs of a cell: number, time, interface and kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines made up from a PATH of stand-ins, and the Makefile as somebody types it."""
+"""Machines made up from a PATH of stand-ins, and the Makefile's targets."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A TCP connection told segment by segment, as its sender's host sees it."""
+"""A TCP connection written segment by segment, as its sender's host sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sender for a phone: what it is, and that it sends what the receiver expects, under qemu in a guest."""
+"""The sender for a phone: an arm64 program whose packets are those of this machine's, under qemu in a guest."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_tcp_from_arm64_arrives_byte_for_byte(phone: Checkout, tmp_path: Path) -
     assert (summary["unique_bytes"], summary["corrupt_bytes"]) == (300_000, 0)
 
 
-def test_a_socket_option_that_qemu_does_not_pass_on_is_said(phone: Checkout, tmp_path: Path) -> None:
+def test_a_socket_option_that_qemu_does_not_pass_on_is_reported(phone: Checkout, tmp_path: Path) -> None:
     made = run(
         phone, tmp_path, "--where", "protocol=sctp", "--where", "build=arm64", "--where", "loss=0 %",
         "--set", "flow.upload.sender.rto_min=200 ms",

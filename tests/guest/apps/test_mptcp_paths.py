@@ -1,4 +1,4 @@
-"""An MPTCP flow uses all its paths: subflows that the kernels open, data on each, another one when one is cut."""
+"""An MPTCP flow uses all its paths: the kernels open subflows, each carries data, another carries on after a cut."""
 
 from __future__ import annotations
 

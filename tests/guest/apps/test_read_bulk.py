@@ -1,4 +1,4 @@
-"""Reads that block in the kernel until there is much: the same packets, and what the receiver says of them.
+"""Reads that block in the kernel until there is much: the same packets, and the receiver's records of them.
 
 A receiver that is woken for each packet (`--read-each`) reads its clock each time, and in virtual time a read costs
 256 ns: so instants differ by some of these, and nothing else may.

@@ -1,4 +1,4 @@
-"""SCTP flows in guests: addresses, primary, streams, windows, notifications, counters; tshark tells what was sent."""
+"""SCTP flows in guests: addresses, primary, streams, windows, notifications, counters; packets checked with tshark."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_the_segment_size_is_the_user_data_of_a_chunk(kernel: Path, tmp_path: Pa
     assert done.got["messages"] == 30
 
 
-def test_an_outage_is_told_by_name_and_address(kernel: Path, tmp_path: Path) -> None:
+def test_an_outage_is_reported_by_name_and_address(kernel: Path, tmp_path: Path) -> None:
     cell = make_cell(
         "sctp",
         shape=SLOW,

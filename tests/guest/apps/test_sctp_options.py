@@ -53,7 +53,7 @@ def test_switches_do_not_hurt_a_transfer(kernel: Path, tmp_path: Path, flag: str
     assert done.got["unique_bytes"] == 200_000
 
 
-def test_a_value_the_kernel_does_not_take_is_told(kernel: Path, tmp_path: Path) -> None:
+def test_a_value_the_kernel_does_not_take_is_reported(kernel: Path, tmp_path: Path) -> None:
     """A maximum below the node's own minimum of the RTO: the kernel refuses it."""
     cell = make_cell("sctp", shape=FAST, stop_ns=2 * S, sender={"rto_max_ns": 500 * MS})
     done = run(kernel, tmp_path, cell)
@@ -217,7 +217,7 @@ def test_prio_sends_stream_1_first(kernel: Path, tmp_path: Path) -> None:
     assert sum(prio[10:30]) >= 18
 
 
-def test_stream_values_of_a_scheduler_without_any_are_told(kernel: Path, tmp_path: Path) -> None:
+def test_stream_values_of_a_scheduler_without_any_are_reported(kernel: Path, tmp_path: Path) -> None:
     cell = make_cell("sctp", shape=FAST, stop_ns=2 * S, sender={"stream_values": "3"})
     done = run(kernel, tmp_path, cell)
     (error,) = done.of("sender", "error")
@@ -272,7 +272,7 @@ def test_messages_leave_on_their_schedule(kernel: Path, tmp_path: Path) -> None:
         assert not done.of("sender", "blocked")
 
 
-def test_a_schedule_the_kernel_cannot_follow_is_told(kernel: Path, tmp_path: Path) -> None:
+def test_a_schedule_the_kernel_cannot_follow_is_reported(kernel: Path, tmp_path: Path) -> None:
     """2 Mbit/s due over 1 Mbit/s and a small buffer: nothing is dropped, the records say when it was blocked."""
     cell = make_cell(
         "sctp", shape=SLOW, stop_ns=9 * S, message_bytes=1000,

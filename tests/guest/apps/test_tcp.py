@@ -1,4 +1,4 @@
-"""TCP and MPTCP flows in guests: times, the window clamp, buffers, ends; tshark tells what was on the wire."""
+"""TCP and MPTCP flows in guests: times, the window clamp, buffers, ends; packets checked with tshark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The captures: every packet once, at its time, in order, whole, and honest about what is missing."""
+"""cell-init's captures: every packet once, at its time, in order, complete, and lost packets counted."""
 
 from __future__ import annotations
 

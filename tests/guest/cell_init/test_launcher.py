@@ -1,4 +1,4 @@
-"""guest-exec: a guest meets the same world everywhere, dies with its parent, and leaves no process behind."""
+"""guest-exec: a guest has the same environment everywhere, ends with its parent, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_nothing_but_its_own_directory_is_touched(kernel: Path, tmp_path: Path) 
         assert {path.name for path in tmp_path.iterdir()} == {"memory", "cell"}
 
 
-def test_the_guest_meets_the_same_world_everywhere(kernel: Path, tmp_path: Path) -> None:
+def test_the_guest_has_the_same_environment_everywhere(kernel: Path, tmp_path: Path) -> None:
     """Command line, environment and descriptors of the running kernel name no path of this machine."""
     directory = tmp_path / "a directory with a long name"
     prepare(directory, busy())
@@ -180,7 +180,7 @@ def test_required_options_and_help() -> None:
     assert "--start-ns N" in shown.stdout
 
 
-def test_an_init_that_is_no_program_is_told_by_the_console(kernel: Path, tmp_path: Path) -> None:
+def test_an_init_that_is_no_program_is_reported_on_the_console(kernel: Path, tmp_path: Path) -> None:
     prepare(tmp_path, EMPTY)
     (tmp_path / "init").write_text("not a program")
     done = subprocess.run(guest_command(kernel, tmp_path), check=False, capture_output=True, timeout=60)

@@ -1,4 +1,4 @@
-"""What the steps do, and what they say when they cannot."""
+"""The steps of cell-init: their effects, and their error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cell-init waits for: by events, to the microsecond, and with a limit."""
+"""cell-init's waits: by events, to the microsecond, and with a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command blocks of README and docs, run as they stand; names of files and runs stand for real ones."""
+"""The command blocks of README and docs, run unchanged; names of files and runs are replaced by real ones."""
 
 from __future__ import annotations
 

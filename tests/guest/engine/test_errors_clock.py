@@ -1,4 +1,4 @@
-"""Somebody sets the clock while a cell runs on it: the cell says so, whichever way the clock went."""
+"""The system clock is set while a cell runs on it, forward or back: the cell is INVALID."""
 
 from __future__ import annotations
 

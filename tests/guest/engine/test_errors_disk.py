@@ -1,4 +1,4 @@
-"""A disk that fills up, wherever it does: said, nothing half-written trusted, and all well once there is room."""
+"""A full disk, at several places: reported, nothing half-written trusted, and completed once there is room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a cell is that cell's outcome, with its reason: panic, hang, deadline, apps, read-backs."""
+"""Failures in a cell become its outcome, with the reason: panic, hang, deadline, apps, read-backs."""
 
 from __future__ import annotations
 

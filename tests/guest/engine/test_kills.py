@@ -1,4 +1,4 @@
-"""netwarp and its guests killed at random moments, interrupted, and gone on with: nothing is left, nothing is lost."""
+"""netwarp and its guests killed at random moments, interrupted, and resumed: no process is left, no result is lost."""
 
 from __future__ import annotations
 

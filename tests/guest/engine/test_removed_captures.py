@@ -1,4 +1,4 @@
-"""A run whose captures were removed keeps all that was derived from them; each command says what is missing."""
+"""A run whose captures were removed keeps all that was derived from them; commands name what is missing."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_wrong_directory(checkout: Checkout, tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "empty") == []
 
 
-def test_another_plan_is_told_apart(checkout: Checkout, tmp_path: Path) -> None:
+def test_another_plan_is_refused(checkout: Checkout, tmp_path: Path) -> None:
     """What differs is named, and the command that the run was started with."""
     spec = spec_in(tmp_path)
     run = tmp_path / "x"

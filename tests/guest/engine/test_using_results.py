@@ -1,4 +1,4 @@
-"""docs/using-results.md: its commands and scripts, run in the order they stand in, by a user who has only read it."""
+"""docs/using-results.md: its commands and scripts, run in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scaled ha2005: packets exactly as header arithmetic says, 13 routers, SACKs on the path that the route says."""
+"""A scaled ha2005: packet counts from header arithmetic, 13 routers, SACKs on the path that the route names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small part of experiments/min2013 in guests: what its README says of sizes, packets and streams is so."""
+"""A small part of experiments/min2013 in guests: sizes, packets and streams as its README states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failovers of a real kernel lie in the range that their settings allow, and the thresholds do what the guide says."""
+"""Failovers of a real kernel lie in the range of their settings, and the thresholds have the effects of the guide."""
 
 from __future__ import annotations
 

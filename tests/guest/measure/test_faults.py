@@ -1,4 +1,4 @@
-"""What each fault does to a loaded link, as the captures at both ends show it: TCP, and SCTP over two paths."""
+"""Each fault's effect on a loaded link, in the captures at both ends: TCP, and SCTP over two paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transport that gives its connection up under a fault has done what it was set to: a result, no failure."""
+"""A transport that gives its connection up under a fault: a result, not a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MPTCP through the whole chain: one cell over one path, its payload verified byte by byte."""
+"""MPTCP in whole runs: payload verified byte by byte, subflows, aborts, lost ADD_ADDR and MP_JOIN."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_all_paths_in_use(checkout: Checkout, tmp_path: Path) -> None:
     assert "had no subflow" not in said
 
 
-def test_a_lost_add_addr_leaves_one_path_and_is_said(checkout: Checkout, tmp_path: Path) -> None:
+def test_a_lost_add_addr_leaves_one_path_and_is_reported(checkout: Checkout, tmp_path: Path) -> None:
     values, texts, said = subflows(checkout, tmp_path, ADD_ADDR_LOST)
     counts = [values[name] for name in ("subflows_opened", "subflows_joined", "subflows_lost", "paths_used")]
     assert counts == [1, 0, 0, 1]
@@ -195,7 +195,7 @@ def test_a_join_that_is_lost_is_asked_again(checkout: Checkout, tmp_path: Path) 
     assert values["subflow_first_join_time_s"] == pytest.approx(2.2, abs=0.2)
 
 
-def test_a_join_that_never_arrives_is_said(checkout: Checkout, tmp_path: Path) -> None:
+def test_a_join_that_never_arrives_is_reported(checkout: Checkout, tmp_path: Path) -> None:
     values, texts, _ = subflows(checkout, tmp_path, JOIN_LOST.format(length="19 s"))
     assert (values["subflows_opened"], values["subflows_joined"], values["paths_used"]) == (2, 0, 1)
     (text,) = texts

@@ -1,4 +1,4 @@
-"""Profiles in guests: what the README says was measured is measured again; a profile that is wrong is noticed."""
+"""Profiles in guests: the README's measured numbers are measured again; a wrong profile is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hosts' buffers may hold in one guest, and that a cell which wanted more is not believed."""
+"""The memory for hosts' buffers in one guest; a cell that needs more is INVALID."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell writes stays out of its guest's memory; larger captures of equal cells are equal (decision 0007)."""
+"""A cell's files stay out of its guest's memory; larger captures of equal cells are equal (decision 0007)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells in guests of the distribution's own kernel, which nobody here built: TCP and SCTP over a path that loses."""
+"""Cells in guests of the distribution's own kernel: TCP and SCTP over a path that loses packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The boundaries of docs/security.md: who a guest is, what is written where, what goes through a shell (nothing)."""
+"""The boundaries of docs/security.md: a guest's user, the files written, and that no command goes through a shell."""
 
 from __future__ import annotations
 

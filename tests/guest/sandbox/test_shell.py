@@ -1,4 +1,4 @@
-"""`netwarp shell`: a command on a node of a standing network, in namespaces of a guest, which has netem."""
+"""`netwarp shell`: a command on a node of a cell's network, in namespaces of a guest, which has netem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`netwarp shell --backend guest` as somebody at a terminal meets it: typing, Ctrl-C, the window's size, the end."""
+"""`netwarp shell --backend guest` at a terminal: typing, Ctrl-C, the window's size, the end."""
 
 from __future__ import annotations
 

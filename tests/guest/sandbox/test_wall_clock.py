@@ -1,4 +1,4 @@
-"""The same specs on the wall clock: in a guest, and in namespaces of a guest, which has what this host may lack."""
+"""The same specs on the wall clock: in a guest, and in namespaces of a guest (this host may lack netem)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sender and receiver, sanitised, over the host's own TCP; and receivers that meet a peer that errs."""
+"""sender and receiver, sanitised, over the host's own TCP; and receivers whose peer sends wrong data."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_stranger_is_reset_at_once() -> None:
     assert (status, summary_of(got)["reason"], summary_of(got)["refused"]) == (0, "terminated", 1)
 
 
-def test_many_strangers_are_told_of_sixteen_times() -> None:
+def test_many_strangers_are_reported_sixteen_times() -> None:
     with Receiver("tcp", "--peer", "127.0.0.9") as receiver:
         for _ in range(100):
             stranger(receiver)
@@ -176,7 +176,7 @@ def test_payload_without_the_token_is_refused_at_its_first_bytes(payload: bytes)
 
 
 @pytest.mark.parametrize("place", [0, 5, 255, 256, 70_000])
-def test_one_wrong_byte_fails_the_run_and_is_told(place: int) -> None:
+def test_a_wrong_byte_fails_the_run_and_is_reported(place: int) -> None:
     payload = bytearray(flow_pattern(0, 80_000))
     payload[place] ^= 0x10
     with Receiver("tcp") as receiver:
@@ -198,7 +198,7 @@ def test_a_lost_block_is_not_overlooked() -> None:
     assert summary_of(got)["corrupt_bytes"] > 90
 
 
-def test_garbage_is_told_a_bounded_number_of_times() -> None:
+def test_garbage_is_reported_a_bounded_number_of_times() -> None:
     with Receiver("tcp") as receiver:
         raw_sender(receiver, b"\xee" * 30_000_000)
         status, got = receiver.wait()
@@ -302,7 +302,7 @@ def test_ipv6() -> None:
     assert summary_of(got)["unique_bytes"] == 1000
 
 
-def test_connection_refused_is_told() -> None:
+def test_connection_refused_is_reported() -> None:
     status, sent = send(free_port(), "--message-bytes=1000", "--total-bytes=1000")
     assert status == 1
     error = next(record for record in sent if record["record"] == "error")
@@ -310,7 +310,7 @@ def test_connection_refused_is_told() -> None:
     assert (summary_of(sent)["reason"], summary_of(sent)["status"]) == ("failed", 1)
 
 
-def test_an_occupied_port_is_told() -> None:
+def test_an_occupied_port_is_reported() -> None:
     with Receiver("tcp") as receiver:
         done = run("receiver", "--protocol", "tcp", "--bind", "127.0.0.1", "--port", str(receiver.port))
     assert done.returncode == 1

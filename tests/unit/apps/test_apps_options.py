@@ -1,4 +1,4 @@
-"""The apps' command line: what is refused, how it is told, and that the first line holds every value."""
+"""The apps' command line: refusals, their messages, and a first line that holds every value."""
 
 from __future__ import annotations
 

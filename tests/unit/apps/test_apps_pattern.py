@@ -79,7 +79,7 @@ def test_a_damaged_number_does_not_become_a_jump(check: Check) -> None:
     check.summary()
 
 
-def test_a_corrupt_byte_is_told_with_its_place(check: Check) -> None:
+def test_a_corrupt_byte_is_reported_with_its_position(check: Check) -> None:
     wrong = bytearray(pattern(2, 0, 0, 1452))
     wrong[700] ^= 0xFF
     wrong[1400] ^= 1

@@ -151,7 +151,7 @@ def test_a_capture_begun_in_the_middle(tmp_path: Path) -> None:
     assert not capture.chunks["is_retransmission"].any()
 
 
-def test_two_associations_of_one_port_pair_are_told_apart_by_tag(tmp_path: Path) -> None:
+def test_two_associations_of_one_port_pair_are_distinguished_by_tag(tmp_path: Path) -> None:
     first, second = association(tag=11, peer=22), association(tag=33, peer=44, path=2)
     packets = [*first, *second, sctp(22, data_chunk(ISN)), sctp(44, data_chunk(ISN), path=2)]
     capture = read(tmp_path, pcap(timed(packets)))

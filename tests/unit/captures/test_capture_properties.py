@@ -1,4 +1,4 @@
-"""What must hold of any capture, and a plain model of what was sent before that the core must agree with."""
+"""Properties of any capture, and a plain model of retransmissions that the core must agree with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analyser against tshark on captures of real kernels. Where definitions differ, the test says how."""
+"""The analyser against tshark on captures of real kernels. Where definitions differ, the test states how."""
 
 from __future__ import annotations
 

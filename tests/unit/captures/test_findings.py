@@ -1,4 +1,4 @@
-"""What stands out in a capture, in words: each sentence where its packets are, and none where they are not."""
+"""Findings in a capture, in words: each sentence where its packets are, and none where they are not."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_direction_that_loses_everything_is_a_hop_that_does(tmp_path: Path) ->
     assert hops["p1", "p0"].lost_packets == 0
 
 
-def test_equal_packets_are_told_apart_by_time(tmp_path: Path) -> None:
+def test_equal_packets_are_distinguished_by_time(tmp_path: Path) -> None:
     """SCTP without an IPv4 identification sends the very same packet again; the first copy is the lost one."""
     packets = [sctp(5, data_chunk(i)) for i in range(20)]
     here = [(T + i * MS, one) for i, one in enumerate(packets)] + [

@@ -130,7 +130,7 @@ def test_a_subflow_that_nothing_answers_any_more_is_lost_when_it_was_last_heard(
     assert lives(tmp_path, heard)[0]["lost"] == 0
 
 
-def test_what_was_told_and_asked_in_vain_is_a_finding(tmp_path: Path) -> None:
+def test_unanswered_add_addr_and_mp_join_are_findings(tmp_path: Path) -> None:
     told = segment(1, 0, option(3, b"\x02" + socket.inet_aton("10.9.0.2") + bytes(8)), back=True)
     packets = [*opened(), told, joined()[0], joined()[0]]
     path = tmp_path / "x.pcap"
@@ -171,7 +171,7 @@ def test_a_subflow_without_its_connection_stands_alone(tmp_path: Path) -> None:
     assert [(one.flows, one.complete) for one in found] == [((0,), True), ((1,), False)]
 
 
-def test_two_connections_are_told_apart(tmp_path: Path) -> None:
+def test_two_connections_are_kept_apart(tmp_path: Path) -> None:
     mine = [packet.replace((1000).to_bytes(2, "big"), (1001).to_bytes(2, "big"), 1) for packet in opened()[:1]]
     packets = [*opened(), *joined(), *mine]
     assert [one.flows for one in analyze(tmp_path, packets)] == [(0, 1), (2,)]

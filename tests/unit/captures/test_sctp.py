@@ -477,7 +477,7 @@ def test_causes_whose_length_lies(value: bytes, tmp_path: Path) -> None:
     assert (capture.packets["marks"][-1] & 2 > 0) == (len(value) >= 4)
 
 
-def test_a_restart_is_told(tmp_path: Path) -> None:
+def test_a_restart_is_an_event(tmp_path: Path) -> None:
     packets = [*association(), sctp(22, data_chunk(ISN)), *association(tag=33, peer=44, tsn=ISN)]
     capture = read(tmp_path, pcap(timed(packets)))
     found = analyze_sctp(capture, 1)

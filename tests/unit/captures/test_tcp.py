@@ -1,4 +1,4 @@
-"""analyze_tcp on connections told by hand: what it says of each is known beforehand."""
+"""analyze_tcp on connections written by hand: every result is known beforehand."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_without_the_blocks_table_classes_are_not_known(tmp_path: Path) -> None:
     assert connection.totals["retransmitted_packets"] == 1
 
 
-def test_several_flows_are_told_apart(tmp_path: Path) -> None:
+def test_several_flows_are_kept_apart(tmp_path: Path) -> None:
     """The same connection under another port, interleaved: the same totals as alone."""
     story = Story().handshake().flight(40, 1, 4).ack(80, 1, (1001, 4001)).data(80, 1).ack(120, 4001, echo=80)
     alone = told(story, tmp_path).totals

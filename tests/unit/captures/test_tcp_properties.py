@@ -44,7 +44,7 @@ def told(acts: list[tuple[object, ...]], waits: list[int], *, sack: bool, stamps
     st.lists(st.integers(0, 1500), min_size=40, max_size=40),
     st.booleans(), st.booleans(), st.booleans(), st.sampled_from([None, 0, 1]),
 )  # fmt: skip
-def test_anything_is_told_and_moving_the_numbers_changes_nothing(
+def test_any_packets_are_analysed_and_moving_the_numbers_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     acts: list[tuple[object, ...]], waits: list[int], sack: bool, stamps: bool, open_: bool, at: int | None,
 ) -> None:  # fmt: skip

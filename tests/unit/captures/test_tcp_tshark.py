@@ -1,4 +1,4 @@
-"""Windows, probes and keep-alives of a connection told by hand, frame by frame against tshark."""
+"""Windows, probes and keep-alives of a connection written by hand, frame by frame against tshark."""
 
 from __future__ import annotations
 

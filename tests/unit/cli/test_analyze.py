@@ -1,4 +1,4 @@
-"""`netwarp analyze CAPTURE...` as its user meets it: what it prints, writes and refuses."""
+"""`netwarp analyze CAPTURE...`: its output, its files and its refusals."""
 
 from __future__ import annotations
 

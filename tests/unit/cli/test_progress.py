@@ -1,4 +1,4 @@
-"""What a run says on its way: virtual seconds that were simulated, and a time left that is never below none."""
+"""A run's progress: virtual seconds simulated, and a time left that is never negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`netwarp shell`: mistakes are said before anything is set up."""
+"""`netwarp shell`: mistakes are reported before anything is set up."""
 
 from __future__ import annotations
 

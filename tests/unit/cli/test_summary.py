@@ -1,4 +1,4 @@
-"""What a run says at its end: tables with intervals and scaled units, levels that changed nothing, its size."""
+"""A run's summary: tables with intervals and scaled units, levels that changed nothing, its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`netwarp --version` says which netwarp, of which commit, with which kernel."""
+"""`netwarp --version` names the version, the commit and the kernel."""
 
 from __future__ import annotations
 

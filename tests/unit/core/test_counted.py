@@ -1,4 +1,4 @@
-"""Counted nouns in sentences: one thing has no plural, and one function makes both forms."""
+"""Counted nouns in sentences: 1 has no plural, and one function makes both forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary directories: gone in good order, and after a kill with the next one; nobody else's is touched."""
+"""Temporary directories: removed at the end, after a kill by the next process; no other user's is touched."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def holder() -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_it_goes_with_who_made_it(place: Path) -> None:
+def test_it_is_removed_with_the_process_that_made_it(place: Path) -> None:
     with scratch("t-") as directory:
         (directory / "sub").mkdir()
     assert list(place.iterdir()) == []

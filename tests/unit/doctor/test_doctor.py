@@ -1,4 +1,4 @@
-"""The doctor on this machine, and on machines made poorer one thing at a time."""
+"""The doctor on this machine, and on machines that lack one thing each."""
 
 import argparse
 import json
@@ -121,7 +121,7 @@ def test_the_packaged_kernel_is_for_the_back_end_guest_alone(tmp_path: Path, mon
     assert "no virtual clock" in {finding.what: finding for finding in examine()}["guest kernel"].found
 
 
-def test_a_program_that_is_no_kernel_is_told_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_no_kernel_is_recognised_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETWARP_KERNEL", "/bin/echo")
     states = {finding.what: finding.state for finding in examine()}
     assert states["guest kernel"] == "missing"
@@ -185,7 +185,7 @@ def test_remedies_are_this_distributions(system: str, tmp_path: Path, monkeypatc
     assert "modprobe sctp" in distribution.module_remedy("sctp")
 
 
-def test_ubuntu_is_not_told_to_install_what_it_has_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_ubuntu_no_missing_package_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in dpkg-query that knows every name but bison's and Debian's own."""
     (tmp_path / "os-release").write_text(SYSTEMS["ubuntu"])
     (tmp_path / "dpkg-query").write_text(
@@ -281,14 +281,16 @@ def test_the_doctor_on_a_bare_machine(bootstrap: Path) -> None:
     assert len(report["findings"]) > 12
 
 
-def test_anything_else_on_a_bare_machine_is_told_what_to_type(bootstrap: Path) -> None:
+def test_other_commands_on_a_bare_machine_print_the_setup_command(bootstrap: Path) -> None:
     for arguments in (["run", "choi2009"], [], ["doctor", "--nonsense"], ["--help"]):
         done = bare(*arguments, cwd=bootstrap)
         assert (done.returncode, done.stdout) == (77, "")
         assert "make setup" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_an_old_python_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_python_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from netwarp.bootstrap import bootstrap
 
     monkeypatch.setattr(sys, "version_info", (3, 9, 2))

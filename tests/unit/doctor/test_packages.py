@@ -1,4 +1,4 @@
-"""setup/packages.sh on machines made up from a PATH of stand-ins: what is installed, as whom, and one at a time."""
+"""setup/packages.sh on machines made up from a PATH of stand-ins: packages, user, and one installation at a time."""
 
 import fcntl
 import os
@@ -148,7 +148,7 @@ def test_the_real_apt_says_so(tmp_path: Path) -> None:
     assert '"E: Could not get lock"' in SCRIPT.read_text()
 
 
-def test_a_machine_without_dpkg_is_told_what_is_needed(path: Path) -> None:
+def test_a_machine_without_dpkg_gets_a_list_of_what_is_needed(path: Path) -> None:
     (path / "dpkg-query").unlink()
     done = run(path)
     assert done.returncode == 0

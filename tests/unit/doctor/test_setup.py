@@ -1,4 +1,4 @@
-"""What a person types first: the Makefile's targets, what they are made from, and setup/bare.sh."""
+"""The Makefile's targets and their prerequisites, and setup/bare.sh."""
 
 import re
 import tomllib
@@ -107,7 +107,7 @@ def test_a_bare_system_says_what_it_needs(
     assert not (tmp_path / "build").exists()
 
 
-def test_a_bare_system_repeats_the_three_commands_unless_told_otherwise() -> None:
+def test_a_bare_system_repeats_the_three_commands_by_default() -> None:
     assert "setup/bare.sh choi2009 test lint" in make("-n", "bare")
     assert "setup/bare.sh lint \"test ARGS='-k setup'\"" in make("-n", "bare", "ARGS=lint \"test ARGS='-k setup'\"")
 

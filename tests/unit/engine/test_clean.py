@@ -1,4 +1,4 @@
-"""`netwarp clean`: captures of finished runs, what can be made again, and what it refuses."""
+"""`netwarp clean`: captures of finished runs, files that can be made again, and its refusals."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert "is not a run directory" in capsys.readouterr().err
 
 
-def test_runs_are_still_told_equal_by_the_digests_their_analysis_kept(tmp_path: Path) -> None:
+def test_runs_are_still_equal_by_the_digests_their_analysis_kept(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, plan_of(spec_text(), tmp_path / "spec")) for name in ("a", "b")]
     plan = read_json(runs[0].plan, Plan)
     for cell, run in ((cell, run) for cell in plan.cells for run in runs):

@@ -1,4 +1,4 @@
-"""Senders for another machine: what the spec takes, what the steps hold, what is said where something is missing."""
+"""Senders for another machine: the spec's keys, the steps, and the messages where something is missing."""
 
 from __future__ import annotations
 

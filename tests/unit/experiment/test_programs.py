@@ -82,7 +82,7 @@ def test_all_addresses_of_both_ends_are_handed_over() -> None:
     assert arguments("receiver") == ["theirs", "10.0.0.129", "10.0.1.129", "10.0.0.1,10.0.1.1", "-B10.0.1.129"]
 
 
-def test_over_one_path_all_is_one() -> None:
+def test_over_a_single_path_all_is_that_path() -> None:
     lines = steps_of(cell_of(EACH, "sctp")).splitlines()
     (line,) = [line for line in lines if line.startswith("spawn") and "f.receiver" in line]
     assert line.endswith("arg=theirs arg=10.0.0.129 arg=10.0.0.1") or "arg=theirs arg=10.0.0.129 arg=10.0.0.1 " in line
@@ -107,7 +107,7 @@ def test_iperf3(protocol: str, extra: tuple[str, ...]) -> None:
     assert program.receiver[:3] == ("iperf3", "-s", "-1")
 
 
-def test_ping_is_told_to_end_at_its_stop() -> None:
+def test_ping_gets_a_signal_at_its_stop() -> None:
     cell = cell_of('program = "ping"', "icmp", 'stop = "4 s"')
     assert program_of(cell) == Program(("ping", "-n", "-I", "{from}", "{to}"), interrupt=True)
     assert "signal at=4000000000 id=f.sender signal=2" in steps_of(cell).splitlines()
@@ -187,7 +187,7 @@ def test_the_environment_says_which_program_it_was() -> None:
     [(True, "sender", 4 * S, True), (True, "sender", 4 * S - 1, False), (True, "receiver", 4 * S, False),
      (False, "sender", 4 * S, False), (False, "receiver", 12 * S, True), (False, "sender", 12 * S, True)],
 )  # fmt: skip
-def test_who_ends_when_told_to_ended_well(interrupt: bool, role: str, t_ns: int, well: bool) -> None:
+def test_a_program_that_ends_at_its_signal_ended_well(interrupt: bool, role: str, t_ns: int, well: bool) -> None:
     own = f'program = {{ sender = ["x"], receiver = ["y"], interrupt = {str(interrupt).lower()} }}'
     cell = cell_of(own, more='stop = "4 s"')
     assert asked_to_end(cell, cell.flows[0], role, {"t_ns": t_ns, "status": 1}) is well

@@ -52,7 +52,7 @@ def test_a_number_that_is_none(number: str) -> None:
 
 
 @pytest.mark.parametrize("what", hostile.WHOLE)
-def test_a_document_that_wants_too_much(what: str) -> None:
+def test_a_document_above_the_limits_is_refused(what: str) -> None:
     text = hostile.WHOLE[what].encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     started = time.process_time()
     with pytest.raises(SpecError) as caught:

@@ -84,5 +84,5 @@ def test_what_selects_an_unwanted_option_is_named(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["NO_SUCH", "ONLY_ARM"])
-def test_an_option_of_another_source_is_told_apart(tree: Path, name: str) -> None:
+def test_an_option_of_another_source_is_distinguished(tree: Path, name: str) -> None:
     assert "no such option" in explain(Option(name, "y"), {}, tree)

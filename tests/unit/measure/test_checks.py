@@ -1,4 +1,4 @@
-"""Every self-check of a cell, seen to fail when its thing is wrong."""
+"""Every self-check of a cell fails when the thing it checks is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the receiver's application could read of TCP and MPTCP flows that end by a reset."""
+"""The bytes that the receiver's application could read of TCP and MPTCP flows that end by a reset."""
 
 from __future__ import annotations
 

@@ -51,5 +51,5 @@ def test_flows_that_never_run_together_say_nothing(other: Transfer) -> None:
     assert together({"a": transfer(0, 500, 10, 100), "b": other}) == ({"a": {}, "b": {}}, {})
 
 
-def test_one_flow_has_nobody_to_share_with() -> None:
+def test_a_flow_alone_shares_with_no_other() -> None:
     assert together({"a": transfer(0, 500, 10, 100)}) == ({"a": {}}, {})

@@ -114,7 +114,7 @@ def test_what_was_acknowledged_before_it_was_sent_again_is_an_event_of_its_own()
     assert found.sent_ns[found.loss_events()].tolist() == [20, 21, 40]
 
 
-def test_what_is_steady_is_whole_cycles() -> None:
+def test_the_steady_part_is_whole_cycles() -> None:
     sent = [(100 * k, k, False) for k in range(100)]
     events = np.arange(5, 100, 10)
     found = steady_of(sending(sent, [(9, 1)]), events)

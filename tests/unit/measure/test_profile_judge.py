@@ -1,4 +1,4 @@
-"""A calibration's judge, on datagrams made by hand: right ones pass, each thing that is wrong by a little does not."""
+"""A calibration's judge, on datagrams made by hand: right ones pass, each small deviation fails."""
 
 from __future__ import annotations
 

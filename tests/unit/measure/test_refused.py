@@ -1,4 +1,4 @@
-"""Data that arrives and that the receiver's kernel does not take: what the receiver's capture says of it."""
+"""Data that arrives and that the receiver's kernel does not take, as the receiver's capture shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The theory of a failover against sums done by hand (its sources are named in theory.py)."""
+"""The model of a failover against sums done by hand (its sources are named in sctp_failover_model.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cell's metrics of TCP: what analyze_tcp finds in the flow's window, over all subflows; none for SCTP."""
+"""A cell's TCP metrics: those of analyze_tcp in the flow's window, over all subflows; none for SCTP."""
 
 from __future__ import annotations
 

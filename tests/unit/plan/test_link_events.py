@@ -1,4 +1,4 @@
-"""What a link does by itself, again and again: expanded into the cell's timeline, no fault under test."""
+"""A link's own recurring events: expanded into the cell's timeline, no fault under test."""
 
 from __future__ import annotations
 

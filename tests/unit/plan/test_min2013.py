@@ -1,4 +1,4 @@
-"""The plan of experiments/min2013: what runs how often, with which losses, and every claim of the paper."""
+"""The plan of experiments/min2013: repetitions, losses, and every claim of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: what a spec becomes, cell by cell."""
+"""Plans: the cells of a spec."""
 
 from __future__ import annotations
 

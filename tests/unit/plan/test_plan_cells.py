@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (rows of tables)
-"""One cell: links, flows, timeline and the rest of what a spec says."""
+"""A single cell: links, flows, timeline and the rest of the spec."""
 
 from __future__ import annotations
 

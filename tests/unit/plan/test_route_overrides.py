@@ -1,4 +1,4 @@
-"""What a flow says of its routes: by which link answers leave, TCP's initial window; and starts that are drawn."""
+"""A flow's routes: the link by which answers leave, TCP's initial window; and starts that are drawn."""
 
 from __future__ import annotations
 

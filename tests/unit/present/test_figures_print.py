@@ -1,4 +1,4 @@
-"""Figures for print: what belongs to them is on the sheet."""
+"""Figures for print: everything that belongs to them is on the sheet."""
 
 from __future__ import annotations
 

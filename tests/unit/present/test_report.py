@@ -1,4 +1,4 @@
-"""A report made of a run directory: what is in it, what it links to, what it refuses."""
+"""A report made of a run directory: its contents, its links, its refusals."""
 
 from __future__ import annotations
 

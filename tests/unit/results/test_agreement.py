@@ -1,4 +1,4 @@
-"""The same numbers on two back ends: what agrees, what differs, and what cannot be told."""
+"""The same numbers on two back ends: agree, differ, or unclear."""
 
 from __future__ import annotations
 

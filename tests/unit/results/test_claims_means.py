@@ -1,4 +1,4 @@
-"""Claims over several numbers, and over what was drawn once."""
+"""Claims over several numbers, and over values that were drawn once."""
 
 from __future__ import annotations
 

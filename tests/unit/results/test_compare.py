@@ -1,4 +1,4 @@
-"""Two runs side by side: what is called changed, noise, unclear, or not comparable."""
+"""Two runs side by side: changed, noise, unclear, or not comparable."""
 
 from __future__ import annotations
 

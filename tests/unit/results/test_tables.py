@@ -1,4 +1,4 @@
-"""Tables: what stands in each file, and that nothing that failed is silent."""
+"""Tables: the contents of each file; failed cells are listed."""
 
 from __future__ import annotations
 

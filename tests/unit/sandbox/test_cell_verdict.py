@@ -1,4 +1,4 @@
-"""When steps were begun and senders connected, as the back end judges it."""
+"""Lateness of steps and of senders' connections, as the back end judges it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distribution's User-Mode-Linux kernel: which files are loaded in which order, what it is refused."""
+"""The distribution's User-Mode-Linux kernel: the modules loaded, in their order, and the kernel's refusals."""
 
 from __future__ import annotations
 

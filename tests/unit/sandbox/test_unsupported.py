@@ -1,4 +1,4 @@
-"""What a back end cannot run is UNSUPPORTED, with a sentence that says what to do; nothing is started."""
+"""Cells that a back end cannot run are UNSUPPORTED, with the remedy; nothing is started."""
 
 from __future__ import annotations
 

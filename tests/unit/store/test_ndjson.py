@@ -1,4 +1,4 @@
-"""The one reader of NDJSON is strict, and the back end makes nothing of what it refuses."""
+"""The NDJSON reader is strict, and the back end takes no records from a file it refuses."""
 
 from __future__ import annotations
 

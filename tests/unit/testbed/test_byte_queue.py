@@ -1,4 +1,4 @@
-"""A queue in bytes: what is asked of tbf, and that the dump of it is understood."""
+"""A queue in bytes: the request for tbf, and the decoding of its dump."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
     assert "handle 2: tbf rate 1000000bit burst 1500b limit 65536b" in commands
     frames = cell_of(TEXT.replace("one_way_delay", 'layer = "ethernet"\none_way_delay')).links[0].forward
     assert tbf_stage(frames, 1500).burst_bytes == 1514
+
+
+def test_cells_without_a_byte_queue_are_unchanged() -> None:
+    assert b"queue_bytes" not in to_json(cell_of(BASE))
+    assert b"keeps_order" not in to_json(cell_of(BASE))
 
 
 @pytest.mark.parametrize("rate_byte_s", [1200, 125_000, 10**9, 2**33])

@@ -213,7 +213,7 @@ def test_what_a_link_loses_is_read_back_after_its_repair() -> None:
     assert "route dump of a after its repair" in unanswered
 
 
-def test_nothing_is_wanted_whole_while_another_end_is_down() -> None:
+def test_no_complete_state_is_expected_while_another_end_is_down() -> None:
     down, up = outage("link", end="a")
     other = [msgspec.structs.replace(event, name="other", link="p2", at_ns=event.at_ns + S) for event in (down, up)]
     result = compiled(two_path_cell(timeline=(down, other[0], up, other[1])))

@@ -1,4 +1,4 @@
-"""netem: what is encoded is what is decoded, and what the kernel's header says."""
+"""netem: encoding and decoding agree, and so do the kernel's headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The path manager's requests: which endpoints MPTCP flows need; pyroute2 decodes what their bytes say."""
+"""The path manager's requests: the endpoints that MPTCP flows need; pyroute2 decodes the bytes."""
 
 from __future__ import annotations
 
