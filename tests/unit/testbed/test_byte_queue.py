@@ -50,11 +50,6 @@ def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
     assert tbf_stage(frames, 1500).burst_bytes == 1514
 
 
-def test_cells_without_a_byte_queue_are_unchanged() -> None:
-    assert b"queue_bytes" not in to_json(cell_of(BASE))
-    assert b"keeps_order" not in to_json(cell_of(BASE))
-
-
 @pytest.mark.parametrize("rate_byte_s", [1200, 125_000, 10**9, 2**33])
 def test_what_was_asked_is_what_a_dump_shows(rate_byte_s: int) -> None:
     ticks = sending_ns(1500, rate_byte_s) // 64
