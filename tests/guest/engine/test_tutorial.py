@@ -1,4 +1,4 @@
-"""docs/tutorial.md, every block in the order it stands in: files are saved, commands and Python run, outputs compared."""
+"""docs/tutorial.md, every block in order: files are saved, commands and Python run, outputs compared."""
 
 from __future__ import annotations
 
