@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,12 +15,14 @@ from rich.text import Text
 from ..captures import FileSummary, Join
 from ..captures.connection import Connection
 from ..captures.findings import hop_findings
+from ..captures.multipath import Multipath
 from ..core.numbers import fixed, with_unit
 from ..core.units import counted
-from ..present.captures.block import connection_block, multipath_block
 from ..present.captures.hops import HEADS, hop_row, join_notes
-from ..present.captures.words import seconds
+from ..present.captures.lines import Lines, detail_lines, multipath_lines, multipath_title
+from ..present.captures.words import direction_rows, lead, protocol, seconds
 
+HEAD = "bold cyan"
 PLAIN_WIDTH = 100
 SHOWN = 10
 """Connections a file that are printed as blocks; the others as one line each, up to LISTED."""
@@ -69,10 +71,10 @@ def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
         return
     for multipath in one.multipath[:SHOWN]:
         console.print()
-        console.print(Padding(multipath_block(multipath), (0, 0, 0, 2)))
+        console.print(Padding(_multipath_block(multipath), (0, 0, 0, 2)))
     for connection in one.connections[:SHOWN]:
         console.print()
-        console.print(Padding(connection_block(connection), (0, 0, 0, 2)))
+        console.print(Padding(_connection_block(connection), (0, 0, 0, 2)))
     rest = one.connections[SHOWN:]
     if rest:
         console.print()
@@ -130,3 +132,35 @@ def _print_join(console: Console, join: Join) -> None:
             console.print(f"  {row[0]}", no_wrap=True, crop=False)
         console.print(f"  {row[0].ljust(widths[0]) if beside else '  '}  {line}", no_wrap=True, crop=False)
     console.print("  burst: packets lost in a row, mean/longest; reord.: arrived after one sent later", style="dim")
+
+
+def _connection_block(one: Connection) -> RenderableType:
+    """One connection: its ends, both directions side by side, the findings of the protocol's analyser."""
+    head = Text.assemble((f"{one.number}  ", "dim"), (protocol(one), HEAD), f"  {one.ends[0]} \u2194 {one.ends[1]}")
+    return Group(head, Text(f"   {lead(one)}"), _directions(one), *_details(detail_lines(one)))
+
+
+def _directions(one: Connection) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="dim")
+    table.add_column("  ")
+    for direction in (0, 1):
+        table.add_column(Text(f"{one.ends[direction]} sends"), justify="right", overflow="fold")
+    for name, forward, back in direction_rows(one):
+        table.add_row(f"   {name}", forward, back)
+    return table
+
+
+def _multipath_block(one: Multipath) -> RenderableType:
+    """An MPTCP connection: the data level above its subflows."""
+    return Group(Text(multipath_title(one), style=HEAD), *_details(multipath_lines(one)))
+
+
+def _details(lines: Lines) -> list[RenderableType]:
+    if not lines:
+        return []
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column()
+    for label, text in lines:
+        table.add_row(f"   {label}", text)
+    return [Text(""), table]

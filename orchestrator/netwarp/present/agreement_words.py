@@ -1,4 +1,4 @@
-"""An agreement in words: what agrees, what does not, and how sure that is."""
+"""Sentences about an agreement: the numbers that agree, those that differ, and the mean offsets."""
 
 from __future__ import annotations
 
@@ -6,64 +6,64 @@ from collections.abc import Sequence
 
 from ..core.numbers import DASH, fixed, given, percent, readable, with_unit
 from ..core.units import counted
-from ..results.agreement import Agreed, Agreement, MetricAgreement
+from ..results.agreement import VERDICTS, Agreed, Agreement, MetricAgreement
 from ..results.compare import Levels
 
 LEADING = ("goodput_bit_s", "throughput_bit_s", "completion_time_s", "outage_s", "failover_time_s", "recovery_time_s",
            "retransmitted_packets")  # fmt: skip
-"""The metrics that the sentences name, where they are there."""
+"""The sentences name these metrics if both runs have them."""
 NAMED = 6
 TINY = 1e-9
-"""Relative differences below are sums in another order."""
+"""Smaller relative differences come from another order of summation."""
 
 
-def sentences(found: Agreement, names: Sequence[str]) -> list[str]:
-    """What a reader wants to know first."""
+def sentences(agreement: Agreement, names: Sequence[str]) -> list[str]:
+    """The summary: counts by verdict, mean offsets, metrics that differ, claims with another verdict."""
     a, b = names
-    total = len(found.numbers)
-    places = len({one.levels for one in found.numbers})
-    said = [
-        f"{counted(total, 'number')} of {counted(places, 'place')} held against each other: "
-        f"{fixed(found.count('agree'), 0)} agree within their bounds, {fixed(found.count('differ'), 0)} differ, "
-        f"{fixed(found.count('unclear'), 0)} are unclear, {fixed(found.count('not comparable'), 0)} cannot be compared."
+    total = len(agreement.numbers)
+    combinations = len({number.levels for number in agreement.numbers})
+    differ, unclear, agree, missing = (fixed(agreement.count(verdict), 0) for verdict in VERDICTS)
+    texts = [
+        f"{counted(total, 'number')} at {counted(combinations, 'combination')} of levels compared: "
+        f"{agree} agree within their bounds, {differ} differ, {unclear} are unclear, {missing} cannot be compared."
     ]
-    metrics = {one.metric: one for one in found.metrics()}
+    metrics = {metric.metric: metric for metric in agreement.metrics()}
     for name in LEADING:
         if name in metrics and metrics[name].offset is not None:
-            said.append(_offset(metrics[name], a, b))
-    differing = [one for one in metrics.values() if one.counts["differ"]]
+            texts.append(_offset(metrics[name], a, b))
+    differing = [metric for metric in metrics.values() if metric.counts["differ"]]
     if differing:
-        listed = ", ".join(f"{one.metric} ({one.counts['differ']})" for one in differing[:NAMED])
+        listed = ", ".join(f"{metric.metric} ({metric.counts['differ']})" for metric in differing[:NAMED])
         more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
-        said.append(f"Beyond their bounds by more than chance: {listed}{more}.")
+        texts.append(f"Metrics with differences beyond their bounds that chance does not explain: {listed}{more}.")
     else:
-        said.append("No number lies beyond its bound by more than chance.")
-    if found.count("unclear"):
-        said.append(
-            "Unclear is what reaches over its bound, or is random with too few draws, without more than chance behind "
-            "it: more --repetitions would tell."
+        texts.append("No number differs from the other by more than its bound and chance explain.")
+    if agreement.count("unclear"):
+        texts.append(
+            "A number is unclear if the interval of its difference crosses the bound, or if it is random and has too "
+            "few repetitions: more --repetitions decide it."
         )
-    if found.verdicts:
-        listed = "; ".join(f"{one.name} {one.a} on {a}, {one.b} on {b}" for one in found.verdicts[:NAMED])
-        said.append(f"Claims with another verdict: {listed}.")
-    return said
+    if agreement.verdicts:
+        listed = "; ".join(f"{claim.name} {claim.a} on {a}, {claim.b} on {b}" for claim in agreement.verdicts[:NAMED])
+        texts.append(f"Claims whose verdicts differ: {listed}.")
+    return texts
 
 
-def _offset(one: MetricAgreement, a: str, b: str) -> str:
-    judged = sum(one.counts[verdict] for verdict in ("agree", "differ", "unclear"))
-    said = f"{one.metric}: {one.counts['agree']} of {judged} agree"
-    if one.offset is not None:
-        if abs(one.offset) < TINY:
-            said += f"; in the mean {b} and {a} are equal"
+def _offset(metric: MetricAgreement, a: str, b: str) -> str:
+    judged = sum(metric.counts[verdict] for verdict in ("agree", "differ", "unclear"))
+    text = f"{metric.metric}: {metric.counts['agree']} of {judged} agree"
+    if metric.offset is not None:
+        if abs(metric.offset) < TINY:
+            text += f"; the means on {b} and {a} are equal"
         else:
-            size = percent(abs(one.offset), 2)
-            said += f"; in the mean {size} {'more' if one.offset > 0 else 'less'} on {b} than on {a}"
-        if one.low is not None and one.high is not None:
-            said += f" (95 %: {gap(one.low)} to {gap(one.high)})"
-    if one.worst is not None and one.worst.relative is not None:
-        place = levels_words(one.worst.levels)
-        said += f"; farthest out {gap(one.worst.relative)}" + (f" at {place}" if place else "")
-    return f"{said}."
+            size = percent(abs(metric.offset), 2)
+            text += f"; on average {size} {'more' if metric.offset > 0 else 'less'} on {b} than on {a}"
+        if metric.low is not None and metric.high is not None:
+            text += f" (95 %: {gap(metric.low)} to {gap(metric.high)})"
+    if metric.worst is not None and metric.worst.relative is not None:
+        levels = levels_words(metric.worst.levels)
+        text += f"; largest difference {gap(metric.worst.relative)}" + (f" at {levels}" if levels else "")
+    return f"{text}."
 
 
 def gap(ratio: float) -> str:
@@ -82,23 +82,23 @@ def amount(value: float | None, unit: str, *, signed: bool = False) -> str:
 
 
 def levels_words(levels: Levels) -> str:
-    """The levels of a place."""
+    """The levels of a combination, without their factors."""
     return " ".join(level for _, level in levels)
 
 
-def gap_words(one: MetricAgreement) -> str:
+def gap_words(metric: MetricAgreement) -> str:
     """The mean of the relative differences and its interval."""
-    if one.offset is None:
+    if metric.offset is None:
         return DASH
-    if one.low is None or one.high is None:
-        return gap(one.offset)
-    half = one.high - one.offset
-    return f"{gap(one.offset)} \u00b1 {given(100 * half if half > TINY else 0, 2)}"
+    if metric.low is None or metric.high is None:
+        return gap(metric.offset)
+    half = metric.high - metric.offset
+    return f"{gap(metric.offset)} \u00b1 {given(100 * half if half > TINY else 0, 2)}"
 
 
-def interval_words(one: Agreed) -> str:
+def interval_words(number: Agreed) -> str:
     """The difference and its interval."""
-    apart = amount(one.difference, one.unit, signed=True)
-    if one.low is None or one.high is None:
+    apart = amount(number.difference, number.unit, signed=True)
+    if number.low is None or number.high is None:
         return apart
-    return f"{apart} [{amount(one.low, one.unit, signed=True)}, {amount(one.high, one.unit, signed=True)}]"
+    return f"{apart} [{amount(number.low, number.unit, signed=True)}, {amount(number.high, number.unit, signed=True)}]"

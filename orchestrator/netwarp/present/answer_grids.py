@@ -34,7 +34,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What is given ("RTT: 10 ms", empty where nothing is), the best choice first."""
+    """One combination of the given factors ("RTT: 10 ms", empty if there are none), the best choice first."""
 
     title: str
     choices: tuple[Choice, ...]
@@ -42,8 +42,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class AnswerWords:
-    """A question; conditions by budgets as a grid, and in words (condition and budget, what does it and what not);
-    the table (below tables/) with every choice.
+    """An answer: its grid (conditions by budgets), its sentences (condition and budget, the settings that suffice and
+    that fail), and the file of its table below tables/.
     """
 
     title: str
@@ -56,32 +56,32 @@ class AnswerWords:
 
     @property
     def signs(self) -> tuple[tuple[str, str, str], ...]:
-        """Those in use: (sign, CSS class, what it means)."""
+        """The signs that this answer uses: (sign, CSS class, meaning)."""
         used = {v[0] for condition in self.conditions for choice in condition.choices for v in choice.verdicts}
         return tuple((*sign, name) for name, sign in SIGNS.items() if name in used)
 
 
 def answer_words(data: RunData) -> tuple[AnswerWords, ...]:
     """Every [answer.NAME] of the spec that this run has rows for."""
-    found = []
+    answers = []
     for answer in data.plan.answers:
         table = f"{file_name(answer)}.csv"
         rows = read_rows(data.run.tables / table)
         words = sentences(data.plan, answer, rows)
         if words:
             metric = data.metrics.get(answer.metric)
-            found.append(
+            answers.append(
                 AnswerWords(
                     title=answer.title,
                     metric=metric.title if metric else answer.metric,
                     settings=", ".join(data.factor_title(factor) for factor in answer.settings),
                     budgets=answer.budgets,
                     conditions=_conditions(data, answer, rows),
-                    sentences=tuple((head, said) for head, _, said in (one.partition(": ") for one in words)),
+                    sentences=tuple((head, text) for head, _, text in (sentence.partition(": ") for sentence in words)),
                     table=table,
                 )
             )
-    return tuple(found)
+    return tuple(answers)
 
 
 def _conditions(data: RunData, answer: Answer, rows: Sequence[Row]) -> tuple[Condition, ...]:
@@ -111,15 +111,15 @@ def _worst(choice: tuple[tuple[str, ...], list[Row]]) -> float:
 
 def _choice(data: RunData, answer: Answer, setting: tuple[str, ...], rows: Sequence[Row]) -> Choice:
     by_budget = {row["budget"]: row for row in rows}
-    one = rows[0]
-    value = number(one.get("worst"))
+    first = rows[0]
+    value = number(first.get("worst"))
     verdicts = [by_budget[budget]["verdict"] if budget in by_budget else "not measured" for budget in answer.budgets]
     levels = zip(answer.settings, setting, strict=True)
-    absent = "not all ran" if one.get("absent") not in ("", "0", None) else "not over by the end"
+    absent = "not all ran" if first.get("absent") not in ("", "0", None) else "not over by the end"
     return Choice(
         setting=", ".join(data.level_title(factor, level) for factor, level in levels if level != "-"),
-        worst=with_unit(value, one.get("unit") or "") if value is not None else absent,
-        exact=one.get("worst") or "",
+        worst=with_unit(value, first.get("unit") or "") if value is not None else absent,
+        exact=first.get("worst") or "",
         verdicts=tuple((verdict, *SIGNS.get(verdict, ("?", "unsure"))) for verdict in verdicts),
         why=tuple(dict.fromkeys(row["because"] for row in rows if row.get("because"))),
     )

@@ -13,15 +13,15 @@ from ..results.answers import VERDICTS, value_words
 Row = Mapping[str, str]
 _NUMBERS = re.compile(r"\d[\d.,]*( (ms|s)\b)?")
 LEADS = {
-    VERDICTS[1]: "At a price",
-    VERDICTS[2]: "Tempting, but not",
-    VERDICTS[3]: "Not",
+    VERDICTS[1]: "Suffices at a cost",
+    VERDICTS[2]: "Looks sufficient, but fails",
+    VERDICTS[3]: "Fails",
     VERDICTS[4]: "Not measured",
 }
 
 
-class _Names:
-    """How factors and levels are called."""
+class _Titles:
+    """Titles of factors and levels."""
 
     def __init__(self, plan: Plan) -> None:
         self._titles = {factor.name: factor.title or factor.name for factor in plan.dimensions}
@@ -38,29 +38,29 @@ class _Names:
         return [f"{self._titles[factor]} {self.level(row, factor)}" for factor in factors if row[factor] != "-"]
 
     def settings(self, rows: Sequence[Row], factors: Sequence[str]) -> list[str]:
-        """Rows as few words as they can: of several factors, those that differ in the first only go together."""
+        """Rows in few words: of several factors, rows that differ in the first one only share their words."""
         if len(factors) == 1:
             return [self.level(row, factors[0]) for row in rows]
-        together: dict[tuple[str, ...], list[Row]] = {}
+        by_others: dict[tuple[str, ...], list[Row]] = {}
         for row in rows:
-            together.setdefault(tuple(row[factor] for factor in factors[1:]), []).append(row)
+            by_others.setdefault(tuple(row[factor] for factor in factors[1:]), []).append(row)
         same: dict[tuple[str, ...], list[Row]] = {}
-        for group in together.values():
+        for group in by_others.values():
             same.setdefault(tuple(row[factors[0]] for row in group), []).append(group[0])
-        found = []
+        phrases = []
         for firsts, group in same.items():
             words = "/".join(self._levels.get((factors[0], first), first) for first in firsts)
             others = [
                 f"{self._titles[factor]} {'/'.join(dict.fromkeys(self.level(row, factor) for row in group))}"
                 for factor in factors[1:]
             ]
-            found.append(", ".join([f"{self._titles[factors[0]]} {words}", *others]))
-        return found
+            phrases.append(", ".join([f"{self._titles[factors[0]]} {words}", *others]))
+        return phrases
 
 
 def sentences(plan: Plan, answer: Answer, rows: Sequence[Row]) -> tuple[str, ...]:
-    """One sentence for each condition and budget: what does it, what does at a cost, what only looks as if, and why."""
-    names = _Names(plan)
+    """One sentence for each condition and budget: the settings that suffice, that do at a cost, that fail, and why."""
+    names = _Titles(plan)
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault((*(row[factor] for factor in answer.given), row["budget"]), []).append(row)
@@ -71,13 +71,13 @@ def sentences(plan: Plan, answer: Answer, rows: Sequence[Row]) -> tuple[str, ...
     )
 
 
-def _choices(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str:
+def _choices(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
     by_verdict = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in VERDICTS}
     good = by_verdict[VERDICTS[0]]
     if good:
-        parts = [f"{_listed(good, settings, names)} {'does' if len(good) == 1 else 'do'} it."]
+        parts = [f"{_listed(good, settings, names)} {'suffices' if len(good) == 1 else 'suffice'}."]
     else:
-        parts = [f"Nothing measured does it{' without a price' if by_verdict[VERDICTS[1]] else ''}."]
+        parts = [f"Nothing measured suffices{' without a cost' if by_verdict[VERDICTS[1]] else ''}."]
     for verdict, lead in LEADS.items():
         alike: dict[str, list[Row]] = {}
         for row in by_verdict[verdict]:
@@ -88,16 +88,16 @@ def _choices(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str
     return " ".join(parts)
 
 
-def _listed(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str:
-    """Choices with their worst values; those with the same one together."""
+def _listed(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
+    """Choices with their worst values; choices of one value share it."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(_worst(row), []).append(row)
     return ", ".join(f"{' and '.join(names.settings(group, settings))} ({worst})" for worst, group in alike.items())
 
 
-def _why(rows: Sequence[Row], settings: Sequence[str], names: _Names) -> str:
-    """The reason they share; where its numbers differ, those of the one that comes nearest."""
+def _why(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
+    """The reason of the choices; if its numbers differ, those of the choice with the smallest worst value."""
     nearest = min(rows, key=lambda row: float(row["worst"]) if row["worst"] else float("inf"))
     if not nearest["because"]:
         return ""

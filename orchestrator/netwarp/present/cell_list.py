@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.numbers import decimals, fixed, scale
-from .embed import file_name
+from .html import file_name
 from .metric_names import LISTED, unit_beside
 from .run_data import RunData
 

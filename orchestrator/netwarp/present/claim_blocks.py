@@ -1,12 +1,13 @@
-"""Claims as the page shows them: one block a statement, a line for each condition it was tested under."""
+"""Claims as the page shows them: a block for each claim, a line for each condition, and the cells it is tested on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import fixed, given, readable, scale
-from ..core.outputs import Claim
+from ..core.outputs import Claim, Figure, Levels, Table
+from .result_tables import Grid
 from .run_data import Row, RunData, number
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
@@ -38,7 +39,7 @@ class Tested:
     why: str
     exact: str
     others: tuple[tuple[str, str], ...] = ()
-    """(source, number): what the claim comes to from each source's own numbers."""
+    """(source, number): the same statistic of each source's own numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +91,22 @@ def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row
     measured, expected, unit = row.get("measured") or "", row.get("expected") or "", row.get("unit") or ""
     relative = claim is not None and claim.kind in _STATISTICS
     divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
-    said = _percent(measured, claim) if relative else _scaled(measured, divisor)
-    wanted = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
+    measured_text = _percent(measured, claim) if relative else _scaled(measured, divisor)
+    expected_text = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
     condition = row["claim"].removeprefix(base).strip()
     return Tested(
         id=row["claim"],
         condition=_in_words(data, condition),
         verdict=row["verdict"],
-        measured=said,
-        expected=wanted,
+        measured=measured_text,
+        expected=expected_text,
         unit=shown_unit,
         why=detail.get("reason") or (claim.reason if claim else ""),
         exact=f"{measured} {unit}".strip() if measured else "",
         others=tuple(
-            (source.title, _percent(told, claim) if relative else _scaled(told, divisor))
+            (source.title, _percent(text, claim) if relative else _scaled(text, divisor))
             for source in data.plan.sources
-            if (told := detail.get(source.name) or "")
+            if (text := detail.get(source.name) or "")
         ),
     )
 
@@ -115,7 +116,7 @@ def _in_words(data: RunData, condition: str) -> str:
     words: list[str] = []
     for pair in condition.split(" "):
         factor, equals, levels = pair.partition("=")
-        if equals and any(factor == one.name for one in data.plan.dimensions):
+        if equals and any(factor == known.name for known in data.plan.dimensions):
             titles = " or ".join(data.level_title(factor, level) for level in levels.split("|"))
             words.append(f"{factor}: {titles}")
         elif words:
@@ -130,8 +131,8 @@ def _percent(text: str, claim: Claim | None) -> str:
     value = number(text)
     if value is None:
         return text
-    shown = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4)
-    return f"+{shown}" if value > 0 and claim is not None and claim.kind != "constant" else shown
+    text = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4)
+    return f"+{text}" if value > 0 and claim is not None and claim.kind != "constant" else text
 
 
 def _scaled(text: str, divisor: float) -> str:
@@ -140,7 +141,7 @@ def _scaled(text: str, divisor: float) -> str:
 
 
 def _bound(text: str, divisor: float) -> str:
-    """What is expected, with the digits it was given: "0.18", "> 0", "<= 0.0084"."""
+    """The expected value or bound with the digits of the spec: "0.18", "> 0", "≤ 0.0084"."""
     comparison, _, rest = text.rpartition(" ")
     value = number(rest)
     if value is None:
@@ -150,7 +151,7 @@ def _bound(text: str, divisor: float) -> str:
 
 
 def _tolerance(claim: Claim | None, divisor: float) -> str:
-    """How far off is still meant: only for claims of a number."""
+    """The tolerance of a claim of a number: " ± 0.02"."""
     if (
         claim is None
         or not claim.tolerance
@@ -158,3 +159,58 @@ def _tolerance(claim: Claim | None, divisor: float) -> str:
     ):
         return ""
     return f" \u00b1 {given(claim.tolerance / divisor)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """cells: indices in the list of cells. places: (anchor, short title) of tables and figures with these numbers."""
+
+    cells: tuple[int, ...]
+    places: tuple[tuple[str, str], ...]
+
+
+NOTHING = Evidence((), ())
+
+
+def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapping[str, Evidence]:
+    """Claim id -> its cells, tables and figures. drawn: names of the figures on the page."""
+    claims = {claim.id: claim for claim in data.plan.claims}
+    tables = {grid.name for grid in grids}
+    figures = set(drawn)
+    outputs: list[tuple[str, Table | Figure]] = [
+        *((f"table-{table.name}", table) for table in data.plan.tables if table.name in tables),
+        *((f"figure-{figure.name}", figure) for figure in data.plan.figures if figure.name in figures),
+    ]
+    by_claim = {}
+    for claim in claims.values():
+        selectors = [selector for part in _parts(claim, claims) for selector in _selectors(part)]
+        cells = tuple(
+            index
+            for index, result in enumerate(data.cells)
+            if any(data.selection.has(result.cell, selector) for selector in selectors)
+        )
+        metrics = {part.metric for part in _parts(claim, claims)}
+        places = tuple(
+            (anchor, short(output.title))
+            for anchor, output in outputs
+            if output.metric in metrics and any(data.selection.has(data.cells[n].cell, output.where) for n in cells)
+        )
+        by_claim[claim.id] = Evidence(cells, places)
+    return by_claim
+
+
+def _parts(claim: Claim, claims: Mapping[str, Claim]) -> list[Claim]:
+    """The claim itself; for a mean of claims, the claims it averages."""
+    return [claims[name] for name in getattr(claim, "of", ()) if name in claims] or [claim]
+
+
+def _selectors(claim: Claim) -> list[Levels]:
+    """Every selector of a claim, over all its levels at once."""
+    over = {claim.over: claim.levels} if claim.over else {}
+    return [{**selector, **over} for selector in (*claim.a, *claim.b)]
+
+
+def short(title: str) -> str:
+    """ "Figure 5: throughput against ..." -> "Figure 5"."""
+    head = title.partition(":")[0].strip()
+    return head if any(letter.isdigit() for letter in head) else title

@@ -1,4 +1,4 @@
-"""The first thing a reader sees, made from the data alone: what was asked, the answer, how sure."""
+"""The summary at the top of the report: the question, the answer, the confidence. Every number is counted."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Checks:
 class Summary:
     """Sentences, and the counts beside them: (name, symbol, CSS class, count)."""
 
-    asked: tuple[str, ...]
+    question: tuple[str, ...]
     answer: tuple[str, ...]
     comparisons: tuple[str, ...]
-    sure: tuple[str, ...]
+    confidence: tuple[str, ...]
     outcomes: tuple[tuple[str, str, str, int], ...]
     verdicts: tuple[tuple[str, str, str, int], ...]
     virtual_s: float
@@ -45,10 +45,10 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     outcomes = Counter(result.outcome for result in data.cells)
     verdicts = Counter(claim.own.verdict for claim in claims)
     return Summary(
-        asked=_asked(data),
+        question=_question(data),
         answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
         comparisons=_comparisons(data, grids),
-        sure=(_randomness(data), _self_checks(checks), _calibration(data)),
+        confidence=(_randomness(data), _self_checks(checks), _calibration(data)),
         outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
         verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
         virtual_s=sum(result.virtual_s or 0.0 for result in data.cells),
@@ -56,7 +56,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     )
 
 
-def _asked(data: RunData) -> tuple[str, ...]:
+def _question(data: RunData) -> tuple[str, ...]:
     plan = data.plan
     run = {result.cell.experiment for result in data.cells}
     parts = [plan.description] if plan.description else []
@@ -71,13 +71,13 @@ def _asked(data: RunData) -> tuple[str, ...]:
 
 
 def _part(data: RunData) -> tuple[str, ...]:
-    """What was run otherwise than the spec says."""
-    said = []
+    """Sentences about --where, --only and --set."""
+    sentences = []
     if data.plan.filters:
-        said.append(f"This run is a part of the experiment only: {'; '.join(data.plan.filters)}.")
+        sentences.append(f"This run covers a part of the experiment: {'; '.join(data.plan.filters)}.")
     if changed := set_arguments(data.manifest.get("arguments") or []):
-        said.append(f"Changed from the spec, whatever titles say: {', '.join(changed)}.")
-    return tuple(said)
+        sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")
+    return tuple(sentences)
 
 
 def _cells(cells: Sequence[CellResult]) -> str:
@@ -86,11 +86,11 @@ def _cells(cells: Sequence[CellResult]) -> str:
     if not counts:
         return "The one cell completed." if done == 1 else f"All {counted(done, 'cell')} completed."
     others = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return f"{done} of {counted(len(cells), 'cell')} completed; {others}: their numbers are missing below, not guessed."
+    return f"{done} of {counted(len(cells), 'cell')} completed; {others}: their numbers are missing below."
 
 
 def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
-    """Statements by their own verdict; then, if any was tested under other conditions too, what became of those."""
+    """Claims counted by the verdict under their own conditions; then the tests under other conditions."""
     if not claims:
         return ()
     own = Counter(claim.own.verdict for claim in claims)
@@ -115,40 +115,42 @@ def _verdicts(counts: Counter[str]) -> str:
 
 
 def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
-    """For each source the median and the largest relative difference over every table, and where the largest is."""
+    """For each source the median and the largest relative difference over all tables, and the place of the largest."""
     sentences = []
     for source in data.plan.sources:
-        found: list[tuple[float, str, str]] = []
+        differences: list[tuple[float, str, str]] = []
         for grid in grids:
             names = [name for name, _, _ in grid.sources]
             if source.name not in names:
                 continue
             column = names.index(source.name)
             for head, row in zip(grid.row_heads, grid.rows, strict=True):
-                for top, place in zip(grid.column_heads, row, strict=True):
-                    difference = place.differences[column] if place else None
+                for top, field in zip(grid.column_heads, row, strict=True):
+                    difference = field.differences[column] if field else None
                     if difference is not None and difference.ratio is not None:
                         where = ", ".join(title for title in (*head, *top) if title)
-                        found.append((difference.ratio, difference.text, f"{grid.title.partition(':')[0]}: {where}"))
-        if found:
-            worst = max(found, key=lambda one: abs(one[0]))
-            median = statistics.median(abs(ratio) for ratio, _, _ in found) * 100
+                        differences.append(
+                            (difference.ratio, difference.text, f"{grid.title.partition(':')[0]}: {where}")
+                        )
+        if differences:
+            worst = max(differences, key=lambda entry: abs(entry[0]))
+            median = statistics.median(abs(ratio) for ratio, _, _ in differences) * 100
             sentences.append(
-                f"Against {data.source_title(source.name)}: {counted(len(found), 'number')}, half of them within"
-                f" {fixed(median, 1)} %, the farthest {worst[1]} ({worst[2]})."
+                f"{counted(len(differences), 'number')} compared with {data.source_title(source.name)}: the median"
+                f" difference is {fixed(median, 1)} %, the largest {worst[1]} ({worst[2]})."
             )
     return tuple(sentences)
 
 
 def _randomness(data: RunData) -> str:
-    """What was observed over the repetitions; beside it only what the plan knows to be drawn from the seed."""
+    """The random cells by the plan, and the measurements that differ between repetitions."""
     drawn = sum(result.cell.random for result in data.cells)
     repetitions = data.plan.repetitions
     share = "Every cell" if drawn == len(data.cells) else f"{drawn} of {counted(len(data.cells), 'cell')}"
     depends = "depend" if 1 != drawn != len(data.cells) else "depends"
-    planned = f"{share} {depends} on the seed" if drawn else "Nothing in these cells is known to depend on the seed"
+    planned = f"{share} {depends} on the seed" if drawn else "No cell is known to depend on the seed"
     if repetitions == 1:
-        unknown = "no interval can be given" if drawn else "whether another seed changes a number was not observed"
+        unknown = "no interval can be given" if drawn else "the run does not show whether another seed changes a number"
         return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."
     first = sum(not result.cell.repetition for result in data.cells)
     most = "" if len(data.cells) == first * repetitions else "up to "

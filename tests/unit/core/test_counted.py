@@ -37,7 +37,7 @@ def test_a_queue_of_one_packet_reads_back() -> None:
     assert parse_quantity(text) == Quantity("packets", 1)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCES.glob("present/**/*.j2")) + sorted(SOURCES.glob("present/static/*.js")))
+@pytest.mark.parametrize("path", sorted(SOURCES.glob("present/**/*.j2")) + sorted(SOURCES.glob("present/**/*.js")))
 def test_pages_count_by_the_function(path: Path) -> None:
     """A number right before a plural noun in a template or script would say "1 cells"."""
     nouns = r"(cells|claims|checks|tests|quantities|interfaces|sysctls|netem qdiscs|numbers|conditions)\b"

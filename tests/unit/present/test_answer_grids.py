@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import CellOutcome, Outcome
 from netwarp.present.answer_grids import SIGNS, AnswerWords, answer_words
-from netwarp.present.pages.run import environment
+from netwarp.present.html import environment
 from netwarp.present.run_data import read_run
 from netwarp.results import write_tables
 from netwarp.store.run_dir import RunDir, write_json

@@ -11,7 +11,8 @@ from netwarp.present.axes import Axis
 from netwarp.present.figures.heatmap.data import HeatmapData, Panel, Spot
 from netwarp.present.figures.heatmap.print import heatmap_canvas
 from netwarp.present.figures.line.data import FigureData, Line
-from netwarp.present.figures.print_canvas import SETTINGS, add_legend, label_y, line_canvas, new_canvas
+from netwarp.present.figures.line.print import line_canvas
+from netwarp.present.figures.print_canvas import SETTINGS, add_legend, label_y, new_canvas
 from netwarp.present.style import looks
 
 

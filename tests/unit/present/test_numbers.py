@@ -13,7 +13,7 @@ from hypothesis import given as holds_for
 from hypothesis import strategies as st
 from netwarp.core import numbers
 from netwarp.present.axes import Axis, tick_texts
-from netwarp.present.embed import file_name, script_json, url
+from netwarp.present.html import file_name, script_json, url
 from netwarp.present.result_tables import difference
 from netwarp.present.series import MOST_POINTS, compact_series, keep_extremes
 from netwarp.present.style import MARKERS, looks

@@ -166,8 +166,8 @@ def test_words_and_rows_say_it() -> None:
     found = agreement()
     assert found.differs
     said = sentences(found, ["virtual", "guest"])
-    assert said[0].startswith("1 number of 1 place held against each other: 0 agree within their bounds, 1 differ")
-    assert "Beyond their bounds by more than chance: packets (1)." in said
+    assert said[0].startswith("1 number at 1 combination of levels compared: 0 agree within their bounds, 1 differ")
+    assert "Metrics with differences beyond their bounds that chance does not explain: packets (1)." in said
     rows = agreement_rows(found)
     row = dict(zip(rows.header, rows.rows[0], strict=True))
     assert (row["x"], row["metric"], row["verdict"]) == ("1 s", "packets", "differ")

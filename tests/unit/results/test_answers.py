@@ -33,10 +33,13 @@ def test_each_choice_has_a_verdict_from_its_worst_value() -> None:
     high = found["10 ms", "2 s", "high"]
     assert high["because"] == "it takes 3 timeouts, 3 of them"
     assert words[0] == (
-        "RTT 10 ms, budget 500 ms: low (at most 400 ms) does it. Tempting, but not: mid (at most 1.1 s), because the "
-        "outage of 1.1 s is above the budget; high (at most 5.1 s), because it takes 3 timeouts, 3 of them."
+        "RTT 10 ms, budget 500 ms: low (at most 400 ms) suffices. Looks sufficient, but fails: "
+        "mid (at most 1.1 s), because the outage of 1.1 s is above the budget; high (at most 5.1 s), because "
+        "it takes 3 timeouts, 3 of them."
     )
-    assert words[2].startswith("RTT 50 ms, budget 500 ms: Nothing measured does it without a price. At a price: low")
+    assert words[2].startswith(
+        "RTT 50 ms, budget 500 ms: Nothing measured suffices without a cost. Suffices at a cost: low"
+    )
 
 
 def test_what_has_no_end_is_worse_than_any_number_and_what_did_not_run_is_said() -> None:
@@ -76,9 +79,12 @@ def test_choices_that_are_alike_are_said_together() -> None:
     plan = study(text)
     _, words = answered(plan, usual(plan))
     assert words[0].startswith(
-        "budget 500 ms: knob low, RTT 10 ms (at most 400 ms) does it. At a price: knob low, RTT 50"
+        "budget 500 ms: knob low, RTT 10 ms (at most 400 ms) suffices. Suffices at a cost: knob low, RTT 50"
     )
-    assert "Tempting, but not: knob mid, RTT 10 ms/50 ms (at most 1.1 s), because the outage of 1.1 s" in words[0]
+    assert (
+        "Looks sufficient, but fails: knob mid, RTT 10 ms/50 ms (at most 1.1 s), because the outage of 1.1 s"
+        in words[0]
+    )
     _, words = answered(plan, measure(plan, outage_s=lambda levels, number: 3.0 + (levels["knob"] == "high")))
     assert "because (here of knob low/mid, RTT 10 ms/50 ms)" not in words[0]
     assert "because (here of knob low, RTT 10 ms) the outage of 3 s is above the budget" in words[0]

@@ -12,8 +12,8 @@ from ...results.agreement import VERDICTS, Agreed, Agreement, MetricAgreement, V
 from ...results.compare import Levels
 from ...results.tolerance import EXPLAINED
 from ..agreement_words import amount, gap_words, interval_words, levels_words, sentences
+from ..html import environment
 from .build import STATIC
-from .run import environment
 
 CLASSES: dict[Verdict, tuple[str, str]] = {
     "agree": ("\u2713", "holds"),

@@ -14,13 +14,12 @@ from ...core.errors import StoreError
 from ...results.rows import NOT_RUN
 from ...store.run_dir import RunDir, read_json
 from ..cell_list import Listing, make_listing
-from ..claim_blocks import statements
-from ..claim_sources import evidence
-from ..embed import file_name, script_json, url
-from ..explore import explore_data
-from ..figures.figure_registry import Drawing, draw_figures
+from ..claim_blocks import evidence, statements
+from ..event_tables import make_events
+from ..figures.figure_registry import SCRIPTS, Drawing, draw_figures
 from ..figures.line.data import variant_looks
-from ..figures.over_time.data import curve_keys, make_events
+from ..figures.over_time.data import curve_keys
+from ..html import file_name, script_json, url
 from ..result_tables import make_grid
 from ..run_data import RunData, read_run
 from ..run_summary import Checks, summarise
@@ -28,7 +27,7 @@ from ..style import looks as style_looks
 from ..style import solid
 from .calibration import write_calibration_page
 from .cell_page import cell_view
-from .run import cell_script, index_page
+from .run import explore_data, index_page
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parents[1] / "static"
@@ -59,8 +58,8 @@ def _write(data: RunData, place: Path) -> None:
     assets, cells, figures = (place / name for name in ("assets", "cells", "figures"))
     for folder in (assets, cells, figures):
         folder.mkdir(parents=True)
-    for source in sorted(STATIC.iterdir()):
-        shutil.copyfile(source, assets / source.name)
+    for name, source in {**{path.name: path for path in sorted(STATIC.iterdir())}, **SCRIPTS}.items():
+        shutil.copyfile(source, assets / name)
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
@@ -69,7 +68,7 @@ def _write(data: RunData, place: Path) -> None:
     looks = {key: solid(look) if key in curves else look for key, look in numbered.items()}
     drawings = draw_figures(data, looks)
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
-    (place / "assets" / "explore-data.js").write_text(
+    (assets / "explore-data.js").write_text(
         f"netwarp.exploreLoaded({script_json(explore_data(data))});\n", encoding="utf-8"
     )
     claims = statements(data)
@@ -100,7 +99,7 @@ def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
         view = cell_view(data, result)
         done += len(view["checks"])
         failed += sum(not check["ok"] for check in view["checks"])
-        (place / listing.scripts[result.id]).write_bytes(cell_script(view))
+        (place / listing.scripts[result.id]).write_text(f"netwarp.cellLoaded({script_json(view)});\n", encoding="utf-8")
     return Checks(done, failed)
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from ...core.numbers import fixed, given
 from ...store.run_dir import write_atomic
-from .run import environment
+from ..html import environment
 
 SHOWN = {"s": (1e3, "ms"), "ratio": (1.0, "")}
 """Unit of a row -> (times, unit) in the page."""
@@ -90,13 +90,13 @@ def chart(curve: Mapping[str, Any]) -> str:
     parts = [_axes(low_x, high_x, high, at, [str(curve["x_label"]), str(curve["y_label"])], curve)]
     if curve["bars"]:
         half = 0.32 * (at(1, 0)[0] - at(0, 0)[0])
-        for x, seen, wanted in zip(xs, curve["measured"], curve["configured"], strict=True):
+        for x, seen, asked in zip(xs, curve["measured"], curve["configured"], strict=True):
             (middle, top), bottom = at(x, seen), at(x, 0)[1]
             parts.append(
                 f'<rect class="measured-bar" x="{middle - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
                 f'height="{bottom - top:.1f}"/>'
             )
-            level = at(x, wanted)[1]
+            level = at(x, asked)[1]
             parts.append(
                 f'<line class="configured" x1="{middle - 1.3 * half:.1f}" x2="{middle + 1.3 * half:.1f}" '
                 f'y1="{level:.1f}" y2="{level:.1f}"/>'

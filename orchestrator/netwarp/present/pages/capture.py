@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from ..html import environment
 from ..series import keep_extremes, rounded
 from ..style import looks
 from .build import STATIC, plotly_script
-from .run import environment
 
-OFFLINE = Path(__file__).parents[1] / "offline"
-SCRIPTS = (STATIC / "report.js", STATIC / "charts.js", OFFLINE / "capture.js")
+SCRIPTS = (STATIC / "report.js", STATIC / "charts.js", Path(__file__).with_name("capture.js"))
 POINTS = 200_000
 """Points of all charts of a page together, about 4 MB of it."""
 MOST_POINTS = 3000

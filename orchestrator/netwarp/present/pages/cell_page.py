@@ -11,7 +11,7 @@ from ...core.numbers import DASH, SCALED, given, with_unit
 from ...core.types import Cell, Link, LinkImpairment
 from ...core.units import Kind, Quantity, format_quantity
 from ...store.run_dir import CellDir, read_json
-from ..embed import url
+from ..html import url
 from ..metric_names import GROUP_ORDER, unit_beside
 from ..run_data import CellResult, RunData
 from ..series import compact_series

@@ -1,55 +1,30 @@
-"""index.html from its template: names escaped by Jinja2, data for the scripts as JSON that cannot end its element."""
+"""The page of a run: index.html from its templates, and the data from which its scripts draw."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...core.numbers import duration, fixed, given, readable, with_unit
-from ...core.units import counted
 from ..answer_grids import answer_words
+from ..axes import level_axis
 from ..cell_list import Listing
-from ..claim_blocks import Statement
-from ..claim_sources import NOTHING, Evidence
-from ..embed import script_json
-from ..figures.figure_registry import Drawing
+from ..claim_blocks import NOTHING, Evidence, Statement
+from ..event_tables import Events
+from ..figures.figure_registry import SCRIPTS, Drawing
 from ..figures.line.data import line_key
-from ..figures.over_time.data import Events, series_titles
-from ..markers import swatch, variant_css
+from ..figures.over_time.data import series_titles
+from ..html import environment
+from ..metric_names import GROUP_ORDER
 from ..result_tables import Grid
 from ..run_data import RunData
 from ..run_summary import Summary
-from ..style import OUTCOMES, VERDICTS, Look, look
-from .cell_page import CellView
+from ..style import OUTCOMES, Look, look, swatch, variant_css
 
-UNKNOWN = ("?", "unsure")
 PALETTE = 64
 """Looks that the page's scripts may give to what no figure of the spec draws."""
-
-
-def environment() -> Environment:
-    """Autoescape everything: names come from a spec that anybody may have written."""
-    found = Environment(
-        loader=PackageLoader("netwarp.present"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    found.filters.update(
-        readable=readable, given=given, fixed=fixed, script_json=lambda value: Markup(script_json(value))
-    )
-    found.globals.update(
-        duration=duration,
-        with_unit=with_unit,
-        counted=counted,
-        verdict=lambda name: VERDICTS.get(name, UNKNOWN),
-        outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
-    )
-    return found
 
 
 def index_page(
@@ -91,6 +66,7 @@ def index_page(
         behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,
         payload=payload,
+        figure_scripts=list(SCRIPTS),
         style=Markup(variant_css(ordered)),
         swatches=swatches,
         row_swatch=lambda grid, row: _row_swatch(grid, row, swatches),
@@ -102,6 +78,48 @@ def _row_swatch(grid: Grid, row: int, swatches: Mapping[str, Markup]) -> Markup 
     return swatches.get(line_key(grid.row_names, grid.row_levels[row]), "")
 
 
-def cell_script(view: CellView) -> bytes:
-    """The file that a script tag loads when the cell is opened (file:// pages cannot fetch)."""
-    return f"netwarp.cellLoaded({script_json(view)});\n".encode()
+def explore_data(data: RunData) -> dict[str, Any]:
+    """Factors with their axes, metrics, and a row a completed cell: levels by index, values by metric and flow."""
+    factors: list[dict[str, Any]] = []
+    for factor in data.plan.factors:
+        used = {result.cell.factors.get(factor.name, "-") for result in data.cells}
+        levels = [level.name for level in factor.levels if level.name in used]
+        levels += ["-"] if "-" in used else []
+        if len(levels) > 1:
+            axis = level_axis(data, factor.name, [level for level in levels if level != "-"])
+            factors.append(
+                {
+                    "name": factor.name,
+                    "title": axis.title,
+                    "unit": axis.unit,
+                    "kind": axis.kind,
+                    "levels": levels,
+                    "at": axis.at,
+                    "titles": [data.level_title(factor.name, level) if level != "-" else "\u2013" for level in levels],
+                }
+            )
+    columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})
+    order = {name: place for place, name in enumerate(data.metrics)}
+    columns.sort(key=lambda column: (GROUP_ORDER.index(data.metrics[column[0]].group), order[column[0]], column[1]))
+    cells = [(result.id, result.cell) for result in data.cells if result.outcome == next(iter(OUTCOMES))]
+    return {
+        "factors": factors,
+        "metrics": [
+            {
+                "name": metric,
+                "flow": flow,
+                "title": data.metrics[metric].title,
+                "group": data.metrics[metric].group,
+                "unit": data.metrics[metric].unit,
+            }
+            for metric, flow in columns
+        ],
+        "cells": [
+            {
+                "id": name,
+                "levels": [factor["levels"].index(cell.factors.get(factor["name"], "-")) for factor in factors],
+                "values": [data.values.get((name, flow, metric)) for metric, flow in columns],
+            }
+            for name, cell in cells
+        ],
+    }

@@ -146,7 +146,7 @@
         h("button", { type: "button", class: "control", onclick: () => netwarp.timeline.step(chart, 2) }, "Zoom out")),
       h("div", { class: "legend-row", id: "cell-legend" }, netwarp.timeline.legend(cells)),
       chart,
-      cells.some((one) => one.series.thinned) && h("p", { class: "note" }, "Samples are thinned to what can be drawn (smallest and largest of each bucket are kept); derived/series.json has all."),
+      cells.some((one) => one.series.thinned) && h("p", { class: "note" }, "Samples are thinned for drawing (each interval keeps its smallest and largest); derived/series.json has all of them."),
       h("p", { class: "links" }, h("button", { type: "button", class: "link", onclick: () =>
         netwarp.download(cell.id + ".csv", netwarp.csv(numbers())) }, "Download the numbers (CSV)")),
       details);
@@ -219,7 +219,7 @@
         ]))),
         h("div", {}, h("h4", {}, "Cell"), facts([
           ...cell.factors.map((one) => [one.factor, one.level]), ["experiment", cell.experiment],
-          ["repetition", String(cell.repetition)], ["seed", cell.seed + (cell.random ? "" : " (changes nothing: nothing is random)")],
+          ["repetition", String(cell.repetition)], ["seed", cell.seed + (cell.random ? "" : " (no effect: nothing in this cell is random)")],
           ["simulated", cell.virtual_s === null ? "" : number(cell.virtual_s) + " s"],
           ["real time", cell.wall_s === null ? "" : number(cell.wall_s) + " s"],
         ]))));

@@ -158,7 +158,7 @@
     };
   }
 
-  // Linear interpolation between values, as numpy and distributions.py do it.
+  // Linear interpolation between values, as NumPy and distribution/data.py do it.
   function quartiles(sorted) {
     return [0, 0.25, 0.5, 0.75, 1].map((share) => {
       const place = share * (sorted.length - 1);

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ....core.numbers import fixed, given, readable, scale
-from ....core.outputs import EventTable, TimeSeries
+from ....core.outputs import TimeSeries
 from ....results.time_tables import series_unit
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row
@@ -18,9 +18,9 @@ from ...run_data import CellResult, RunData, number
 from ...series import MOST_POINTS, keep_extremes
 
 SERIES_TITLES = {
-    "cwnd_bytes": "congestion window (the kernel's word)",
-    "srtt_s": "smoothed RTT (the kernel's word)",
-    "ssthresh_bytes": "slow-start threshold (the kernel's word)",
+    "cwnd_bytes": "congestion window (from the kernel)",
+    "srtt_s": "smoothed RTT (from the kernel)",
+    "ssthresh_bytes": "slow-start threshold (from the kernel)",
     "goodput_bit_s": "goodput",
     "throughput_bit_s": "throughput",
     "packets_s": "packets per second",
@@ -29,7 +29,6 @@ SERIES_TITLES = {
 }
 SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 FAULTS = ("cut", "blackhole", "link")
-SHOWN_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,52 +181,3 @@ def time_csv(figure: TimeFigure) -> bytes:
     """The points as drawn (tables/<name>.csv has all of them, in base units)."""
     rows = ((line.label, line.cell, x, y) for line in figure.lines for x, y in zip(line.x, line.y, strict=True))
     return csv_bytes(("line", "cell", figure.x.label, figure.y.label), rows)
-
-
-@dataclass(frozen=True, slots=True)
-class EventGroup:
-    """The events of one cell: its levels in words, and rows whose times are as the capture has them."""
-
-    title: str
-    cell: str
-    table: NumberTable
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """A table of events ready to be written: a table a cell."""
-
-    name: str
-    title: str
-    conditions: str
-    groups: tuple[EventGroup, ...]
-
-
-def make_events(data: RunData, wanted: EventTable) -> Events | None:
-    """Its rows from tables/<name>.csv; None where there are none."""
-    factors = varying(data, wanted.where)
-    groups: dict[str, list[Mapping[str, str]]] = {}
-    for row in data.tables.get(wanted.name, ())[:SHOWN_ROWS]:
-        groups.setdefault(row["cell_id"], []).append(row)
-    if not groups:
-        return None
-    made = tuple(
-        EventGroup(
-            ", ".join(data.level_title(name, rows[0][name]) for name in factors if rows[0][name] != "-"),
-            cell,
-            NumberTable(
-                wanted.title,
-                ("time (s)", "event", "at", "path", "what", "note"),
-                ("number", "bytes"),
-                tuple(_event(row) for row in rows),
-            ),
-        )
-        for cell, rows in groups.items()
-    )
-    return Events(wanted.name, wanted.title, conditions(data, wanted.where), made)
-
-
-def _event(row: Mapping[str, str]) -> Row:
-    at = f"{row['node']}, {row['link']}" if row["node"] else row["link"]
-    heads = (fixed(float(row["t_s"]), 6), row["event"], at, row["path"], row["type"], row["note"])
-    return Row(heads, (row["number"], row["bytes"]))

@@ -1,4 +1,4 @@
-// Figures over time as timelines.py describes them: a curve a cell, path and series, grey where the link was down.
+// Figures over time as data.py describes them: a curve a cell, path and series, grey where the link was down.
 "use strict";
 
 netwarp.kinds.time = function (figure, lookOf, hidden, colours, element) {

@@ -1,4 +1,4 @@
-"""Data inside HTML and scripts, whatever the names in it are."""
+"""HTML and scripts that hold names from a spec: templates that escape, JSON inside scripts, file names, URLs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from hashlib import sha256
 from urllib.parse import quote
 
 import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from ..core.numbers import duration, fixed, given, readable, with_unit
+from ..core.units import counted
+from .style import OUTCOMES, VERDICTS
+
+UNKNOWN = ("?", "unsure")
 # `</script>`, `<!--` and `]]>` must not end or open anything; U+2028/9 end a line in older script engines
 _UNSAFE = ("<", ">", "&", "\u2028", "\u2029")
 
@@ -31,3 +38,25 @@ def file_name(text: str) -> str:
 def url(*parts: str) -> str:
     """A relative URL of path segments, each percent-encoded."""
     return "/".join(quote(part, safe="") if part != ".." else ".." for part in parts)
+
+
+def environment() -> Environment:
+    """Autoescape everything: names come from a spec that anybody may have written."""
+    found = Environment(
+        loader=PackageLoader("netwarp.present"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(
+        readable=readable, given=given, fixed=fixed, script_json=lambda value: Markup(script_json(value))
+    )
+    found.globals.update(
+        duration=duration,
+        with_unit=with_unit,
+        counted=counted,
+        verdict=lambda name: VERDICTS.get(name, UNKNOWN),
+        outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
+    )
+    return found

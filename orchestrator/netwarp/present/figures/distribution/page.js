@@ -1,4 +1,4 @@
-// Distributions as distributions.py describes them: a step curve a line, or boxes with every point in them.
+// Distributions as data.py describes them: a step curve a line, or boxes with every point in them.
 "use strict";
 
 (function () {

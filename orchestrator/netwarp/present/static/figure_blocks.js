@@ -1,8 +1,8 @@
 // The spec's figures, drawn when they come near the window, and legends that are buttons.
 "use strict";
 
-// What draws each kind of figure: (figure, lookOf, hidden, colours, element) -> {traces, layout}.
-netwarp.kinds = { line: netwarp.charts.lines };
+// What draws each kind of figure (figures/<kind>/page.js): (figure, lookOf, hidden, colours, element) -> {traces, layout}.
+netwarp.kinds = {};
 
 netwarp.legend = (function () {
   const { h } = netwarp;

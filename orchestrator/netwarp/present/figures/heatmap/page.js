@@ -1,4 +1,4 @@
-// Heat maps as heatmaps.py describes them: panels of the same axes under one colour bar, numbers in their fields.
+// Heat maps as data.py describes them: panels of the same axes under one colour bar, numbers in their fields.
 "use strict";
 
 (function () {
