@@ -103,7 +103,7 @@ struct nwa *nwa_open_memory(const struct memory_file *files, uint32_t count, uin
 	return a;
 }
 
-/* The file whose head is the earliest; at equal times the first one. NWA_NONE: all are at their end. */
+/* The file with the earliest next record; at equal times the first file. NWA_NONE: all are at their end. */
 static uint32_t earliest(const struct nwa *a)
 {
 	uint32_t best = NWA_NONE;
@@ -148,7 +148,7 @@ static bool take_fragment(struct nwa *a, struct packet *p, struct findings *f,
 	return packet_decode_datagram(p);
 }
 
-/* The rows of a datagram's earlier fragments: now it is known whose they are. */
+/* Sets the flow in the rows of a datagram's earlier fragments, now that it is known. */
 static void claim_fragments(struct nwa *a, const struct datagram *d, const struct findings *f)
 {
 	struct table *t = &a->tables[nwa_table_packets];

@@ -1,7 +1,7 @@
 /*
  * Which association a packet belongs to. By ports and verification tag, whatever the addresses (RFC
- * 9260 8.5): a packet carries its receiver's tag, an INIT carries 0 and tells its sender's. Where a tag is
- * not known (the handshake is outside the capture) the address pair and ports help.
+ * 9260 8.5): a packet carries its receiver's tag, an INIT carries 0 in the header and its sender's tag in the
+ * chunk. Where a tag is not known (the handshake is outside the capture) the address pair and ports help.
  */
 #include "association.h"
 #include "flow.h"
@@ -27,7 +27,7 @@ static void learn_tag(struct nwa *a, struct flow *f, uint8_t direction, uint32_t
 		a->out_of_memory = true;
 }
 
-/* The flow's ports are now this flow's on this path: for packets of unknown tag, and to tell a restart. */
+/* The ports on this path now belong to this flow: for packets of unknown tag, and to recognise a restart. */
 static void learn_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t path_direction,
 		       uint8_t direction)
 {
@@ -66,7 +66,7 @@ static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const st
 	struct half *h = &f->half[direction];
 
 	if (!h->based || !h->base_known || (!h->highest && !h->highest_ack)) {
-		/* a repeated INIT-ACK may tell another initial TSN: the last one before data holds */
+		/* a repeated INIT-ACK may have another initial TSN: the last one before data counts */
 		h->base_known = false;
 		half_base(h, hint->initial_tsn, true);
 	}

@@ -16,10 +16,10 @@ struct record {
 	bool untimed; /* a pcapng simple packet block has no time: that of the record before stands in */
 };
 
-/* Where packets were captured: a pcap file is one, a pcapng file has one a description block. */
+/* The interface of packets: a pcap file has one, a pcapng file one for each description block. */
 struct capture_interface {
 	uint8_t name[CAPTURE_NAME]; /* cut there, or all 0 */
-	uint64_t dropped;	    /* by the capturing program and its kernel, as the file says */
+	uint64_t dropped;	    /* by the capturing program and its kernel, by the file's own count */
 	int64_t offset_s;
 	uint64_t multiply; /* a tick in ns; 0: it is divided instead */
 	uint64_t divide;   /* ticks in a ns, when a power of ten; 0: too many for any time but 0 */

@@ -30,7 +30,7 @@ static inline struct flow *flow_at(const struct nwa *a, uint32_t id)
 void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 		const struct findings *f);
 
-/* Sets the base if there is none, or if the handshake tells it before anything was numbered from it. */
+/* Sets the base if there is none, or if the handshake gives it before any number was counted from it. */
 void half_base(struct half *h, uint32_t base, bool known);
 /* The 64-bit number nearest to the highest one seen. */
 static inline int64_t half_unwrap(struct half *h, uint32_t raw)

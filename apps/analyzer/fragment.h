@@ -26,7 +26,7 @@ struct datagram {
 	uint32_t there, total; /* bytes in the pieces; of all (0: the last one is missing) */
 	uint32_t ip_bytes, frame_bytes;
 	uint16_t source;
-	uint8_t kind, protocol, next; /* next: what the first fragment says its data are */
+	uint8_t kind, protocol, next; /* next: the protocol of the data, by the first fragment */
 	struct piece pieces[FRAGMENT_PIECES];
 };
 

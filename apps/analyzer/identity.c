@@ -30,8 +30,8 @@ static uint64_t fingerprint(const struct packet *p)
 	h = map_mix(h) ^ p->to.high;
 	h = map_mix(h) ^ p->to.low;
 	h = map_mix(h) ^ ((uint64_t)p->ip_id << 32 | p->ip_bytes);
-	if (p->marks &
-	    NWA_MARK_FRAGMENT) /* `data` may be the whole datagram's by now: its own number and place tell */
+	if (p->marks & NWA_MARK_FRAGMENT) /* `data` may be the whole datagram's by now: its own number and
+					     offset identify it */
 		return map_mix(map_mix(h ^ p->fragment_id) ^
 			       ((uint64_t)p->fragment_offset << 1 | p->fragment_more));
 	h = map_mix(h) ^ p->protocol;

@@ -1,4 +1,4 @@
-/* MPTCP's options that tell something of the connection, one row each: RFC 8684 section 3. */
+/* MPTCP's options about the connection, one row each: RFC 8684 section 3. */
 #include "mptcp.h"
 #include "flow.h"
 
@@ -6,8 +6,8 @@ enum { OPTION_END, OPTION_NOP, OPTION_MPTCP = 30 };
 enum { CAPABLE, JOIN, DSS, ADD_ADDRESS, REMOVE_ADDRESS, PRIORITY, FAIL, FASTCLOSE, RESET };
 enum { DATA_FIN = 16, DATA_ACK = 1, DATA_ACK_64 = 2, MAPPED = 4, DSN_64 = 8, BACKUP = 1 };
 
-/* DSS is on every segment: of it only the end of the data is told. */
-bool mptcp_tells(const uint8_t *at, uint8_t length)
+/* DSS is on every segment: only one with DATA_FIN gets a row. */
+bool mptcp_has_row(const uint8_t *at, uint8_t length)
 {
 	return at[2] >> 4 != DSS || (length >= 4 && at[3] & DATA_FIN);
 }
@@ -122,7 +122,7 @@ void mptcp_options(struct nwa *a, const struct packet *p, const struct mptcp_pla
 			if (bytes < 2 || at[1] < 2 || at[1] > bytes)
 				return;
 			length = at[1];
-			if (at[0] == OPTION_MPTCP && length >= 3 && mptcp_tells(at, length))
+			if (at[0] == OPTION_MPTCP && length >= 3 && mptcp_has_row(at, length))
 				option(a, p, place, at, length);
 		}
 		at += length;

@@ -63,7 +63,7 @@ typedef uint8_t nwa_b1;
 
 /* one row an interface: of a pcap file one, of a pcapng file one a description block */
 #define NWA_INTERFACE(F, P, B)                                                                               \
-	B(name) /* cut at 16 bytes; all 0: not told */                                                       \
+	B(name) /* cut at 16 bytes; all 0: unknown */                                                        \
 	F(u8, packets)                                                                                       \
 	F(u8, frame_bytes)                                                                                   \
 	F(u8, dropped) /* by the capturing program and its kernel, by its own account (dropped_known) */     \
@@ -261,19 +261,19 @@ typedef uint8_t nwa_b1;
 	F(u1, type)   /* of the chunk */                                                                     \
 	F(u1, direction)
 
-/* one row an MPTCP option that tells something of the connection (RFC 8684 3): all but DSS without DATA_FIN
+/* one row for each MPTCP option about the connection (RFC 8684 3): all but DSS without DATA_FIN
  */
 #define NWA_MPTCP_OPTION(F, P, B)                                                                            \
 	F(i8, time_ns)                                                                                       \
-	F(u8, key)	/* MP_CAPABLE: its sender's, MP_FASTCLOSE: its receiver's; 0: not told */            \
-	F(u8, peer_key) /* MP_CAPABLE: its receiver's, 0: not told */                                        \
+	F(u8, key)	/* MP_CAPABLE: its sender's, MP_FASTCLOSE: its receiver's; 0: unknown */             \
+	F(u8, peer_key) /* MP_CAPABLE: its receiver's, 0: unknown */                                         \
 	F(i8, dsn)	/* DATA_FIN: of its mapping (64 or 32 bit as sent), MP_FAIL; or NWA_UNKNOWN */       \
 	B(address)	/* ADD_ADDR */                                                                       \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u4, packet)                                                                                        \
-	F(u4, token)  /* MP_JOIN on a SYN: of the connection, at who is asked; 0: not told */                \
-	F(u2, port)   /* ADD_ADDR; 0: not told */                                                            \
+	F(u4, token)  /* MP_JOIN on a SYN: of the connection, at the host that is asked; 0: unknown */       \
+	F(u2, port)   /* ADD_ADDR; 0: unknown */                                                             \
 	F(u1, length) /* of the option */                                                                    \
 	F(u1, subtype)                                                                                       \
 	F(u1, version) /* MP_CAPABLE */                                                                      \
@@ -356,7 +356,7 @@ NWA_API const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *
 				 const struct nwa_field **fields);
 /*
  * Open `count` files as one capture point. `wanted`: bit t set = keep the rows of table t (the tables
- * before `packets` are always kept). NULL = out of memory; any other trouble is told by nwa_error.
+ * before `packets` are always kept). NULL = out of memory; nwa_error() has any other failure.
  */
 NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options);
 /* Read up to `packets` records (0: all). 1: there is more; 0: the end; -1: see nwa_error. */

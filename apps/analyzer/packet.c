@@ -75,7 +75,7 @@ bool packet_link_known(uint16_t link_type)
 	}
 }
 
-/* What the IP version tells. 0: nothing to read. */
+/* The EtherType by the IP version. 0: neither. */
 static uint16_t ip_type(const struct cursor *c)
 {
 	if (!c->captured)
@@ -83,7 +83,8 @@ static uint16_t ip_type(const struct cursor *c)
 	return c->at[0] >> 4 == 4 ? TYPE_IPV4 : c->at[0] >> 4 == 6 ? TYPE_IPV6 : 0;
 }
 
-/* Takes MPLS labels up to the bottom of their stack (RFC 3032 2.1); below it IP is told by its version. */
+/* Takes MPLS labels up to the bottom of their stack (RFC 3032 2.1); below it the IP version is in the first
+ * byte. */
 static uint16_t below_mpls(struct cursor *c)
 {
 	bool bottom = false;
@@ -171,7 +172,7 @@ static uint16_t link_payload(struct packet *p, struct cursor *c)
 	case LINK_IPV4:
 	case LINK_IPV6:
 		return ip_type(c);
-	default: /* an interface of a pcapng file whose link type nobody reads */
+	default: /* an interface of a pcapng file whose link type is not supported */
 		return 0;
 	}
 }

@@ -1,7 +1,7 @@
 /*
  * pcapng files: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/ (blocks: section 4, options: 3.5).
  * Blocks of other types are skipped by their length. A block whose length cannot be right ends the file
- * there, as nothing says where the next one begins; options that lie end only their own list.
+ * there, as nothing says where the next one begins; an option with a wrong length ends only its own list.
  */
 #include <string.h>
 
@@ -59,15 +59,15 @@ static uint64_t get64(const struct capture_file *p, const uint8_t *at)
 	return p->section_swapped ? __builtin_bswap64(v) : v;
 }
 
-/* One option: true while there is one. `bytes` is what is left of the list; *lies: a length that cannot be
+/* One option: true while there is one. `bytes` is what is left of the list; *wrong: a length that cannot be
  * right. */
 static bool next_option(const struct capture_file *p, const uint8_t **at, uint32_t *bytes, uint16_t *code,
-			uint16_t *length, bool *lies)
+			uint16_t *length, bool *wrong)
 {
 	uint32_t whole;
 
 	if (*bytes < 4) {
-		*lies |= *bytes > 0;
+		*wrong |= *bytes > 0;
 		return false;
 	}
 	*code = get16(p, *at);
@@ -76,7 +76,7 @@ static bool next_option(const struct capture_file *p, const uint8_t **at, uint32
 		return false;
 	whole = 4 + ((*length + 3u) & ~3u);
 	if (whole > *bytes) {
-		*lies = true;
+		*wrong = true;
 		return false;
 	}
 	*at += whole;
@@ -178,7 +178,7 @@ static bool take_statistics(struct capture_file *p, const struct block *b)
 	const uint8_t *at = b->at + STATISTICS_BODY;
 	uint32_t bytes = b->bytes - STATISTICS_BODY, id;
 	uint16_t code, length;
-	bool lies = false;
+	bool wrong = false;
 
 	if (b->bytes < STATISTICS_BODY)
 		return capture_file_stop(p, "interface statistics of %u bytes: not read on from there",
@@ -186,7 +186,7 @@ static bool take_statistics(struct capture_file *p, const struct block *b)
 	id = get32(p, b->at);
 	if (id >= p->interface_count - p->section)
 		return true; /* of an interface that is not there: no packet hangs on it */
-	while (next_option(p, &at, &bytes, &code, &length, &lies)) {
+	while (next_option(p, &at, &bytes, &code, &length, &wrong)) {
 		if (code != OPTION_DROPPED || length != 8)
 			continue;
 		p->interfaces[p->section + id].dropped = get64(p, at - 8);
@@ -218,7 +218,7 @@ static bool take_packet(struct capture_file *p, const struct block *b, struct re
 	}
 	if (id >= p->interface_count - p->section)
 		return capture_file_stop(
-		    p, "a packet of interface %u, of which nothing is told: not read on from there", id);
+		    p, "a packet of interface %u, which no block describes: not read on from there", id);
 	r->interface = p->section + id;
 	interface = &p->interfaces[r->interface];
 	r->link_type = interface->link_type;

@@ -197,7 +197,7 @@ static void init_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	init->addresses = init_addresses(c, k, row->detail);
 }
 
-/* HEARTBEAT ACK repeats what its HEARTBEAT said (RFC 9260 8.3): FNV-1a of it tells which one it answers. */
+/* HEARTBEAT ACK repeats its HEARTBEAT's information (RFC 9260 8.3): FNV-1a of it identifies the pair. */
 static uint32_t heartbeat_hash(const struct chunk *k)
 {
 	uint32_t hash = 2166136261u;
@@ -345,7 +345,7 @@ void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t p
 		f->malformed = p->length < SCTP_HEADER;
 		return;
 	}
-	if (!next_chunk(p, offset, &k, &f->malformed)) /* a packet without chunks: nobody's */
+	if (!next_chunk(p, offset, &k, &f->malformed)) /* a packet without chunks belongs to no flow */
 		return;
 	c.flow = find(a, p, path, path_direction, &k, &c.direction);
 	if (!c.flow)
@@ -370,7 +370,7 @@ void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t p
 		interpret(&c, &k, row);
 		offset += (k.length + 3u) & ~3u;
 	} while (next_chunk(p, offset, &k, &f->malformed));
-	/* up to 3 bytes at the end of a whole packet are no chunk, and nobody's */
+	/* up to 3 bytes at the end of a whole packet are no chunk */
 	if (p->captured < p->length && offset < p->length &&
 	    (offset > p->captured || p->captured - offset < CHUNK_HEADER))
 		f->unseen_bytes = p->length - offset;

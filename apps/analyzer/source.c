@@ -21,7 +21,7 @@ static void fill_interface(struct nwa_interface *to, const struct capture_interf
 	to->malformed = from->malformed;
 }
 
-/* Rows for the interfaces of which the file has told since the last time. */
+/* Rows for the interfaces that the file has described since the last call. */
 static bool take_interfaces(struct nwa *a, uint32_t source)
 {
 	struct table *t = &a->tables[nwa_table_interfaces];
@@ -51,7 +51,7 @@ static bool take_interfaces(struct nwa *a, uint32_t source)
 	return true;
 }
 
-/* The file is at its end: what its statistics told of drops is known now. */
+/* The file is at its end: its statistics of drops are known now. */
 static void end_source(struct nwa *a, uint32_t source)
 {
 	struct file *file = &a->files[source];

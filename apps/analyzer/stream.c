@@ -115,7 +115,7 @@ static bool detect(struct stream *s)
 	z_stream *z;
 
 	if (!stream_fill(s, sizeof(zstd)))
-		return true; /* too short for anything: the reader above says so */
+		return true; /* too short for anything: the reader above reports it */
 	if (!memcmp(s->buffer, gzip, sizeof(gzip))) {
 		z = calloc(1, sizeof(*z));
 		if (!z)

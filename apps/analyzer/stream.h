@@ -19,7 +19,7 @@ struct stream {
 	int fd;
 	const uint8_t *memory; /* instead of fd, when not NULL */
 	size_t memory_bytes;
-	uint8_t *packed; /* what is read and not yet unpacked */
+	uint8_t *packed; /* bytes read and not yet unpacked */
 	size_t packed_begin, packed_end;
 	void *unpacker;
 	bool unpacker_full; /* zstd: its last output filled the room, so it may hold more, without more input

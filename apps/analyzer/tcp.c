@@ -30,7 +30,7 @@ struct options {
 	uint16_t map_bytes;
 	bool map_short; /* only the lower half of map_dsn was sent */
 	bool subflow;	/* MP_CAPABLE or MP_JOIN */
-	bool tells;	/* an MPTCP option that is worth a row */
+	bool has_mptcp; /* an MPTCP option that is worth a row */
 	bool malformed;
 };
 
@@ -85,7 +85,7 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 			o->ts_ecr = get_be32(at + 6);
 		} else if (kind == OPTION_MPTCP && length >= 3) {
 			o->present |= NWA_OPTION_MPTCP;
-			o->tells |= mptcp_tells(at, length);
+			o->has_mptcp |= mptcp_has_row(at, length);
 			o->subflow |= at[2] >> 4 == MP_CAPABLE || at[2] >> 4 == MP_JOIN;
 			if (at[2] >> 4 == DSS && length >= 4)
 				read_dss(o, at, length);
@@ -220,7 +220,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	flow = connection(a, p, path, path_direction, flags, seq, &direction);
 	if (!flow)
 		return;
-	if (o.tells)
+	if (o.has_mptcp)
 		mptcp_options(a, p, &(struct mptcp_place){flow->id, path, direction}, p->data + TCP_HEADER,
 			      options);
 	payload = p->length - header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netlink_message: the pure half of netlink: check and number requests, read replies. No system call. */
+/* netlink_message: the pure part of netlink: check and number requests, read replies. No system call. */
 #ifndef NETWARP_NETLINK_MESSAGE_H
 #define NETWARP_NETLINK_MESSAGE_H
 
@@ -24,7 +24,7 @@ int message_check(const char *data, size_t len, uint16_t flags, const char **why
 /* Number the requests from `first` on, and clear the sender's port. */
 void message_number(char *data, size_t len, uint32_t first);
 
-/* Give every message this type: of a generic netlink family, which only the running kernel knows. */
+/* Give every message this type: of a generic netlink family, whose number is the running kernel's own. */
 void message_type(char *data, size_t len, uint16_t type);
 
 struct message_error {

@@ -81,7 +81,7 @@ static int write_out(struct pcap_writer *pcap, size_t len, uint64_t records)
 fail:
 	pcap->error = n == 0 ? EIO : errno;
 	pcap->broken = true;
-	/* no half record: the file stays readable, and says less rather than something wrong */
+	/* no half record: the file stays readable, with fewer records rather than a wrong one */
 	if (ftruncate(pcap->fd, (off_t)pcap->bytes))
 		pcap->bytes += done;
 	return -1;

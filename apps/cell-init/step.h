@@ -2,7 +2,7 @@
 /*
  * step: one line of steps.txt (docs/formats.md, "Steps"), decoded into the struct of its verb.
  *
- * One table says which keys a verb takes, of which type, and where in the struct each value goes: it both
+ * One table lists the keys of each verb, their types, and where in the struct each value goes: it both
  * checks and decodes. What is not in the table is refused. Pure: no system call.
  */
 #ifndef NETWARP_STEP_H

@@ -128,7 +128,7 @@ static void take(void *context, const struct trace_record *record)
 		flush(to);
 }
 
-/* One processor's ring buffer: UML has one, but a page says nothing about that. */
+/* One processor's ring buffer: UML has one; a page does not show which. */
 static int read_buffer(struct cell *cell, int fd)
 {
 	uint8_t page[PAGE_BYTES];

@@ -34,7 +34,7 @@ bool address_parse(const char *text, union address *to);
 /* The address without its port, at most `size` bytes of `text`; returns `text`. */
 const char *address_text(const struct sockaddr *address, char *text, size_t size);
 
-/* The bytes bind(2) and connect(2) want to be told; 0 for a family that is neither IPv4 nor IPv6. */
+/* The length that bind(2) and connect(2) take; 0 for a family that is neither IPv4 nor IPv6. */
 socklen_t address_length(const struct sockaddr *address);
 
 void address_set_port(union address *address, uint16_t port);

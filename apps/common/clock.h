@@ -25,7 +25,7 @@ struct timespec clock_timespec(int64_t ns);
 /*
  * A clock that costs no virtual time to read: CLOCK_REALTIME as seen by a timer that is armed for the far
  * future (the kernel computes what remains with interrupts off, where time-travel does not charge for the
- * read). For what must be noted without moving what is noted. clock_still_open() returns a descriptor, or -1
+ * read). For a time that must be read without changing it. clock_still_open() returns a descriptor, or -1
  * with errno set.
  */
 int clock_still_open(void);

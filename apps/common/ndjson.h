@@ -3,7 +3,7 @@
  * ndjson: one JSON object a line, written whole and at once.
  *
  * A line is built in memory and leaves in one write(2) at ndjson_end(), so that a process that is killed
- *leaves whole lines only, and a line costs one system call (25 to 65 us of wall time in a UML guest).
+ * leaves whole lines only, and a line costs one system call (25 to 65 us of wall time in a UML guest).
  *
  *	struct ndjson out;
  *
@@ -16,7 +16,7 @@
  *	ndjson_end(&out);			// } and a line feed; 0, or -1 and errno
  *
  * Nothing but ndjson_end() reports errors: the first one (ENOMEM, or that of write(2)) stays in .error and
- *every later line is dropped, so a file never continues after a hole.
+ * every later line is dropped, so a file never continues after a hole.
  */
 #ifndef NETWARP_NDJSON_H
 #define NETWARP_NDJSON_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: one table describes every option of a program: its name, kind, range, who takes it, its help and a
- * correct example. Parsing, --help and the report of the values in force all read that table.
+ * options: one table describes every option of a program: its name, kind, range, roles and protocols, its
+ * help and a correct example. Parsing, --help and the report of the values in force all read that table.
  *
  * Long names only, `--name value` or `--name=value`; numbers are decimal and in base units, the unit is part
  * of the name. An option that the role or the protocol does not have is refused, not ignored.

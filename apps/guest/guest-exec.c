@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * guest-exec: becomes a User-Mode-Linux kernel that runs the program `init` of one directory.
+ * guest-exec: executes a User-Mode-Linux kernel that runs the program `init` of one directory.
  *
  * What a guest computes must follow from the kernel, the seed and the directory's contents alone, so it meets
  * the same command line, environment, descriptor numbers and addresses in every run: no path of the machine
@@ -211,7 +211,7 @@ static void place(const char *path, int flags, int fd)
 		die(EXIT_CANNOT, "dup2: %s", strerror(errno));
 }
 
-/* The descriptors in their places. What can go wrong is said before standard error becomes the console. */
+/* Gives the descriptors their numbers. Failures are reported before standard error becomes the console. */
 static void arrange(const struct options *options)
 {
 	const char *tmp = choose_tmp(options);
@@ -229,8 +229,6 @@ static void arrange(const struct options *options)
 	if (access("init", X_OK))
 		die(EXIT_CANNOT, "%s/init: %s", options->directory, strerror(errno));
 }
-
-const char launcher[] = "guest-exec";
 
 int main(int argc, char **argv)
 {
@@ -253,11 +251,12 @@ int main(int argc, char **argv)
 	struct rlimit no_core = {0, 0};
 	int persona;
 
+	launch_begin("guest-exec");
 	parse(&options, argc, argv);
 	die_with_parent(options.parent);
 	arrange(&options);
 	if (options.user) {
-		become(options.user);
+		drop_root(options.user);
 		die_with_parent(options.parent);
 	}
 	if (setrlimit(RLIMIT_CORE, &no_core))

@@ -14,6 +14,13 @@
 
 #define CONSOLE_FILE "console.txt"
 
+static const char *launcher;
+
+void launch_begin(const char *program)
+{
+	launcher = program;
+}
+
 void die(int status, const char *format, ...)
 {
 	va_list args;
@@ -38,17 +45,17 @@ uint64_t number(const char *name, const char *text)
 	return value;
 }
 
-void die_with_parent(pid_t wanted)
+void die_with_parent(pid_t expected)
 {
 	pid_t parent = getppid();
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
 		die(EXIT_CANNOT, "PR_SET_PDEATHSIG: %s", strerror(errno));
-	if (getppid() != parent || (wanted && parent != wanted))
+	if (getppid() != parent || (expected && parent != expected))
 		die(1, "the parent has gone");
 }
 
-void become(const char *user)
+void drop_root(const char *user)
 {
 	char *colon, *end;
 	unsigned long uid, gid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs have in common that become (guest-exec) or hold (netns-exec) a cell's sandbox. */
+/* launch: common parts of guest-exec and netns-exec, which start a cell's sandbox. */
 #ifndef NETWARP_LAUNCH_H
 #define NETWARP_LAUNCH_H
 
@@ -8,22 +8,22 @@
 
 enum exit_status { EXIT_USAGE = 2, EXIT_CANNOT = 77 };
 
-/* the program's name, for messages */
-extern const char launcher[];
-
+/* The program's name, for messages; set first of all. */
+void launch_begin(const char *program);
 void die(int status, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
-/* The value of option --name, a whole number; else the end. */
+/* The value of option --name, a whole number; anything else ends the program. */
 uint64_t number(const char *name, const char *text);
-/* A sandbox must not outlive whoever waits for it. wanted: refuse to go on unless this is the parent (0:
- * any). */
-void die_with_parent(pid_t wanted);
-/*
- * From here on somebody else, "UID:GID", for good: no group, no capability of root's is kept. After it
- * die_with_parent() has to be called again: the kernel forgets that wish when a process becomes another user.
+/* End when the parent process ends: a sandbox must not outlive it. Fail unless `expected` is the parent (0:
+ * any).
  */
-void become(const char *user);
+void die_with_parent(pid_t expected);
+/*
+ * Drop root for good: run as "UID:GID" from here on, without supplementary groups or capabilities. Call
+ * die_with_parent() again after it: the kernel clears that setting when a process changes its user.
+ */
+void drop_root(const char *user);
 void close_from(int first);
-/* Standard input: nothing; standard output and error: console.txt of the working directory. */
+/* Standard input: empty; standard output and error: console.txt of the working directory. */
 void open_console(void);
 
 #endif

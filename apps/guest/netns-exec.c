@@ -4,7 +4,7 @@
  * its directory as their first process.
  *
  * User, mount, network, pid, IPC and UTS namespaces: whatever the cell makes is in them, and all of it goes
- * when their first process ends. That process dies with this one, and this one with whoever started it.
+ * when their first process ends. That process ends with this one, and this one with its parent.
  * Without user namespaces (--root) the others are made by the machine's root.
  *
  * Exit status: that of `init` (0 completed, 1 failed, 2 timed out; 128 + signal); 77 this machine cannot.
@@ -33,7 +33,6 @@ struct options {
 	bool root;
 };
 
-const char launcher[] = "netns-exec";
 static volatile sig_atomic_t init_pid;
 
 static void parse(struct options *options, int argc, char **argv)
@@ -84,7 +83,7 @@ static void __attribute__((noreturn)) refused(const char *what)
 	    strerror(errno));
 }
 
-/* Some systems let everybody make a user namespace, and refuse the maps without which nobody is root in it.
+/* Some systems let every user make a user namespace, but refuse the maps without which it has no root.
  */
 static void write_map(const char *path, const char *text)
 {
@@ -125,7 +124,7 @@ static void __attribute__((noreturn)) become_init(int alive)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
 		die(EXIT_CANNOT, "PR_SET_PDEATHSIG: %s", strerror(errno));
-	/* killed before we asked: getppid() cannot tell, the parent is in another pid namespace */
+	/* the parent ended before we asked: getppid() does not show it, it is in another pid namespace */
 	if (poll(&gone, 1, 0) != 0)
 		die(1, "the parent has gone");
 	close_from(3);
@@ -147,6 +146,7 @@ int main(int argc, char **argv)
 	int alive[2], status;
 	pid_t pid;
 
+	launch_begin("netns-exec");
 	parse(&options, argc, argv);
 	die_with_parent(options.parent);
 	close_from(3);
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 	if (pipe(alive))
 		die(EXIT_CANNOT, "pipe: %s", strerror(errno));
 	if (options.user) {
-		become(options.user);
+		drop_root(options.user);
 		die_with_parent(options.parent);
 	}
 	enter(&options);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * probe: UDP datagrams at known times, for `netwarp calibrate`. What comes of them the captures tell.
+ * probe: UDP datagrams at known times, for `netwarp calibrate`. The captures show when they arrive.
  *
  *	probe send ADDRESS PORT IP_BYTES[,IP_BYTES...] COUNT INTERVAL_NS START_NS UNTIL_NS [AT_NS,...]
  *		COUNT datagrams, the sizes in turn, at T0 + START + i * INTERVAL (0: all at once), one more of
- *the first size at T0 + each AT; the socket stays open until T0 + UNTIL. probe echo PORT		says
- *"listening", sends every datagram back to where it came from
- *	probe sink PORT		says "listening", takes nothing (the kernel then sends no ICMP)
+ *		the first size at T0 + each AT; the socket stays open until T0 + UNTIL.
+ *	probe echo PORT
+ *		prints "listening", sends every datagram back to its source.
+ *	probe sink PORT
+ *		prints "listening", takes nothing (the kernel then sends no ICMP).
  *
  * Each datagram begins with its number, 64 bit, so that no two are alike. T0 is NETWARP_T0_REALTIME_NS.
  * Exit status: 0 done, 1 failed, 2 usage.

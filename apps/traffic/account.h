@@ -52,7 +52,7 @@ struct account {
 
 /*
  * Payload arrived: `data` of a byte stream, or a piece of a message (`end`: the piece ends it).
- * 0: fine; 1: wrong bytes, *fault says where; -1: out of memory.
+ * 0: fine; 1: wrong bytes, *fault has the place; -1: out of memory.
  */
 int account_bytes(struct account *account, const uint8_t *data, size_t len, struct account_fault *fault);
 int account_message(struct account *account, uint16_t stream, const uint8_t *data, size_t len, bool end,

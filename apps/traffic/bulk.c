@@ -8,7 +8,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Without a stall deadline: a bound, because the kernel tells an interrupted endless wait as ERESTARTSYS. */
+/* Without a stall deadline: a bound, because the kernel reports an interrupted endless wait as ERESTARTSYS.
+ */
 #define LONG_S 86400
 
 int bulk_begin(struct flow *flow)

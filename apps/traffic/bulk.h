@@ -32,8 +32,8 @@ void bulk_enter(const struct flow *flow);
 void bulk_leave(void);
 
 /*
- * Set flow->read_ns: when what is in this message arrived (offset: clock_monotonic_offset_ns()); without a
- * time of the kernel's: now. What had to wait for something older arrived with that.
+ * Set flow->read_ns: when the payload of this message arrived (offset: clock_monotonic_offset_ns()); without
+ * a time of the kernel's: now. What had to wait for something older arrived with that.
  */
 void bulk_arrived(struct flow *flow, struct msghdr *message, int64_t offset);
 

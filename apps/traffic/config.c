@@ -239,7 +239,7 @@ static int check_families(const struct option_table *table, const struct config 
 	return options_error(table, "bind", "IPv4 and IPv6 do not mix in one connection", result);
 }
 
-/* What the kernel is told in milliseconds. */
+/* Options that the kernel takes in milliseconds. */
 static const struct {
 	const char *name;
 	size_t offset;

@@ -51,7 +51,7 @@ struct ndjson;
 
 /*
  * Read the command line (and NETWARP_T0_REALTIME_NS). Returns -1 to go on; else the exit status: 0 after
- * --help, 2 after a usage error, told on stderr.
+ * --help, 2 after a usage error, reported on stderr.
  */
 int config_read(struct config *config, unsigned int role, int argc, char **argv);
 

@@ -11,19 +11,7 @@
 #include <unistd.h>
 
 /* After so many `corrupt` records only their number grows: a broken flow must not fill the disk. */
-#define FAULTS_TOLD 16
-
-const struct transport_ops *transport_of(const struct config *config)
-{
-	switch (config_protocol(config)) {
-	case PROTOCOL_TCP:
-		return &tcp_ops;
-	case PROTOCOL_MPTCP:
-		return &mptcp_ops;
-	default:
-		return &sctp_ops;
-	}
-}
+#define FAULTS_RECORDED 16
 
 void flow_connected(struct flow *flow, int64_t t_ns)
 {
@@ -164,7 +152,7 @@ static void abort_connection(struct flow *flow)
 
 static void refuse(struct flow *flow)
 {
-	if (flow->refused++ < FAULTS_TOLD) {
+	if (flow->refused++ < FAULTS_RECORDED) {
 		ndjson_begin(&flow->out, "refused");
 		ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
 		flow->ops->addresses(flow);
@@ -210,7 +198,7 @@ void flow_write_buffers(struct flow *flow, int fd)
 
 static void tell_fault(struct flow *flow, const struct account_fault *fault)
 {
-	if (flow->faults++ >= FAULTS_TOLD)
+	if (flow->faults++ >= FAULTS_RECORDED)
 		return;
 	ndjson_begin(&flow->out, "corrupt");
 	ndjson_int(&flow->out, "t_ns", flow->read_ns);

@@ -1,12 +1,12 @@
 # sender and receiver: static, so that they run in any guest and any namespace as they are
-TRAFFIC_SRC := traffic/flow.c traffic/config.c traffic/waiter.c traffic/pattern.c traffic/ranges.c \
+TRAFFIC_SRC := traffic/protocols.c traffic/flow.c traffic/config.c traffic/waiter.c traffic/pattern.c traffic/ranges.c \
 	traffic/account.c traffic/tcp.c traffic/tcp_sends.c traffic/tcp_info.c traffic/window_clamp.c traffic/sctp.c \
 	traffic/sctp_socket.c traffic/sctp_batch.c traffic/sctp_log.c traffic/sctp_options.c \
 	traffic/schedule.c traffic/bulk.c \
 	common/options.c common/address.c common/clock.c common/ndjson.c
 
 PROGRAMS += sender receiver
-sender_SRC := traffic/sender.c $(TRAFFIC_SRC)
+sender_SRC := traffic/sender.c traffic/sender_due.c $(TRAFFIC_SRC)
 sender_LDFLAGS := -static
 receiver_SRC := traffic/receiver.c $(TRAFFIC_SRC)
 receiver_LDFLAGS := -static
@@ -22,5 +22,5 @@ receiver_SANLIBS := -lsctp
 endif
 
 # the same with ASan and UBSan, for tests on the host (ASan cannot run in a guest: 39-bit address space)
-SANITISED += sender receiver traffic-check
-traffic-check_SRC := traffic/check.c traffic/pattern.c traffic/ranges.c traffic/account.c common/ndjson.c
+SANITISED += sender receiver traffic-test-driver
+traffic-test-driver_SRC := traffic/test_driver.c traffic/pattern.c traffic/ranges.c traffic/account.c common/ndjson.c

@@ -13,7 +13,7 @@
  * and over all of it the token of the run (pattern_token()): byte i of the block is XORed with byte i mod 8
  *of the token, least significant byte first. Token 0 changes nothing.
  *
- * A message shorter than 8 bytes is the beginning of this: one byte still tells 256 messages apart. A byte
+ * A message shorter than 8 bytes is the beginning of this: one byte still distinguishes 256 messages. A byte
  * stream (TCP, MPTCP) is stream 0 and is cut into "messages" of 16 MiB, so that number and block together
  *count the 256-byte blocks from the start of the flow.
  */
@@ -51,7 +51,7 @@ size_t pattern_check_flow(const uint8_t *data, size_t len, uint64_t position, si
 uint64_t pattern_number(const uint8_t *data, size_t len, uint64_t expected);
 
 /* Whether this, the first payload of a flow (message `number`), can be of this token: as far as its first 16
- * bytes tell. */
+ * bytes determine. */
 bool pattern_ours(const uint8_t *data, size_t len, uint16_t stream, uint64_t number);
 
 #endif

@@ -2,7 +2,7 @@
 /* receiver: takes one connection or association and checks every byte of it. */
 #include "bulk.h"
 #include "clock.h"
-#include "transport.h"
+#include "protocols.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ static bool accept_flow(struct receiver *receiver)
 	} while (io == FLOW_WAIT);
 	if (io == FLOW_FAILED)
 		return false;
-	/* one flow a run: nobody else gets in */
+	/* one flow a run: no other connection is accepted */
 	if (!flow->ops->listens_on) {
 		close(flow->listen_fd);
 		flow->listen_fd = -1;
@@ -93,7 +93,7 @@ static void receive_all(struct receiver *receiver)
 		if (io == FLOW_WAIT && !wait_more(receiver, deadline ? since + deadline : WAIT_NEVER,
 						  "no new payload for --stall-deadline-ns"))
 			return;
-		/* the first payload is read at once: it is told when it comes */
+		/* the first payload is read at once: its time is recorded */
 		if (flow->first_ns && !flow->bulk && flow->ops->reads_in_bulk && !flow->config->read_each &&
 		    bulk_begin(flow)) {
 			receiver->reason = "failed";

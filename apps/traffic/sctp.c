@@ -31,9 +31,9 @@
 struct sctp {
 	struct sctp_batch in, out;
 	bool in_notification; /* the rest of one is still to come */
-	bool ended;	      /* the association is gone, the kernel said so */
+	bool ended;	      /* the association is gone, by a notification */
 	bool shut;
-	int error; /* of the association: told after what arrived before it has been read */
+	int error; /* of the association: reported once what arrived before it has been read */
 	int64_t jiffy_ns;
 	bool have_stats;
 	struct sctp_assoc_stats stats; /* the last ones the kernel gave */
@@ -217,7 +217,7 @@ static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
 			     &fault);
 }
 
-/* Nothing is left to read: what does that mean? */
+/* What an empty queue means for the flow. */
 static enum flow_io ended(struct flow *flow, const struct sctp *sctp)
 {
 	if (sctp->error)
@@ -247,7 +247,7 @@ static enum flow_io assoc_recv(struct flow *flow)
 	if (n < 0 && errno == EINTR)
 		return FLOW_WAIT;
 	if (n < 0 && errno != EAGAIN && !sctp->error) {
-		/* recvmmsg() tells the socket's error before what is queued (do_recvmmsg): once, then it
+		/* recvmmsg() reports the socket's error before what is queued (do_recvmmsg): once, then it
 		 * reads on */
 		sctp->error = errno;
 		return FLOW_MORE;

@@ -4,7 +4,7 @@
  * RFC 6458 section 9 of lksctp (libsctp).
  *
  * -DWITHOUT_LIBSCTP: for machines that have no such library to link with (arm64: docs/android.md). A socket
- * is bound to one address and connected by connect() there, and nobody asks which addresses an association
+ * is bound to one address and connected by connect() there, and no address list of an association is read
  * has.
  */
 #ifndef NETWARP_SCTP_API_H
@@ -17,7 +17,7 @@
 
 #ifndef WITHOUT_LIBSCTP
 
-/* takes linux/sctp.h from the built kernel's headers, and so all that this kernel knows */
+/* takes linux/sctp.h from the built kernel's headers, with all that this kernel has */
 #include <netinet/sctp.h>
 
 #define HAVE_LIBSCTP true

@@ -39,7 +39,8 @@ struct flow;
  * the options a message has: unordered, PPID, lifetime or number of retransmissions (RFC 7496).
  */
 void sctp_batch_fill(struct sctp_batch *batch, const struct flow *flow, uint64_t left);
-/* sendmmsg() of what is prepared: how many messages the kernel took, their payload in *bytes; -1 and errno.
+/* sendmmsg() of the prepared messages: how many messages the kernel took, their payload in *bytes; -1 and
+ * errno.
  */
 int sctp_batch_send(struct sctp_batch *batch, int fd, uint64_t *bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sctp_log: what the kernel says about an SCTP association, by name: notifications, paths, counters. */
+/* sctp_log: an SCTP association's notifications, paths and counters as the kernel has them, by name. */
 #ifndef NETWARP_SCTP_LOG_H
 #define NETWARP_SCTP_LOG_H
 
@@ -11,8 +11,8 @@
 
 /*
  * A `notification` record: type, and by type address, state, error, streams. `len` bytes of it are there (a
- * long one comes in pieces, the first holds all that is told here). Names as in RFC 6458 section 6.1 without
- * SCTP_.
+ * long one comes in pieces, the first holds all that is recorded here). Names as in RFC 6458 section 6.1
+ * without SCTP_.
  */
 void sctp_log_notification(struct ndjson *out, int64_t t_ns, const void *notification, size_t len);
 

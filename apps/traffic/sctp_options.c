@@ -14,7 +14,7 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NONE	  OPTION_NOT_GIVEN
 
-/* What the kernel says of a socket or its association; NONE: it did not say. */
+/* An option's value of a socket or its association, read from the kernel; NONE: it gave none. */
 struct knobs {
 	int64_t rto_initial_ns, rto_min_ns, rto_max_ns;
 	int64_t path_max_retrans, association_max_retrans, pf_retrans, ps_retrans;

@@ -31,7 +31,7 @@ static int set_events(struct flow *flow, int fd)
 	return 0;
 }
 
-/* POTENTIALLY_FAILED is told, whatever net.sctp.pf_expose says; it changes nothing else. */
+/* POTENTIALLY_FAILED is reported, whatever net.sctp.pf_expose is; it changes nothing else. */
 static int expose_states(struct flow *flow, int fd)
 {
 	struct sctp_assoc_value expose = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = PF_EXPOSE_ENABLE};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transport: what `sender` and `receiver` know about a protocol. tcp.c (TCP and MPTCP) and sctp.c are the
- * only files that know more.
+ * transport: the interface between `sender`, `receiver` and a protocol. Only tcp.c (TCP and MPTCP) and sctp.c
+ * depend on a protocol.
  *
- * A flow is one connection or association. Functions return 0, or -1 after flow_error() has told what failed.
+ * A flow is one connection or association. Functions return 0, or -1 after flow_error() has reported what
+ * failed.
  */
 #ifndef NETWARP_TRANSPORT_H
 #define NETWARP_TRANSPORT_H
@@ -22,7 +23,7 @@
 /* The most a TCP write or an SCTP batch hands over at once. */
 #define BATCH_BYTES 262144
 
-/* What came of sending or receiving until the kernel had enough. */
+/* The result of sending or receiving. */
 enum flow_io {
 	FLOW_WAIT,    /* wait for the socket */
 	FLOW_MORE,    /* there is more to do at once */
@@ -30,7 +31,7 @@ enum flow_io {
 	FLOW_CLOSED,  /* the peer has closed in order */
 	FLOW_ABORTED, /* the peer has aborted */
 	FLOW_GAVE_UP, /* the transport has: nothing was acknowledged for as long as it tries */
-	FLOW_FAILED   /* flow_error() has told why */
+	FLOW_FAILED   /* flow_error() has reported why */
 };
 
 struct flow {
@@ -53,8 +54,8 @@ struct flow {
 	uint64_t unique_before;	   /* account.unique_bytes at last_ns */
 	bool bulk;		   /* reads may block until there is much (bulk.h) */
 	unsigned int faults;	   /* pieces of payload with wrong bytes */
-	unsigned int refused;	   /* connections of strangers (receiver) */
-	bool stranger;		   /* who is connected does not know the token (receiver) */
+	unsigned int refused;	   /* connections that were refused: not of this flow (receiver) */
+	bool stranger;		   /* the connected peer does not know the token (receiver) */
 	void *state;		   /* the transport's own */
 };
 
@@ -65,14 +66,14 @@ struct transport_ops {
 	/* Make the socket, set every option, bind it. Receiver: flow->listen_fd, sender: flow->fd. */
 	int (*open)(struct flow *flow);
 	int (*listen)(struct flow *flow);
-	/* FLOW_WAIT: nobody there yet. FLOW_DONE: flow->fd is the connection. */
+	/* FLOW_WAIT: no connection yet. FLOW_DONE: flow->fd is the connection. */
 	enum flow_io (*accept)(struct flow *flow);
 	int (*connect)(struct flow *flow);
 	/* FLOW_WAIT: not yet. FLOW_DONE: connected, options that need a connection are set. */
 	enum flow_io (*connected)(struct flow *flow);
 	/* Hand over payload, at most `limit` bytes in all (flow->sent_bytes), until the kernel has enough. */
 	enum flow_io (*send)(struct flow *flow, uint64_t limit);
-	/* Take and account what has arrived; log what else the kernel has to say. */
+	/* Take and account what has arrived; log the kernel's notifications. */
 	enum flow_io (*recv)(struct flow *flow);
 	/* Acknowledged so far, in the transport's own unit: it changes as long as the peer is there. False:
 	 * unknown. */
@@ -87,15 +88,13 @@ struct transport_ops {
 	void (*in_force)(struct flow *flow);
 	void (*counters)(struct flow *flow);
 	int (*set_primary)(struct flow *flow, const union address *address);
-	/* No more payload: send what is queued, then say goodbye. */
+	/* No more payload: send what is queued, then close in order. */
 	int (*shutdown)(struct flow *flow);
 	/* Close the connection, in order or by an abort, and free the state. */
 	void (*close)(struct flow *flow, bool abort);
 };
 
 extern const struct transport_ops tcp_ops, mptcp_ops, sctp_ops;
-
-const struct transport_ops *transport_of(const struct config *config);
 
 /* The records `connected` and `in_force`. */
 void flow_connected(struct flow *flow, int64_t t_ns);
@@ -124,7 +123,7 @@ int flow_socket(struct flow *flow, int family, int type, int protocol);
 /* Set a buffer exactly, by force where that is allowed. */
 int flow_buffer(struct flow *flow, int fd, int option, int force_option, int64_t bytes, const char *what);
 
-/* What both protocols do alike: struct transport_ops. */
+/* Functions of struct transport_ops that both protocols share. */
 int flow_listen(struct flow *flow);
 enum flow_io flow_accept(struct flow *flow);
 /* Close the sockets, the connection in order or by an abort (SO_LINGER 0). */
@@ -137,7 +136,7 @@ void flow_close(struct flow *flow, bool abort);
 void flow_write_buffers(struct flow *flow, int fd);
 
 /*
- * What to do after a read that took less than it could: wait, or read on because the last event told of an
+ * What to do after a read that took less than it could: wait, or read on because the last event reported an
  * end or an error that has not been read yet (the socket is edge triggered).
  */
 enum flow_io flow_after_short_read(const struct flow *flow);

@@ -115,8 +115,8 @@ int waiter_wait(struct waiter *waiter, int64_t until_ns)
 			}
 			if (until_ns <= waiter->armed_ns || clock_monotonic_ns() >= until_ns)
 				result |= WAIT_TIME;
-			/* edge triggered: an expiry nobody reads wakes nobody again, and setting the timer
-			 * forgets it */
+			/* edge triggered: an expiry that is not read wakes no one again, and setting the
+			 * timer forgets it */
 			waiter->armed_ns = WAIT_NEVER;
 		}
 		if (stopped)

@@ -22,7 +22,7 @@
 struct waiter {
 	int epoll_fd, timer_fd;
 	int64_t armed_ns; /* what the timer is set to, CLOCK_MONOTONIC; WAIT_NEVER: off */
-	uint32_t events;  /* EPOLL*: what the last waiter_wait() told about the socket */
+	uint32_t events;  /* EPOLL*: of the socket, from the last waiter_wait() */
 };
 
 /* Also blocks SIGTERM and SIGINT outside waiter_wait(). 0, or -1 and errno. */

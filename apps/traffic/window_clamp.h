@@ -9,9 +9,10 @@
  * share for payload is below the clamp, the scale is taken from that share (tcp_openreq_init_rwin): hence
  * SO_BUF_LOCK takes the lock off again until the connection is accepted.
  *
- * The first full segment tells what share of the buffer is payload; that share of sk_rcvbuf then OVERWRITES
- * the clamp (tcp_measure_rcv_mss). Until then the receive buffer is as small as the clamp itself: payload can
- * never be more than all of it, so the window stays below the clamp whatever the share turns out to be.
+ * The first full segment determines which share of the buffer is payload; that share of sk_rcvbuf then
+ * OVERWRITES the clamp (tcp_measure_rcv_mss). Until then the receive buffer is as small as the clamp itself:
+ * payload can never be more than all of it, so the window stays below the clamp whatever the share turns out
+ * to be.
  *
  * Once a segment of full size has been read, the share is known. Now the buffer grows, so that data which
  * waits to be read, or for a gap to be filled, does not narrow the window, and the clamp is set again, for

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-PROGRAMS = ("sender", "receiver", "traffic-check")
+PROGRAMS = ("sender", "receiver", "traffic-test-driver")
 WALL_LIMIT_S = 30
 Record = dict[str, Any]
 
@@ -90,11 +90,11 @@ class Receiver:
 
 
 class Check:
-    """A running traffic-check."""
+    """A running traffic-test-driver."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [str(sanitised() / "traffic-check")],
+            [str(sanitised() / "traffic-test-driver")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -18,7 +18,7 @@ OFFSETS = st.one_of(st.integers(0, 600), st.integers(0, 2**24 - 2000))
 
 @pytest.fixture(scope="module")
 def check() -> Iterator[Check]:
-    """One traffic-check for the module."""
+    """One traffic-test-driver for the module."""
     program = Check()
     yield program
     program.close()

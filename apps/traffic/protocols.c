@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "protocols.h"
+
+const struct transport_ops *transport_of(const struct config *config)
+{
+	switch (config_protocol(config)) {
+	case PROTOCOL_TCP:
+		return &tcp_ops;
+	case PROTOCOL_MPTCP:
+		return &mptcp_ops;
+	default:
+		return &sctp_ops;
+	}
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* protocols: which transport carries the flow. */
+#ifndef NETWARP_PROTOCOLS_H
+#define NETWARP_PROTOCOLS_H
+
+#include "transport.h"
+
+const struct transport_ops *transport_of(const struct config *config);
+
+#endif
