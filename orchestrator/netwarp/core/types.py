@@ -242,11 +242,18 @@ class Measurement(Frozen, frozen=True):
     unit: str
 
 
-class CellOutcome(Frozen, frozen=True):
-    """outcome.json: written last, by rename; a cell without it was never finished.
+class Check(Frozen, frozen=True):
+    """One self-check of a cell: `detail` says what was found, also where it is right."""
 
-    judged_by: who had the last word. The analyser makes a COMPLETED cell INVALID where a check of its own fails, and
-    takes that back when it looks again and finds nothing.
+    check: str
+    ok: bool
+    detail: str
+
+
+class CellOutcome(Frozen, frozen=True):
+    """How a cell ended: outcome.json as the back end writes it, once; then the judgement of the analyser's checks.
+
+    judged_by: `backend` in outcome.json; `analysis` where the analyser's checks have been looked at (judgement.json).
     """
 
     outcome: Outcome

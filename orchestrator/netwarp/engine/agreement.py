@@ -23,7 +23,8 @@ from ..results.agreement import Agreement, agree
 from ..results.compare import Levels, levels_of
 from ..sandbox.choose import choose, lateness_s
 from ..sandbox.virtual import WALL_LATENESS_NS
-from ..store.run_dir import RunDir, locked
+from ..store.environment import Environment
+from ..store.run_dir import RunDir, locked, read_json
 from ..store.run_locations import check_out, new_directory
 from .analysis import tabulate
 from .events import Notice, Progress, no_progress
@@ -66,8 +67,8 @@ class AgreementSide:
         found = []
         for cell in self.run.results.plan.cells:
             if self.run.results.completed(cell.id):
-                environment = msgspec.json.decode(self.run.directory.cell(cell.id).environment.read_bytes())
-                found.append(environment.get("host", {}).get("late_wakes_ratio"))
+                host = read_json(self.run.directory.cell(cell.id).environment, Environment).host
+                found.append(None if host is None else host.late_wakes_ratio)
         ratios = [ratio for ratio in found if ratio is not None]
         if not ratios:
             return ""
@@ -227,14 +228,13 @@ def late_cells(plan: Plan, directory: RunDir) -> dict[str, str]:
     for cell in plan.cells:
         if cell.id in finished:
             outcome = directory.cell(cell.id).read_outcome()
-            if _late(directory.cell(cell.id).environment, outcome):
+            if _host_was_late(directory.cell(cell.id).environment, outcome):
                 found[cell.id] = outcome.reason
     return found
 
 
-def _late(environment: Path, outcome: CellOutcome) -> bool:
+def _host_was_late(environment: Path, outcome: CellOutcome) -> bool:
     if outcome.outcome is not Outcome.INVALID or not environment.exists():
         return False
-    checks = msgspec.json.decode(environment.read_bytes())["checks"]
-    failed = [str(check["check"]) for check in checks if not check["ok"]]
+    failed = [check.check for check in read_json(environment, Environment).checks if not check.ok]
     return bool(failed) and all(name.startswith(LATE) for name in failed)

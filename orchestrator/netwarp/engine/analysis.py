@@ -15,7 +15,7 @@ from ..plan.types import Plan
 from ..present import make_report
 from ..results import Results, write_tables, write_timelines
 from ..store.run_dir import CellDir, RunDir, locked, read_json
-from .collect import collect, ended_otherwise, judge_by_checks
+from .collect import collect, judge_by_checks, ran_to_its_end
 from .run_directory import Run
 
 
@@ -58,10 +58,9 @@ def report(run_dir: str | Path) -> Path:
 
 def analyze_one(directory: CellDir) -> None:
     """Derive one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
-    if ended_otherwise(directory.read_outcome()):
-        return
-    analyze_cell(directory.read_cell(), directory.root)
-    judge_by_checks(directory)
+    if ran_to_its_end(directory):
+        analyze_cell(directory.read_cell(), directory.root)
+        judge_by_checks(directory)
 
 
 def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dict[str, list[str]]:
@@ -75,7 +74,7 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dic
         directory = run.cell(cell.id)
         if cell.id not in finished or (directory.checks.exists() and not anew):
             continue
-        if ended_otherwise(directory.read_outcome()):
+        if not ran_to_its_end(directory):
             continue
         if missing := missing_raw(cell, directory):
             left[cell.id] = missing

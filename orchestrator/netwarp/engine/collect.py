@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ..core.errors import CaptureError
 from ..core.invocation import command
-from ..core.types import CellOutcome, Measurement, Outcome, to_json
+from ..core.types import CellOutcome, Check, Measurement, Outcome
 from ..measure.capture_point import missing_raw
 from ..plan.types import Plan
 from ..results import Results
-from ..store.run_dir import CellDir, RunDir, read_json, write_atomic
+from ..store.run_dir import CellDir, Judgement, RunDir, read_json, write_json
 
 
 def judge_by_checks(directory: CellDir) -> CellOutcome:
-    """The outcome of an analysed cell, by its checks; an outcome.json that says otherwise is brought in line."""
-    outcome = directory.read_outcome()
-    failed = [check for check in msgspec.json.decode(directory.checks.read_bytes()) if not check["ok"]]
-    reason = "; ".join(f"{check['check']}: {check['detail']}" for check in failed[:3])
-    judged = msgspec.structs.replace(
-        outcome,
-        outcome=Outcome.INVALID if failed else Outcome.COMPLETED,
-        reason=reason,
-        judged_by="analysis" if failed else "backend",
-    )
-    if judged != outcome:
-        write_atomic(directory.outcome, to_json(judged) + b"\n")
-    return judged
+    """The outcome of an analysed cell: INVALID where a check of the analyser failed. Written to judgement.json."""
+    failed = [check for check in read_json(directory.checks, list[Check]) if not check.ok]
+    reason = "; ".join(f"{check.check}: {check.detail}" for check in failed[:3])
+    judgement = Judgement(Outcome.INVALID if failed else Outcome.COMPLETED, reason)
+    if not directory.judgement.exists() or read_json(directory.judgement, Judgement) != judgement:
+        write_json(directory.judgement, judgement)
+    return judgement.of(directory.read_run_outcome())
 
 
-def ended_otherwise(outcome: CellOutcome) -> bool:
-    """Whether the back end says that the cell did not run to its end: there is nothing to derive then."""
-    return outcome.outcome is not Outcome.COMPLETED and outcome.judged_by == "backend"
+def ran_to_its_end(directory: CellDir) -> bool:
+    """Whether the back end says that a cell ran to its end: else there is nothing to derive."""
+    return directory.read_run_outcome().outcome is Outcome.COMPLETED
 
 
 def collect(plan: Plan, run: RunDir) -> Results:
@@ -43,7 +35,7 @@ def collect(plan: Plan, run: RunDir) -> Results:
         if cell.id not in finished:
             continue
         directory = run.cell(cell.id)
-        outcomes[cell.id] = directory.read_outcome()
+        outcomes[cell.id] = directory.read_run_outcome()
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
             if not directory.checks.exists() and (missing := missing_raw(cell, directory)):
                 raise CaptureError(
@@ -52,7 +44,7 @@ def collect(plan: Plan, run: RunDir) -> Results:
                 )
             if not directory.checks.exists():
                 raise CaptureError(f"{directory.root}: was never analysed; run `{command('analyze', run.root)}`")
-            # netwarp may have been killed between the checks and the outcome they change
+            # netwarp may have been killed between the checks and the judgement
             outcomes[cell.id] = judge_by_checks(directory)
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
             measurements += read_json(directory.measurements, list[Measurement])

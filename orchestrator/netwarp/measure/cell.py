@@ -11,7 +11,7 @@ from ..captures.binning import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, parameter_numbers
-from ..core.types import Cell, Flow, Measurement
+from ..core.types import Cell, Check, Flow, Measurement
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir, write_json
 from ..testbed.layout import make_layout
@@ -19,7 +19,6 @@ from . import events, series
 from .capture_point import CapturePoint, read_point
 from .cell_records import CellRecords, read_cell_records
 from .checks import (
-    Check,
     capture_checks,
     memory_check,
     missing_check,

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.numbers import fixed
-from ..core.types import Cell, Flow
+from ..core.types import Cell, Check, Flow
 from ..store.ndjson import Record, last
 from .capture_point import CapturePoint
 from .cell_records import CaptureRecord
@@ -17,14 +17,6 @@ from .flow_packets import FlowPackets
 
 ETHERNET_HEADER = 14
 UTILIZATION_MAX = 1.0005
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One verdict: `detail` says what was found, also when it is right."""
-
-    check: str
-    ok: bool
-    detail: str
 
 
 def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, CaptureRecord]) -> list[Check]:

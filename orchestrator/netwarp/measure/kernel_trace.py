@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ..captures.native import Bools, Floats, Rows
-from ..core.types import Cell, Flow
+from ..core.types import Cell, Check, Flow
 from .cell_records import TraceRecord
-from .checks import Check
 from .socket_samples import Samples
 
 SCTP_PATH, TCP = 1, 2

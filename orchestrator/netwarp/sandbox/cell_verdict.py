@@ -8,11 +8,10 @@ from pathlib import Path
 
 from ..core.errors import StoreError
 from ..core.numbers import fixed, given, percent
-from ..core.types import Cell, Flow, Outcome
+from ..core.types import Cell, Check, Flow, Outcome
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir
 from ..testbed.compile import LINGER_NS
-from ..testbed.readback import Check
 
 EXIT_UNSUPPORTED = 77
 PANIC = "Kernel panic"

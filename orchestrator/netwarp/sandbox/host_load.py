@@ -6,10 +6,10 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core.numbers import percent
-from ..testbed.readback import Check
+from ..core.types import Check
+from ..store.environment import HostLoad
 
 STEAL_LIMIT = 0.02
 """Of all CPU time during the cell, taken by other guests of the same machine (proc_stat(5)): above it, INVALID."""
@@ -65,12 +65,11 @@ class HostState:
     steal: int
     load_1min: float
 
-    def since(self, before: HostState) -> tuple[dict[str, Any], list[Check]]:
+    def since(self, before: HostState) -> tuple[HostLoad, list[Check]]:
         """For environment.json: load before and after, share of stolen time; and the checks they must pass."""
         total = self.total - before.total
         steal = (self.steal - before.steal) / total if total else 0.0
-        found = {"load_1min": [before.load_1min, self.load_1min], "steal_ratio": round(steal, 6)}
-        return found, [
+        return HostLoad((before.load_1min, self.load_1min), round(steal, 6)), [
             Check(
                 "steal time", steal <= STEAL_LIMIT, f"{percent(steal)} of the CPU time, at most {percent(STEAL_LIMIT)}"
             )

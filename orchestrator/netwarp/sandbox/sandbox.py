@@ -17,17 +17,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import zstandard
 
 from ..core.errors import CellError, DiskFull, StoreError
 from ..core.numbers import given
-from ..core.types import Cell, CellOutcome, Outcome, Problem, to_json
+from ..core.types import Cell, CellOutcome, Check, Outcome, Problem, to_json
+from ..store.environment import Environment, Kernel
 from ..store.ndjson import last
 from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
-from ..testbed.readback import Check, verify
+from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .base import Interrupted
 from .cell_verdict import (
@@ -234,18 +235,11 @@ class SandboxBackend(abc.ABC):
             checks, found = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
         checks += check_captures(cell, directory, records)
         checks += check_times(cell, directory, records, self.lateness_ns)
-        start = last(records, "start") or {}
-        environment: dict[str, Any] = {
-            "backend": self.name,
-            "kernel": {key: start.get(key) for key in ("kernel", "kernel_version", "machine")},
-            "network": found,
-        }
-        if used := programs_used(cell) | arch_used(cell, self.apps):
-            environment["programs"] = used
+        host = None
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
-            environment["host"], late = host_state().since(before)
+            host, late = host_state().since(before)
             ticks, late_ticks = check_ticks(records)
-            environment["host"] |= ticks
+            host = msgspec.structs.replace(host, **ticks)
             checks += late + late_ticks
         elif verdict.outcome is Outcome.COMPLETED:
             checks.append(check_memory(records))
@@ -253,7 +247,15 @@ class SandboxBackend(abc.ABC):
             checks.append(steady.check())
             if not checks[-1].ok:  # whatever else came of it
                 verdict = Verdict(Outcome.INVALID, f"clock: {checks[-1].detail}")
-        environment["checks"] = checks
+        start = last(records, "start") or {}
+        environment = Environment(
+            backend=self.name,
+            kernel=Kernel(start.get("kernel"), start.get("kernel_version"), start.get("machine")),
+            network=found,
+            programs=programs_used(cell) | arch_used(cell, self.apps) or None,
+            host=host,
+            checks=tuple(checks),
+        )
         write_json(directory.environment, environment)
         failed = [check for check in checks if not check.ok]
         unwritten = next(

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from ..core.errors import DiskFull, StoreError
-from ..core.types import Cell, CellOutcome, from_json
+from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json
 
 FORMAT_VERSION = 1
 LOCK = ".lock"
@@ -83,6 +83,17 @@ class RunDir:
             left.unlink()
 
 
+class Judgement(Frozen, frozen=True):
+    """judgement.json: what the analyser's checks make of a cell that ran to its end."""
+
+    outcome: Outcome
+    reason: str
+
+    def of(self, outcome: CellOutcome) -> CellOutcome:
+        """The back end's outcome with this in place of its word."""
+        return msgspec.structs.replace(outcome, outcome=self.outcome, reason=self.reason, judged_by="analysis")
+
+
 class CellDir:
     """The files of one cell."""
 
@@ -104,14 +115,20 @@ class CellDir:
         self.exchange = self.derived / "exchange.json"
         self.checks = self.derived / "checks.json"
         self.packets = self.derived / "packets.json"
+        self.judgement = self.derived / "judgement.json"
 
     def read_cell(self) -> Cell:
         """The Cell; raises StoreError if the file is missing or not one."""
         return read_json(self.cell, Cell)
 
-    def read_outcome(self) -> CellOutcome:
-        """The outcome; raises StoreError if the cell was never finished."""
+    def read_run_outcome(self) -> CellOutcome:
+        """outcome.json: how the back end says the cell ended; raises StoreError if it was never finished."""
         return read_json(self.outcome, CellOutcome)
+
+    def read_outcome(self) -> CellOutcome:
+        """The outcome after the analyser's checks, if it was analysed; raises StoreError if it was never finished."""
+        outcome = self.read_run_outcome()
+        return read_json(self.judgement, Judgement).of(outcome) if self.judgement.exists() else outcome
 
 
 def read_json(path: Path, kind: type[T]) -> T:

@@ -12,7 +12,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from ..core.types import Frozen
+from ..core.types import Check, Frozen
 from .compile import Compiled
 from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_KIND, TCA_OPTIONS, Stage
 from .netem import Netem
@@ -26,14 +26,6 @@ TCA_NETEM_PRNG_SEED, NETEM_QOPT_BYTES = 14, 24
 NEVER_NS = 1 << 62
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg}
-
-
-class Check(Frozen, frozen=True):
-    """One comparison of asked and found. `detail` says both where they differ."""
-
-    check: str
-    ok: bool
-    detail: str
 
 
 class Qdisc(Frozen, frozen=True):

@@ -210,8 +210,8 @@ def test_killed_between_the_checks_and_the_outcome(checkout: Checkout, tmp_path:
     table = (run / "tables" / "cells.csv").read_text()
     assert f"INVALID,{checks[0]['check']}: 3 packets dropped" in table
     assert {row[0][:5] for row in rows(run / "tables" / "measurements.csv")} == {"sctp_"}
-    (place,) = run.glob("cells/tcp*/outcome.json")
-    assert json.loads(place.read_bytes())["outcome"] == "INVALID"
+    (judgement,) = run.glob("cells/tcp*/derived/judgement.json")
+    assert json.loads(judgement.read_bytes())["outcome"] == "INVALID"
 
 
 def rows(path: Path) -> Sequence[list[str]]:

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ...core.numbers import DASH, SCALED, given, with_unit
-from ...core.types import Cell, Link, LinkImpairment
+from ...core.types import Cell, Check, Link, LinkImpairment
 from ...core.units import Kind, Quantity, format_quantity
+from ...store.environment import Environment
 from ...store.run_dir import CellDir, read_json
 from ..html import url
 from ..metric_names import GROUP_ORDER, unit_beside
@@ -23,11 +26,12 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
     """Everything about one cell. Raises StoreError where a file of it cannot be read."""
     cell, directory = result.cell, data.run.cell(result.id)
     series = _optional(directory.series, dict[str, Any])
-    environment = _optional(directory.environment, dict[str, Any]) or {}
-    checks = [
-        *({"from": "set-up", **check} for check in environment.get("checks", ())),
-        *({"from": "analysis", **check} for check in _optional(directory.checks, list[dict[str, Any]]) or ()),
-    ]
+    environment: Environment | None = _optional(directory.environment, Environment)
+    told = (
+        ("set-up", environment.checks if environment else ()),
+        ("analysis", _optional(directory.checks, list[Check])),
+    )
+    checks = [{"from": origin, **msgspec.structs.asdict(check)} for origin, made in told for check in made or ()]
     return {
         "id": result.id,
         "experiment": cell.experiment,
@@ -149,9 +153,9 @@ def _measurements(data: RunData, cell_id: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: GROUP_ORDER.index(row["group"]))
 
 
-def environment_view(environment: Mapping[str, Any]) -> dict[str, Any]:
+def environment_view(environment: Environment | None) -> dict[str, Any]:
     """The kernel, and of every namespace its sysctls, interfaces, addresses, routes and qdiscs as read back."""
-    network = environment.get("network") or {}
+    network = environment.network if environment else {}
     namespaces: dict[str, Any] = {}
     for name, found in (network.get("namespaces") or {}).items():
         links = {entry.get("index"): entry.get("ifname", "") for entry in found.get("link", ())}
@@ -186,7 +190,11 @@ def environment_view(environment: Mapping[str, Any]) -> dict[str, Any]:
             namespace["qdiscs"] = list(kept.values())
     for namespace in namespaces.values():
         del namespace["_links"]
-    return {"backend": environment.get("backend"), "kernel": environment.get("kernel"), "namespaces": namespaces}
+    return {
+        "backend": environment.backend if environment else None,
+        "kernel": msgspec.structs.asdict(environment.kernel) if environment else None,
+        "namespaces": namespaces,
+    }
 
 
 def _qdisc(entry: Mapping[str, Any], links: Mapping[Any, str]) -> dict[str, Any]:
