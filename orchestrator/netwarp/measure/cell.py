@@ -15,9 +15,9 @@ from ..core.types import Cell, Check, Flow, Measurement
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir, write_json
 from ..testbed.layout import make_layout
-from . import events, series
+from . import series
 from .capture_point import CapturePoint, read_point
-from .cell_records import CellRecords, read_cell_records
+from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
     capture_checks,
     memory_check,
@@ -28,36 +28,25 @@ from .checks import (
     sent_check,
     utilization_check,
 )
-from .delivery import delivered
-from .flow_packets import check_ports, make_views
-from .groups import recovery
-from .groups import window_growth as growth
+from .events import flow_events, timeline_events
+from .flow_packets import check_ports, packets_at_both_ends
+from .groups import flow_metrics, without_values
 from .groups.datagrams import datagram_metrics, datagrams_at
-from .groups.failover import failover_metrics
-from .groups.flow_sharing import Transfer, together
-from .groups.head_of_line import waiting_metrics
-from .groups.mptcp import subflows_of
-from .groups.sctp import sctp_metrics
-from .groups.tcp import tcp_metrics
-from .groups.transfer import transfer_metrics
-from .kernel_counters import kernel_counters
+from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .kernel_trace import path_traces, read_trace, trace_check, with_thresholds
-from .metrics import FLOW_METRICS, Window, flow_metrics, jain_index, longest_gap, moments_of, window_of
+from .observation import FlowObservation, moments_of, window_of
 from .packets_around_fault import packets_around_fault
-from .physics import physics_metrics
-from .socket_samples import read_samples, time_weighted_mean
-
-NO_TRANSFER = Transfer(None, Window(None, None, complete=False))
+from .socket_samples import read_samples
 
 
 @dataclasses.dataclass(frozen=True)
 class _FlowResult:
+    observation: FlowObservation
     metrics: dict[str, float | None]
     series: dict[str, Any]
-    events: list[events.Happening]
+    events: list[dict[str, Any]]
     packets_around_fault: list[dict[str, Any]]
     checks: list[Check]
-    transfer: Transfer
 
 
 def analyze_cell(cell: Cell, cell_dir: Path) -> None:
@@ -76,22 +65,20 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     checks.append(memory_check(kernel_counters(records.proc, make_layout(cell).namespaces)))
     span_ns = series.span_ns(cell, points.values(), records.t0_realtime_ns)
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
-    shared, of_the_cell = together({name: result.transfer for name, result in results.items()})
+    shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     measurements: list[Measurement] = []
     for flow in cell.flows:
         metrics = results[flow.name].metrics | shared[flow.name]
-        own, wrong = _own_metrics(cell, flow, metrics)
+        own, failed = _own_metrics(cell, flow, metrics)
         measurements += _measurements(cell, flow, metrics | own)
-        checks += results[flow.name].checks + wrong
+        checks += results[flow.name].checks + failed
     measurements += [
         Measurement(cell.id, "", name, of_the_cell[name], METRICS[name].unit)
         for name in sorted(CELL_METRICS)
         if name in of_the_cell
     ]
-    happened = events.timeline_events(cell)
-    for result in results.values():
-        happened += result.events
+    events = timeline_events(cell) + [event for result in results.values() for event in result.events]
     write_json(directory.measurements, measurements)
     write_json(
         directory.series,
@@ -100,7 +87,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
             "duration_s": cell.duration_ns / 1e9,
             "flows": {name: result.series for name, result in results.items()},
             "faults": series.fault_spans(cell),
-            "events": sorted(happened, key=lambda event: event["t_s"]),
+            "events": sorted(events, key=lambda event: event["t_s"]),
         },
     )
     write_json(directory.exchange, {name: result.packets_around_fault for name, result in results.items()})
@@ -112,11 +99,11 @@ def _digests(captures: Path) -> dict[str, str]:
     """Capture -> SHA-256 of its file, which says nothing but packets and their times: cells can be told equal by it
     even where the captures are gone.
     """
-    found = {}
+    digests = {}
     for path in sorted(captures.glob("*.pcap*")):
         with open(path, "rb") as file:
-            found[path.name.split(".pcap")[0]] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+            digests[path.name.split(".pcap")[0]] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, CapturePoint], list[Check]]:
@@ -137,7 +124,7 @@ def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, CapturePoint], l
 
 
 def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record], list[Check]]:
-    """What an app said; a missing file is one without records."""
+    """The records of an application; a missing file is one without records."""
     path = directory.apps / f"{flow.name}.{role}.ndjson"
     try:
         return (read_ndjson(path) if path.exists() else []), []
@@ -148,79 +135,63 @@ def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record
 def _flow(
     cell: Cell, flow: Flow, directory: CellDir, points: dict[str, CapturePoint], records: CellRecords, span_ns: int
 ) -> _FlowResult:
-    sender, receiver, names = make_views(
-        flow, points.get(flow.sender), points.get(flow.receiver), records.t0_realtime_ns
-    )
+    t0_ns = records.t0_realtime_ns
+    sender, receiver, path_names = packets_at_both_ends(flow, points.get(flow.sender), points.get(flow.receiver), t0_ns)
     if flow.is_datagrams:
         return _datagrams(cell, flow, points.get(flow.receiver), records)
-    told, checks = _app_records(directory, flow, "sender")
-    heard, more = _app_records(directory, flow, "receiver")
+    sender_records, checks = _app_records(directory, flow, "sender")
+    receiver_records, more = _app_records(directory, flow, "receiver")
     checks += more
+    end = sender or receiver
+    peers = {address: path_names[index] for address, index in (end.peers if end else {}).items()}
+    traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), records.t0_monotonic_ns)
     window = window_of(flow, receiver)
-    moments = moments_of(cell, flow, sender, receiver, window)
-    # which bytes of a connection belong together is known of netwarp's own messages only
-    delivery = None if receiver is None or flow.program else delivered(receiver, flow.protocol)
-    metrics = flow_metrics(cell, flow, sender, receiver, delivery, window, moments)
-    seen = sender or receiver
-    peers = {address: names.names[index] for address, index in (seen.peers if seen else {}).items()}
-    samples = read_samples(told, peers, records.t0_monotonic_ns)
-    hit = recovery.hit_path(cell, flow, moments)
-    metrics |= recovery.recovery_metrics(cell, flow, sender, receiver, window, moments)
-    metrics |= growth.wire_metrics(flow, sender, moments)
-    metrics |= growth.kernel_metrics(flow, sender, samples, window, moments, hit)
-    metrics |= tcp_metrics(flow, sender, receiver, window)
-    metrics["gave_up_s"] = events.gave_up_s(flow, told, records.t0_monotonic_ns)
-    if (primary := samples.get(flow.paths[0].name)) is not None:
-        metrics["cwnd_bytes"] = time_weighted_mean(primary.t_s, primary.cwnd_bytes)
-        metrics["srtt_s"] = time_weighted_mean(primary.t_s, primary.srtt_s)
-    traces = path_traces(read_trace(directory.trace), flow, peers, _mss(told), records.t0_monotonic_ns)
-    samples = with_thresholds(samples, traces)
-    metrics |= failover_metrics(cell, flow, sender, receiver, window, moments, told, records.t0_monotonic_ns, metrics)
-    metrics |= sctp_metrics(flow, sender, receiver, window)
-    metrics |= waiting_metrics(flow, receiver, delivery, window)
-    metrics |= transfer_metrics(cell, flow, receiver, window, metrics)
-    metrics |= physics_metrics(cell, flow, sender, receiver, window, moments, metrics)
-    happened = events.moment_events(flow, moments, names)
-    if (subflows := subflows_of(flow, sender, receiver, window, names.names)) is not None:
-        metrics |= subflows.metrics
-        happened += subflows.events
-    if receiver is not None:
-        happened += events.outage_event(flow, longest_gap(cell, flow, receiver, window))
-    if sender is not None:
-        happened += events.heartbeat_events(flow, sender, moments, names)
-    happened += events.socket_events(flow, told, records.t0_monotonic_ns)
-    new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
+    observation = FlowObservation(
+        cell=cell,
+        flow=flow,
+        sender=sender,
+        receiver=receiver,
+        path_names=path_names,
+        window=window,
+        moments=moments_of(cell, flow, sender, receiver, window),
+        samples=with_thresholds(read_samples(sender_records, peers, records.t0_monotonic_ns), traces),
+        sender_records=sender_records,
+        t0_monotonic_ns=records.t0_monotonic_ns,
+    )
+    metrics = flow_metrics(observation)
     if flow.program is None:
-        checks += payload_check(flow, delivery, new_bytes, heard)
-        checks += sent_check(flow, sender, told)
+        new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
+        checks += payload_check(flow, observation.delivery, new_bytes, receiver_records)
+        checks += sent_check(flow, sender, sender_records)
     else:
         checks += program_check(flow)
     checks += utilization_check(flow, metrics["utilization_ratio"])
     return _FlowResult(
+        observation=observation,
         metrics=metrics,
-        series=series.flow_series(receiver, names, samples, span_ns) | series.trace_series(traces),
-        events=happened,
-        packets_around_fault=packets_around_fault(cell, flow, sender, receiver, names.names, moments),
+        series=series.flow_series(receiver, path_names, observation.samples, span_ns) | series.trace_series(traces),
+        events=flow_events(observation),
+        packets_around_fault=packets_around_fault(observation),
         checks=checks,
-        transfer=Transfer(receiver, window),
     )
 
 
 def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: CellRecords) -> _FlowResult:
     """A flow of UDP or ICMP: packets and bytes by its addresses; all that needs numbers in the packets has no value."""
-    metrics: dict[str, float | None] = dict.fromkeys(FLOW_METRICS)
+    metrics = without_values(flow)
     t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.t0_realtime_ns)
     if receiver is not None:
         metrics |= datagram_metrics(flow, t_ns, ip_bytes)
     checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"])
-    return _FlowResult(metrics, series.datagram_series(flow, t_ns, ip_bytes, cell), [], [], checks, NO_TRANSFER)
+    curves = series.datagram_series(flow, t_ns, ip_bytes, cell)
+    return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
 
 
-def _mss(told: list[Record]) -> int | None:
+def _mss(records: list[Record]) -> int | None:
     """What the kernel's TCP counts as a packet, as the sender read it back; of MPTCP its first subflow."""
-    value = (last(told, "in_force") or {}).get("mss_bytes")
+    value = (last(records, "in_force") or {}).get("mss_bytes")
     if value is None:
-        paths = ((last(told, "summary") or {}).get("kernel") or {}).get("paths") or [{}]
+        paths = ((last(records, "summary") or {}).get("kernel") or {}).get("paths") or [{}]
         value = (paths[0].get("tcp_info") or {}).get("snd_mss_bytes")
     return value if isinstance(value, int) and value > 0 else None
 
@@ -241,16 +212,16 @@ def _own_metrics(
         "rate_bit_s": flow.paths[0].bottleneck_bit_s,
     }
     names |= {name: float(number) for name, number in parameter_numbers(cell.parameters).items()}
-    found: dict[str, float | None] = {}
-    wrong: list[Check] = []
+    own: dict[str, float | None] = {}
+    failed: list[Check] = []
     for name, expression in cell.metrics.items():
         try:
-            found[name] = evaluate(name, expression, names)
+            own[name] = evaluate(name, expression, names)
         except CaptureError as error:
-            found[name] = None
-            wrong.append(Check(f"metric {name} {flow.name}", False, str(error)))
-        names[name] = found[name]
-    return found, wrong
+            own[name] = None
+            failed.append(Check(f"metric {name} {flow.name}", False, str(error)))
+        names[name] = own[name]
+    return own, failed
 
 
 def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> list[Measurement]:

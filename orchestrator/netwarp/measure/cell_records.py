@@ -1,7 +1,10 @@
-"""init.ndjson (docs/formats.md), as analysis uses it: T0 on both clocks, and what cell-init says of each capture."""
+"""init.ndjson (docs/formats.md) as analysis uses it: T0 on both clocks, cell-init's account of each capture, and what
+the kernel counted in each host's namespace by the end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -65,3 +68,38 @@ def read_cell_records(path: Path) -> CellRecords:
         )
     except msgspec.ValidationError as error:
         raise CaptureError(f"{path}: {error}") from error
+
+
+PROC_FILES = ("net/snmp", "net/netstat", "net/sctp/snmp")
+
+
+def kernel_counters(init_records: Sequence[Record], namespaces: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Namespace (node) -> "Group.Name" -> count, of /proc/net/snmp, netstat and sctp/snmp: Tcp.RetransSegs,
+    TcpExt.TCPDSACKRecv, Sctp.SctpT3Retransmits, ... init_records: of init.ndjson; namespaces: by number.
+
+    A file this kernel does not have gives nothing. Of SCTP the group is "Sctp" and names are the kernel's own.
+    """
+    counters: dict[str, dict[str, int]] = {}
+    for record in init_records:
+        if record.get("record") != "proc" or record.get("path") not in PROC_FILES:
+            continue
+        counts = counters.setdefault(namespaces[record["ns"]], {})
+        text = record.get("text") or ""
+        counts.update(_sctp(text) if record["path"] == "net/sctp/snmp" else _groups(text))
+    return counters
+
+
+def _groups(text: str) -> dict[str, int]:
+    """Pairs of lines: "Tcp: A B" and "Tcp: 1 2"."""
+    lines = [line.split() for line in text.splitlines() if ":" in line]
+    counts: dict[str, int] = {}
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        group = names[0].rstrip(":")
+        counts |= {f"{group}.{name}": int(value) for name, value in zip(names[1:], values[1:], strict=True)}
+    return counts
+
+
+def _sctp(text: str) -> dict[str, int]:
+    """Lines of a name and a number."""
+    pairs = (line.split() for line in text.splitlines())
+    return {f"Sctp.{name}": int(value) for name, value in pairs}

@@ -1,7 +1,7 @@
-"""What of a flow's payload could be handed to the receiving application, and when: in order, without holes.
+"""The payload that could be handed to the receiving application, and when: in order, without holes.
 
 TCP delivers the stream up to the first byte that is missing (RFC 9293 3.10.7.4) or that its kernel did not take
-(refused.py). SCTP delivers whole messages, the
+(accepted_data.py). SCTP delivers whole messages, the
 ordered ones of each stream in SSN order, streams independent of each other, unordered ones at once (RFC 9260 6.5,
 6.6). Head-of-line delay is how long what has arrived waits for what has not: delivery time less arrival.
 """
@@ -16,9 +16,8 @@ from ..captures.mptcp import MAPPED, data_level
 from ..captures.native import Bools, Ints, Rows
 from ..captures.sctp.messages import messages
 from ..core.wire import ABORT
+from .accepted_data import NEVER, accepted_segments
 from .flow_packets import FlowPackets, sent_rows
-from .refused import taken
-from .resets import before_resets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,35 +32,24 @@ class Delivery:
     stream: Ints
 
 
-def delivered(view: FlowPackets, protocol: str) -> Delivery:
+def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     """Everything the receiving application could read, from the receiver's capture."""
-    capture = view.point.capture
-    parts = []
-    table = sent_rows(view, capture.chunks if protocol == "sctp" else capture.segments)
-    if protocol != "sctp":
-        table = table[before_resets(view, table)]
+    capture = receiver.point.capture
     if protocol == "mptcp":
-        parts.append(_mptcp(table[table["payload_bytes"] > 0]))
+        parts = [_mptcp(accepted_segments(receiver, protocol))]
+    elif protocol == "sctp":
+        chunks = sent_rows(receiver, capture.chunks)
+        by_flow = [(row, chunks[chunks["flow"] == row]) for row in receiver.data_direction]
+        parts = [_sctp(mine[mine["time_ns"] <= aborted_ns(receiver, row)]) for row, mine in by_flow]
     else:
-        for row in view.data_direction:
-            mine = table[table["flow"] == row]
-            if protocol == "sctp":
-                parts.append(_sctp(mine[mine["time_ns"] <= aborted_ns(view, row)]))
-            else:
-                parts.append(_tcp(mine[taken(mine, _answers(view, row))]))
+        segments = accepted_segments(receiver, protocol)
+        parts = [_tcp(segments[segments["flow"] == row]) for row in receiver.data_direction]
     empty = np.zeros(0, dtype=np.int64)
     arrival, delivery, payload, stream = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
         for field in dataclasses.fields(Delivery)
     )
-    return Delivery(arrival - view.t0_realtime_ns, delivery - view.t0_realtime_ns, payload, stream)
-
-
-def _answers(view: FlowPackets, row: int) -> Rows:
-    """The receiver's segments of flow `row`."""
-    table = view.point.capture.segments
-    keep: Bools = (table["flow"] == row) & (table["direction"] != view.data_direction[row])
-    return table[keep]
+    return Delivery(arrival - receiver.t0_realtime_ns, delivery - receiver.t0_realtime_ns, payload, stream)
 
 
 def _tcp(segments: Rows) -> Delivery:
@@ -111,18 +99,18 @@ def _leading(good: Bools) -> Bools:
     return np.logical_and.accumulate(good)
 
 
-def aborted_ns(view: FlowPackets, row: int) -> int:
-    """When the data sender's first ABORT in flow `row` was seen; never: the end of int64. It ends the association at
+def aborted_ns(packets: FlowPackets, row: int) -> int:
+    """When the data sender's first ABORT in flow `row` was seen, or NEVER. It ends the association at
     once (RFC 9260 9.1): what is still queued on a path when the ABORT has come on a faster one finds no association,
     and what still comes to the sender is answered by ABORTs that are all alike (8.4).
     """
-    table = view.point.capture.chunks
+    table = packets.point.capture.chunks
     aborts = table[(table["flow"] == row) & (table["type"] == ABORT)]
-    aborts = aborts[aborts["direction"] == view.data_direction[row]]
-    return int(aborts["time_ns"].min(initial=np.iinfo(np.int64).max))
+    aborts = aborts[aborts["direction"] == packets.data_direction[row]]
+    return int(aborts["time_ns"].min(initial=NEVER))
 
 
 def _sctp(chunks: Rows) -> Delivery:
-    found = messages(chunks)
-    whole = found.delivered
-    return Delivery(found.arrival_ns[whole], found.delivery_ns[whole], found.payload_bytes[whole], found.stream[whole])
+    sent = messages(chunks)
+    whole = sent.delivered
+    return Delivery(sent.arrival_ns[whole], sent.delivery_ns[whole], sent.payload_bytes[whole], sent.stream[whole])

@@ -1,4 +1,4 @@
-"""What happened, as a list for the report: the timeline, the transport's moments, what the sender's socket said."""
+"""The events of a cell for the report: its timeline, the transport's moments, what the sender's socket reported."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core.numbers import fixed
-from ..core.types import Cell, Flow
+from ..core.types import Cell
 from ..core.wire import HEARTBEAT, HEARTBEAT_ACK
-from ..store.ndjson import Record, last
-from .flow_packets import FlowPackets, PathNames
-from .metrics import Moments
+from .groups.mptcp import mptcp_events
+from .observation import FlowObservation
 
 HEARTBEATS_SHOWN = 60
 AFTER_REPAIR_NS = 10_000_000_000
@@ -33,12 +32,24 @@ def timeline_events(cell: Cell) -> list[Happening]:
     ]
 
 
-def moment_events(flow: Flow, moments: Moments, names: PathNames) -> list[Happening]:
+def flow_events(observation: FlowObservation) -> list[Happening]:
+    """Every event of a flow."""
+    return [
+        *_moments(observation),
+        *mptcp_events(observation),
+        *_outage(observation),
+        *_heartbeats(observation),
+        *_socket(observation),
+    ]
+
+
+def _moments(observation: FlowObservation) -> list[Happening]:
     """The moments after the first fault."""
-    in_use = "?" if moments.path_in_use is None else names.names[moments.path_in_use]
+    flow, moments = observation.flow, observation.moments
+    in_use = "?" if moments.path_in_use is None else observation.path_names[moments.path_in_use]
     since = moments.fault.from_ns if moments.fault else 0
     repaired = moments.fault.to_ns if moments.fault else None
-    found = []
+    events = []
     for kind, at_ns, origin, text in (
         (
             "first_retransmission_other_path",
@@ -66,7 +77,7 @@ def moment_events(flow: Flow, moments: Moments, names: PathNames) -> list[Happen
         ),
     ):
         if at_ns is not None and origin is not None:
-            found.append(
+            events.append(
                 {
                     "t_s": at_ns / 1e9,
                     "flow": flow.name,
@@ -74,64 +85,59 @@ def moment_events(flow: Flow, moments: Moments, names: PathNames) -> list[Happen
                     "text": text.format(fixed((at_ns - origin) / 1e9, 6)),
                 }
             )
-    return found
+    return events
 
 
-def outage_event(flow: Flow, gap: tuple[int, int] | None) -> list[Happening]:
+def _outage(observation: FlowObservation) -> list[Happening]:
     """The longest gap that touches a fault."""
+    gap = observation.longest_gap
     if gap is None:
         return []
     text = f"no new payload arrives for {fixed((gap[1] - gap[0]) / 1e9, 6)} s"
-    return [{"t_s": gap[0] / 1e9, "flow": flow.name, "kind": "outage", "text": text}]
+    return [{"t_s": gap[0] / 1e9, "flow": observation.flow.name, "kind": "outage", "text": text}]
 
 
-def socket_events(flow: Flow, records: list[Record], t0_monotonic_ns: int) -> list[Happening]:
+def _socket(observation: FlowObservation) -> list[Happening]:
     """Notifications, primary switches and errors as the sender's socket gave them."""
-    found = []
-    for record in records:
+    events = []
+    for record in observation.sender_records:
         kind = record.get("record")
         if kind not in ANNOTATED or not isinstance(record.get("t_ns"), int):
             continue
-        told = [
+        texts = [
             f"{key} {value}" if key not in ("type", "state") else str(value)
             for key, value in record.items()
             if key not in ("record", "t_ns", "flags") and value not in (None, 0, "")
         ]
-        found.append(
+        events.append(
             {
-                "t_s": (record["t_ns"] - t0_monotonic_ns) / 1e9,
-                "flow": flow.name,
+                "t_s": (record["t_ns"] - observation.t0_monotonic_ns) / 1e9,
+                "flow": observation.flow.name,
                 "kind": str(kind),
-                "text": ", ".join(told),
+                "text": ", ".join(texts),
             }
         )
-    return found
+    return events
 
 
-def gave_up_s(flow: Flow, records: list[Record], t0_monotonic_ns: int) -> float | None:
-    """From the flow's start to the moment its sender's kernel gave the connection up; None: it did not."""
-    record = last(records, "gave_up")
-    return None if record is None else (record["t_ns"] - t0_monotonic_ns - flow.start_ns) / 1e9
-
-
-def heartbeat_events(flow: Flow, sender: FlowPackets, moments: Moments, names: PathNames) -> list[Happening]:
+def _heartbeats(observation: FlowObservation) -> list[Happening]:
     """SCTP heartbeats and their answers at the sender, from the fault until 10 s after the repair; at most 60."""
-    fault = moments.fault
-    if fault is None or flow.protocol != "sctp":
+    flow, sender, fault = observation.flow, observation.sender, observation.moments.fault
+    if sender is None or fault is None or flow.protocol != "sctp":
         return []
     chunks = sender.point.capture.chunks
     rows = chunks[np.isin(chunks["type"], (HEARTBEAT, HEARTBEAT_ACK))]
     t_ns = rows["time_ns"] - sender.t0_realtime_ns
     until = (fault.to_ns if fault.to_ns is not None else fault.from_ns) + AFTER_REPAIR_NS
-    found: list[Happening] = []
+    events: list[Happening] = []
     for at, row in zip(t_ns.tolist(), rows, strict=True):
         sends = sender.data_direction.get(int(row["flow"]))
-        if sends is None or not fault.from_ns <= at <= until or len(found) == HEARTBEATS_SHOWN:
+        if sends is None or not fault.from_ns <= at <= until or len(events) == HEARTBEATS_SHOWN:
             continue
         answer = row["type"] == HEARTBEAT_ACK
-        who = flow.sender if row["direction"] == sends else flow.receiver
-        path = names.names[sender.path_index[int(row["path"])]]
-        text = f"{'heartbeat ack' if answer else 'heartbeat'} from {who} on {path}"
+        node = flow.sender if row["direction"] == sends else flow.receiver
+        path = observation.path_names[sender.path_index[int(row["path"])]]
+        text = f"{'heartbeat ack' if answer else 'heartbeat'} from {node} on {path}"
         kind = "heartbeat_ack" if answer else "heartbeat"
-        found.append({"t_s": at / 1e9, "flow": flow.name, "kind": kind, "text": text})
-    return found
+        events.append({"t_s": at / 1e9, "flow": flow.name, "kind": kind, "text": text})
+    return events

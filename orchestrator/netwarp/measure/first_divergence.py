@@ -1,4 +1,4 @@
-"""Where two runs of the same cell part: the first data packet that one sender sends otherwise than the other."""
+"""The first data packet that differs between two runs of a cell: when it leaves, by which path, or its content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.types import Cell
 from ..store.run_dir import CellDir
 from .capture_point import CapturePoint, read_point
 from .cell_records import read_cell_records
-from .flow_packets import FlowPackets, make_views
+from .flow_packets import FlowPackets, packets_at_both_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender:
     for node in (flow.sender, flow.receiver):
         links = [capture.link for capture in cell.captures if capture.node == node]
         points.append(read_point(directory.root, node, links, host=True) if links else None)
-    sender, _, names = make_views(flow, points[0], points[1], t0_ns)
+    sender, _, names = packets_at_both_ends(flow, points[0], points[1], t0_ns)
     if sender is None:
         empty = np.zeros(0, dtype=np.int64)
-        return _Sender(empty, empty, empty, empty.astype(np.bool_), empty, names.names)
-    return _of_view(sender, names.names)
+        return _Sender(empty, empty, empty, empty.astype(np.bool_), empty, names)
+    return _data_packets(sender, names)
 
 
-def _of_view(sender: FlowPackets, names: list[str]) -> _Sender:
+def _data_packets(sender: FlowPackets, names: list[str]) -> _Sender:
     data = sender.data
     keep = data.payload_bytes > 0
     return _Sender(

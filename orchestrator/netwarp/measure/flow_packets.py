@@ -1,4 +1,4 @@
-"""One flow as one capture point saw it: its packets in NumPy columns, each with the path it took."""
+"""The packets of a flow at one capture point, in NumPy columns, each with the path it took."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class PathNames:
 def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
     """Rows of the point's flow table that are this flow -> the direction its sender sends in. By protocol and port."""
     table = point.capture.flows
-    found: dict[int, int] = {}
+    directions: dict[int, int] = {}
     for row in np.flatnonzero(table["protocol"] == IP_PROTOCOLS[flow.protocol]).tolist():
         ports = table["port"][row]
         if ports[1] == flow.port:
-            found[row] = 0
+            directions[row] = 0
         elif ports[0] == flow.port:
-            found[row] = 1
-    return found
+            directions[row] = 1
+    return directions
 
 
 def links_of_pairs(point: CapturePoint, rows: Rows) -> dict[frozenset[str], str]:
@@ -101,13 +101,13 @@ def links_of_pairs(point: CapturePoint, rows: Rows) -> dict[frozenset[str], str]
     if not len(rows):
         return {}
     keys, counts = np.unique(rows["path"].astype(np.int64) * len(point.links) + rows["source"], return_counts=True)
-    best: dict[frozenset[str], tuple[int, str]] = {}
+    most: dict[frozenset[str], tuple[int, str]] = {}
     for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
         path, source = divmod(key, len(point.links))
         pair = frozenset(point.addresses[path])
-        if pair not in best or count > best[pair][0]:
-            best[pair] = (count, point.links[source])
-    return {pair: link for pair, (_, link) in best.items()}
+        if pair not in most or count > most[pair][0]:
+            most[pair] = (count, point.links[source])
+    return {pair: link for pair, (_, link) in most.items()}
 
 
 def packets_of(point: CapturePoint, rows: Mapping[int, int]) -> Rows:
@@ -116,36 +116,37 @@ def packets_of(point: CapturePoint, rows: Mapping[int, int]) -> Rows:
     return packets[np.isin(packets["flow"], np.fromiter(rows, np.uint32, len(rows)))]
 
 
-def make_views(
+def packets_at_both_ends(
     flow: Flow, sender: CapturePoint | None, receiver: CapturePoint | None, t0_realtime_ns: int
-) -> tuple[FlowPackets | None, FlowPackets | None, PathNames]:
-    """The flow at its sender's and at its receiver's capture point (None where there is no capture).
+) -> tuple[FlowPackets | None, FlowPackets | None, list[str]]:
+    """The flow's packets at its sender and at its receiver (None where there is no capture), and the paths' names.
 
     Paths: a packet belongs to the path between the link it used here and the link its address pair used at the
     other end. Raises CaptureError: the flow's port means two flows.
     """
     names = PathNames(flow)
-    rows = [flow_rows(point, flow) if point else {} for point in (sender, receiver)]
-    packets = [
-        packets_of(point, found) if point else None for point, found in zip((sender, receiver), rows, strict=True)
-    ]
+    points = (sender, receiver)
+    rows = [flow_rows(point, flow) if point else {} for point in points]
+    packets = [packets_of(point, rows[end]) if point else None for end, point in enumerate(points)]
     pairs = [
         links_of_pairs(point, these) if point is not None and these is not None else {}
-        for point, these in zip((sender, receiver), packets, strict=True)
+        for point, these in zip(points, packets, strict=True)
     ]
-    views: list[FlowPackets | None] = []
-    for end, point in enumerate((sender, receiver)):
+    ends: list[FlowPackets | None] = []
+    for end, point in enumerate(points):
         these = packets[end]
         if point is None or these is None:
-            views.append(None)
+            ends.append(None)
             continue
         path = _paths(point, these, names, pairs[1 - end], at_sender=end == 0)
-        view = _view(point, these, path, rows[end], t0_realtime_ns)
-        views.append(_at_data_level(view, these) if flow.protocol == "mptcp" else view)
-    return views[0], views[1], names
+        flow_packets = _flow_packets(point, these, path, rows[end], t0_realtime_ns)
+        ends.append(_at_data_level(flow_packets, these) if flow.protocol == "mptcp" else flow_packets)
+    return ends[0], ends[1], names.names
 
 
-def _view(point: CapturePoint, packets: Rows, path: Ints, rows: Mapping[int, int], t0_realtime_ns: int) -> FlowPackets:
+def _flow_packets(
+    point: CapturePoint, packets: Rows, path: Ints, rows: Mapping[int, int], t0_realtime_ns: int
+) -> FlowPackets:
     is_data = packets["direction"] == _direction_of(rows)[packets["flow"]]
     t_ns = packets["time_ns"] - t0_realtime_ns
     seen, first = np.unique(packets["path"], return_index=True)
@@ -153,8 +154,8 @@ def _view(point: CapturePoint, packets: Rows, path: Ints, rows: Mapping[int, int
     towards = np.unique(packets["path"][is_data].astype(np.int64) * 2 + packets["path_direction"][is_data])
     return FlowPackets(
         point=point,
-        data=_side(packets[is_data], t_ns[is_data], path[is_data]),
-        back=_side(packets[~is_data], t_ns[~is_data], path[~is_data]),
+        data=_columns(packets[is_data], t_ns[is_data], path[is_data]),
+        back=_columns(packets[~is_data], t_ns[~is_data], path[~is_data]),
         data_direction=rows,
         path_index=path_index,
         # path direction 0 is towards the path's second address
@@ -163,25 +164,24 @@ def _view(point: CapturePoint, packets: Rows, path: Ints, rows: Mapping[int, int
     )
 
 
-def _at_data_level(view: FlowPackets, packets: Rows) -> FlowPackets:
+def _at_data_level(flow_packets: FlowPackets, packets: Rows) -> FlowPackets:
     """What is new, and what was sent before, by data sequence number: a byte may go over several subflows."""
-    rows = sent_rows(view, view.point.capture.segments)
+    segments = flow_packets.point.capture.segments
+    rows = sent_rows(flow_packets, segments)
     rows = rows[rows["payload_bytes"] > 0]
     level = data_level(rows)
     # both are in the order of the capture: the packets of a direction and the segments in them
-    numbers = np.flatnonzero(np.isin(view.point.capture.packets["flow"], np.fromiter(view.data_direction, np.uint32)))
-    is_data = packets["direction"] == _direction_of(view.data_direction)[packets["flow"]]
-    place = np.searchsorted(numbers[is_data], rows["packet"][level.known])
-    new_bytes, seen, elsewhere = (
-        view.data.new_bytes.copy(),
-        view.data.retransmission.copy(),
-        view.data.other_path.copy(),
-    )
-    new_bytes[place] = level.new_bytes[level.known]
-    seen[place] |= level.seen[level.known]
-    elsewhere[place] |= level.elsewhere[level.known]
-    data = dataclasses.replace(view.data, new_bytes=new_bytes, retransmission=seen, other_path=elsewhere)
-    return dataclasses.replace(view, data=data)
+    flows = np.fromiter(flow_packets.data_direction, np.uint32)
+    numbers = np.flatnonzero(np.isin(flow_packets.point.capture.packets["flow"], flows))
+    is_data = packets["direction"] == _direction_of(flow_packets.data_direction)[packets["flow"]]
+    data = flow_packets.data
+    index = np.searchsorted(numbers[is_data], rows["packet"][level.known])
+    new_bytes, seen, elsewhere = data.new_bytes.copy(), data.retransmission.copy(), data.other_path.copy()
+    new_bytes[index] = level.new_bytes[level.known]
+    seen[index] |= level.seen[level.known]
+    elsewhere[index] |= level.elsewhere[level.known]
+    data = dataclasses.replace(data, new_bytes=new_bytes, retransmission=seen, other_path=elsewhere)
+    return dataclasses.replace(flow_packets, data=data)
 
 
 def _direction_of(rows: Mapping[int, int]) -> npt.NDArray[np.uint8]:
@@ -195,16 +195,16 @@ def _paths(
     point: CapturePoint, packets: Rows, names: PathNames, other_end: Mapping[frozenset[str], str], *, at_sender: bool
 ) -> Ints:
     key = packets["path"].astype(np.int64) * len(point.links) + packets["source"]
-    keys, place = np.unique(key, return_inverse=True)
+    keys, inverse = np.unique(key, return_inverse=True)
     index = np.zeros(len(keys), dtype=np.int64)
-    for number, one in enumerate(keys.tolist()):
-        pair, source = divmod(one, len(point.links))
+    for number, value in enumerate(keys.tolist()):
+        pair, source = divmod(value, len(point.links))
         here, there = point.links[source], other_end.get(frozenset(point.addresses[pair]))
         index[number] = names.index(here, there) if at_sender else names.index(there, here)
-    return index[place] if len(keys) else np.zeros(0, dtype=np.int64)
+    return index[inverse] if len(keys) else np.zeros(0, dtype=np.int64)
 
 
-def _side(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
+def _columns(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
     def number(column: str) -> Ints:
         return rows[column].astype(np.int64)
 
@@ -220,10 +220,10 @@ def _side(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
     )
 
 
-def sent_rows(view: FlowPackets, table: Rows) -> Rows:
+def sent_rows(packets: FlowPackets, table: Rows) -> Rows:
     """The rows of a point's segments or chunks that are of this flow, from its sender."""
     keep = np.zeros(len(table), dtype=np.bool_)
-    for row, sends in view.data_direction.items():
+    for row, sends in packets.data_direction.items():
         keep |= (table["flow"] == row) & (table["direction"] == sends)
     return table[keep]
 

@@ -6,18 +6,18 @@ Event tables are cut from it. Bounded: MOST_PACKETS on either side of each momen
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..captures.native import UNKNOWN, Ints, Rows
 from ..core.outputs import MOST_PACKETS
-from ..core.types import Cell, Flow
+from ..core.types import Flow
 from ..core.wire import DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, RST, SYN, chunk_name
 from .faults import Fault
 from .flow_packets import FlowPackets, sent_rows
-from .groups.recovery import hit_path
-from .metrics import Moments, first_ns
+from .observation import FlowObservation, Moments, first_ns
 from .sent_times import first_sent_since
 
 FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
@@ -26,17 +26,17 @@ Row = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class _Seen:
-    """One packet as one host saw it. place: its row in that host's packet table."""
+    """One packet as one host saw it. row: its row in that host's packet table."""
 
     t_ns: int
-    view: FlowPackets
-    place: int
+    end: FlowPackets
+    row: int
     at_sender: bool
 
 
-def moments_ns(cell: Cell, flow: Flow, sender: FlowPackets, receiver: FlowPackets, moments: Moments) -> dict[str, int]:
-    """Moment (study.MOMENTS) -> ns from T0; those that did not happen are left out."""
-    fault, path = moments.fault, hit_path(cell, flow, moments)
+def moments_ns(flow: Flow, sender: FlowPackets, receiver: FlowPackets, moments: Moments) -> dict[str, int]:
+    """Moment (outputs.MOMENTS) -> ns from T0; those that did not happen are left out."""
+    fault, path = moments.fault, moments.hit_path
     if fault is None:
         return {}
     found: dict[str, int | None] = {"fault": fault.from_ns, "repair": fault.to_ns}
@@ -75,26 +75,27 @@ def _heartbeat(flow: Flow, sender: FlowPackets, path: int, fault: Fault) -> dict
     return {}
 
 
-def packets_around_fault(
-    cell: Cell, flow: Flow, sender: FlowPackets | None, receiver: FlowPackets | None, names: list[str], moments: Moments
-) -> list[Row]:
+def packets_around_fault(observation: FlowObservation) -> list[Row]:
     """Rows in the order of time, `moments`: those each is next to, with its place before (-1 is the last) or after
     (0 is the first at or after) it. The timeline's own events are rows too.
     """
+    flow, sender, receiver, names = (
+        observation.flow, observation.sender, observation.receiver, observation.path_names,
+    )  # fmt: skip
     if sender is None or receiver is None or flow.protocol == "mptcp":
         return []
-    at = moments_ns(cell, flow, sender, receiver, moments)
+    at = moments_ns(flow, sender, receiver, observation.moments)
     here, there = _seen(sender), _seen(receiver)
     both_ns = np.concatenate([here[0], there[0]])
     order = np.argsort(both_ns, kind="stable")
     times = both_ns[order]
 
     def seen(number: int) -> _Seen:
-        place = int(order[number])
-        at_sender = place < len(here[0])
-        view, (t_ns, places) = (sender, here) if at_sender else (receiver, there)
-        place -= 0 if at_sender else len(here[0])
-        return _Seen(int(t_ns[place]), view, int(places[place]), at_sender)
+        index = int(order[number])
+        at_sender = index < len(here[0])
+        end, (t_ns, rows) = (sender, here) if at_sender else (receiver, there)
+        index -= 0 if at_sender else len(here[0])
+        return _Seen(int(t_ns[index]), end, int(rows[index]), at_sender)
 
     near: dict[int, dict[str, int]] = {}
     for name, moment in at.items():
@@ -102,7 +103,7 @@ def packets_around_fault(
         for number in range(max(0, middle - MOST_PACKETS), min(len(times), middle + MOST_PACKETS)):
             near.setdefault(number, {})[name] = number - middle
     rows = [_describe(seen(number), flow, names, near[number], sender, receiver) for number in sorted(near)]
-    for event in cell.timeline:
+    for event in observation.cell.timeline:
         close = {name: 0 for name, moment in at.items() if moment == event.at_ns}
         rows.append(
             {
@@ -121,28 +122,28 @@ def packets_around_fault(
     return sorted(rows, key=lambda row: (row["t_s"], bool(row["node"])))
 
 
-def _seen(view: FlowPackets) -> tuple[Ints, Ints]:
-    """When each packet of the flow was seen, ns from T0, and its place in the capture."""
-    packets = view.point.capture.packets
-    places = np.flatnonzero(np.isin(packets["flow"], np.fromiter(view.data_direction, np.uint32)))
-    return packets["time_ns"][places] - view.t0_realtime_ns, places
+def _seen(end: FlowPackets) -> tuple[Ints, Ints]:
+    """When each packet of the flow was seen, ns from T0, and its row in the capture."""
+    packets = end.point.capture.packets
+    rows = np.flatnonzero(np.isin(packets["flow"], np.fromiter(end.data_direction, np.uint32)))
+    return packets["time_ns"][rows] - end.t0_realtime_ns, rows
 
 
 def _describe(
-    one: _Seen, flow: Flow, names: list[str], near: dict[str, int], sender: FlowPackets, receiver: FlowPackets
+    seen: _Seen, flow: Flow, names: Sequence[str], near: dict[str, int], sender: FlowPackets, receiver: FlowPackets
 ) -> Row:
-    packet = one.view.point.capture.packets[one.place]
-    from_sender = int(packet["direction"]) == one.view.data_direction[int(packet["flow"])]
-    path = one.view.path_index[int(packet["path"])]
-    kind, number = _content(one, flow)
+    packet = seen.end.point.capture.packets[seen.row]
+    from_sender = int(packet["direction"]) == seen.end.data_direction[int(packet["flow"])]
+    path = seen.end.path_index[int(packet["path"])]
+    kind, number = _content(seen, flow)
     notes = ["again"] if packet["is_retransmission"] else []
-    if from_sender and one.at_sender and packet["payload_bytes"] and number is not None:
-        notes += [] if _arrives(one, flow, number, path, sender, receiver) else ["lost"]
+    if from_sender and seen.at_sender and packet["payload_bytes"] and number is not None:
+        notes += [] if _arrives(seen, flow, number, path, sender, receiver) else ["lost"]
     return {
-        "t_s": one.t_ns / 1e9,
-        "event": "sent" if from_sender == one.at_sender else "arrives",
-        "node": flow.sender if one.at_sender else flow.receiver,
-        "link": one.view.point.links[int(packet["source"])],
+        "t_s": seen.t_ns / 1e9,
+        "event": "sent" if from_sender == seen.at_sender else "arrives",
+        "node": flow.sender if seen.at_sender else flow.receiver,
+        "link": seen.end.point.links[int(packet["source"])],
         "path": names[path],
         "type": kind,
         "number": number,
@@ -152,33 +153,33 @@ def _describe(
     }
 
 
-def _content(one: _Seen, flow: Flow) -> tuple[str, int | None]:
+def _content(seen: _Seen, flow: Flow) -> tuple[str, int | None]:
     """What the packet holds, and its TSN, cumulative TSN, sequence or acknowledgement number (relative)."""
-    capture = one.view.point.capture
+    capture = seen.end.point.capture
     if flow.protocol == "sctp":
-        chunks = capture.chunks[capture.chunks["packet"] == one.place]
+        chunks = capture.chunks[capture.chunks["packet"] == seen.row]
         kinds = [chunk_name(int(kind)) for kind in chunks["type"]]
-        said = " + ".join(f"{n} {kind}" if (n := kinds.count(kind)) > 1 else kind for kind in dict.fromkeys(kinds))
+        kind_text = " + ".join(f"{n} {kind}" if (n := kinds.count(kind)) > 1 else kind for kind in dict.fromkeys(kinds))
         data = chunks["tsn"][chunks["type"] == DATA]
         if len(data):
-            return said, _known(int(data[0]))
-        sacks = capture.sacks["cumulative_tsn"][capture.sacks["packet"] == one.place]
-        return said, _known(int(sacks[0])) if len(sacks) else None
-    segments = capture.segments[capture.segments["packet"] == one.place]
+            return kind_text, _known(int(data[0]))
+        sacks = capture.sacks["cumulative_tsn"][capture.sacks["packet"] == seen.row]
+        return kind_text, _known(int(sacks[0])) if len(sacks) else None
+    segments = capture.segments[capture.segments["packet"] == seen.row]
     if not len(segments):
         return "", None
     segment = segments[0]
-    said = " ".join(word for bit, word in FLAGS if segment["flags"] & bit)
+    kind_text = " ".join(word for bit, word in FLAGS if segment["flags"] & bit)
     if segment["payload_bytes"]:
-        return f"{said} data".strip(), _known(int(segment["seq"]))
-    return said or "ack", _known(int(segment["ack"]))
+        return f"{kind_text} data".strip(), _known(int(segment["seq"]))
+    return kind_text or "ack", _known(int(segment["ack"]))
 
 
 def _known(number: int) -> int | None:
     return None if number == UNKNOWN else number
 
 
-def _arrives(one: _Seen, flow: Flow, number: int, path: int, sender: FlowPackets, receiver: FlowPackets) -> bool:
+def _arrives(seen: _Seen, flow: Flow, number: int, path: int, sender: FlowPackets, receiver: FlowPackets) -> bool:
     """Whether this copy of a number reached the other end on its path: copies keep their order, and the last ones
     that came are those sent last before they came.
     """
@@ -188,14 +189,14 @@ def _arrives(one: _Seen, flow: Flow, number: int, path: int, sender: FlowPackets
         before = [at for at in sent if at < arrival and at not in taken]
         if before:
             taken.add(before[-1])
-    return one.t_ns in taken
+    return seen.t_ns in taken
 
 
-def _copies(view: FlowPackets, flow: Flow, number: int, path: int) -> list[int]:
+def _copies(end: FlowPackets, flow: Flow, number: int, path: int) -> list[int]:
     """When packets with this number passed on a path, ns from T0."""
-    capture = view.point.capture
+    capture = end.point.capture
     table, column = (capture.chunks, "tsn") if flow.protocol == "sctp" else (capture.segments, "seq")
     rows: Rows = table[table[column] == number]
-    rows = sent_rows(view, rows)
+    rows = sent_rows(end, rows)
     rows = rows[rows["type"] == DATA] if flow.protocol == "sctp" else rows[rows["payload_bytes"] > 0]
-    return [int(row["time_ns"]) - view.t0_realtime_ns for row in rows if view.path_index[int(row["path"])] == path]
+    return [int(row["time_ns"]) - end.t0_realtime_ns for row in rows if end.path_index[int(row["path"])] == path]

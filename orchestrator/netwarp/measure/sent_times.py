@@ -1,26 +1,31 @@
-"""When what arrived was sent: the receiver's packets found again in the sender's capture."""
+"""What a flow's sender sent and when: the receiver's packets found again in the sender's capture, and the sequence of
+data packets and acknowledgements at the sender, of TCP and SCTP alike.
+"""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 
 from ..captures.native import Bools, Ints, Rows
-from ..core.wire import DATA, I_DATA
+from ..core.types import Flow
+from ..core.wire import ACK, DATA, I_DATA
 from .flow_packets import FlowPackets, sent_rows
 
 
-def data_units(view: FlowPackets, protocol: str) -> tuple[Rows, str]:
+def data_units(packets: FlowPackets, protocol: str) -> tuple[Rows, str]:
     """The rows that carry payload from the flow's sender, and the column of their numbers (alike at both ends)."""
     if protocol == "sctp":
-        chunks = sent_rows(view, view.point.capture.chunks)
+        chunks = sent_rows(packets, packets.point.capture.chunks)
         return chunks[np.isin(chunks["type"], (DATA, I_DATA))], "tsn"
-    segments = sent_rows(view, view.point.capture.segments)
+    segments = sent_rows(packets, packets.point.capture.segments)
     return segments[segments["payload_bytes"] > 0], "seq"
 
 
-def unit_paths(view: FlowPackets, rows: Rows) -> Ints:
-    """Which path each row took: index into `PathNames.names`."""
-    return np.array([view.path_index[path] for path in rows["path"].tolist()], dtype=np.int64)
+def unit_paths(packets: FlowPackets, rows: Rows) -> Ints:
+    """The path of each row: index into `PathNames.names`."""
+    return np.array([packets.path_index[path] for path in rows["path"].tolist()], dtype=np.int64)
 
 
 def first_sent_since(
@@ -35,16 +40,88 @@ def first_sent_since(
     mine = np.zeros(len(packets), dtype=np.bool_)
     for row, sends in receiver.data_direction.items():
         mine |= (packets["flow"] == row) & (packets["direction"] == sends)
-    numbers = np.flatnonzero(mine)  # of the packets of receiver.data, in the same order
+    rows = np.flatnonzero(mine)  # of the packets of receiver.data, in the same order
     arrived, column = data_units(receiver, protocol)
     sent, _ = data_units(sender, protocol)
     sent_ns, sent_path = sent["time_ns"] - sender.t0_realtime_ns, unit_paths(sender, sent)
-    for place in np.flatnonzero(candidates).tolist():
-        at_ns, path = int(receiver.data.t_ns[place]), int(receiver.data.path[place])
+    for number in np.flatnonzero(candidates).tolist():
+        at_ns, path = int(receiver.data.t_ns[number]), int(receiver.data.path[number])
         before = (sent_path == path) & (sent_ns <= at_ns)
         times = [
-            sent_ns[before & (sent[column] == unit)] for unit in arrived[column][arrived["packet"] == numbers[place]]
+            sent_ns[before & (sent[column] == unit)] for unit in arrived[column][arrived["packet"] == rows[number]]
         ]
-        if times and all(len(one) for one in times) and min(int(one[-1]) for one in times) >= since_ns:
+        if times and all(map(len, times)) and min(int(sent_at[-1]) for sent_at in times) >= since_ns:
             return at_ns
     return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sending:
+    """Data packets at their sender, and what came back, each in the order of the capture; times in ns from T0.
+
+    begin, end: numbers of a packet's first and last unit (TCP: bytes, SCTP: TSNs), end exclusive. again: carries
+    something sent before. packet, ack_packet: place in the capture, which orders what happens in one instant.
+    """
+
+    packet: Ints
+    sent_ns: Ints
+    begin: Ints
+    end: Ints
+    payload_bytes: Ints
+    again: Bools
+    ack_packet: Ints
+    ack_ns: Ints
+    acked: Ints
+
+    def loss_events(self) -> Ints:
+        """Places of the packets that begin one: the first retransmission, then the first after all that had been sent
+        by then is acknowledged cumulatively (RFC 6582 3.2, RFC 6675 5, RFC 9260 7.2.4: the window is halved once).
+        """
+        highest = np.maximum.accumulate(self.end)
+        known = np.maximum.accumulate(self.acked) if len(self.acked) else self.acked
+        places = np.flatnonzero(self.again)
+        events: list[int] = []
+        packets = self.packet[places]
+        number = 0
+        while number < len(places):
+            begin = int(places[number])
+            events.append(begin)
+            done = int(np.searchsorted(known, highest[begin]))
+            if done == len(known):
+                break
+            # what was acknowledged before it was sent again ends its event at once
+            number = max(number + 1, int(np.searchsorted(packets, self.ack_packet[done])))
+        return np.array(events, dtype=np.int64)
+
+
+def sending_of(flow: Flow, sender: FlowPackets, end_ns: int | None) -> Sending | None:
+    """None: no data, or several connections. Only what was sent by end_ns."""
+    rows, column = data_units(sender, flow.protocol)
+    if not len(rows) or len(np.unique(rows["flow"])) > 1 or flow.protocol == "mptcp":
+        return None
+    row = int(rows["flow"][0])
+    capture, sends = sender.point.capture, sender.data_direction[row]
+    _, first = np.unique(rows["packet"], return_index=True)
+    if flow.protocol == "sctp":
+        begin, size, units = rows[column], rows["user_bytes"].astype(np.int64), rows[column] + 1
+        acks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
+        acked = acks["cumulative_tsn"].astype(np.int64) + 1
+    else:
+        begin, size = rows[column], rows["payload_bytes"].astype(np.int64)
+        units = begin + size
+        back = capture.segments[(capture.segments["flow"] == row) & (capture.segments["direction"] != sends)]
+        acks = back[back["flags"] & ACK != 0]
+        acked = acks["ack"].astype(np.int64)
+    sent_ns = rows["time_ns"][first] - sender.t0_realtime_ns
+    keep = np.full(len(first), True) if end_ns is None else sent_ns <= end_ns
+    return Sending(
+        packet=rows["packet"][first].astype(np.int64)[keep],
+        sent_ns=sent_ns[keep],
+        begin=np.minimum.reduceat(begin.astype(np.int64), first)[keep],
+        end=np.maximum.reduceat(units.astype(np.int64), first)[keep],
+        payload_bytes=np.add.reduceat(size, first)[keep],
+        again=np.logical_or.reduceat(rows["is_retransmission"].astype(np.bool_), first)[keep],
+        ack_packet=acks["packet"].astype(np.int64),
+        ack_ns=acks["time_ns"].astype(np.int64) - sender.t0_realtime_ns,
+        acked=acked,
+    )

@@ -1,8 +1,8 @@
-"""derived/series.json: what the report draws. Bins count from T0; the last one may be shorter than the others."""
+"""derived/series.json: the curves of the report. Bins count from T0; the last one may be shorter than the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..captures.native import Floats, Ints
 from ..core.types import Cell, Flow
 from .capture_point import CapturePoint
 from .faults import faults_of
-from .flow_packets import FlowPackets, PathNames
+from .flow_packets import FlowPackets
 from .kernel_trace import PathTrace
 from .socket_samples import NUMBERS, Samples
 
@@ -40,26 +40,26 @@ def packet_series(receiver: FlowPackets, width_ns: int, span_ns: int) -> dict[st
 
 
 def flow_series(
-    receiver: FlowPackets | None, names: PathNames, samples: dict[str, Samples], span_ns: int
+    receiver: FlowPackets | None, path_names: Sequence[str], samples: Mapping[str, Samples], span_ns: int
 ) -> dict[str, Any]:
     """One flow: goodput, throughput by path (both at the receiver, data direction), packets a second of both
     directions, the kernel's samples by path.
     """
     width_ns = round(bin_s(span_ns) * 1e9)
-    found: dict[str, Any] = {"samples": {name: _columns(one) for name, one in samples.items()}}
-    found["states"] = {name: [list(change) for change in one.states] for name, one in samples.items() if one.states}
+    series: dict[str, Any] = {"samples": {name: _columns(path) for name, path in samples.items()}}
+    series["states"] = {name: [list(change) for change in path.states] for name, path in samples.items() if path.states}
     if receiver is None:
-        return found | {"goodput_bit_s": [], "paths": {}}
+        return series | {"goodput_bit_s": [], "paths": {}}
     data = receiver.data
-    found["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, span_ns)
-    found |= packet_series(receiver, width_ns, span_ns)
-    found["paths"] = {}
-    for index, name in enumerate(names.names):
+    series["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, span_ns)
+    series |= packet_series(receiver, width_ns, span_ns)
+    series["paths"] = {}
+    for index, name in enumerate(path_names):
         mine = data.path == index
-        found["paths"][name] = {
+        series["paths"][name] = {
             "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, span_ns)
         }
-    return found
+    return series
 
 
 def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> dict[str, Any]:

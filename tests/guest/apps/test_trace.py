@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from netwarp.core.types import Cell, Event, LinkImpairment
-from netwarp.measure.kernel_counters import kernel_counters
+from netwarp.measure.cell_records import kernel_counters
 from netwarp.measure.kernel_trace import PathTrace, path_traces, read_trace
 from netwarp.testbed.steps import Step
 from support.apps_lab import MS, Options, Run, S, make_cell, run

@@ -11,7 +11,7 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
 from netwarp.measure.delivery import delivered
-from netwarp.measure.flow_packets import make_views
+from netwarp.measure.flow_packets import packets_at_both_ends
 from support.captures import T, pcap, read
 from support.mptcp_packets import ACK, KEYS, MS, RST, SYN, joined, opened, option, segment, sent
 
@@ -37,9 +37,9 @@ def readable(tmp_path: Path, protocol: str, packets: Sequence[bytes]) -> int:
         name="f", protocol=protocol, sender="a", receiver="b", paths=ways, port=80, start_ns=0,  # type: ignore[arg-type]
         stop_ns=10**9, total_bytes=None, message_bytes=100,
     )  # fmt: skip
-    _, view, _ = make_views(flow, None, CapturePoint("b", ("p1",), capture), 0)
-    assert view is not None
-    return int(delivered(view, protocol).payload_bytes.sum())
+    _, receiver, _ = packets_at_both_ends(flow, None, CapturePoint("b", ("p1",), capture), 0)
+    assert receiver is not None
+    return int(delivered(receiver, protocol).payload_bytes.sum())
 
 
 START = [*opened(), *joined(), sent(0, 1, 1), sent(100, 1, 2)]

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from netwarp.measure.groups.flow_sharing import Transfer, together
-from netwarp.measure.metrics import Window
+from netwarp.measure.groups.flow_sharing import flow_sharing_metrics
+from netwarp.measure.observation import FlowObservation, Window
+from support.recorded_cell import make_cell
 
 MS = 10**6
+CELL = make_cell("tcp")
 
 
-def transfer(first_ms: int, end_ms: int, step_ms: int, size: int) -> Transfer:
+def transfer(first_ms: int, end_ms: int, step_ms: int, size: int) -> FlowObservation:
     """`size` new bytes every `step_ms` from the first arrival to the end."""
     t_ns = np.arange(first_ms, end_ms + 1, step_ms) * MS
-    side: Any = SimpleNamespace(t_ns=t_ns, new_bytes=np.full(len(t_ns), size))
-    view: Any = SimpleNamespace(data=side)
-    return Transfer(view, Window(first_ms * MS, int(t_ns[-1]), complete=True))
+    data = SimpleNamespace(t_ns=t_ns, new_bytes=np.full(len(t_ns), size))
+    receiver: Any = SimpleNamespace(data=data)
+    window = Window(first_ms * MS, int(t_ns[-1]), complete=True)
+    return FlowObservation(CELL, CELL.flows[0], receiver=receiver, window=window)
 
 
 def test_shares_places_and_what_is_gained() -> None:
@@ -27,7 +30,7 @@ def test_shares_places_and_what_is_gained() -> None:
         "fast": transfer(100, 500, 10, 300),
         "last": transfer(50, 2000, 10, 100),
     }
-    found, cell = together(flows)
+    found, cell = flow_sharing_metrics(flows)
     # all run from 100 to 500 ms: 100, 300 and 100 B every 10 ms
     assert {name: one["goodput_all_run_bit_s"] for name, one in found.items()} == {
         "slow": 80_000, "fast": 240_000, "last": 80_000,
@@ -38,18 +41,18 @@ def test_shares_places_and_what_is_gained() -> None:
     assert cell["jain_all_run_index"] == pytest.approx(5**2 / (3 * (1 + 9 + 1)))
     assert found["fast"]["after_first_end_ratio"] is None
     assert found["slow"]["after_first_end_ratio"] == pytest.approx(1)  # nothing changed for it
-    doubled = together({"a": transfer(0, 500, 10, 100), "b": transfer(0, 400, 20, 100)})[0]
+    doubled = flow_sharing_metrics({"a": transfer(0, 500, 10, 100), "b": transfer(0, 400, 20, 100)})[0]
     assert doubled["a"]["goodput_after_first_end_bit_s"] == pytest.approx(80_000)
 
 
 @pytest.mark.parametrize(
     "other",
-    [Transfer(None, Window(None, None, complete=False)), transfer(600, 700, 10, 1)],
+    [FlowObservation(CELL, CELL.flows[0]), transfer(600, 700, 10, 1)],
     ids=["never began", "after the end"],
 )
-def test_flows_that_never_run_together_say_nothing(other: Transfer) -> None:
-    assert together({"a": transfer(0, 500, 10, 100), "b": other}) == ({"a": {}, "b": {}}, {})
+def test_flows_that_never_run_together_say_nothing(other: FlowObservation) -> None:
+    assert flow_sharing_metrics({"a": transfer(0, 500, 10, 100), "b": other}) == ({"a": {}, "b": {}}, {})
 
 
 def test_a_flow_alone_shares_with_no_other() -> None:
-    assert together({"a": transfer(0, 500, 10, 100)}) == ({"a": {}}, {})
+    assert flow_sharing_metrics({"a": transfer(0, 500, 10, 100)}) == ({"a": {}}, {})

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from netwarp.captures.native import Rows
 from netwarp.core.types import Cell
-from netwarp.measure.cell_records import TraceRecord
-from netwarp.measure.kernel_counters import kernel_counters
+from netwarp.measure.cell_records import TraceRecord, kernel_counters
 from netwarp.measure.kernel_trace import RECORD, path_traces, read_trace, trace_check, with_thresholds
 from netwarp.measure.series import TRACE_POINTS, trace_series
 from netwarp.measure.socket_samples import Samples

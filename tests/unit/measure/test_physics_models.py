@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netwarp.measure.groups.physics import steady_of
+from netwarp.measure.models.link_queue import Passage, departures, waiting
 from netwarp.measure.models.throughput_models import (
     RANDOM_OVER_PERIODIC,
     mathis_packets_s,
@@ -16,9 +18,8 @@ from netwarp.measure.models.throughput_models import (
     sawtooth_packets_s,
     timeout_share,
 )
-from netwarp.measure.physics.backoff import allowed_waits, backoff_of
-from netwarp.measure.physics.queue import Passage, departures, waiting
-from netwarp.measure.physics.sending import Sending, steady_of
+from netwarp.measure.models.timer_ranges import allowed_waits, backoff_of
+from netwarp.measure.sent_times import Sending
 
 NO_WINDOW = 1e9
 

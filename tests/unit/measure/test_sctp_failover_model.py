@@ -10,27 +10,25 @@ from hypothesis import strategies as st
 from netwarp.core.timer_wheel import HZ, slot_s
 from netwarp.measure.first_divergence import Divergence, Sent
 from netwarp.measure.groups.failover import THEORY, theory_metrics
+from netwarp.measure.models.failover_inputs import FailoverConditions, FailoverSettings
 from netwarp.measure.models.sctp_failover_model import (
     FailoverPrediction,
-    Range,
-    Settings,
-    Situation,
-    fires,
+    predict_failover,
     rto,
     timeouts_needed,
     times_out_without_fault,
 )
-from netwarp.measure.models.sctp_failover_model import expected as expected_or_none
+from netwarp.measure.models.timer_ranges import Range, fires
 from support.checkout import ROOT
 
 
-def expected(settings: Settings, situation: Situation) -> FailoverPrediction:
-    found = expected_or_none(settings, situation)
-    assert found is not None
-    return found
+def expected(settings: FailoverSettings, conditions: FailoverConditions) -> FailoverPrediction:
+    prediction = predict_failover(settings, conditions)
+    assert prediction is not None
+    return prediction
 
 
-BUSY = Situation(
+BUSY = FailoverConditions(
     rtt_s=0.05,
     rtt_other_s=0.05,
     queue_s=0.03,
@@ -46,21 +44,21 @@ SPARSE = dataclasses.replace(BUSY, interval_s=1.0, next_send_s=0.4, queue_s=0.00
 @pytest.mark.parametrize(
     ("settings", "timeouts", "state", "seconds"),
     [
-        (Settings(), 1, "POTENTIALLY_FAILED", 1),
-        (Settings(path_max_retrans=1), 2, "INACTIVE", 1 + 2),
-        (Settings(path_max_retrans=2), 1, "POTENTIALLY_FAILED", 1),
-        (Settings(pf_retrans=1), 2, "POTENTIALLY_FAILED", 1 + 2),
-        (Settings(pf_retrans=2), 3, "POTENTIALLY_FAILED", 1 + 2 + 4),
-        (Settings(pf_retrans=3), 4, "POTENTIALLY_FAILED", 1 + 2 + 4 + 8),
-        (Settings(pf_retrans=4), 6, "INACTIVE", 1 + 2 + 4 + 8 + 16 + 32),
-        (Settings(pf_enable=False), 6, "INACTIVE", 63),
-        (Settings(pf_enable=False, rto_max_s=5), 6, "INACTIVE", 1 + 2 + 4 + 5 + 5 + 5),
-        (Settings(0.12, 0.12, 0.12, path_max_retrans=3), 1, "POTENTIALLY_FAILED", 0.12),
-        (Settings(0.12, 0.12, 0.12, path_max_retrans=3, pf_enable=False), 4, "INACTIVE", 0.48),
+        (FailoverSettings(), 1, "POTENTIALLY_FAILED", 1),
+        (FailoverSettings(path_max_retrans=1), 2, "INACTIVE", 1 + 2),
+        (FailoverSettings(path_max_retrans=2), 1, "POTENTIALLY_FAILED", 1),
+        (FailoverSettings(pf_retrans=1), 2, "POTENTIALLY_FAILED", 1 + 2),
+        (FailoverSettings(pf_retrans=2), 3, "POTENTIALLY_FAILED", 1 + 2 + 4),
+        (FailoverSettings(pf_retrans=3), 4, "POTENTIALLY_FAILED", 1 + 2 + 4 + 8),
+        (FailoverSettings(pf_retrans=4), 6, "INACTIVE", 1 + 2 + 4 + 8 + 16 + 32),
+        (FailoverSettings(pf_enable=False), 6, "INACTIVE", 63),
+        (FailoverSettings(pf_enable=False, rto_max_s=5), 6, "INACTIVE", 1 + 2 + 4 + 5 + 5 + 5),
+        (FailoverSettings(0.12, 0.12, 0.12, path_max_retrans=3), 1, "POTENTIALLY_FAILED", 0.12),
+        (FailoverSettings(0.12, 0.12, 0.12, path_max_retrans=3, pf_enable=False), 4, "INACTIVE", 0.48),
     ],
 )
 def test_the_path_is_left_after_the_sum_of_its_timeouts(
-    settings: Settings, timeouts: int, state: str, seconds: float
+    settings: FailoverSettings, timeouts: int, state: str, seconds: float
 ) -> None:
     assert timeouts_needed(settings) == (timeouts, state)
     found = expected(settings, BUSY)
@@ -72,7 +70,12 @@ def test_the_path_is_left_after_the_sum_of_its_timeouts(
 def test_the_first_retransmission_takes_one_timeout_whatever_the_thresholds() -> None:
     alike = {
         expected(settings, BUSY).first_retransmission_s
-        for settings in (Settings(), Settings(path_max_retrans=1), Settings(pf_enable=False), Settings(pf_retrans=3))
+        for settings in (
+            FailoverSettings(),
+            FailoverSettings(path_max_retrans=1),
+            FailoverSettings(pf_enable=False),
+            FailoverSettings(pf_retrans=3),
+        )
     }
     assert alike == {Range(1 - 0.08, 1.064)}
 
@@ -104,57 +107,57 @@ def test_and_that_is_hardly_more_than_an_eighth(seconds: float) -> None:
 
 
 def test_the_rto_is_a_point_where_its_floor_decides_and_a_range_where_samples_do() -> None:
-    assert rto(Settings(), BUSY) == Range(1, 1)
-    found = rto(Settings(rto_min_s=0.01), BUSY)
+    assert rto(FailoverSettings(), BUSY) == Range(1, 1)
+    found = rto(FailoverSettings(rto_min_s=0.01), BUSY)
     # samples of 50 to 80 ms: SRTT + 4 RTTVAR, RTTVAR at most their spread
     assert found.low == pytest.approx(0.054)
     assert found.high == pytest.approx(0.08 + 4 * (0.03 + 0.001), abs=1e-3)
     # before the first sample it is rto_initial
-    fresh = rto(Settings(), dataclasses.replace(BUSY, up_s=0.0))
+    fresh = rto(FailoverSettings(), dataclasses.replace(BUSY, up_s=0.0))
     assert fresh.holds(3.0)
 
 
 def test_a_sparse_flow_waits_for_its_next_message_and_for_delayed_sacks() -> None:
-    found = expected(Settings(), SPARSE)
+    found = expected(FailoverSettings(), SPARSE)
     assert found.first_retransmission_s == Range(1.4, 1.464)
     assert found.new_data_s == Range(1.4, 2.464)
     # a message that was on its way at the fault: its timer runs already
     on_its_way = dataclasses.replace(SPARSE, next_send_s=0.9)
-    assert expected(Settings(), on_its_way).first_retransmission_s == Range(0.9, 1.964)
+    assert expected(FailoverSettings(), on_its_way).first_retransmission_s == Range(0.9, 1.964)
     assert found.rto_s == Range(1, 1)
     # bursts that follow each other before the last is acknowledged: T3 may run since the one before
     dense = dataclasses.replace(SPARSE, interval_s=0.2, next_send_s=0.187, alone=False)
-    assert expected(Settings(), dense).first_retransmission_s.low == pytest.approx(1 - 0.213)
+    assert expected(FailoverSettings(), dense).first_retransmission_s.low == pytest.approx(1 - 0.213)
     # delayed SACKs raise the RTO above a small floor
-    assert rto(Settings(rto_min_s=0.1), SPARSE).high > 0.25
+    assert rto(FailoverSettings(rto_min_s=0.1), SPARSE).high > 0.25
 
 
 def test_nothing_is_expected_where_delayed_sacks_time_out_without_any_fault() -> None:
-    dsr = Settings(0.12, 0.12, 0.12, path_max_retrans=3)
-    assert times_out_without_fault(dsr, SPARSE) and expected_or_none(dsr, SPARSE) is None
+    dsr = FailoverSettings(0.12, 0.12, 0.12, path_max_retrans=3)
+    assert times_out_without_fault(dsr, SPARSE) and predict_failover(dsr, SPARSE) is None
     # more than one packet at a time is acknowledged at once; and so is one where the peer delays no SACK
     assert not times_out_without_fault(dsr, BUSY)
     assert not times_out_without_fault(dataclasses.replace(dsr, sack_delay_s=0), SPARSE)
-    assert not times_out_without_fault(Settings(), SPARSE)
+    assert not times_out_without_fault(FailoverSettings(), SPARSE)
     # 3 RTT of the first sample are above RTT + 200 ms and its timer's slot of 8 ms from 104 ms on
-    assert times_out_without_fault(Settings(rto_min_s=0.05), dataclasses.replace(SPARSE, rtt_s=0.103))
-    assert not times_out_without_fault(Settings(rto_min_s=0.05), dataclasses.replace(SPARSE, rtt_s=0.105))
+    assert times_out_without_fault(FailoverSettings(rto_min_s=0.05), dataclasses.replace(SPARSE, rtt_s=0.103))
+    assert not times_out_without_fault(FailoverSettings(rto_min_s=0.05), dataclasses.replace(SPARSE, rtt_s=0.105))
 
 
 def test_unreachable_and_return_are_ranges_that_heartbeats_decide() -> None:
-    found = expected(Settings(), dataclasses.replace(BUSY, length_s=5.0))
+    found = expected(FailoverSettings(), dataclasses.replace(BUSY, length_s=5.0))
     assert found.unreachable_s is not None and found.return_s is not None
     # T3, then six heartbeats at RTO/2 + rand(RTO), the first with 1 s, doubled from the second on: 32.5 to 95.5 s
     assert found.unreachable_s.low == pytest.approx(1 - 0.08 + 31.5)
     assert found.unreachable_s.high == pytest.approx(1.064 + 94.5, rel=8 / 63)
     assert found.return_s.low == pytest.approx(0.05) and found.return_s.high == pytest.approx(12.2, abs=0.6)
-    assert expected(Settings(ps_retrans=0), dataclasses.replace(BUSY, length_s=5.0)).return_s is None
-    assert expected(Settings(), BUSY).return_s is None
+    assert expected(FailoverSettings(ps_retrans=0), dataclasses.replace(BUSY, length_s=5.0)).return_s is None
+    assert expected(FailoverSettings(), BUSY).return_s is None
 
 
 def test_an_inactive_path_waits_for_what_its_heartbeats_backed_off_to() -> None:
     """Two timeouts (1, 2 s) leave an RTO of 4 s, which each heartbeat that follows an unanswered one doubles."""
-    inactive = Settings(path_max_retrans=1)
+    inactive = FailoverSettings(path_max_retrans=1)
     soon = expected(inactive, dataclasses.replace(BUSY, length_s=5.0)).return_s
     assert soon is not None
     # one heartbeat at most before the repair: then 30 s and half to one and a half of 8 s, and a slot of 4.096 s
@@ -167,7 +170,7 @@ def test_an_inactive_path_waits_for_what_its_heartbeats_backed_off_to() -> None:
 
 
 def test_what_never_happened_is_not_as_theory_once_its_range_is_over() -> None:
-    theory = expected(Settings(), BUSY)
+    theory = expected(FailoverSettings(), BUSY)
     seen = {"first_retransmission_other_path_s": 1.0, "notification_time_s": 3.0, "first_new_data_other_path_s": None}
     whole = theory_metrics(theory, seen, dict.fromkeys(THEORY, 20.0))
     assert whole["first_retransmission_as_theory"] == 1 and whole["notification_as_theory"] == 0
@@ -183,18 +186,18 @@ def test_what_never_happened_is_not_as_theory_once_its_range_is_over() -> None:
 
 def test_an_unconfirmed_second_path_is_waited_for() -> None:
     early = dataclasses.replace(BUSY, up_s=1.0)
-    found = expected(Settings(connectx=False), early)
+    found = expected(FailoverSettings(connectx=False), early)
     # confirmed 1.5 to 4.5 s after the association is up
     assert found.first_retransmission_s.low == pytest.approx(max(1 - 0.08, 1.55 - 1.0))
     assert found.first_retransmission_s.high > 4.55 - 1.0
-    assert expected(Settings(), early).first_retransmission_s.high < 1.2
+    assert expected(FailoverSettings(), early).first_retransmission_s.high < 1.2
     # connectx spares the sender that, not the peer: its SACKs need its own heartbeat answered first
-    deaf = expected(Settings(), early)
-    quick = expected(Settings(peer_rto_initial_s=0.1), early)
+    deaf = expected(FailoverSettings(), early)
+    quick = expected(FailoverSettings(peer_rto_initial_s=0.1), early)
     assert deaf.outage_s is not None and quick.outage_s is not None
     assert deaf.outage_s.high > 4.5 - 1.0 > quick.outage_s.high
     late = dataclasses.replace(BUSY, up_s=10.0)
-    assert expected(Settings(connectx=False), late) == expected(Settings(), late)
+    assert expected(FailoverSettings(connectx=False), late) == expected(FailoverSettings(), late)
 
 
 @given(
@@ -209,7 +212,7 @@ def test_an_unconfirmed_second_path_is_waited_for() -> None:
 def test_ranges_are_in_order(
     low: float, high: float, most: int, pf: int, enable: bool, interval: float | None, tail: str
 ) -> None:
-    settings = Settings(max(low, 0.5), low, high, most, enable, pf)
+    settings = FailoverSettings(max(low, 0.5), low, high, most, enable, pf)
     found = expected(settings, dataclasses.replace(BUSY, interval_s=interval, tail=tail, length_s=400.0))  # type: ignore[arg-type]
     for field in dataclasses.fields(found):
         value = getattr(found, field.name)
@@ -222,9 +225,11 @@ def test_ranges_are_in_order(
 def test_a_window_that_had_arrived_makes_the_gap_last_to_the_second_timeout() -> None:
     # measured in experiments/physics (RTT 100 ms, 1 Gbit/s, pf_retrans 1): the whole window was there before the cut
     short = dataclasses.replace(BUSY, rtt_s=0.1, rtt_other_s=0.1, queue_s=0.0002)
-    gap = expected(Settings(pf_retrans=1), short).outage_s
+    gap = expected(FailoverSettings(pf_retrans=1), short).outage_s
     assert gap is not None and gap.holds(3.171)
     assert not gap.holds(1 + 2 + 0.064 + 0.128 + 4 * 0.1 + 0.01)  # two timers, each late by a slot, and round trips
-    spread = expected(Settings(pf_retrans=1), dataclasses.replace(short, queue_s=0.06)).outage_s
+    spread = expected(FailoverSettings(pf_retrans=1), dataclasses.replace(short, queue_s=0.06)).outage_s
     assert spread is not None and not spread.holds(3.171)  # a window longer than the way is never there whole
-    assert expected(Settings(), short).outage_s == expected(Settings(path_max_retrans=3), short).outage_s
+    assert (
+        expected(FailoverSettings(), short).outage_s == expected(FailoverSettings(path_max_retrans=3), short).outage_s
+    )

@@ -12,7 +12,7 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.delivery import delivered
-from netwarp.measure.flow_packets import make_views
+from netwarp.measure.flow_packets import packets_at_both_ends
 from support.captures import ISN, association, chunk, data_chunk, pcap, read, recorded, sctp, timed
 from support.recorded_cell import STOP, T0, derive, make_cell, make_directory
 
@@ -69,6 +69,6 @@ def test_what_comes_after_the_abort_is_not_delivered(aborts: list[bytes], delive
         name="f", protocol="sctp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
         total_bytes=None, message_bytes=100,
     )  # fmt: skip
-    _, view, _ = make_views(flow, None, CapturePoint("b", ("p1",), capture), 0)
-    assert view is not None
-    assert delivered(view, "sctp").payload_bytes.sum() == delivered_bytes
+    _, receiver, _ = packets_at_both_ends(flow, None, CapturePoint("b", ("p1",), capture), 0)
+    assert receiver is not None
+    assert delivered(receiver, "sctp").payload_bytes.sum() == delivered_bytes

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from netwarp.captures import read_captures
 from netwarp.core.outputs import MOMENTS, MOST_PACKETS
+from netwarp.measure.bytes_in_flight import Outstanding, rounds
 from netwarp.measure.cell import analyze_cell
-from netwarp.measure.groups.window_growth import Outstanding, rounds
 from support.captures import DATA
 from support.recorded_cell import FAULT, MONOTONIC, REPAIR, STOP, T0, S, make_cell, make_directory
 

@@ -1,4 +1,4 @@
-"""What can be said of UDP and ICMP from captures alone: packets and bytes by protocol and address pair."""
+"""UDP and ICMP, measured by captures alone: packets and bytes by protocol and address pair."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def datagram_metrics(flow: Flow, t_ns: Ints, ip_bytes: Ints) -> dict[str, float 
     """packets, wire_bytes, throughput_bit_s, utilization_ratio of what arrived, up to the flow's stop."""
     if flow.stop_ns is not None:
         ip_bytes, t_ns = ip_bytes[t_ns <= flow.stop_ns], t_ns[t_ns <= flow.stop_ns]
-    found: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
+    metrics: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
     if len(t_ns) and flow.stop_ns is not None and flow.stop_ns > t_ns[0]:
         rate = float(ip_bytes[t_ns > t_ns[0]].sum()) * 8e9 / float(flow.stop_ns - t_ns[0])
         bottleneck = flow.paths[0].bottleneck_bit_s
-        found |= {"throughput_bit_s": rate, "utilization_ratio": rate / bottleneck if bottleneck else None}
-    return found
+        metrics |= {"throughput_bit_s": rate, "utilization_ratio": rate / bottleneck if bottleneck else None}
+    return metrics

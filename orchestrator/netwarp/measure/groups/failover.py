@@ -1,7 +1,7 @@
-"""What a failover did, beside what theory.py expects of it. Every definition: docs/metrics.md, Failover.
+"""What a failover did, beside what the failover model predicts. Definitions: docs/metrics.md, Failover of SCTP.
 
-From both captures; `notification_time_s`, `unreachable_time_s` and `state_changes` are what the sender's kernel told
-its application.
+From both captures; `notification_time_s`, `unreachable_time_s` and `state_changes` are notifications of the sender's
+kernel to its application.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...captures.native import UNKNOWN, Bools, Ints, Rows
-from ...core.types import Cell, Flow
 from ...core.units import QuantityError, parse_quantity
 from ...core.wire import DATA, I_DATA
-from ...store.ndjson import Record
-from ..failover_inputs import settings_of, situation_of
 from ..flow_packets import FlowPackets, sent_rows
 from ..message_delays import NEVER, messages_of
-from ..metrics import Moments, Window, first_ns
-from ..models.sctp_failover_model import FailoverPrediction, Range, expected
+from ..models.failover_inputs import failover_conditions, failover_settings
+from ..models.sctp_failover_model import FailoverPrediction, predict_failover
+from ..models.timer_ranges import Range
+from ..observation import FlowObservation, Moments, Window, first_ns
 
 REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
@@ -39,35 +38,37 @@ PRIMARY = 0
 
 
 def failover_metrics(
-    cell: Cell,
-    flow: Flow,
-    sender: FlowPackets | None,
-    receiver: FlowPackets | None,
-    window: Window,
-    moments: Moments,
-    told: list[Record],
-    t0_monotonic_ns: int,
-    measured: Mapping[str, float | None],
+    observation: FlowObservation,
+    *,
+    first_retransmission_other_path_s: float | None,
+    first_new_data_other_path_s: float | None,
+    outage_s: float | None,
 ) -> dict[str, float | None]:
-    """Every metric of failover, measured and expected. measured: the flow's other metrics."""
+    """Measured, and predicted by the failover model; {} for other protocols than SCTP."""
+    cell, flow, sender, receiver = observation.cell, observation.flow, observation.sender, observation.receiver
     if flow.protocol != "sctp":
         return {}
-    connected = _connected_ns(told, t0_monotonic_ns)
-    found: dict[str, float | None] = {}
+    metrics: dict[str, float | None] = {}
     if sender is not None:
         if flow.program is None:  # a program says nothing of what the kernel told it
-            found |= _told(flow, sender, moments, told, t0_monotonic_ns)
-        found["return_time_s"] = _return_time_s(sender, moments, window)
+            metrics |= _notifications(observation, sender)
+        metrics["return_time_s"] = _return_time_s(observation)
         if receiver is not None:
-            found["refill_time_s"] = _refill_time_s(receiver, moments, window)
-            found["spurious_retransmissions"] = _spurious(sender, receiver, window)
-            found |= _lateness(cell, flow, sender, receiver, window, connected)
-    situation = situation_of(cell, flow, connected)
-    if situation is not None:
-        theory = expected(settings_of(cell, flow), situation)
-        if theory is not None:
-            found |= theory_metrics(theory, dict(measured) | found, watched_s(moments, window, situation.inside))
-    return found
+            metrics["refill_time_s"] = _refill_time_s(observation)
+            metrics["spurious_retransmissions"] = _spurious(sender, receiver, observation.window)
+            metrics |= _lateness(observation, sender, receiver)
+    conditions = failover_conditions(cell, flow, observation.connected_ns)
+    if conditions is not None:
+        prediction = predict_failover(failover_settings(cell, flow), conditions)
+        if prediction is not None:
+            measured = metrics | {
+                "first_retransmission_other_path_s": first_retransmission_other_path_s,
+                "first_new_data_other_path_s": first_new_data_other_path_s,
+                "outage_s": outage_s,
+            }
+            watched = watched_s(observation.moments, observation.window, conditions.inside)
+            metrics |= theory_metrics(prediction, measured, watched)
+    return metrics
 
 
 def watched_s(moments: Moments, window: Window, inside: bool) -> dict[str, float]:
@@ -79,74 +80,65 @@ def watched_s(moments: Moments, window: Window, inside: bool) -> dict[str, float
     fault, end_ns = moments.fault, window.end_ns
     if fault is None or end_ns is None or moments.path_in_use != PRIMARY:
         return {}
-    found = dict.fromkeys(THEORY, (end_ns - fault.from_ns) / 1e9)
+    watched = dict.fromkeys(THEORY, (end_ns - fault.from_ns) / 1e9)
     if inside:
-        del found["first_retransmission_other_path_s"]
+        del watched["first_retransmission_other_path_s"]
     if fault.to_ns is None:
-        del found["return_time_s"]
+        del watched["return_time_s"]
     else:
-        found["return_time_s"] = (end_ns - fault.to_ns) / 1e9
-    return found
+        watched["return_time_s"] = (end_ns - fault.to_ns) / 1e9
+    return watched
 
 
-def _connected_ns(told: list[Record], t0_monotonic_ns: int) -> int | None:
-    record = next((record for record in told if record.get("record") == "connected"), None)
-    return None if record is None else int(record["t_ns"]) - t0_monotonic_ns
-
-
-def _told(
-    flow: Flow, sender: FlowPackets, moments: Moments, told: list[Record], t0_monotonic_ns: int
-) -> dict[str, float | None]:
+def _notifications(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
     """From the sender's notifications after the fault: of the path in use, and how many of any path."""
-    fault = moments.fault
+    fault, in_use = observation.moments.fault, observation.moments.path_in_use
     if fault is None:
         return {}
     changes = [
-        (int(record["t_ns"]) - t0_monotonic_ns - fault.from_ns, record)
-        for record in told
+        (int(record["t_ns"]) - observation.t0_monotonic_ns - fault.from_ns, record)
+        for record in observation.sender_records
         if record.get("record") == "notification" and record.get("type") == "PEER_ADDR_CHANGE"
     ]
     after = [(since_ns, record) for since_ns, record in changes if since_ns >= 0]
-    found: dict[str, float | None] = {"state_changes": float(len(after))}
+    metrics: dict[str, float | None] = {"state_changes": float(len(after))}
     for name, states in (("notification_time_s", FAILED), ("unreachable_time_s", FAILED[1:])):
         times = [
             since_ns / 1e9
             for since_ns, record in after
             if record.get("state") in states
-            and sender.peers.get(str(record.get("address"))) == moments.path_in_use
-            and moments.path_in_use is not None
+            and sender.peers.get(str(record.get("address"))) == in_use
+            and in_use is not None
         ]
-        found[name] = min(times, default=None)
-    return found
+        metrics[name] = min(times, default=None)
+    return metrics
 
 
-def _return_time_s(sender: FlowPackets, moments: Moments, window: Window) -> float | None:
+def _return_time_s(observation: FlowObservation) -> float | None:
     """From the repair to the first new data on the path in use before the fault, where new data had left it."""
+    moments, data = observation.moments, observation.sent
     fault, moved = moments.fault, moments.first_new_sent_other_path_ns
-    if fault is None or fault.to_ns is None or moved is None:
+    if data is None or fault is None or fault.to_ns is None or moved is None:
         return None
-    data = sender.data.until(window.end_ns)
     begun = max(fault.to_ns, moved)
     back = first_ns(data.t_ns, (data.path == moments.path_in_use) & (data.new_bytes > 0) & (data.t_ns > begun))
     return None if back is None else (back - fault.to_ns) / 1e9
 
 
-def _refill_time_s(receiver: FlowPackets, moments: Moments, window: Window) -> float | None:
+def _refill_time_s(observation: FlowObservation) -> float | None:
     """From the fault to the arrival of the first REFILL_BYTES of new payload on other paths than the one in use."""
-    fault = moments.fault
-    if fault is None or moments.path_in_use is None:
+    moments, data = observation.moments, observation.arrived
+    if data is None or moments.fault is None or moments.path_in_use is None:
         return None
-    data = receiver.data.until(window.end_ns)
-    elsewhere = (data.t_ns >= fault.from_ns) & (data.path != moments.path_in_use)
-    arrived = np.cumsum(data.new_bytes * elsewhere)
-    return None if (at := first_ns(data.t_ns, arrived >= REFILL_BYTES)) is None else (at - fault.from_ns) / 1e9
+    elsewhere = (data.t_ns >= moments.fault.from_ns) & (data.path != moments.path_in_use)
+    at_ns = first_ns(data.t_ns, np.cumsum(data.new_bytes * elsewhere) >= REFILL_BYTES)
+    return None if at_ns is None else (at_ns - moments.fault.from_ns) / 1e9
 
 
-def _data(view: FlowPackets) -> Rows:
-    chunks: Rows = sent_rows(view, view.point.capture.chunks)
-    keep = np.isin(chunks["type"], (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)
-    found: Rows = chunks[keep]
-    return found
+def _data(packets: FlowPackets) -> Rows:
+    chunks: Rows = sent_rows(packets, packets.point.capture.chunks)
+    keep: Bools = np.isin(chunks["type"], (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)
+    return chunks[keep]
 
 
 def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> float | None:
@@ -157,61 +149,59 @@ def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> flo
     first = arrived[~arrived["is_retransmission"]]
     first = first[np.argsort(first["tsn"], kind="stable")]
     again = sent[sent["is_retransmission"]]
-    if window.end_ns is not None:
-        again = again[again["time_ns"] - sender.t0_realtime_ns <= window.end_ns]
+    again = again[window.holds(again["time_ns"] - sender.t0_realtime_ns)]
     if not len(first) or not len(again):
         return 0.0
-    place: Ints = np.minimum(np.searchsorted(first["tsn"], again["tsn"]), len(first) - 1)
-    there: Bools = first["tsn"][place] == again["tsn"]
-    return float((there & (first["time_ns"][place] < again["time_ns"])).sum())
+    arrival: Ints = np.minimum(np.searchsorted(first["tsn"], again["tsn"]), len(first) - 1)
+    there: Bools = first["tsn"][arrival] == again["tsn"]
+    return float((there & (first["time_ns"][arrival] < again["time_ns"])).sum())
 
 
-def _lateness(
-    cell: Cell, flow: Flow, sender: FlowPackets, receiver: FlowPackets, window: Window, connected_ns: int | None
-) -> dict[str, float | None]:
-    messages = messages_of(flow, sender, receiver, connected_ns)
-    if messages is None or window.end_ns is None:
+def _lateness(observation: FlowObservation, sender: FlowPackets, receiver: FlowPackets) -> dict[str, float | None]:
+    end_ns = observation.window.end_ns
+    messages = messages_of(observation.flow, sender, receiver, observation.connected_ns)
+    if messages is None or end_ns is None:
         return {}
     delays = messages.delays_s()
-    found: dict[str, float | None] = {
+    metrics: dict[str, float | None] = {
         "undelivered_messages": float((messages.delivered_ns == NEVER).sum()),
         "longest_message_delay_s": float(delays.max()) if len(delays) else None,
     }
     try:
-        limit = parse_quantity(cell.parameters[LATE], "time")
+        limit = parse_quantity(observation.cell.parameters[LATE], "time")
     except (KeyError, QuantityError):
-        return found
-    return found | {"late_messages": float(messages.late(int(limit.value), window.end_ns))}
+        return metrics
+    return metrics | {"late_messages": float(messages.late(int(limit.value), end_ns))}
 
 
 def theory_metrics(
-    theory: FailoverPrediction, measured: Mapping[str, float | None], watched: Mapping[str, float]
+    prediction: FailoverPrediction, measured: Mapping[str, float | None], watched: Mapping[str, float]
 ) -> dict[str, float | None]:
     """The expected ranges, and for each: 1 where what is measured lies in it, else 0.
 
     What never happened is 0 too where its range had ended while it was watched for (s).
     """
-    ranges: dict[str, Range | None] = {name: getattr(theory, f"{name}_s") for name in THEORY.values()}
-    found: dict[str, float | None] = {
-        "theory_timeouts": float(theory.timeouts),
-        "theory_rto_low_s": theory.rto_s.low,
-        "theory_rto_high_s": theory.rto_s.high,
+    ranges: dict[str, Range | None] = {name: getattr(prediction, f"{name}_s") for name in THEORY.values()}
+    metrics: dict[str, float | None] = {
+        "theory_timeouts": float(prediction.timeouts),
+        "theory_rto_low_s": prediction.rto_s.low,
+        "theory_rto_high_s": prediction.rto_s.high,
     }
     for metric, name in THEORY.items():
-        wanted, value = ranges[name], measured.get(metric)
-        found[f"theory_{name}_low_s"] = None if wanted is None else wanted.low
-        found[f"theory_{name}_high_s"] = None if wanted is None else wanted.high
+        predicted, value = ranges[name], measured.get(metric)
+        metrics[f"theory_{name}_low_s"] = None if predicted is None else predicted.low
+        metrics[f"theory_{name}_high_s"] = None if predicted is None else predicted.high
         as_theory = None
-        if wanted is not None and value is not None:
-            as_theory = float(wanted.holds(value))
-        elif wanted is not None and _over_s(theory, name, wanted) < watched.get(metric, 0.0):
+        if predicted is not None and value is not None:
+            as_theory = float(predicted.holds(value))
+        elif predicted is not None and _over_s(prediction, name, predicted) < watched.get(metric, 0.0):
             as_theory = 0.0
-        found[f"{name}_as_theory"] = as_theory
-    return found
+        metrics[f"{name}_as_theory"] = as_theory
+    return metrics
 
 
-def _over_s(theory: FailoverPrediction, name: str, wanted: Range) -> float:
+def _over_s(prediction: FailoverPrediction, name: str, predicted: Range) -> float:
     """When it must have happened, after the fault. An outage is a length: its gap may begin with a later timeout."""
     if name != "outage":
-        return wanted.high
-    return math.inf if theory.new_data_s is None else max(wanted.high, theory.new_data_s.high)
+        return predicted.high
+    return math.inf if prediction.new_data_s is None else max(predicted.high, prediction.new_data_s.high)

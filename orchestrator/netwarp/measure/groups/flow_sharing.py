@@ -1,54 +1,49 @@
-"""How flows share while all of them run, and what becomes of the rest when the first one ends."""
+"""How flows share while all of them run, and what becomes of the rest when the first one ends.
+
+Definitions: docs/metrics.md, Flows side by side.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..flow_packets import FlowPackets
-from ..metrics import Window, jain_index
+from ..observation import FlowObservation
 
 
-@dataclasses.dataclass(frozen=True)
-class Transfer:
-    """A flow's arrivals at its receiver, and its window. view None: the receiver was not captured."""
-
-    view: FlowPackets | None
-    window: Window
-
-    def bit_s(self, from_ns: int, to_ns: int) -> float | None:
-        """Goodput in (from, to]; None without a span or a capture."""
-        if self.view is None or to_ns <= from_ns:
-            return None
-        data = self.view.data
-        counts = (data.t_ns > from_ns) & (data.t_ns <= to_ns)
-        return float(data.new_bytes[counts].sum()) * 8e9 / (to_ns - from_ns)
+def _goodput_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int) -> float | None:
+    """Goodput in (from, to]; None without a span or a capture."""
+    if receiver is None or to_ns <= from_ns:
+        return None
+    data = receiver.data
+    counts = (data.t_ns > from_ns) & (data.t_ns <= to_ns)
+    return float(data.new_bytes[counts].sum()) * 8e9 / (to_ns - from_ns)
 
 
-def together(transfers: Mapping[str, Transfer]) -> tuple[dict[str, dict[str, float | None]], dict[str, float | None]]:
+def flow_sharing_metrics(
+    flows: Mapping[str, FlowObservation],
+) -> tuple[dict[str, dict[str, float | None]], dict[str, float | None]]:
     """(metrics of each flow, metrics of the cell); {} of both below two flows.
 
     All run from the last of the first arrivals to the first end (a flow's end: of its window); the next end closes
     the span after it. Nothing where a flow never began, or one ended before another began.
     """
-    if len(transfers) < 2:
-        return {name: {} for name in transfers}, {}
-    begins = [one.window.first_ns for one in transfers.values()]
-    ends = {name: one.window.end_ns for name, one in transfers.items()}
+    nothing: dict[str, dict[str, float | None]] = {name: {} for name in flows}
+    begun = [flow.window.first_ns for flow in flows.values() if flow.window.first_ns is not None]
+    ends = {name: flow.window.end_ns for name, flow in flows.items()}
     known = sorted(end for end in ends.values() if end is not None)
-    begun = [begin for begin in begins if begin is not None]
-    if len(begun) < len(transfers) or len(known) < len(transfers) or known[0] <= max(begun):
-        return {name: {} for name in transfers}, {}
+    if len(flows) < 2 or len(begun) < len(flows) or len(known) < len(flows) or known[0] <= max(begun):
+        return nothing, {}
     since, first, second = max(begun), known[0], known[1]
-    rates = {name: one.bit_s(since, first) for name, one in transfers.items()}
+    rates = {name: _goodput_bit_s(flow.receiver, since, first) for name, flow in flows.items()}
     total = sum(rate for rate in rates.values() if rate is not None)
-    found: dict[str, dict[str, float | None]] = {}
-    for name, one in transfers.items():
+    metrics: dict[str, dict[str, float | None]] = {}
+    for name, flow in flows.items():
         rate, end = rates[name], ends[name]
-        after = one.bit_s(first, second) if end is not None and end > first else None
-        found[name] = {
+        after = _goodput_bit_s(flow.receiver, first, second) if end is not None and end > first else None
+        metrics[name] = {
             "goodput_all_run_bit_s": rate,
             "share_all_run_ratio": rate / total if rate is not None and total else None,
             "goodput_after_first_end_bit_s": after,
@@ -56,4 +51,15 @@ def together(transfers: Mapping[str, Transfer]) -> tuple[dict[str, dict[str, flo
             "finish_place": float(1 + np.searchsorted(known, end)) if end is not None else None,
         }
     cell = {"jain_all_run_index": jain_index(list(rates.values())), "all_run_s": (first - since) / 1e9}
-    return found, cell
+    return metrics, cell
+
+
+def jain_index(rates: Sequence[float | None]) -> float | None:
+    """Jain's fairness index of the flows' goodputs: (sum x)^2 / (n sum x^2); None below two flows, or if one has none.
+
+    R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness (DEC-TR-301, 1984), eq. 2.
+    """
+    known = [rate for rate in rates if rate is not None]
+    if len(known) < 2 or len(known) < len(rates) or not any(known):
+        return None
+    return sum(known) ** 2 / (len(known) * sum(rate * rate for rate in known))

@@ -1,6 +1,6 @@
 """Head-of-line delay: how long what has arrived waits for what has not, in its stream and as if all were one stream.
 
-What waits for what: docs/metrics.md, Head-of-line delay, and `Delivery`.
+Definitions: docs/metrics.md, Head-of-line delay; `Delivery` says what waits for what.
 """
 
 from __future__ import annotations
@@ -9,58 +9,53 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...captures.sctp.messages import messages
-from ...core.types import Flow
-from ..delivery import Delivery
 from ..flow_packets import FlowPackets, sent_rows
-from ..metrics import Window
+from ..observation import FlowObservation, Window
 
 P95 = 95.0
 
 
-def waiting_metrics(
-    flow: Flow, receiver: FlowPackets | None, delivery: Delivery | None, window: Window
-) -> dict[str, float | None]:
-    """WAITING_METRICS, and of SCTP flows STREAM_WAITING_METRICS; {} where nothing tells what belongs together.
-
-    Only what is delivered within the window counts: within each reading by its own delivery.
+def head_of_line_metrics(observation: FlowObservation) -> dict[str, float | None]:
+    """Delays of what is delivered within the window, of SCTP by stream and as one stream too; {} where nothing tells
+    what belongs together.
     """
-    if receiver is None or delivery is None:
+    delivery, window = observation.delivery, observation.window
+    if observation.receiver is None or delivery is None:
         return {}
-    kept = _until(delivery.delivery_ns, window)
+    kept = window.holds(delivery.delivery_ns)
     waits, streams = (delivery.delivery_ns - delivery.arrival_ns)[kept], delivery.stream[kept]
-    _, p95, most, blocked = _told(waits)
-    found = {"hol_blocking_p95_s": p95, "hol_blocking_max_s": most, "hol_blocked_ratio": blocked}
-    if flow.protocol != "sctp":
-        return found
-    means = [_told(waits[streams == stream])[0] for stream in np.unique(streams).tolist()]
-    known = [mean for mean in means if mean is not None]
-    found["hol_blocking_least_stream_s"] = min(known, default=None)
-    found["hol_blocking_most_stream_s"] = max(known, default=None)
-    names = ("", "_p95", "_max")
-    *times, blocked = _told(_waits_as_one(receiver, window))
-    found |= {f"hol_blocking_one_stream{name}_s": time for name, time in zip(names, times, strict=True)}
-    found["hol_blocked_one_stream_ratio"] = blocked
-    return found
-
-
-def _until(delivery_ns: Ints, window: Window) -> Ints:
-    """Places of what was delivered (ns from T0) by the window's end."""
-    if window.end_ns is None:
-        return np.arange(len(delivery_ns))
-    return np.flatnonzero(delivery_ns <= window.end_ns)
+    mean, p95, longest, blocked = _summary(waits)
+    metrics = {
+        "hol_blocking_s": mean,
+        "hol_blocking_p95_s": p95,
+        "hol_blocking_max_s": longest,
+        "hol_blocked_ratio": blocked,
+    }
+    if observation.flow.protocol != "sctp":
+        return metrics
+    means = [float(waits[streams == stream].mean()) / 1e9 for stream in np.unique(streams).tolist()]
+    metrics["hol_blocking_least_stream_s"] = min(means, default=None)
+    metrics["hol_blocking_most_stream_s"] = max(means, default=None)
+    mean, p95, longest, blocked = _summary(_waits_as_one(observation.receiver, window))
+    return metrics | {
+        "hol_blocking_one_stream_s": mean,
+        "hol_blocking_one_stream_p95_s": p95,
+        "hol_blocking_one_stream_max_s": longest,
+        "hol_blocked_one_stream_ratio": blocked,
+    }
 
 
 def _waits_as_one(receiver: FlowPackets, window: Window) -> Ints:
     table = sent_rows(receiver, receiver.point.capture.chunks)
     waits = [np.zeros(0, dtype=np.int64)]
     for row in receiver.data_direction:
-        told = messages(table[table["flow"] == row])
-        at = told.one_stream_ns[told.delivered_as_one] - receiver.t0_realtime_ns
-        waits.append(told.waits_as_one_ns[_until(at, window)])
+        sent = messages(table[table["flow"] == row])
+        delivered_ns = sent.one_stream_ns[sent.delivered_as_one] - receiver.t0_realtime_ns
+        waits.append(sent.waits_as_one_ns[window.holds(delivered_ns)])
     return np.concatenate(waits)
 
 
-def _told(waits: Ints) -> tuple[float | None, float | None, float | None, float | None]:
+def _summary(waits: Ints) -> tuple[float | None, float | None, float | None, float | None]:
     """Mean, 95th percentile (one of the values) and largest in s; the share of those above 0."""
     if not len(waits):
         return None, None, None, None

@@ -1,101 +1,100 @@
-"""The subflows of a cell's MPTCP flow: how many were opened, joined and lost, when, and which paths got none."""
+"""The subflows of a cell's MPTCP flow: how many were opened, joined and lost, when, and which paths got none.
+
+Definitions: docs/metrics.md, Subflows of MPTCP.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-from ...captures.mptcp.lifetimes import Lifetime, addresses_told, lifetimes
-from ...captures.mptcp.subflows import Group, groups
+from ...captures.mptcp.lifetimes import Lifetime, addresses_told
 from ...core.metrics.catalogue import METRICS
 from ...core.numbers import fixed
-from ...core.types import Flow
 from ..flow_packets import FlowPackets
-from ..metrics import Window
+from ..observation import FlowObservation, mptcp_groups
+
+NAMES = tuple(name for name, metric in METRICS.items() if metric.group == "mptcp")
 
 
-@dataclasses.dataclass(frozen=True)
-class Subflows:
-    """metrics: the group's. events: joined, lost and unused paths, for the cell's page."""
-
-    metrics: dict[str, float | None]
-    events: list[dict[str, Any]]
-
-
-def subflows_of(
-    flow: Flow, sender: FlowPackets | None, receiver: FlowPackets | None, window: Window, names: list[str]
-) -> Subflows | None:
-    """What the sender's capture tells until the window's end; None for a flow that is no MPTCP. names: of the paths,
-    by index.
-    """
-    if flow.protocol != "mptcp":
-        return None
-    metrics: dict[str, float | None] = dict.fromkeys(
-        name for name, metric in METRICS.items() if metric.group == "mptcp"
-    )
-    if sender is None:
-        return Subflows(metrics, [])
-    t0_ns = sender.t0_realtime_ns
-    end_ns = None if window.end_ns is None else t0_ns + window.end_ns
-    mine = _groups(sender)
-    found = [one for group in mine for one in lifetimes(sender.point.capture, group, end_ns)]
-    opened = [one for one in found if one.asked_ns is not None]
-    joined = [one for one in found if one.joined_ns is not None]
-    begun = {group.flows[0] for group in mine}
-    begun_ns = min((one.asked_ns for one in opened if one.asked_ns is not None), default=None)
-    joins = sorted(one.joined_ns for one in joined if one.flow not in begun and one.joined_ns is not None)
-    losses = sorted(one.lost_ns for one in found if one.lost_ns is not None)
-    used = {_path(sender, one) for one in joined}
+def mptcp_metrics(observation: FlowObservation) -> dict[str, float | None]:
+    """From the sender's capture until the window's end; {} for a flow that is no MPTCP."""
+    if observation.flow.protocol != "mptcp":
+        return {}
+    metrics: dict[str, float | None] = dict.fromkeys(NAMES)
+    if observation.sender is None:
+        return metrics
+    subflows, first = observation.subflows, _first_subflows(observation.sender)
+    joins = sorted(one.joined_ns for one in subflows if one.flow not in first and one.joined_ns is not None)
+    losses = sorted(one.lost_ns for one in subflows if one.lost_ns is not None)
     metrics |= {
-        "subflows_opened": float(len(opened)),
+        "subflows_opened": float(sum(one.asked_ns is not None for one in subflows)),
         "subflows_joined": float(len(joins)),
         "subflows_lost": float(len(losses)),
-        "paths_used": float(len(used)),
+        "paths_used": float(len(_paths_used(observation.sender, subflows))),
     }
-    if begun_ns is not None:
+    if (begun_ns := _begun_ns(subflows)) is not None:
         for name, times in (("first_join", joins[:1]), ("last_join", joins[-1:]), ("first_loss", losses[:1])):
             metrics[f"subflow_{name}_time_s"] = (times[0] - begun_ns) / 1e9 if times else None
+    return metrics
+
+
+def mptcp_events(observation: FlowObservation) -> list[dict[str, Any]]:
+    """Subflows joined and lost and unused paths, for the cell's page."""
+    sender, flow, names, subflows = observation.sender, observation.flow, observation.path_names, observation.subflows
+    if sender is None or flow.protocol != "mptcp":
+        return []
+    t0_ns, first = sender.t0_realtime_ns, _first_subflows(sender)
     events: list[dict[str, Any]] = []
-    for one in found:
-        path = names[_path(sender, one)]
-        for at_ns, what in ((one.joined_ns, "joined"), (one.lost_ns, "lost")):
-            if at_ns is not None and not (what == "joined" and one.flow in begun):
-                text = f"subflow on {path} {what}"
-                events.append(_event(flow, at_ns - t0_ns, f"subflow_{what}", text))
-    unused = [number for number in range(len(flow.paths)) if number not in used]
+
+    def add(at_ns: int, kind: str, text: str) -> None:
+        events.append({"t_s": (at_ns - t0_ns) / 1e9, "flow": flow.name, "kind": kind, "text": text})
+
+    for subflow in subflows:
+        path = names[_path(sender, subflow)]
+        if subflow.joined_ns is not None and subflow.flow not in first:
+            add(subflow.joined_ns, "subflow_joined", f"subflow on {path} joined")
+        if subflow.lost_ns is not None:
+            add(subflow.lost_ns, "subflow_lost", f"subflow on {path} lost")
+    used, begun_ns = _paths_used(sender, subflows), _begun_ns(subflows)
+    unused = [path.name for number, path in enumerate(flow.paths) if number not in used]
     if unused and begun_ns is not None:
-        missing = " and ".join(flow.paths[number].name for number in unused)
-        text = f"{len(flow.paths) - len(unused)} of {len(flow.paths)} paths used, no subflow on {missing}"
-        why = _why(sender, receiver, mine, [one for one in opened if one.joined_ns is None], names)
-        events.append(_event(flow, begun_ns - t0_ns, "paths_unused", "; ".join([text, *why])))
-    return Subflows(metrics, events)
+        count = len(flow.paths) - len(unused)
+        text = f"{count} of {len(flow.paths)} paths used, no subflow on {' and '.join(unused)}"
+        add(begun_ns, "paths_unused", "; ".join([text, *_reasons(observation, sender)]))
+    return events
 
 
-def _groups(view: FlowPackets) -> list[Group]:
-    return [group for group in groups(view.point.capture) if group.flows[0] in view.data_direction]
+def _first_subflows(sender: FlowPackets) -> set[int]:
+    """Rows of the flow table: of each connection, its first subflow."""
+    return {group.flows[0] for group in mptcp_groups(sender)}
 
 
-def _path(view: FlowPackets, one: Lifetime) -> int:
-    return view.path_index[int(view.point.capture.flows["path"][one.flow])]
+def _begun_ns(subflows: Sequence[Lifetime]) -> int | None:
+    return min((subflow.asked_ns for subflow in subflows if subflow.asked_ns is not None), default=None)
 
 
-def _why(
-    sender: FlowPackets, receiver: FlowPackets | None, mine: list[Group], failed: list[Lifetime], names: list[str]
-) -> list[str]:
+def _path(sender: FlowPackets, subflow: Lifetime) -> int:
+    return sender.path_index[int(sender.point.capture.flows["path"][subflow.flow])]
+
+
+def _paths_used(sender: FlowPackets, subflows: Sequence[Lifetime]) -> set[int]:
+    return {_path(sender, subflow) for subflow in subflows if subflow.joined_ns is not None}
+
+
+def _reasons(observation: FlowObservation, sender: FlowPackets) -> list[str]:
     """What the captures show of a path that got no subflow: an address that was told in vain, a join in vain."""
-    found = []
+    reasons, receiver = [], observation.receiver
     if receiver is not None:
-        heard = {address for group in mine for address in addresses_told(sender.point.capture, group)}
-        for group in _groups(receiver):
+        heard = {address for group in mptcp_groups(sender) for address in addresses_told(sender.point.capture, group)}
+        for group in mptcp_groups(receiver):
             for address, at_ns in addresses_told(receiver.point.capture, group).items():
                 if address not in heard:
                     at_s = (at_ns - receiver.t0_realtime_ns) / 1e9
-                    found.append(f"the ADD_ADDR of {address}, sent at {fixed(at_s, 6)} s, did not arrive")
-    for one in failed:
-        again = "once" if one.asked == 1 else f"{one.asked} times"
-        found.append(f"MP_JOIN on {names[_path(sender, one)]} was asked for {again} and not completed")
-    return found
-
-
-def _event(flow: Flow, t_ns: int, kind: str, text: str) -> dict[str, Any]:
-    return {"t_s": t_ns / 1e9, "flow": flow.name, "kind": kind, "text": text}
+                    reasons.append(f"the ADD_ADDR of {address}, sent at {fixed(at_s, 6)} s, did not arrive")
+    for subflow in observation.subflows:
+        if subflow.asked_ns is not None and subflow.joined_ns is None:
+            path = observation.path_names[_path(sender, subflow)]
+            again = "once" if subflow.asked == 1 else f"{subflow.asked} times"
+            reasons.append(f"MP_JOIN on {path} was asked for {again} and not completed")
+    return reasons

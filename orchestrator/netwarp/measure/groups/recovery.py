@@ -1,5 +1,5 @@
-"""What a flow does around its first fault, from the captures: what the fault took, when data flow again, on which path,
-and the heartbeat that finds a repaired path again. Every definition: docs/metrics.md.
+"""A flow around its first fault: what the fault took, when data flow again and on which path, and the heartbeat that
+finds a repaired path again. Definitions: docs/metrics.md, Outage and recovery.
 """
 
 from __future__ import annotations
@@ -7,68 +7,70 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import Ints
-from ...core.types import Cell, Flow
-from ..faults import Fault, links_of
+from ...core.types import Flow
+from ...core.wire import HEARTBEAT_ACK
+from ...store.ndjson import last
+from ..faults import Fault
 from ..flow_packets import FlowPackets
-from ..metrics import Moments, Window, first_ns
+from ..observation import FlowObservation, first_ns
 from ..sent_times import data_units, first_sent_since, unit_paths
 
-HEARTBEAT_ACK = 5
-NAMES = (
-    "undelivered_packets",
-    "first_retransmission_s",
-    "first_arrival_other_path_s",
-    "data_on_repaired_path_s",
-    "arrival_on_repaired_path_s",
-    "new_data_on_repaired_path_packets",
-    "heartbeat_answered_s",
-)
+
+def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
+    """Times since the fault and since its repair, and the longest silence at a fault."""
+    moments, gap = observation.moments, observation.longest_gap
+    metrics: dict[str, float | None] = {
+        "gave_up_s": _gave_up_s(observation),
+        "outage_s": None if gap is None else (gap[1] - gap[0]) / 1e9,
+    }
+    if (fault := moments.fault) is None:
+        return metrics
+    metrics |= {
+        "first_retransmission_other_path_s": _since(fault.from_ns, moments.first_retransmission_other_path_ns),
+        "first_new_data_other_path_s": _since(fault.from_ns, moments.first_new_sent_other_path_ns),
+        "failover_time_s": _since(fault.from_ns, moments.first_new_arrival_other_path_ns),
+        "recovery_time_s": _since(fault.to_ns, moments.first_new_after_repair_ns),
+    }
+    if (sent := observation.sent) is None:
+        return metrics
+    again = first_ns(sent.t_ns, sent.retransmission & (sent.t_ns >= fault.from_ns))
+    metrics["first_retransmission_s"] = _since(fault.from_ns, again)
+    if (path := moments.hit_path) is not None:
+        metrics |= _by_path(observation, path, fault)
+    return metrics
 
 
-def hit_path(cell: Cell, flow: Flow, moments: Moments) -> int | None:
-    """The path in use when the fault began, if the fault is on it."""
-    in_use = moments.path_in_use
-    if moments.fault is None or in_use is None:
-        return None
-    outside = in_use >= len(flow.paths)
-    return in_use if outside or moments.fault.link in links_of(cell, flow, flow.paths[in_use]) else None
-
-
-def recovery_metrics(
-    cell: Cell, flow: Flow, sender: FlowPackets | None, receiver: FlowPackets | None, window: Window, moments: Moments
-) -> dict[str, float | None]:
-    """Every metric of NAMES; None where there is nothing to measure."""
-    found: dict[str, float | None] = dict.fromkeys(NAMES)
-    fault, path = moments.fault, hit_path(cell, flow, moments)
-    if fault is None or sender is None:
-        return found
-    sent = sender.data.until(window.end_ns)
-    found["first_retransmission_s"] = _since(
-        fault.from_ns, first_ns(sent.t_ns, sent.retransmission & (sent.t_ns >= fault.from_ns))
-    )
-    if path is None:
-        return found
+def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str, float | None]:
+    """On the path in use that the fault hits, and on the others."""
+    flow, window, sender, receiver = observation.flow, observation.window, observation.sender, observation.receiver
+    sent, arrived = observation.sent, observation.arrived
+    metrics: dict[str, float | None] = {}
+    assert sender is not None and sent is not None
     if fault.to_ns is not None:
         on_path = (sent.path == path) & (sent.payload_bytes > 0) & (sent.t_ns >= fault.to_ns)
-        found["data_on_repaired_path_s"] = _since(fault.to_ns, first_ns(sent.t_ns, on_path))
-        found["new_data_on_repaired_path_packets"] = float((on_path & (sent.new_bytes > 0)).sum())
+        metrics["data_on_repaired_path_s"] = _since(fault.to_ns, first_ns(sent.t_ns, on_path))
+        metrics["new_data_on_repaired_path_packets"] = float((on_path & (sent.new_bytes > 0)).sum())
         answers = heartbeat_answers_ns(flow, sender, path)
-        found["heartbeat_answered_s"] = _since(fault.to_ns, first_ns(answers, answers >= fault.to_ns))
-    if receiver is None:
-        return found
-    arrived = receiver.data.until(window.end_ns)
-    carries = arrived.payload_bytes > 0
+        metrics["heartbeat_answered_s"] = _since(fault.to_ns, first_ns(answers, answers >= fault.to_ns))
+    if receiver is None or arrived is None:
+        return metrics
     if fault.to_ns is not None:
-        there = carries & (arrived.path == path) & (arrived.t_ns > fault.to_ns)
-        found["arrival_on_repaired_path_s"] = _since(fault.to_ns, first_ns(arrived.t_ns, there))
-    elsewhere = (receiver.data.payload_bytes > 0) & (receiver.data.path != path) & (receiver.data.t_ns >= fault.from_ns)
-    if window.end_ns is not None:
-        elsewhere &= receiver.data.t_ns <= window.end_ns
-    found["first_arrival_other_path_s"] = _since(
+        there = (arrived.payload_bytes > 0) & (arrived.path == path) & (arrived.t_ns > fault.to_ns)
+        metrics["arrival_on_repaired_path_s"] = _since(fault.to_ns, first_ns(arrived.t_ns, there))
+    data = receiver.data
+    elsewhere = (data.payload_bytes > 0) & (data.path != path) & (data.t_ns >= fault.from_ns) & window.holds(data.t_ns)
+    metrics["first_arrival_other_path_s"] = _since(
         fault.from_ns, first_sent_since(sender, receiver, flow.protocol, elsewhere, fault.from_ns)
     )
-    found["undelivered_packets"] = float(undelivered(flow, sender, receiver, path, fault))
-    return found
+    metrics["undelivered_packets"] = float(undelivered(flow, sender, receiver, path, fault))
+    return metrics
+
+
+def _gave_up_s(observation: FlowObservation) -> float | None:
+    """From the flow's start to the moment its sender's kernel gave the connection up; None: it did not."""
+    record = last(observation.sender_records, "gave_up")
+    since_ns = observation.t0_monotonic_ns + observation.flow.start_ns
+    return None if record is None else (record["t_ns"] - since_ns) / 1e9
 
 
 def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: int, fault: Fault) -> int:
@@ -102,5 +104,5 @@ def heartbeat_answers_ns(flow: Flow, sender: FlowPackets, path: int) -> Ints:
     return times
 
 
-def _since(origin_ns: int, at_ns: int | None) -> float | None:
-    return None if at_ns is None else (at_ns - origin_ns) / 1e9
+def _since(origin_ns: int | None, at_ns: int | None) -> float | None:
+    return None if at_ns is None or origin_ns is None else (at_ns - origin_ns) / 1e9

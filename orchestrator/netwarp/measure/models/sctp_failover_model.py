@@ -22,76 +22,14 @@ import dataclasses
 import math
 from typing import Literal
 
-from ...core.timer_wheel import HZ, slot_s
+from ...core.timer_wheel import HZ
+from .failover_inputs import FailoverConditions, FailoverSettings
+from .timer_ranges import Range, fires
 
 JIFFY_S = 1 / HZ
 HEARTBEAT_MIN_S = 0.2
 FIRST_WINDOW_PACKETS = 3
 MOST_STRIKES = 64
-
-Tail = Literal["none", "backward", "round trip"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Range:
-    """From low to high, both possible; seconds."""
-
-    low: float
-    high: float
-
-    def __add__(self, other: Range) -> Range:
-        return Range(self.low + other.low, self.high + other.high)
-
-    def holds(self, value: float, slack: float = 1e-6) -> bool:
-        """Whether a measured value lies in it."""
-        return self.low - slack <= value <= self.high + slack
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """What the sender's kernel was told (net.sctp.*, or the socket's own), and the receiver's sack_delay_s.
-
-    heartbeat_interval_s: infinite where there are none. peer_rto_initial_s: the receiver's rto_initial.
-    connectx: all of the peer's addresses were given to sctp_connectx, so that they are confirmed at once.
-    """
-
-    rto_initial_s: float = 3.0
-    rto_min_s: float = 1.0
-    rto_max_s: float = 60.0
-    path_max_retrans: int = 5
-    pf_enable: bool = True
-    pf_retrans: int = 0
-    ps_retrans: int = 65535
-    heartbeat_interval_s: float = 30.0
-    sack_delay_s: float = 0.2
-    peer_rto_initial_s: float = 3.0
-    connectx: bool = True
-
-
-@dataclasses.dataclass(frozen=True)
-class Situation:
-    """The paths, the load and the fault, in seconds.
-
-    rtt_s: base RTT of the path that fails. rtt_other_s: of the other. queue_s: the longest a packet can wait in queues
-    and be sent. window_packets: the most in flight. interval_s: between messages (or bursts of them); None: saturated.
-    next_send_s: fault to the first message due after it; None: not known. up_s: connected so long before the fault.
-    tail: what of the flow still comes back after the fault: nothing, SACKs on their way, or data and then its SACKs.
-    forward: whether it stops data. inside: it is the sender's own interface, so what is sent there dies unseen.
-    length_s: fault to repair; None: never.
-    """
-
-    rtt_s: float
-    rtt_other_s: float
-    queue_s: float
-    window_packets: int
-    interval_s: float | None
-    up_s: float
-    tail: Tail
-    forward: bool
-    inside: bool = False
-    alone: bool = False
-    next_send_s: float | None = None
-    length_s: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,12 +50,7 @@ class FailoverPrediction:
     return_s: Range | None
 
 
-def fires(duration: Range) -> Range:
-    """When a timer set for that long goes off: never early, late by at most its slot of the wheel."""
-    return Range(duration.low, duration.high + slot_s(duration.high))
-
-
-def timeouts_needed(settings: Settings) -> tuple[int, Literal["POTENTIALLY_FAILED", "INACTIVE"]]:
+def timeouts_needed(settings: FailoverSettings) -> tuple[int, Literal["POTENTIALLY_FAILED", "INACTIVE"]]:
     """How many timeouts in a row take the primary out of use, and what it is then.
 
     The potentially failed state needs an error count above pf_retrans and below path_max_retrans: with
@@ -128,22 +61,22 @@ def timeouts_needed(settings: Settings) -> tuple[int, Literal["POTENTIALLY_FAILE
     return settings.path_max_retrans + 1, "INACTIVE"
 
 
-def rto(settings: Settings, situation: Situation) -> Range:
+def rto(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
     """RTO in force on the primary at the fault (RFC 9260 6.3.1: SRTT + 4 RTTVAR within RTO.Min and RTO.Max).
 
     Samples are the base RTT at least. A saturated flow waits in queues; a sparse one for the receiver's delayed SACK.
     RTTVAR is at most their spread, what is left of the first sample's half (beta = 1/4 a sample, one an RTT), and of
     the jump from a first sample without delayed SACK (SRTT follows with alpha = 1/8).
     """
-    first = shortest = situation.rtt_s
-    longest = pause = situation.rtt_s + situation.queue_s
-    if situation.interval_s is not None:
+    first = shortest = conditions.rtt_s
+    longest = pause = conditions.rtt_s + conditions.queue_s
+    if conditions.interval_s is not None:
         delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s))
         longest += delayed.high
-        pause = max(longest, situation.interval_s)
-        if situation.alone and situation.interval_s > delayed.high:
+        pause = max(longest, conditions.interval_s)
+        if conditions.alone and conditions.interval_s > delayed.high:
             shortest += delayed.low  # but for the first, which is acknowledged at once
-    samples = max(0, math.floor(situation.up_s / pause) - 1)
+    samples = max(0, math.floor(conditions.up_s / pause) - 1)
     if samples == 0:
         low = min(settings.rto_initial_s, settings.rto_min_s)
         return _clamped(settings, Range(low, max(settings.rto_initial_s, 3 * longest)))
@@ -153,54 +86,54 @@ def rto(settings: Settings, situation: Situation) -> Range:
     return _clamped(settings, Range(lowest + 4 * JIFFY_S, longest + 4 * deviation))
 
 
-def _clamped(settings: Settings, value: Range) -> Range:
+def _clamped(settings: FailoverSettings, value: Range) -> Range:
     return Range(*(min(max(one, settings.rto_min_s), settings.rto_max_s) for one in (value.low, value.high)))
 
 
-def backed_off(settings: Settings, first: Range, timeout: int) -> Range:
+def backed_off(settings: FailoverSettings, first: Range, timeout: int) -> Range:
     """The RTO of the nth timeout in a row (1: the first), doubled each time up to rto_max (RFC 9260 6.3.3 E2)."""
     factor = 2 ** min(timeout - 1, 40)
     return Range(*(min(one * factor, max(settings.rto_max_s, 0)) for one in (first.low, first.high)))
 
 
-def times_out_without_fault(settings: Settings, situation: Situation) -> bool:
+def times_out_without_fault(settings: FailoverSettings, conditions: FailoverConditions) -> bool:
     """Whether packets are sent again because the RTO cannot reach their RTT, delayed SACK included.
 
     Single messages: the first sample, a SACK at once, makes the RTO 3 RTT (RFC 9260 6.3.1 C2). What is sent again is
     no sample (Karn's rule, C5), and the heartbeats of a path that so became potentially failed bring samples without
     delay.
     """
-    shortest = min(max(settings.rto_min_s, 3 * situation.rtt_s), settings.rto_max_s)
+    shortest = min(max(settings.rto_min_s, 3 * conditions.rtt_s), settings.rto_max_s)
     delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s)).high if settings.sack_delay_s else 0.0
-    return shortest < situation.rtt_s + (delayed if situation.alone else 0)
+    return shortest < conditions.rtt_s + (delayed if conditions.alone else 0)
 
 
-def expected(settings: Settings, situation: Situation) -> FailoverPrediction | None:
+def predict_failover(settings: FailoverSettings, conditions: FailoverConditions) -> FailoverPrediction | None:
     """Everything there is to expect of a failure of the primary.
 
     None: nothing, because timeouts without any fault take the path out of use and back all the time.
     """
-    if times_out_without_fault(settings, situation):
+    if times_out_without_fault(settings, conditions):
         return None
     timeouts, state = timeouts_needed(settings)
-    first = rto(settings, situation)
-    strikes = _strikes(settings, situation, first, timeouts)
+    first = rto(settings, conditions)
+    strikes = _strikes(settings, conditions, first, timeouts)
     begun, done = strikes[0], strikes[-1]
-    ready = None if settings.connectx else _confirmed(settings.rto_initial_s, situation)
-    answers = _confirmed(settings.peer_rto_initial_s, situation)
-    drained = _drain(settings, situation)
-    moved = _until_new_data(situation, drained, timeouts)
+    ready = None if settings.connectx else _confirmed(settings.rto_initial_s, conditions)
+    answers = _confirmed(settings.peer_rto_initial_s, conditions)
+    drained = _drain(settings, conditions)
+    moved = _until_new_data(conditions, drained, timeouts)
     new_data = done + moved
     if ready is not None and ready.high > begun.low:
-        begun = _delayed(settings, situation, first, begun, ready)
+        begun = _delayed(settings, conditions, first, begun, ready)
         new_data = Range(max(done.low, ready.low), max(new_data.high, begun.high + drained.high + moved.high))
     beats = math.isfinite(settings.heartbeat_interval_s)
-    gap = _outage(settings, situation, first, strikes, begun)
-    other = situation.rtt_other_s + situation.queue_s
+    gap = _outage(settings, conditions, first, strikes, begun)
+    other = conditions.rtt_other_s + conditions.queue_s
     if answers.high > begun.low:
-        unanswered = _delayed(settings, situation, first, begun, answers).high + other
+        unanswered = _delayed(settings, conditions, first, begun, answers).high + other
         new_data = Range(new_data.low, max(new_data.high, unanswered))
-        gap = None if gap is None else Range(gap.low, max(gap.high, unanswered + (situation.interval_s or 0)))
+        gap = None if gap is None else Range(gap.low, max(gap.high, unanswered + (conditions.interval_s or 0)))
     unreachable = _unreachable(settings, first, done) if beats else None
     if first.low < other + settings.sack_delay_s:
         # what is sent again alone times out on the other path too, before its delayed SACK, and goes back and forth:
@@ -216,46 +149,46 @@ def expected(settings: Settings, situation: Situation) -> FailoverPrediction | N
         rto_s=first,
         first_retransmission_s=begun,
         notification_s=done,
-        new_data_s=None if situation.inside else new_data,
+        new_data_s=None if conditions.inside else new_data,
         outage_s=gap,
         unreachable_s=done if state == "INACTIVE" else unreachable,
-        return_s=_return(settings, situation, first, done, timeouts, state) if beats else None,
+        return_s=_return(settings, conditions, first, done, timeouts, state) if beats else None,
     )
 
 
-def _strikes(settings: Settings, situation: Situation, first: Range, timeouts: int) -> list[Range]:
+def _strikes(settings: FailoverSettings, conditions: FailoverConditions, first: Range, timeouts: int) -> list[Range]:
     """When each timeout happens, after the fault."""
-    found = [_first_timeout(settings, situation, first)]
-    drained = _drain(settings, situation)
+    found = [_first_timeout(settings, conditions, first)]
+    drained = _drain(settings, conditions)
     for number in range(2, timeouts + 1):
         wait = fires(backed_off(settings, first, number))
         # a heartbeat on a path that has been idle for its interval may count as a timeout before T3 does
         early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
         # T3 runs from the next packet sent on this path: a saturated flow has to send its losses again first
-        until_sent = Range(0, situation.interval_s) if situation.interval_s is not None else Range(0, 0)
-        if situation.interval_s is None and number == 2:
+        until_sent = Range(0, conditions.interval_s) if conditions.interval_s is not None else Range(0, 0)
+        if conditions.interval_s is None and number == 2:
             until_sent = drained
         found.append(found[-1] + until_sent + Range(early, wait.high))
     return found
 
 
-def _first_timeout(settings: Settings, situation: Situation, first: Range) -> Range:
+def _first_timeout(settings: FailoverSettings, conditions: FailoverConditions, first: Range) -> Range:
     """T3 counts from the last SACK that moved anything, or from the first packet on an idle path."""
     late_sack = fires(Range(0, settings.sack_delay_s)).high
     tail = 0.0
-    if situation.tail == "backward":
-        tail = situation.rtt_s
-    elif situation.tail == "round trip":
-        tail = situation.rtt_s + situation.queue_s + late_sack
-    longest = situation.rtt_s + situation.queue_s
-    if situation.interval_s is None:
+    if conditions.tail == "backward":
+        tail = conditions.rtt_s
+    elif conditions.tail == "round trip":
+        tail = conditions.rtt_s + conditions.queue_s + late_sack
+    longest = conditions.rtt_s + conditions.queue_s
+    if conditions.interval_s is None:
         return _not_before(fires(first) + Range(-longest, tail))
     answered = longest + late_sack
-    start = Range(-answered, max(situation.interval_s, tail))
-    if situation.next_send_s is not None:
-        since = situation.interval_s - situation.next_send_s
-        oldest = since + (answered - since) // situation.interval_s * situation.interval_s
-        start = Range(-oldest if since <= answered else situation.next_send_s, max(situation.next_send_s, tail))
+    start = Range(-answered, max(conditions.interval_s, tail))
+    if conditions.next_send_s is not None:
+        since = conditions.interval_s - conditions.next_send_s
+        oldest = since + (answered - since) // conditions.interval_s * conditions.interval_s
+        start = Range(-oldest if since <= answered else conditions.next_send_s, max(conditions.next_send_s, tail))
     return _not_before(fires(first) + start)
 
 
@@ -264,63 +197,67 @@ def _not_before(value: Range) -> Range:
     return Range(max(0.0, value.low), value.high)
 
 
-def _drain(settings: Settings, situation: Situation) -> Range:
+def _drain(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
     """From the first retransmission on the other path until all that was lost has been sent again there.
 
     One packet leaves with the timeout (RFC 9260 6.3.3 E3); the receiver may delay its SACK; then the first window an
     RTT, which need not grow: 4380 bytes are not full with three packets of 1452 (RFC 9260 7.2.1: only a window in full
     use grows; net/sctp/transport.c:sctp_transport_raise_cwnd).
     """
-    if situation.interval_s is not None:
+    if conditions.interval_s is not None:
         return Range(0, 0)
-    rounds = 1 + math.ceil((situation.window_packets - 1) / FIRST_WINDOW_PACKETS)
+    rounds = 1 + math.ceil((conditions.window_packets - 1) / FIRST_WINDOW_PACKETS)
     late_sack = fires(Range(0, settings.sack_delay_s)).high
-    return Range(0, rounds * (situation.rtt_other_s + situation.queue_s + late_sack))
+    return Range(0, rounds * (conditions.rtt_other_s + conditions.queue_s + late_sack))
 
 
-def _until_new_data(situation: Situation, drained: Range, timeouts: int) -> Range:
+def _until_new_data(conditions: FailoverConditions, drained: Range, timeouts: int) -> Range:
     """From the change of state to the first data never sent before."""
-    if situation.interval_s is not None:
-        return Range(0, situation.interval_s)
+    if conditions.interval_s is not None:
+        return Range(0, conditions.interval_s)
     return drained if timeouts == 1 else Range(0, drained.high / 2)
 
 
-def _confirmed(rto_initial_s: float, situation: Situation) -> Range:
+def _confirmed(rto_initial_s: float, conditions: FailoverConditions) -> Range:
     """When an address learned from the INIT or INIT ACK is confirmed by its first heartbeat (RFC 9260 5.4), after the
     fault. connectx spares the caller's kernel that, never the peer's: until its own heartbeat on the other path is
     answered, its SACKs leave on the path that is dead (net/sctp/outqueue.c:sctp_outq_select_transport).
     """
     timer = fires(Range(rto_initial_s * 0.5, rto_initial_s * 1.5))
-    return timer + Range(situation.rtt_other_s - situation.up_s, situation.rtt_other_s - situation.up_s + JIFFY_S)
+    return timer + Range(conditions.rtt_other_s - conditions.up_s, conditions.rtt_other_s - conditions.up_s + JIFFY_S)
 
 
-def _delayed(settings: Settings, situation: Situation, first: Range, begun: Range, ready: Range) -> Range:
+def _delayed(
+    settings: FailoverSettings, conditions: FailoverConditions, first: Range, begun: Range, ready: Range
+) -> Range:
     """First retransmission on a path that was not confirmed yet: with the first timeout after it is."""
     low, number = begun.low, 1
     while low < ready.high and number < MOST_STRIKES:
         number += 1
         low += backed_off(settings, first, number).low
-    wait = fires(backed_off(settings, first, number)).high + (situation.interval_s or 0)
+    wait = fires(backed_off(settings, first, number)).high + (conditions.interval_s or 0)
     return Range(max(begun.low, ready.low), max(begun.high, ready.high + wait))
 
 
-def _outage(settings: Settings, situation: Situation, first: Range, strikes: list[Range], begun: Range) -> Range | None:
+def _outage(
+    settings: FailoverSettings, conditions: FailoverConditions, first: Range, strikes: list[Range], begun: Range
+) -> Range | None:
     """The longest gap between arrivals of new payload: up to the first retransmission, or between later timeouts."""
-    if not situation.forward or situation.inside:
+    if not conditions.forward or conditions.inside:
         return None
-    other = situation.rtt_other_s + situation.queue_s
-    longest = situation.rtt_s + situation.queue_s
-    if situation.interval_s is None:
+    other = conditions.rtt_other_s + conditions.queue_s
+    longest = conditions.rtt_s + conditions.queue_s
+    if conditions.interval_s is None:
         gap = _not_before(Range(begun.low - longest, begun.high + other + longest))
     else:
-        gap = Range(min(first.low, begun.low), begun.high + other + situation.interval_s)
+        gap = Range(min(first.low, begun.low), begun.high + other + conditions.interval_s)
     for number in range(2, len(strikes) + 1):
         wait = fires(backed_off(settings, first, number))
         late = fires(Range(0, settings.sack_delay_s)).high
-        extra = situation.interval_s if situation.interval_s is not None else other + late
+        extra = conditions.interval_s if conditions.interval_s is not None else other + late
         early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
         gap = Range(max(gap.low, early), max(gap.high, wait.high + extra))
-    if situation.interval_s is None and len(strikes) > 1 and situation.queue_s < situation.rtt_s / 2:
+    if conditions.interval_s is None and len(strikes) > 1 and conditions.queue_s < conditions.rtt_s / 2:
         # all of a window may have arrived, so that only its SACKs died: what is sent again is old then, and the new
         # data that its SACK lets out dies on the path still in use
         again = fires(backed_off(settings, first, 2))
@@ -328,14 +265,14 @@ def _outage(settings: Settings, situation: Situation, first: Range, strikes: lis
     return gap
 
 
-def _heartbeats(settings: Settings, current: Range, idle: bool) -> Range:
+def _heartbeats(settings: FailoverSettings, current: Range, idle: bool) -> Range:
     """One wait for a heartbeat. idle: on a path whose heartbeats come at the interval."""
     interval = settings.heartbeat_interval_s if idle else 0.0
     shortest, longest = (max(interval + one / 2, HEARTBEAT_MIN_S) for one in (current.low, current.high))
     return fires(Range(shortest, longest + current.high))
 
 
-def _unreachable(settings: Settings, first: Range, failed: Range) -> Range:
+def _unreachable(settings: FailoverSettings, first: Range, failed: Range) -> Range:
     """From potentially failed to INACTIVE by unanswered heartbeats: the first sets the count going, each later one is
     a timeout that doubles the RTO.
     """
@@ -348,17 +285,17 @@ def _unreachable(settings: Settings, first: Range, failed: Range) -> Range:
 
 
 def _return(
-    settings: Settings,
-    situation: Situation,
+    settings: FailoverSettings,
+    conditions: FailoverConditions,
     first: Range,
     failed: Range,
     timeouts: int,
     state: Literal["POTENTIALLY_FAILED", "INACTIVE"],
 ) -> Range | None:
     """From the repair until new data is back on the primary: the next heartbeat that is answered brings it."""
-    if situation.length_s is None or timeouts > settings.ps_retrans:
+    if conditions.length_s is None or timeouts > settings.ps_retrans:
         return None
-    if situation.length_s < failed.high:
+    if conditions.length_s < failed.high:
         return None
     # the fastest heartbeats back off the furthest by the repair; the next one may just have been missed. A path that
     # T3 declared inactive has one due by its interval, maybe at once, and its RTO is doubled further if an earlier one
@@ -369,9 +306,9 @@ def _return(
         idle = idle or number > settings.path_max_retrans + 1
         beat = _heartbeats(settings, backed_off(settings, first, number), idle=idle)
         low += beat.low
-        if low >= situation.length_s or beat.low <= 0:
+        if low >= conditions.length_s or beat.low <= 0:
             break
         number += 1
     wait = beat.high
-    longest = situation.rtt_s + situation.queue_s + (situation.interval_s or 0)
-    return Range(situation.rtt_s, wait + longest + situation.rtt_other_s + situation.queue_s)
+    longest = conditions.rtt_s + conditions.queue_s + (conditions.interval_s or 0)
+    return Range(conditions.rtt_s, wait + longest + conditions.rtt_other_s + conditions.queue_s)

@@ -8,7 +8,7 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.delivery import delivered
-from netwarp.measure.flow_packets import make_views
+from netwarp.measure.flow_packets import packets_at_both_ends
 from support.captures import read
 from support.tcp_story import MSS, Story
 
@@ -22,9 +22,9 @@ def deliverable(story: Story, place: Path) -> int:
         name="f", protocol="tcp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
         total_bytes=None, message_bytes=MSS,
     )  # fmt: skip
-    _, view, _ = make_views(flow, None, CapturePoint("b", ("p1",), read(place, pcap(story.packets))), 0)
-    assert view is not None
-    return int(delivered(view, "tcp").payload_bytes.sum())
+    _, receiver, _ = packets_at_both_ends(flow, None, CapturePoint("b", ("p1",), read(place, pcap(story.packets))), 0)
+    assert receiver is not None
+    return int(delivered(receiver, "tcp").payload_bytes.sum())
 
 
 def begun() -> Story:

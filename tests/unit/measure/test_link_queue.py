@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import make_views
-from netwarp.measure.physics.queue import passage_of
+from netwarp.measure.flow_packets import packets_at_both_ends
+from netwarp.measure.models.link_queue import passage_of
 from support.captures import ISN, T, association, chunk, data_chunk, pcap, read, sctp
 from support.specs import BASE, plan_of
 
@@ -30,10 +30,10 @@ def test_aborts_that_answer_late_packets_are_no_drops(tmp_path: Path) -> None:
     for name, packets in (("a", there), ("b", come)):
         (tmp_path / name).mkdir()
         points.append(CapturePoint(name, ("p1",), read(tmp_path / name, pcap(packets))))
-    sender, receiver, _ = make_views(flow, points[0], points[1], 0)
-    views = [view for view in (sender, receiver) if view is not None]
-    known = passage_of(cell, flow, views[0], views[1])
-    assert known is not None
-    passage, _ = known
+    sender, receiver, _ = packets_at_both_ends(flow, points[0], points[1], 0)
+    assert sender is not None and receiver is not None
+    through = passage_of(cell, flow, sender, receiver)
+    assert through is not None
+    passage, _ = through
     assert int((~passage.let_in).sum()) == 1
     assert len(passage.let_in) == 2 + 8 + 1  # INIT, COOKIE ECHO, data, ABORT

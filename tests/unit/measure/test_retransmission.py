@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.tcp import Why, analyze_tcp
-from netwarp.measure.groups.tcp import NAMES
+from netwarp.core.metrics.catalogue import METRICS
 from support.captures import recorded
 from support.recorded_cell import T0, derive, make_cell, make_directory
 
@@ -46,8 +46,8 @@ def test_they_are_those_of_the_window(name: str, stop_ns: int, tmp_path: Path) -
 def test_none_for_sctp_and_none_without_captures(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "sctp")).metrics
-    shared = {"rtt_mean_s", "first_timeout_s"}  # SCTP's own modules make these
-    assert {name for name in NAMES if metrics[name] is not None} <= shared
+    of_tcp = [name for name, metric in METRICS.items() if metric.definition.startswith("TCP, MPTCP")]
+    assert len(of_tcp) == 8 and {metrics[name] for name in of_tcp} == {None}
     cell = make_cell("tcp")
     root = make_directory(cell, "tcp", tmp_path / "tcp")
     (root / "capture" / "a-p1.pcap.zst").unlink()

@@ -1,4 +1,6 @@
-"""Timeouts in a row without an answer: each wait is twice the one before (RFC 6298 5.5, RFC 9260 6.3.3 E2)."""
+"""Ranges of times that the kernel's timers allow, and timeouts in a row: each wait is twice the one before
+(RFC 6298 5.5, RFC 9260 6.3.3 E2).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,30 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...core.timer_wheel import slot_s
-from ..models.sctp_failover_model import Range, fires
-from .sending import Sending
+from ..sent_times import Sending
 
 TCP_RTO_MAX_S = 120.0
 """Linux, include/net/tcp.h: TCP_RTO_MAX."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """From low to high, both possible; seconds."""
+
+    low: float
+    high: float
+
+    def __add__(self, other: Range) -> Range:
+        return Range(self.low + other.low, self.high + other.high)
+
+    def holds(self, value: float, slack: float = 1e-6) -> bool:
+        """Whether a measured value lies in it."""
+        return self.low - slack <= value <= self.high + slack
+
+
+def fires(duration: Range) -> Range:
+    """When a timer set for that long goes off: never early, late by at most its slot of the wheel."""
+    return Range(duration.low, duration.high + slot_s(duration.high))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +72,8 @@ def allowed_waits(first_s: float, count: int, longest_s: float) -> tuple[Range, 
     up to longest_s, and is late again by at most a slot.
     """
     timer = Range(first_s - slot_s(first_s), first_s)
-    found = [Range(first_s, first_s)]
-    for number in range(1, count):
-        found.append(fires(Range(*(min(one * 2**number, longest_s) for one in (timer.low, timer.high)))))
-    return tuple(found)
+    later = (
+        fires(Range(min(timer.low * 2**number, longest_s), min(timer.high * 2**number, longest_s)))
+        for number in range(1, count)
+    )
+    return (Range(first_s, first_s), *later)

@@ -1,13 +1,14 @@
-"""What the theory of a failover (theory.py) needs to know of a cell: the settings in force, the load, the fault."""
+"""The inputs of the failover model: the settings in force in a cell, the load, the fault."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Literal
 
-from ..core.topology import NoRoute, find_route
-from ..core.types import Cell, Event, Flow, Link
-from .faults import faults_met, links_of
-from .models.sctp_failover_model import Settings, Situation, Tail
+from ...core.topology import NoRoute, find_route
+from ...core.types import Cell, Event, Flow, Link
+from ..faults import faults_met, links_of
 
 SYSCTL = "net.sctp."
 DEFAULT_RCVBUF_BYTES = 106_496
@@ -15,10 +16,59 @@ DEFAULT_RCVBUF_BYTES = 106_496
 TSN_MAP = 4096
 PACKET_BYTES = 1500
 
+Tail = Literal["none", "backward", "round trip"]
 
-def settings_of(cell: Cell, flow: Flow) -> Settings:
+
+@dataclasses.dataclass(frozen=True)
+class FailoverSettings:
+    """The sender's settings (net.sctp.*, or the socket's own), and the receiver's sack_delay_s.
+
+    heartbeat_interval_s: infinite where there are none. peer_rto_initial_s: the receiver's rto_initial.
+    connectx: all of the peer's addresses were given to sctp_connectx, so that they are confirmed at once.
+    """
+
+    rto_initial_s: float = 3.0
+    rto_min_s: float = 1.0
+    rto_max_s: float = 60.0
+    path_max_retrans: int = 5
+    pf_enable: bool = True
+    pf_retrans: int = 0
+    ps_retrans: int = 65535
+    heartbeat_interval_s: float = 30.0
+    sack_delay_s: float = 0.2
+    peer_rto_initial_s: float = 3.0
+    connectx: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class FailoverConditions:
+    """The paths, the load and the fault, in seconds.
+
+    rtt_s: base RTT of the path that fails. rtt_other_s: of the other. queue_s: the longest a packet can wait in queues
+    and be sent. window_packets: the most in flight. interval_s: between messages (or bursts of them); None: saturated.
+    next_send_s: fault to the first message due after it; None: not known. up_s: connected so long before the fault.
+    tail: what of the flow still comes back after the fault: nothing, SACKs on their way, or data and then its SACKs.
+    forward: whether it stops data. inside: it is the sender's own interface, so what is sent there dies unseen.
+    length_s: fault to repair; None: never.
+    """
+
+    rtt_s: float
+    rtt_other_s: float
+    queue_s: float
+    window_packets: int
+    interval_s: float | None
+    up_s: float
+    tail: Tail
+    forward: bool
+    inside: bool = False
+    alone: bool = False
+    next_send_s: float | None = None
+    length_s: float | None = None
+
+
+def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:
     """The kernel's defaults, over them the hosts' sysctls, over them the apps' own socket options."""
-    default = Settings()
+    default = FailoverSettings()
     nodes = {node.name: node for node in cell.nodes}
     ours = {key.removeprefix(SYSCTL): value for key, value in nodes[flow.sender].sysctls.items()}
     peers = {key.removeprefix(SYSCTL): value for key, value in nodes[flow.receiver].sysctls.items()}
@@ -33,7 +83,7 @@ def settings_of(cell: Cell, flow: Flow) -> Settings:
         return int(options.get(key, ours.get(key, value)))
 
     sack_delay = 0 if peer_options.get("sack_frequency") == 1 else peer_options.get("sack_delay_ns")
-    return Settings(
+    return FailoverSettings(
         rto_initial_s=seconds("rto_initial", "rto_initial", default.rto_initial_s),
         rto_min_s=seconds("rto_min", "rto_min", default.rto_min_s),
         rto_max_s=seconds("rto_max", "rto_max", default.rto_max_s),
@@ -54,7 +104,7 @@ def settings_of(cell: Cell, flow: Flow) -> Settings:
     )
 
 
-def situation_of(cell: Cell, flow: Flow, connected_ns: int | None) -> Situation | None:
+def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> FailoverConditions | None:
     """The fault that hits the flow's primary. connected_ns: from T0 (None: the flow's start).
 
     None: no fault, one path only, the fault is not on the primary alone, the primary is switched by hand, or a program
@@ -78,7 +128,7 @@ def situation_of(cell: Cell, flow: Flow, connected_ns: int | None) -> Situation 
     waiting = packets if interval is None else _burst_packets(flow)
     queue_s = 0.0 if bottleneck is None else waiting * PACKET_BYTES * 8 / bottleneck
     begun = flow.start_ns if connected_ns is None else connected_ns
-    return Situation(
+    return FailoverConditions(
         rtt_s=first.base_rtt_ns / 1e9,
         rtt_other_s=other.base_rtt_ns / 1e9,
         queue_s=queue_s,
@@ -126,6 +176,3 @@ def _tail(event: Event, there: bool, back: bool) -> Tail:
         # queued packets still leave: data arrives, and where only data is stopped its SACKs come back
         return "backward" if back else "round trip"
     return "backward"  # an end that goes down: what is beyond it arrives
-
-
-__all__ = ["settings_of", "situation_of"]

@@ -78,31 +78,31 @@ def passage_of(
     if shape != plain or shape.rate_bit_s is None or flow.program is not None:
         return None
     sent, arrived = _towards_receiver(sender), _towards_receiver(receiver)
-    place = match(sent, arrived).place
+    arrival = match(sent, arrived).place
     # behind the last one that arrived, what did not may have been on its way when the captures ended
-    end = int(np.flatnonzero(place != NOWHERE).max(initial=-1)) + 1
-    sent, place = sent[:end], place[:end]
-    let_in = place != NOWHERE
+    end = int(np.flatnonzero(arrival != NOWHERE).max(initial=-1)) + 1
+    sent, arrival = sent[:end], arrival[:end]
+    let_in = arrival != NOWHERE
     if not end:
         return None
     bytes_sent = sent["ip_bytes"].astype(np.int64) + (ETHERNET_BYTES if shape.layer == "ethernet" else 0)
-    found = Passage(
+    passage = Passage(
         came_ns=sent["time_ns"] + shape.one_way_delay_ns,
         let_in=let_in,
-        left_ns=arrived["time_ns"][place[let_in]],
+        left_ns=arrived["time_ns"][arrival[let_in]],
         sending_ns=bytes_sent * 1_000_000_000 // (shape.rate_bit_s // 8),
     )
-    return found, shape
+    return passage, shape
 
 
-def _towards_receiver(view: FlowPackets) -> Rows:
+def _towards_receiver(packets: FlowPackets) -> Rows:
     """Rows of `identities` of the flow's packets from its sender."""
-    capture = read_captures(view.point.capture.files, ("identities",))
+    capture = read_captures(packets.point.capture.files, ("identities",))
     rows = capture.identities
     mine = np.zeros(len(rows), dtype=np.bool_)
-    for row, sends in view.data_direction.items():
-        table = view.point.capture.flows[row]
+    for row, sends in packets.data_direction.items():
+        table = packets.point.capture.flows[row]
         path, towards = int(table["path"]), int(table["path_direction"]) ^ sends
-        alive = rows["time_ns"] <= aborted_ns(view, row)  # ABORTs behind it cannot be told apart
+        alive = rows["time_ns"] <= aborted_ns(packets, row)  # ABORTs behind it cannot be told apart
         mine |= (rows["path"] == path) & (rows["path_direction"] == towards) & alive
     return rows[mine][np.argsort(rows["time_ns"][mine], kind="stable")]

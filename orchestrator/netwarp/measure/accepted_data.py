@@ -1,0 +1,113 @@
+"""Which of the sender's TCP segments the receiver's kernel took, of those that arrived at its interfaces.
+
+A kernel drops data that a capture holds as new, in order: what comes after a TCP reset or MPTCP's fast close, and a
+segment that reordering made older than a time stamp already seen (PAWS, RFC 7323 5.3). A sender that is about to stop
+never sends such data again, so only the receiver's answers show it.
+
+A reset is taken only if its sequence number is the next one awaited, or the end of the right-most data that arrived
+(RFC 5961 3.2 and net/ipv4/tcp_input.c, tcp_validate_incoming(): it takes a RST whose number is the right edge of what
+it has SACKed, though a segment before it is still on its way); else it is answered by a challenge ACK. Linux reads the
+MPTCP options of a reset only where it takes the reset (tcp_reset()).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..captures.native import Bools, Ints, Rows
+from ..core.wire import ACK, FIN, MP_FASTCLOSE, MP_TCPRST, RST
+from .flow_packets import FlowPackets, sent_rows
+
+NEVER = int(np.iinfo(np.int64).max)
+
+
+def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
+    """The segments with payload that the receiving kernel can have handed over, in the order of the capture."""
+    segments = sent_rows(receiver, receiver.point.capture.segments)
+    segments = segments[_before_resets(receiver, segments)]
+    if protocol == "mptcp":
+        return segments[segments["payload_bytes"] > 0]
+    keep = np.zeros(len(segments), dtype=np.bool_)
+    table = receiver.point.capture.segments
+    for row, sends in receiver.data_direction.items():
+        mine = np.flatnonzero(segments["flow"] == row)
+        keep[mine] = _taken(segments[mine], table[(table["flow"] == row) & (table["direction"] != sends)])
+    return segments[keep]
+
+
+def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
+    """Which of the sender's segments, in the order of the capture, came while their connection took data."""
+    rows = np.unique(segments["flow"][segments["flags"] & RST > 0]).tolist()
+    resets = [reset for row in rows for reset in _taken_reset(segments[segments["flow"] == row])]
+    closed = _fast_closed(receiver, resets)
+    for reset in resets:
+        row, moment = int(reset["flow"]), int(reset["time_ns"])
+        closed[row] = min(closed.get(row, moment), moment)
+    keep = np.ones(len(segments), dtype=np.bool_)
+    for row, moment in closed.items():
+        keep &= (segments["flow"] != row) | (segments["time_ns"] <= moment)
+    return keep
+
+
+def _taken_reset(segments: Rows) -> Rows:
+    """The first reset of one connection, or subflow, that the receiver took: one row, or none."""
+    for at in np.flatnonzero(segments["flags"] & RST).tolist():
+        before, number = segments[:at], int(segments["seq"][at])
+        end = before["seq"] + before["payload_bytes"].astype(np.int64) + (before["flags"] & FIN)
+        order = np.argsort(before["seq"], kind="stable")
+        reach: Ints = np.maximum.accumulate(np.concatenate([[1], end[order]]))  # the stream's first byte is number 1
+        holes = np.flatnonzero(before["seq"][order] > reach[:-1])
+        awaited = int(reach[holes[0]] if len(holes) else reach[-1])
+        if number in (awaited, int(reach[-1])):
+            return segments[at : at + 1]
+    return segments[:0]
+
+
+def _fast_closed(receiver: FlowPackets, resets: Sequence[Rows]) -> dict[int, int]:
+    """By subflow, when the receiver closed it because the sender aborted the whole connection (RFC 8684 3.5).
+
+    Linux closes the other subflows from a work queue and sends a reset with MP_TCPRST on each; data that arrive between
+    the MP_FASTCLOSE and that reset are still read. Without such a reset: when the MP_FASTCLOSE arrived.
+    """
+    options = receiver.point.capture.mptcp_options
+    packets = [int(reset["packet"]) for reset in resets]
+    aborts = options[(options["subtype"] == MP_FASTCLOSE) & np.isin(options["packet"], packets)]
+    if not len(aborts):
+        return {}
+    aborted = int(aborts["time_ns"].min())
+    closed = {}
+    for row, sends in receiver.data_direction.items():
+        answers = options[(options["flow"] == row) & (options["subtype"] == MP_TCPRST)]
+        answers = answers[(answers["direction"] != sends) & (answers["time_ns"] >= aborted)]
+        closed[row] = int(answers["time_ns"][0]) if len(answers) else aborted
+    return closed
+
+
+def _taken(data: Rows, back: Rows) -> Bools:
+    """Which of a connection's segments with payload the receiving kernel can have handed over, by its answers.
+
+    data: the sender's segments, RST and empty ones too; back: the receiver's. Both in the order of the receiver's own
+    capture. False: those from the first one on that a kernel without the connection answered (a RST without ACK, RFC
+    9293 3.10.7.1); and, where the receiver's last acknowledgement still asks for a byte that had arrived before it and
+    did not come again, those from that byte on.
+    """
+    keep: Bools = (data["payload_bytes"] > 0) & (data["packet"] < _first_unknown(data, back))
+    acknowledged = back[((back["flags"] & ACK) != 0) & ((back["flags"] & RST) == 0)]
+    if not len(acknowledged):
+        return keep
+    last = acknowledged[-1]
+    awaited = data[keep & (data["seq"] <= last["ack"]) & (data["seq"] + data["payload_bytes"] > last["ack"])]
+    if len(awaited) and (awaited["packet"] < last["packet"]).all():
+        keep &= data["seq"] < last["ack"]
+    return keep
+
+
+def _first_unknown(data: Rows, back: Rows) -> int:
+    """The packet that the receiver's kernel first answered as one of no connection; none: NEVER."""
+    answers = back[(back["flags"] & (RST | ACK)) == RST]
+    if not len(answers):
+        return NEVER
+    asked = data[((data["flags"] & RST) == 0) & (data["packet"] < answers["packet"][0])]
+    return int(asked["packet"][-1]) if len(asked) else 0

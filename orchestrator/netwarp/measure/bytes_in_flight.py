@@ -1,0 +1,101 @@
+"""Bytes that a sender had sent and not seen acknowledged, and the packets it sent in each round trip."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..captures.native import Ints
+from ..core.types import Flow
+from ..core.wire import ACK
+from .flow_packets import FlowPackets
+from .sent_times import data_units
+
+
+@dataclasses.dataclass(frozen=True)
+class Outstanding:
+    """First transmissions and acknowledgements at the sender, in the order of time (ns from T0).
+
+    sent_bytes, acked_bytes: payload from the first byte on, up to and with this packet or acknowledgement.
+    packet_bytes: payload of the largest packet. window_bytes: the largest receive window announced.
+    """
+
+    sent_ns: Ints
+    sent_bytes: Ints
+    acked_ns: Ints
+    acked_bytes: Ints
+    packet_bytes: int
+    window_bytes: int
+
+    @property
+    def nearly_full_bytes(self) -> int:
+        """What the announced window takes in whole packets, less one: Linux' SCTP lets cwnd grow only while as much is
+        outstanding, and so stops short of it.
+        """
+        return (self.window_bytes // self.packet_bytes - 1) * self.packet_bytes
+
+    def full_ns(self) -> int | None:
+        """When the announced window was full for the first time, to within one packet."""
+        acked = np.concatenate([[0], np.maximum.accumulate(self.acked_bytes)])
+        before = acked[np.searchsorted(self.acked_ns, self.sent_ns, side="right")]
+        full = np.flatnonzero(self.sent_bytes - before >= self.nearly_full_bytes)
+        return int(self.sent_ns[full[0]]) if len(full) else None
+
+
+def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
+    """None where no data were sent or acknowledged, or the protocol has several subflows (MPTCP)."""
+    rows, column = data_units(sender, flow.protocol)
+    rows = rows[~rows["is_retransmission"]]
+    if flow.protocol == "mptcp" or not len(rows) or len(np.unique(rows["flow"])) > 1:
+        return None
+    row = int(rows["flow"][0])
+    sends = sender.data_direction[row]
+    capture = sender.point.capture
+    if flow.protocol == "sctp":
+        size = rows["user_bytes"].astype(np.int64)
+        total = np.concatenate([[0], np.cumsum(size[np.argsort(rows[column], kind="stable")])])
+        end = total[np.minimum(rows[column] + 1, len(total) - 1)]
+        acks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
+        acked = total[np.clip(acks["cumulative_tsn"] + 1, 0, len(total) - 1)]
+        inits = capture.inits[(capture.inits["flow"] == row) & (capture.inits["direction"] != sends)]
+        window = int(inits["a_rwnd_bytes"].max(initial=0))
+    else:
+        size = rows["payload_bytes"].astype(np.int64)
+        end = rows[column] - 1 + size
+        back = capture.segments[(capture.segments["flow"] == row) & (capture.segments["direction"] != sends)]
+        acks = back[back["flags"] & ACK != 0]
+        acked = np.maximum(acks["ack"] - 1, 0)
+        window = int(acks["window_bytes"].max(initial=0))
+    if not len(acks):
+        return None
+    _, first = np.unique(rows["packet"], return_index=True)
+    last = np.concatenate([first[1:], [len(rows)]]) - 1
+    payload = np.add.reduceat(size, first)
+    return Outstanding(
+        sent_ns=rows["time_ns"][first] - sender.t0_realtime_ns,
+        sent_bytes=np.maximum.accumulate(end[last]),
+        acked_ns=acks["time_ns"] - sender.t0_realtime_ns,
+        acked_bytes=acked,
+        packet_bytes=int(payload.max()),
+        window_bytes=window,
+    )
+
+
+def rounds(outstanding: Outstanding, until_ns: int | None) -> Iterator[int]:
+    """Packets sent first in each round trip: one ends when its first packet is acknowledged, and what the
+    acknowledgements from then on let out is the next. Only rounds that were over by `until_ns`.
+    """
+    known = np.maximum.accumulate(outstanding.acked_bytes)
+    begin = 0
+    while begin < len(outstanding.sent_bytes):
+        covering = int(np.searchsorted(known, outstanding.sent_bytes[begin], side="left"))
+        if covering == len(known):
+            return
+        end_ns = int(outstanding.acked_ns[covering])
+        end = int(np.searchsorted(outstanding.sent_ns, end_ns, side="left"))
+        if end <= begin or (until_ns is not None and end_ns > until_ns):
+            return
+        yield end - begin
+        begin = end

@@ -1,0 +1,214 @@
+"""One flow of a cell as both its ends saw it: what every group of metrics is computed from."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..captures.mptcp.lifetimes import Lifetime, lifetimes
+from ..captures.mptcp.subflows import Group, groups
+from ..captures.native import Bools, Ints
+from ..core.types import Cell, Flow
+from ..store.ndjson import Record
+from .bytes_in_flight import Outstanding, outstanding_of
+from .delivery import Delivery, delivered
+from .faults import Fault, faults_met, links_of
+from .flow_packets import FlowPackets, PacketColumns
+from .sent_times import first_sent_since
+from .socket_samples import Samples
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """What counts. first_ns: arrival of the first payload (None: none); end_ns: the last instant that counts (None:
+    the flow has no end yet); complete: a flow by bytes got all of them.
+    """
+
+    first_ns: int | None = None
+    end_ns: int | None = None
+    complete: bool = False
+
+    @property
+    def seconds(self) -> float | None:
+        """Length of (first arrival, end]; None if there is none."""
+        if self.first_ns is None or self.end_ns is None or self.end_ns <= self.first_ns:
+            return None
+        return (self.end_ns - self.first_ns) / 1e9
+
+    def holds(self, t_ns: Ints) -> Bools:
+        """Which instants (from T0) are not after its end."""
+        return np.ones(len(t_ns), dtype=np.bool_) if self.end_ns is None else t_ns <= self.end_ns
+
+
+@dataclasses.dataclass(frozen=True)
+class Moments:
+    """Instants around the flow's first fault, ns from T0; None where it did not happen. path_in_use: that of the last
+    new payload before the fault; hit: the fault is on it.
+    """
+
+    fault: Fault | None = None
+    path_in_use: int | None = None
+    hit: bool = False
+    first_retransmission_other_path_ns: int | None = None
+    first_new_sent_other_path_ns: int | None = None
+    first_new_arrival_other_path_ns: int | None = None
+    first_new_after_repair_ns: int | None = None
+
+    @property
+    def hit_path(self) -> int | None:
+        """The path in use when the fault began, if the fault is on it."""
+        return self.path_in_use if self.hit else None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FlowObservation:
+    """sender, receiver: its packets at both ends (None: no capture there). path_names: by index of a path.
+    samples: of the sender's socket, by path name. sender_records: what the sending application wrote; its times count
+    from t0_monotonic_ns.
+    """
+
+    cell: Cell
+    flow: Flow
+    sender: FlowPackets | None = None
+    receiver: FlowPackets | None = None
+    path_names: Sequence[str] = ()
+    window: Window = Window()
+    moments: Moments = Moments()
+    samples: Mapping[str, Samples] = dataclasses.field(default_factory=dict)
+    sender_records: list[Record] = dataclasses.field(default_factory=list)
+    t0_monotonic_ns: int = 0
+
+    @functools.cached_property
+    def sent(self) -> PacketColumns | None:
+        """What the sender sent within the window."""
+        return None if self.sender is None else self.sender.data.until(self.window.end_ns)
+
+    @functools.cached_property
+    def arrived(self) -> PacketColumns | None:
+        """What arrived at the receiver within the window."""
+        return None if self.receiver is None else self.receiver.data.until(self.window.end_ns)
+
+    @functools.cached_property
+    def delivery(self) -> Delivery | None:
+        """What the receiving application could read. None for programs of the user's own: which bytes of a connection
+        belong together is known of netwarp's own messages only.
+        """
+        return None if self.receiver is None or self.flow.program else delivered(self.receiver, self.flow.protocol)
+
+    @functools.cached_property
+    def outstanding(self) -> Outstanding | None:
+        """What the sender had sent and not seen acknowledged."""
+        return None if self.sender is None else outstanding_of(self.flow, self.sender)
+
+    @functools.cached_property
+    def subflows(self) -> Sequence[Lifetime]:
+        """The subflows of MPTCP at the sender, until the end of the window."""
+        if self.sender is None or self.flow.protocol != "mptcp":
+            return ()
+        end_ns = None if self.window.end_ns is None else self.sender.t0_realtime_ns + self.window.end_ns
+        capture = self.sender.point.capture
+        return [subflow for group in mptcp_groups(self.sender) for subflow in lifetimes(capture, group, end_ns)]
+
+    @functools.cached_property
+    def connected_ns(self) -> int | None:
+        """When the sending application was connected, from T0."""
+        record = next((record for record in self.sender_records if record.get("record") == "connected"), None)
+        return None if record is None else int(record["t_ns"]) - self.t0_monotonic_ns
+
+    @functools.cached_property
+    def longest_gap(self) -> tuple[int, int] | None:
+        """The longest gap between two arrivals of new payload that touches a fault the flow meets: its two ends, ns.
+
+        None: no fault; nothing arrived after it; or the longest silence is the one that lasts to the window's end, so
+        that how long the outage would have been is not known.
+        """
+        data, end_ns = self.arrived, self.window.end_ns
+        if data is None:
+            return None
+        t_ns = data.t_ns[data.new_bytes > 0]
+        longest: tuple[int, int] | None = None
+        silence = 0
+        for fault in faults_met(self.cell, self.flow):
+            to_ns = fault.to_ns if fault.to_ns is not None else self.cell.duration_ns
+            touching = np.flatnonzero((t_ns[:-1] <= to_ns) & (t_ns[1:] >= fault.from_ns))
+            if len(t_ns) and t_ns[-1] <= to_ns and end_ns is not None and end_ns >= fault.from_ns:
+                silence = max(silence, end_ns - int(t_ns[-1]))
+            if not len(touching):
+                continue
+            before = touching[np.argmax(np.diff(t_ns)[touching])]
+            gap = (int(t_ns[before]), int(t_ns[before + 1]))
+            if longest is None or gap[1] - gap[0] > longest[1] - longest[0]:
+                longest = gap
+        return longest if longest is not None and longest[1] - longest[0] >= silence else None
+
+
+def mptcp_groups(packets: FlowPackets) -> list[Group]:
+    """The MPTCP connections of a flow at one end: each a group of subflows."""
+    return [group for group in groups(packets.point.capture) if group.flows[0] in packets.data_direction]
+
+
+def first_ns(t_ns: Ints, condition: Bools) -> int | None:
+    """The first instant at which a condition holds."""
+    places = np.flatnonzero(condition)
+    return int(t_ns[places[0]]) if len(places) else None
+
+
+def window_of(flow: Flow, receiver: FlowPackets | None) -> Window:
+    """Timed flows count up to their stop, flows by bytes up to the arrival of the last new payload."""
+    if receiver is None:
+        return Window(None, flow.stop_ns, False)
+    fresh = np.flatnonzero(receiver.data.new_bytes > 0)
+    t_ns, payload = receiver.data.t_ns[fresh], receiver.data.new_bytes[fresh]
+    first = int(t_ns[0]) if len(t_ns) else None
+    end = flow.stop_ns
+    complete = False
+    if flow.total_bytes is not None and len(t_ns):
+        total = np.cumsum(payload)
+        complete = bool(total[-1] >= flow.total_bytes)
+        last = int(t_ns[np.searchsorted(total, flow.total_bytes)] if complete else t_ns[-1])
+        if end is None or (complete and last < end):
+            end = last
+        complete = complete and last <= end
+    return Window(first, end, complete)
+
+
+def moments_of(
+    cell: Cell, flow: Flow, sender: FlowPackets | None, receiver: FlowPackets | None, window: Window
+) -> Moments:
+    """What happened around the first fault the flow meets."""
+    faults = faults_met(cell, flow)
+    if not faults:
+        return Moments()
+    fault = faults[0]
+    after_repair = None
+    if receiver is not None and fault.to_ns is not None:
+        data = receiver.data.until(window.end_ns)
+        after_repair = first_ns(data.t_ns, (data.new_bytes > 0) & (data.t_ns > fault.to_ns))
+    if sender is None:
+        return Moments(fault, first_new_after_repair_ns=after_repair)
+    data = sender.data.until(window.end_ns)
+    fresh = data.new_bytes > 0
+    before = np.flatnonzero(fresh & (data.t_ns < fault.from_ns))
+    in_use = int(data.path[before[-1]]) if len(before) else None
+    hit = in_use is not None and (in_use >= len(flow.paths) or fault.link in links_of(cell, flow, flow.paths[in_use]))
+    if not hit:
+        return Moments(fault, in_use, first_new_after_repair_ns=after_repair)
+    elsewhere = (data.path != in_use) & (data.t_ns >= fault.from_ns)
+    failover = None
+    if receiver is not None:
+        arrived = receiver.data
+        there = (arrived.path != in_use) & (arrived.new_bytes > 0) & (arrived.t_ns >= fault.from_ns)
+        there &= window.holds(arrived.t_ns)
+        failover = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
+    return Moments(
+        fault=fault,
+        path_in_use=in_use,
+        hit=True,
+        first_retransmission_other_path_ns=first_ns(data.t_ns, elsewhere & data.other_path),
+        first_new_sent_other_path_ns=first_ns(data.t_ns, elsewhere & fresh),
+        first_new_arrival_other_path_ns=failover,
+        first_new_after_repair_ns=after_repair,
+    )
