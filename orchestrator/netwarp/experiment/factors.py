@@ -1,4 +1,4 @@
-"""What a spec varies: factors with their levels, and the experiments that combine them."""
+"""Factors of a spec: what it varies, their levels and what each changes; conditions on levels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.outputs import FLOW, looks_like_a_formula
 from ..core.units import same_value
-from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_integer, read_levels, read_names, read_text
-from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, SECTIONS, TOP
+from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_levels, read_names, read_text, read_texts
+from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SECTIONS, TOP
+from .merge import merge
+from .overrides import find_key, layer_of
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -60,23 +62,6 @@ class FactorSpec:
         return next((level for level in self.levels if same_value(level.name, name)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentSpec:
-    """A full product of `factors`; those of a `zip` group go level by level together; `fixed` ones have one level.
-
-    repetitions: of its own, None: the spec's. only_random: cells in which nothing is random are run once.
-    """
-
-    name: str
-    title: str
-    factors: tuple[str, ...]
-    fixed: Mapping[str, str]
-    zips: tuple[tuple[str, ...], ...]
-    item: Item
-    repetitions: int | None = None
-    only_random: bool = False
-
-
 def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
     """Every [factor.NAME] with its levels' tables."""
     item = document.get("factor")
@@ -85,7 +70,7 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
     factors: dict[str, FactorSpec] = {}
     for name, child in item.table().items() if item is not None else ():
         if isinstance(child.value, dict):
-            factors[name] = _read_factor(name, child, problems)
+            factors[name] = _read_factor(name, child, document, problems)
         elif name in FACTOR_KEYS and item is not None:
             problems.add(item, f"[factor] has no name; for example {TOP['factor'].example}")
         else:
@@ -111,7 +96,7 @@ def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, F
     return {**factors, FLOW: FactorSpec(FLOW, FLOW, tuple(LevelSpec(name, name, None) for name in names), {}, document)}
 
 
-def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
+def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> FactorSpec:
     if name in RESERVED_COLUMNS:
         problems.add(item, f'"{name}" is a column of the tables; call the factor otherwise')
     if not NAME.fullmatch(name) or name in TOP:
@@ -130,7 +115,11 @@ def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
             problems.add(child, f'"{key}" is neither a key of a factor nor one of its levels{nearest(key, names)}')
         else:
             check_keys(child, LEVEL, problems, fill=True)
-    levels = tuple(LevelSpec(level, _title(item.get(level), level, problems), item.get(level)) for level in names)
+    keys = _read_sets(item.get("sets"), document, problems)
+    levels = tuple(
+        LevelSpec(level, _title(item.get(level), level, problems), _patch(item, level, keys, document, problems))
+        for level in names
+    )
     only = item.get("only")
     return FactorSpec(
         name, _title(item, name, problems), levels, read_levels(only, TOP_ONLY, Problems()) if only else {}, item
@@ -138,6 +127,32 @@ def _read_factor(name: str, item: Item, problems: Problems) -> FactorSpec:
 
 
 TOP_ONLY = FACTOR_KEYS["only"]
+
+
+def _read_sets(item: Item | None, document: Item, problems: Problems) -> list[list[str]]:
+    """The keys of the document whose value each level of a factor is."""
+    paths: list[list[str]] = []
+    for key in read_texts(item, FACTOR_KEYS["sets"], Problems()) if item is not None else ():
+        path, problem = find_key(key, document)
+        if not problem and path[0] not in RESOLVED:
+            problem = f"is no part of a cell; for example sets = {FACTOR_KEYS['sets'].example}"
+        if problem and item is not None:
+            problems.add(item.part(key), f'"{key}": {problem}')
+        else:
+            paths.append(path)
+    return paths
+
+
+def _patch(item: Item, level: str, keys: list[list[str]], document: Item, problems: Problems) -> Item | None:
+    """What a level changes: the keys that its factor `sets`, then the level's own table."""
+    place = (item.get("levels") or item).part(level)
+    patch: Item | None = None
+    for key in keys:
+        layer = layer_of(key, level, document, place)
+        check_keys(layer, LEVEL, problems, fill=True)
+        patch = merge(patch, layer)
+    own = item.get(level)
+    return patch if own is None else merge(patch, own)
 
 
 def _title(item: Item | None, default: str, problems: Problems) -> str:
@@ -219,70 +234,3 @@ def check_conditions(document: Item, factors: Mapping[str, FactorSpec], problems
 def _listed(item: Item) -> Iterator[Item]:
     switches = item.get("switch_primary")
     yield from switches.items() if switches is not None else ()
-
-
-def read_experiments(
-    document: Item, factors: Mapping[str, FactorSpec], problems: Problems
-) -> tuple[ExperimentSpec, ...]:
-    """Every [experiment.NAME]; without any, one named "main" of all factors."""
-    item = document.get("experiment")
-    if item is None or not item.table():
-        return (ExperimentSpec("main", "", tuple(factors), {}, (), document),)
-    return tuple(_read_experiment(name, child, factors, problems) for name, child in item.table().items())
-
-
-def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> ExperimentSpec:
-    listed = item.get("factors")
-    names = read_names(listed, EXPERIMENT["factors"], Problems()) if listed is not None else ()
-    for factor in names:
-        if factor not in factors and listed is not None:
-            problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
-    fixed_item = item.get("fixed")
-    check_condition(fixed_item, factors, problems)
-    fixed: dict[str, str] = {}
-    if fixed_item is not None:
-        for factor, levels in read_levels(fixed_item, EXPERIMENT["fixed"], Problems()).items():
-            if factor in names:
-                problems.add(fixed_item, f'factor "{factor}" is both varied and fixed')
-            if len(levels) != 1:
-                problems.add(fixed_item, f'"{factor}" is fixed at one level; to vary it, list it in factors')
-            fixed[factor] = levels[0] if levels else DOES_NOT_APPLY
-    title, repetitions, repeat = (item.get(key) for key in ("title", "repetitions", "repeat"))
-    return ExperimentSpec(
-        name,
-        str(title.value) if title is not None else name,
-        tuple(factor for factor in names if factor in factors),
-        fixed,
-        _read_zips(item.get("zip"), names, factors, problems),
-        item,
-        read_integer(repetitions, EXPERIMENT["repetitions"], Problems()) if repetitions is not None else None,
-        repeat is not None and repeat.value == "random",
-    )
-
-
-def _read_zips(
-    item: Item | None, names: tuple[str, ...], factors: Mapping[str, FactorSpec], problems: Problems
-) -> tuple[tuple[str, ...], ...]:
-    groups: list[tuple[str, ...]] = []
-    if item is not None and not isinstance(item.value, list):
-        problems.add(item, f"must be a list of lists of factors; for example {EXPERIMENT['zip'].example}")
-    for child in item.items() if item is not None else ():
-        group = read_names(child, EXPERIMENT["zip"], problems)
-        unknown = [name for name in group if name not in names or name not in factors]
-        for name in unknown:
-            problems.add(child.part(name), f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
-        if isinstance(child.value, list) and len(child.value) < 2:
-            problems.add(child, f"at least two factors go together; for example {EXPERIMENT['zip'].example}")
-        taken = {name for other in groups for name in other}
-        if taken & set(group):
-            problems.add(child, f'"{min(taken & set(group))}" is in two groups')
-        if not unknown:
-            lengths = {name: len(factors[name].levels) for name in group}
-            if len(set(lengths.values())) > 1:
-                shown = ", ".join(f"{name} {count}" for name, count in lengths.items())
-                problems.add(child, f"factors that go together need equally many levels; here: {shown}")
-            conditional = next((name for name in group if factors[name].only), None)
-            if conditional is not None:
-                problems.add(child, f'"{conditional}" has an `only`; a factor that may not apply cannot be zipped')
-            groups.append(group)
-    return tuple(groups)

@@ -136,6 +136,7 @@ LEVEL: dict[str, Field] = {"title": Field("text", '"SCTP, two paths"'), **RESOLV
 FACTOR_KEYS: dict[str, Field] = {
     "title": Field("text", '"length of the outage"'),
     "levels": Field("names", '["0 s", "5 s"]'),
+    "sets": Field("texts", '"parameter.delay"'),
     "only": LEVELS,
 }
 EXPERIMENT: dict[str, Field] = {

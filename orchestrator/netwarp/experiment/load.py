@@ -11,7 +11,8 @@ from ..core.checkout import CHECKOUT
 from ..core.errors import SpecError
 from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
 from .answers import read_answers
-from .factors import ExperimentSpec, FactorSpec, check_conditions, read_experiments, read_factors, with_flows
+from .experiments import ExperimentSpec, read_experiments
+from .factors import FactorSpec, check_conditions, read_factors, with_flows
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
 from .merge import merge

@@ -1,9 +1,9 @@
-"""`--set key=value`: a parameter, or a dotted key of the spec, with another value."""
+"""A value for a dotted key of the spec: what `--set key=value` asks for, and what the levels of a factor `sets`."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .fields import is_open
@@ -21,25 +21,31 @@ def read_overrides(document: Item, sets: Mapping[str, str], problems: Problems) 
     """What --set asks for, as a layer over the document."""
     layer = plain({}, "--set", 0, "")
     for key, text in sets.items():
-        path = _path(key, document, problems)
-        if path is None:
-            continue
-        there = document.get(*path)
-        value: Any = text if there is not None and isinstance(there.value, str) else _toml_value(text)
-        item = plain(value, "--set", 0, key)
-        for name in reversed(path):
-            item = Item({name: item}, "--set", 0, key)
-        layer = merge(layer, item)
+        path, problem = find_key(key, document)
+        if problem:
+            problems.add_at("--set", 0, key, problem)
+        else:
+            layer = merge(layer, layer_of(path, text, document, plain(text, "--set", 0, key)))
     return layer
 
 
-def _path(key: str, document: Item, problems: Problems) -> list[str] | None:
-    """The keys from the top of the document; None after saying what is wrong."""
+def layer_of(path: Sequence[str], text: str, document: Item, place: Item) -> Item:
+    """A layer over the document that gives one key another value; `place`: where that value is written."""
+    there = document.get(*path)
+    value: Any = text if there is not None and isinstance(there.value, str) else _toml_value(text)
+    item = plain(value, place.file, place.line, place.key)
+    for name in reversed(path):
+        item = Item({name: item}, place.file, place.line, place.key)
+    return item
+
+
+def find_key(key: str, document: Item) -> tuple[list[str], str]:
+    """The keys from the top of the document that a dotted key means, and what is wrong with it ("": nothing)."""
     path = _split(key)
     parameters = _names(document, "parameter")
     first = path[0] if path else key
     if len(path) == 1 and first in parameters:
-        return ["parameter", first]
+        return ["parameter", first], ""
     said = ""
     if not path or first not in TOP:
         said = _unknown(first, key, document, parameters)
@@ -47,9 +53,7 @@ def _path(key: str, document: Item, problems: Problems) -> list[str] | None:
         said = f'unknown parameter "{path[-1]}"{nearest(path[-1], parameters)}'
     elif first in NAMED and len(path) > 1 and path[1] not in (known := _known(document, first)):
         said = f'there is no {first} "{path[1]}"{nearest(path[1], known)}'
-    if said:
-        problems.add_at("--set", 0, key, said)
-    return None if said else path
+    return path, said
 
 
 def _unknown(name: str, key: str, document: Item, parameters: list[str]) -> str:

@@ -8,7 +8,8 @@ from ..core.errors import SpecError
 from ..core.outputs import Levels, matches
 from ..core.types import Cell
 from ..experiment import Problems, Spec
-from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec
+from ..experiment.experiments import ExperimentSpec
+from ..experiment.factors import DOES_NOT_APPLY
 from ..experiment.problems import nearest
 from .cell import CellPlanner
 from .combine import Combination, combinations

@@ -10,7 +10,7 @@ import msgspec
 from ..core.metrics.catalogue import CELL_METRICS
 from ..core.outputs import EXPERIMENT, FLOW, Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
 from ..experiment import Problems, Spec
-from ..experiment.factors import ExperimentSpec
+from ..experiment.experiments import ExperimentSpec
 from ..experiment.toml_positions import Item
 from .combine import Combination
 

@@ -225,6 +225,11 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
             "experiment = ",
             "must be a text or a list of texts; for example",
         ),
+        ('[factor.q]\nlevels = ["5 packetz"]\nsets = "link.p1.queue"\n', "levels = ", "did you mean \"packet\"?"),
+        ('[factor.q]\nlevels = ["5 packets"]\nsets = "link.p9.queue"\n', "sets = ", 'there is no link "p9"; there is: p1'),
+        ('[factor.q]\nlevels = ["5 packets"]\nsets = ["link.p1.quue"]\n', "levels = ", 'did you mean "queue"?'),
+        ('[factor.q]\nlevels = ["5 packets"]\nsets = "parameter.q"\n', "sets = ", 'unknown parameter "q"; there are none'),
+        ('[factor.q]\nlevels = ["5 packets"]\nsets = "name"\n', "sets = ", "is no part of a cell; for example"),
         (
             FACTOR + '[node.c]\nonly = { experiment = "main" }\n',
             "only = ",

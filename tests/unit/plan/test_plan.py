@@ -97,6 +97,33 @@ def test_an_output_takes_the_cells_of_its_experiment() -> None:
     assert [cell.experiment for cell in alone.cells if Selection(alone).has(cell, {"experiment": ("one",)})] == ["two"]
 
 
+def test_a_factor_sets_keys_to_its_levels() -> None:
+    """As if each level had a table with them; a level's own table comes after."""
+    text = (
+        replaced('one_way_delay = "20 ms"', 'one_way_delay = "{delay}"')
+        + '[parameter]\ndelay = "20 ms"\nhop_count = "3"\n'
+        + '[factor.d]\nsets = "parameter.delay"\nlevels = ["1 ms", "2 ms"]\n'
+        + '[factor.d."2 ms"]\ntitle = "two"\nlink.p1.rate = "2 Mbit/s"\n'
+        + '[factor.q]\nsets = ["link.p1.queue", "flow.f.message_size"]\nlevels = ["5000 B", "600 B"]\n'
+        + '[metric.m]\nunit = "s"\nvalue = "delay_s"\n'
+    )
+    plan = plan_of(text)
+    seen = [
+        (c.links[0].forward.one_way_delay_ns // MS, c.links[0].forward.rate_bit_s, c.flows[0].message_bytes)
+        for c in plan.cells
+    ]
+    assert seen == [(1, 10**6, 5000), (1, 10**6, 600), (2, 2 * 10**6, 5000), (2, 2 * 10**6, 600)]
+    assert [cell.metrics["m"] for cell in plan.cells] == ["0.001", "0.001", "0.002", "0.002"]
+    assert plan.factors[0].levels[1].title == "two"
+    hops = plan_of(
+        text.replace('"parameter.delay"', '"shape.hops"')
+        .replace('["1 ms", "2 ms"]', '["1", "2"]')
+        .replace('."2 ms"', '."2"')
+        .replace("[node.a]", '[shape]\nkind = "chain"\nhops = 1\n[node.a]')
+    )
+    assert hops.cells
+
+
 def test_choi2009_repeats_only_what_the_seed_decides() -> None:
     plan = make_plan(load_spec("choi2009"), only=["outages"])
     count = {cell.factors["variant"]: 0 for cell in plan.cells}

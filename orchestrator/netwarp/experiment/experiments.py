@@ -1,0 +1,96 @@
+"""[experiment.NAME]: which factors are combined, which stay fixed, how often each combination is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .factors import DOES_NOT_APPLY, FactorSpec, check_condition
+from .fields import read_integer, read_levels, read_names
+from .grammar import EXPERIMENT
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentSpec:
+    """A full product of `factors`; those of a `zip` group go level by level together; `fixed` ones have one level.
+
+    repetitions: of its own, None: the spec's. only_random: cells in which nothing is random are run once.
+    """
+
+    name: str
+    title: str
+    factors: tuple[str, ...]
+    fixed: Mapping[str, str]
+    zips: tuple[tuple[str, ...], ...]
+    item: Item
+    repetitions: int | None = None
+    only_random: bool = False
+
+
+def read_experiments(
+    document: Item, factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[ExperimentSpec, ...]:
+    """Every [experiment.NAME]; without any, one named "main" of all factors."""
+    item = document.get("experiment")
+    if item is None or not item.table():
+        return (ExperimentSpec("main", "", tuple(factors), {}, (), document),)
+    return tuple(_read_experiment(name, child, factors, problems) for name, child in item.table().items())
+
+
+def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> ExperimentSpec:
+    listed = item.get("factors")
+    names = read_names(listed, EXPERIMENT["factors"], Problems()) if listed is not None else ()
+    for factor in names:
+        if factor not in factors and listed is not None:
+            problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
+    fixed_item = item.get("fixed")
+    check_condition(fixed_item, factors, problems)
+    fixed: dict[str, str] = {}
+    if fixed_item is not None:
+        for factor, levels in read_levels(fixed_item, EXPERIMENT["fixed"], Problems()).items():
+            if factor in names:
+                problems.add(fixed_item, f'factor "{factor}" is both varied and fixed')
+            if len(levels) != 1:
+                problems.add(fixed_item, f'"{factor}" is fixed at one level; to vary it, list it in factors')
+            fixed[factor] = levels[0] if levels else DOES_NOT_APPLY
+    title, repetitions, repeat = (item.get(key) for key in ("title", "repetitions", "repeat"))
+    return ExperimentSpec(
+        name,
+        str(title.value) if title is not None else name,
+        tuple(factor for factor in names if factor in factors),
+        fixed,
+        _read_zips(item.get("zip"), names, factors, problems),
+        item,
+        read_integer(repetitions, EXPERIMENT["repetitions"], Problems()) if repetitions is not None else None,
+        repeat is not None and repeat.value == "random",
+    )
+
+
+def _read_zips(
+    item: Item | None, names: tuple[str, ...], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[tuple[str, ...], ...]:
+    groups: list[tuple[str, ...]] = []
+    if item is not None and not isinstance(item.value, list):
+        problems.add(item, f"must be a list of lists of factors; for example {EXPERIMENT['zip'].example}")
+    for child in item.items() if item is not None else ():
+        group = read_names(child, EXPERIMENT["zip"], problems)
+        unknown = [name for name in group if name not in names or name not in factors]
+        for name in unknown:
+            problems.add(child.part(name), f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+        if isinstance(child.value, list) and len(child.value) < 2:
+            problems.add(child, f"at least two factors go together; for example {EXPERIMENT['zip'].example}")
+        taken = {name for other in groups for name in other}
+        if taken & set(group):
+            problems.add(child, f'"{min(taken & set(group))}" is in two groups')
+        if not unknown:
+            lengths = {name: len(factors[name].levels) for name in group}
+            if len(set(lengths.values())) > 1:
+                shown = ", ".join(f"{name} {count}" for name, count in lengths.items())
+                problems.add(child, f"factors that go together need equally many levels; here: {shown}")
+            conditional = next((name for name in group if factors[name].only), None)
+            if conditional is not None:
+                problems.add(child, f'"{conditional}" has an `only`; a factor that may not apply cannot be zipped')
+            groups.append(group)
+    return tuple(groups)
