@@ -58,12 +58,10 @@ def print_summary(run: Run) -> None:
         _print_answer(console, plan, answer, read_rows(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_rows(directory.tables / "claims.csv")
     if claims:
-        own = [row for row in claims if " " not in row["claim"]]
+        own = [row for row in claims if not row["condition"]]
         console.print(f"claims: {_verdicts(own, names=True)}")
         if len(own) < len(claims):
-            console.print(
-                f"the same under other conditions: {_verdicts([row for row in claims if ' ' in row['claim']])}"
-            )
+            console.print(f"the same under other conditions: {_verdicts([row for row in claims if row['condition']])}")
         console.print("each with its number and reason: tables/claims.csv")
     speed = "" if run.wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(run.wall_s, 1)} s)"
     console.print(f"cells: {', '.join(f'{count} {name}' for name, count in run.outcomes.items())}{speed}")

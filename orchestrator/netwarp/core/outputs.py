@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Literal
 
+import msgspec
+
 from .types import Frozen
 
 Levels = dict[str, tuple[str, ...]]
@@ -156,8 +158,9 @@ class Claim(Frozen, frozen=True):
 
     flow: of the selectors (and levels of `over`) that name no flow themselves.
 
-    expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of. reason: why a claim of kind
-    `later` is not tested.
+    expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of (under the same condition).
+    reason: why a claim of kind `later` is not tested. condition: the levels of `also` that it is tested under instead
+    of its own; claims that differ only in it have the same id.
     """
 
     id: str
@@ -176,6 +179,17 @@ class Claim(Frozen, frozen=True):
     metric_b: str = ""
     """Of b; empty: the same as of a."""
     reason: str = ""
+    condition: Levels = msgspec.field(default_factory=dict)
+
+    @property
+    def condition_text(self) -> str:
+        """`failover=rfc4960 reading=rtt`; empty for the claim's own."""
+        return " ".join(f"{factor}={'|'.join(levels)}" for factor, levels in self.condition.items())
+
+    @property
+    def name(self) -> str:
+        """Its id and condition: what tells it from every other claim."""
+        return f"{self.id} {self.condition_text}".rstrip()
 
 
 class Reason(Frozen, frozen=True):

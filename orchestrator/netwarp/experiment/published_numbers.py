@@ -65,7 +65,7 @@ class ExpectedReader:
     def __init__(self, document: Item, names: Names, problems: Problems) -> None:
         self._document, self._names, self._problems = document, names, problems
         self.places: dict[str, Item] = {}
-        """Claim, by its id -> where it is written."""
+        """Claim, by its name -> where it is written."""
         check_keys(document, FILE, problems)
         self._sources = document.get("source")
         for name, item in self._sources.table().items() if self._sources is not None else ():
@@ -90,9 +90,9 @@ class ExpectedReader:
         for item in claims.items() if claims is not None else ():
             claim = self._claim(item)
             for one in [claim, *self._also(item, claim)]:
-                if one.id in items:
-                    self._problems.add(item, f'two claims are called "{one.id}"')
-                items[one.id] = item
+                if one.name in items:
+                    self._problems.add(item, f'two claims are called "{one.name}"')
+                items[one.name] = item
                 found.append(one)
         self._check_means(found, items)
         return tuple(found)
@@ -210,12 +210,14 @@ class ExpectedReader:
 
     def _check_means(self, found: list[Claim], items: Mapping[str, Item]) -> None:
         """What a mean is of must be there, and be one number."""
-        gains = [claim.id for claim in found if claim.kind in GAINS]
+        gains = [(claim.id, claim.condition_text) for claim in found if claim.kind in GAINS]
         for claim in found:
             for name in claim.of:
-                if name not in gains:
-                    said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{nearest(name, gains)}'
-                    self._problems.add((items[claim.id].get("of") or items[claim.id]).part(name), said)
+                if (name, claim.condition_text) not in gains:
+                    known = [one for one, condition in gains if condition == claim.condition_text]
+                    under = f" under {claim.condition_text}" if claim.condition else ""
+                    said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{under}{nearest(name, known)}'
+                    self._problems.add((items[claim.name].get("of") or items[claim.name]).part(name), said)
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
         over = item.get("over")
@@ -251,13 +253,11 @@ class ExpectedReader:
             self._problems.add(also, 'must be a list of selectors; for example [{ reading = "rtt" }]')
         for part in also.items() if also is not None else ():
             other = read_where(part, self._names, self._problems, flows=True)
-            name = " ".join(f"{factor}={'|'.join(levels)}" for factor, levels in other.items())
             for factor in other:
                 if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):
                     self._problems.add(part, f'"{factor}" stands in no selector of this claim')
             a, b = (tuple(_replaced(s, other) for s in side) for side in (claim.a, claim.b))
-            of = tuple(f"{one} {name}" for one in claim.of)
-            found.append(msgspec.structs.replace(claim, id=f"{claim.id} {name}", a=a, b=b, of=of))
+            found.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
         return found
 
     def _required(self, item: Item, key: str, fields: Mapping[str, Field]) -> Item | None:

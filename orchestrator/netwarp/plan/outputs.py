@@ -65,7 +65,7 @@ def check_wanted(
                 said = (
                     f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one"
                 )
-                problems.add(_place(spec, "claim", claim.id, side), f'claim "{claim.id}": {said}')
+                problems.add(_place(spec, "claim", claim.name, side), f'claim "{claim.name}": {said}')
 
 
 def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
@@ -186,7 +186,7 @@ def _claim_with_flow(spec: Spec, claim: Claim, flows: Sequence[str], problems: P
         return claim
     flow = "" if claim.metric in CELL_METRICS else claim.flow or (flows[0] if len(flows) == 1 else "")
     for side, selector in selectors(claim):
-        item = _place(spec, "claim", claim.id, claim.over if claim.over == FLOW else side)
+        item = _place(spec, "claim", claim.name, claim.over if claim.over == FLOW else side)
         chosen = selector.get(FLOW, ())
         if len(chosen) > 1:
             problems.add(item, f"the selector {_shown(selector)} names {len(chosen)} flows; it must name one")
@@ -195,7 +195,7 @@ def _claim_with_flow(spec: Spec, claim: Claim, flows: Sequence[str], problems: P
         if not chosen and not flow and claim.metric not in CELL_METRICS:
             names = ", ".join(flows)
             problems.add(
-                _place(spec, "claim", claim.id, "flow"),
+                _place(spec, "claim", claim.name, "flow"),
                 f'of which flow? name one: {names}; for example flow = "{flows[0]}"',
             )
     return msgspec.structs.replace(claim, flow=flow)

@@ -64,14 +64,18 @@ class Statement:
 
 
 def statements(data: RunData) -> tuple[Statement, ...]:
-    """The rows of claims.csv, put together by statement. An id is the claim's, then " factor=level" for each change."""
-    known = {claim.id: claim for claim in data.plan.claims}
-    details = {row["claim"]: row for row in data.claim_details}
+    """The rows of claims.csv, put together by statement."""
+    known = {claim.name: claim for claim in data.plan.claims}
+    details = {_name(row): row for row in data.claim_details}
     grouped: dict[str, list[Row]] = {}
     for row in data.claims:
-        base = row["claim"].partition(" ")[0]
-        grouped.setdefault(base if base in known else row["claim"], []).append(row)
+        grouped.setdefault(row["claim"], []).append(row)
     return tuple(_statement(data, base, rows, known, details) for base, rows in grouped.items())
+
+
+def _name(row: Row) -> str:
+    """The claim's name (Claim.name) that a row is of."""
+    return f"{row['claim']} {row['condition']}".rstrip()
 
 
 def _statement(
@@ -83,20 +87,19 @@ def _statement(
         text=claim.text if claim else base,
         source=rows[0].get("source") or "",
         statistic=_STATISTICS.get(claim.kind, "") if claim else "",
-        tests=tuple(_tested(data, row, base, known.get(row["claim"]), details.get(row["claim"], {})) for row in rows),
+        tests=tuple(_tested(data, row, known.get(_name(row)), details.get(_name(row), {})) for row in rows),
     )
 
 
-def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row) -> Tested:
+def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested:
     measured, expected, unit = row.get("measured") or "", row.get("expected") or "", row.get("unit") or ""
     relative = claim is not None and claim.kind in _STATISTICS
     divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
     measured_text = _percent(measured, claim) if relative else _scaled(measured, divisor)
     expected_text = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
-    condition = row["claim"].removeprefix(base).strip()
     return Tested(
-        id=row["claim"],
-        condition=_in_words(data, condition),
+        id=_name(row),
+        condition=_in_words(data, claim) if claim else row["condition"],
         verdict=row["verdict"],
         measured=measured_text,
         expected=expected_text,
@@ -111,19 +114,12 @@ def _tested(data: RunData, row: Row, base: str, claim: Claim | None, detail: Row
     )
 
 
-def _in_words(data: RunData, condition: str) -> str:
-    """ "reading=rtt failover=rfc4960" -> "reading: RTT, failover: RFC 4960"."""
-    words: list[str] = []
-    for pair in condition.split(" "):
-        factor, equals, levels = pair.partition("=")
-        if equals and any(factor == known.name for known in data.plan.dimensions):
-            titles = " or ".join(data.level_title(factor, level) for level in levels.split("|"))
-            words.append(f"{factor}: {titles}")
-        elif words:
-            words[-1] += f" {pair}"  # a level may hold a space
-        elif pair:
-            words.append(pair)
-    return ", ".join(words)
+def _in_words(data: RunData, claim: Claim) -> str:
+    """ "reading: RTT, failover: RFC 4960"."""
+    return ", ".join(
+        f"{factor}: {' or '.join(data.level_title(factor, level) for level in levels)}"
+        for factor, levels in claim.condition.items()
+    )
 
 
 def _percent(text: str, claim: Claim | None) -> str:
@@ -173,8 +169,7 @@ NOTHING = Evidence((), ())
 
 
 def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapping[str, Evidence]:
-    """Claim id -> its cells, tables and figures. drawn: names of the figures on the page."""
-    claims = {claim.id: claim for claim in data.plan.claims}
+    """Claim, by its name -> its cells, tables and figures. drawn: names of the figures on the page."""
     tables = {grid.name for grid in grids}
     figures = set(drawn)
     outputs: list[tuple[str, Table | Figure]] = [
@@ -182,26 +177,26 @@ def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapp
         *((f"figure-{figure.name}", figure) for figure in data.plan.figures if figure.name in figures),
     ]
     by_claim = {}
-    for claim in claims.values():
-        selectors = [selector for part in _parts(claim, claims) for selector in _selectors(part)]
+    for claim in data.plan.claims:
+        selectors = [selector for part in _parts(claim, data.plan.claims) for selector in _selectors(part)]
         cells = tuple(
             index
             for index, result in enumerate(data.cells)
             if any(data.selection.has(result.cell, selector) for selector in selectors)
         )
-        metrics = {part.metric for part in _parts(claim, claims)}
+        metrics = {part.metric for part in _parts(claim, data.plan.claims)}
         places = tuple(
             (anchor, short(output.title))
             for anchor, output in outputs
             if output.metric in metrics and any(data.selection.has(data.cells[n].cell, output.where) for n in cells)
         )
-        by_claim[claim.id] = Evidence(cells, places)
+        by_claim[claim.name] = Evidence(cells, places)
     return by_claim
 
 
-def _parts(claim: Claim, claims: Mapping[str, Claim]) -> list[Claim]:
-    """The claim itself; for a mean of claims, the claims it averages."""
-    return [claims[name] for name in getattr(claim, "of", ()) if name in claims] or [claim]
+def _parts(claim: Claim, claims: Sequence[Claim]) -> list[Claim]:
+    """A claim, or, of a mean of claims, those it is of."""
+    return [other for other in claims if other.id in claim.of and other.condition == claim.condition] or [claim]
 
 
 def _selectors(claim: Claim) -> list[Levels]:

@@ -118,13 +118,19 @@ def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: s
 def _compared(claim: Claim, results: Results) -> list[Comparison]:
     """The comparisons a claim is made of; of a mean, one over those of the claims it is of."""
     if claim.kind == "mean":
-        others = {other.id: other for other in results.plan.claims}
-        return [mean_of([part for name in claim.of for part in _compared(others[name], results)])]
+        parts = [part for other in _claims_of(claim, results) for part in _compared(other, results)]
+        return [mean_of(parts)]
     return comparisons(
         claim.kind,
         [_series(claim, selector, claim.metric, results) for selector in claim.a],
         [_series(claim, selector, claim.metric_b or claim.metric, results) for selector in claim.b],
     )
+
+
+def _claims_of(claim: Claim, results: Results) -> list[Claim]:
+    """The claims that a mean is of, under its condition."""
+    others = {other.id: other for other in results.plan.claims if other.condition == claim.condition}
+    return [others[name] for name in claim.of]
 
 
 def _margin(claim: Claim, measured: float | None) -> float:
@@ -180,7 +186,7 @@ def _borrowed(moved: Bounds) -> str:
 
 def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | None:
     """Bounds of one draw; None: no cell of its kind was repeated."""
-    parts = [other for other in results.plan.claims if other.id in claim.of] or [claim]
+    parts = _claims_of(claim, results) or [claim]
     known: dict[Kind, Spread] = {}
     for part in parts:
         for flow, metric in itertools.product(flows_of(part), {part.metric, part.metric_b or part.metric}):

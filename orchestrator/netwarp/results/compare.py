@@ -238,7 +238,7 @@ def _beyond_chance(numbers: Sequence[Change]) -> tuple[Change, ...]:
 
 def moved_verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
     """Claims that both runs tested and judge differently."""
-    said = ({one.claim.id: str(one.verdict) for one in judge(run) if one.verdict != "not tested"} for run in (a, b))
+    said = ({one.claim.name: str(one.verdict) for one in judge(run) if one.verdict != "not tested"} for run in (a, b))
     return tuple(Moved(*one) for one in _differing(*said))
 
 

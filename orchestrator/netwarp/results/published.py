@@ -32,5 +32,5 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
             if selection.has(cell, number.at, flow)
         ]
         judged = judge(Results(plan, outcomes, values))
-        found[source.name] = {one.claim.id: one.measured for one in judged if one.measured is not None}
+        found[source.name] = {one.claim.name: one.measured for one in judged if one.measured is not None}
     return found

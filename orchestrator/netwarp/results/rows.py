@@ -13,8 +13,8 @@ from .run_results import CellFlow, Results
 Field = str | int | float | None
 CELL_COLUMNS = ("cell_id", "experiment", "repetition", "seed", "outcome", "reason", "virtual_s")
 MEASUREMENT_COLUMNS = ("cell_id", "flow", "metric", "value", "unit")
-CLAIM_COLUMNS = ("claim", "verdict", "measured", "expected", "unit", "source")
-DETAIL_COLUMNS = ("claim", "text", "kind", "metric", "tolerance", "reason")
+CLAIM_COLUMNS = ("claim", "condition", "verdict", "measured", "expected", "unit", "source")
+DETAIL_COLUMNS = ("claim", "condition", "text", "kind", "metric", "tolerance", "reason")
 NUMBER_COLUMNS = ("value", "unit", "spread", "repetitions", "ci95_low", "ci95_high", "note")
 DRAW_COLUMNS = ("repetition", "seed", "value", "unit", "note", "cell_id")
 NOT_RUN = "NOT_RUN"
@@ -55,7 +55,18 @@ def measurement_rows(results: Results) -> Rows:
 
 def claim_rows(judged: Sequence[Judged]) -> Rows:
     """claims.csv, in the columns of the contract."""
-    rows = tuple((one.claim.id, one.verdict, one.measured, one.expected, one.unit, one.claim.source) for one in judged)
+    rows = tuple(
+        (
+            one.claim.id,
+            one.claim.condition_text,
+            one.verdict,
+            one.measured,
+            one.expected,
+            one.unit,
+            one.claim.source,
+        )
+        for one in judged
+    )
     return Rows("claims", CLAIM_COLUMNS, rows)
 
 
@@ -67,12 +78,13 @@ def detail_rows(judged: Sequence[Judged], others: Mapping[str, Mapping[str, floa
     rows = tuple(
         (
             one.claim.id,
+            one.claim.condition_text,
             one.claim.text,
             one.claim.kind,
             one.claim.metric,
             one.claim.tolerance,
             one.reason,
-            *(numbers.get(one.claim.id) for numbers in others.values()),
+            *(numbers.get(one.claim.name) for numbers in others.values()),
         )
         for one in judged
     )

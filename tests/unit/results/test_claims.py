@@ -67,7 +67,7 @@ def test_also_repeats_a_claim_under_other_conditions(tmp_path: Path) -> None:
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\nalso = [{ x = "2 s" }]\n'
     one, other = judged(plan_of(tmp_path, claim("greater", body)), {"a": rows(2, 2, 0), "b": rows(1, 3, 0)})
     assert (one.claim.id, one.verdict) == ("C1", "holds")
-    assert (other.claim.id, other.verdict) == ("C1 x=2 s", "does not hold")
+    assert (other.claim.id, other.claim.condition_text, other.verdict) == ("C1", "x=2 s", "does not hold")
 
 
 def test_later_is_not_tested_and_says_why(tmp_path: Path) -> None:
@@ -189,11 +189,11 @@ def test_claims_csv(tmp_path: Path) -> None:
     with open(tmp_path / "tables" / "claims.csv", newline="") as file:
         found = list(csv.reader(file))
     assert found == [
-        ["claim", "verdict", "measured", "expected", "unit", "source"],
-        ["C1", "holds", "0.5", "> 0", "ratio", "Table 1"],
+        ["claim", "condition", "verdict", "measured", "expected", "unit", "source"],
+        ["C1", "", "holds", "0.5", "> 0", "ratio", "Table 1"],
     ]
     details = (tmp_path / "tables" / "claim_details.csv").read_text()
-    assert details.splitlines()[1] == 'C1,t,greater,packets,0.0,"deterministic, n = 1"'
+    assert details.splitlines()[1] == 'C1,,t,greater,packets,0.0,"deterministic, n = 1"'
 
 
 def fed_with(source: str) -> dict[str, Judged]:
@@ -212,7 +212,7 @@ def fed_with(source: str) -> dict[str, Judged]:
             values.setdefault((name, "paper_throughput_byte_s"), values[name, "paper_utilisation"] * rate)
     measured = [Measurement(name, "ftp", metric, value, "") for (name, metric), value in values.items()]
     outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 100.0, 1.0) for cell in plan.cells}
-    return {one.claim.id: one for one in judge(Results(plan, outcomes, measured))}
+    return {one.claim.name: one for one in judge(Results(plan, outcomes, measured))}
 
 
 def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
@@ -258,8 +258,8 @@ def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, tmp_
     plan = plan_of(tmp_path, claim(kind, 'a = { who = "a" }\nb = { who = "b" }\n' + OVER))
     (found,) = judged(plan, {"a": rows(*(1 + sign * lead for lead in (0.5, 0.2, 0.1))), "b": rows(1, 1, 1)})
     assert found.measured == pytest.approx(sign * 0.1)
-    row = {"claim": "C1", "verdict": found.verdict, "measured": repr(found.measured), "expected": found.expected,
-           "unit": found.unit, "source": "Table 1"}  # fmt: skip
+    row = {"claim": "C1", "condition": "", "verdict": found.verdict, "measured": repr(found.measured),
+           "expected": found.expected, "unit": found.unit, "source": "Table 1"}  # fmt: skip
     data = SimpleNamespace(plan=plan, claims=[row], claim_details=[])
     (said,) = statements(data)  # type: ignore[arg-type]
     assert (said.statistic, said.own.measured) == ("smallest lead", f"{'+' if sign > 0 else MINUS}10.0")

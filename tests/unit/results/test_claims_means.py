@@ -40,10 +40,10 @@ def test_mean_of_claims_also_under_other_conditions(tmp_path: Path) -> None:
     other = 'a = { who = "c", x = "1 s" }\nb = { who = "b", x = "1 s" }\nalso = [{ x = "2 s" }]\n' + BOUND
     mean = MEAN + 'of = ["C1", "C2"]\nexpected = 2\ntolerance = 0.1\nalso = [{ x = "2 s" }]\n'
     plan = plan_of(tmp_path, claim("gain", at) + claim("gain", other, "C2") + mean)
-    found = {one.claim.id: one for one in judged(plan, {"a": rows(2, 3, 0), "b": rows(1, 1, 1), "c": rows(4, 2, 0)})}
+    found = {one.claim.name: one for one in judged(plan, {"a": rows(2, 3, 0), "b": rows(1, 1, 1), "c": rows(4, 2, 0)})}
     assert (found["M"].verdict, found["M"].measured) == ("holds", pytest.approx(2.0))
     assert (found["M x=2 s"].verdict, found["M x=2 s"].measured) == ("does not hold", pytest.approx(1.5))
-    found = {one.claim.id: one for one in judged(plan, {"a": rows(2, 3, 0), "b": rows(1, 1, 1)})}
+    found = {one.claim.name: one for one in judged(plan, {"a": rows(2, 3, 0), "b": rows(1, 1, 1)})}
     assert found["M"].verdict == "inconclusive", "a number of one of its claims is missing"
 
 

@@ -165,7 +165,7 @@ def test_an_answer_chooses_a_flow(plan: Plan) -> None:
 
 
 def test_claims_compare_flows(plan: Plan) -> None:
-    judged = {one.claim.id: one for one in judge(results(plan, f=1.0, g=2.0, h=3.0))}
+    judged = {one.claim.name: one for one in judge(results(plan, f=1.0, g=2.0, h=3.0))}
     assert judged["less"].verdict == "holds"
     assert judged["less"].measured == -0.5
     assert judged["less load=full"].measured == pytest.approx(1.1 / 2.1 - 1)

@@ -176,7 +176,7 @@ def test_equal_runs_have_equal_tables_and_files_are_whole(tmp_path: Path) -> Non
         assert b"\r" not in text
         assert text.endswith(b"\n")
     assert b"0.30000000000000004" in (tmp_path / "one" / "measurements.csv").read_bytes()
-    assert (tmp_path / "one" / "claims.csv").read_text() == "claim,verdict,measured,expected,unit,source\n"
+    assert (tmp_path / "one" / "claims.csv").read_text() == "claim,condition,verdict,measured,expected,unit,source\n"
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
