@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * traffic-test-driver: the payload's pattern and accounting behind a line protocol, for tests on the host
- *with ASan and UBSan. One command a line on stdin, one answer a line on stdout; bytes are hexadecimal, "-"
- *for none.
+ * traffic-test-driver: the payload's pattern and accounting behind a line protocol, for tests on the
+ * host with ASan and UBSan. One command a line on stdin, one answer a line on stdout; bytes are
+ * hexadecimal, "-" for none.
  *
  *	fill STREAM MESSAGE OFFSET LENGTH	-> bytes
  *	fill-flow POSITION LENGTH		-> bytes

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from netwarp.testbed import messages
-from support.cell_init_parts import Parts
+from support.cell_init_driver import Driver
 
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WINDOW = 64
@@ -20,32 +20,32 @@ WRITE_BYTES = 256 * 1024
 
 
 @pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
+def driver() -> Iterator[Driver]:
     """The sanitised parts."""
-    running = Parts()
+    running = Driver()
     yield running
     running.close()
 
 
 @FUZZ
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_text_is_json(parts: Parts, text: str) -> None:
-    assert parts.ask("text", text.encode())["text"] == text
+def test_text_is_json(driver: Driver, text: str) -> None:
+    assert driver.ask("text", text.encode())["text"] == text
 
 
 @FUZZ
 @given(st.binary())
-def test_any_bytes_are_json(parts: Parts, data: bytes) -> None:
+def test_any_bytes_are_json(driver: Driver, data: bytes) -> None:
     """What is not UTF-8 becomes U+FFFD, a byte each; the rest stays."""
     expected = "".join(
         part if not 0xDC80 <= ord(part) <= 0xDCFF else "\ufffd" for part in data.decode("utf-8", "surrogateescape")
     )
-    assert parts.ask("text", data)["text"] == expected
+    assert driver.ask("text", data)["text"] == expected
 
 
-def test_requests_are_numbered(parts: Parts) -> None:
+def test_requests_are_numbered(driver: Driver) -> None:
     first, second = messages.set_link("x", 1, up=True).data, messages.address("x", 1, "10.0.0.1", 24).data
-    answer = parts.ask("request", first + second)
+    answer = driver.ask("request", first + second)
     assert answer["count"] == 2
     numbered = bytes.fromhex(answer["numbered"])
     assert struct.unpack_from("<II", numbered, 8) == (1000, 0)
@@ -62,36 +62,36 @@ def acknowledgement(error: int, message: bytes, *, capped: bool, request: bytes 
 
 
 @pytest.mark.parametrize("capped", [True, False])
-def test_extended_messages_are_found(parts: Parts, capped: bool) -> None:
+def test_extended_messages_are_found(driver: Driver, capped: bool) -> None:
     request = struct.pack("=IHHII", 32, 16, 5, 1, 0) + bytes(16)
     reply = acknowledgement(errno.EBUSY, b"Device is busy\0", capped=capped, request=request)
-    assert parts.ask("replies", reply)["messages"] == [
+    assert driver.ask("replies", reply)["messages"] == [
         {"type": 2, "error": errno.EBUSY, "message": "Device is busy", "operstate": -1}
     ]
 
 
-def test_operstate_of_one_link_only(parts: Parts) -> None:
+def test_operstate_of_one_link_only(driver: Driver) -> None:
     def link(index: int, state: int) -> bytes:
         body = struct.pack("=BxHiII", 0, 1, index, 0, 0) + struct.pack("=HHB3x", 5, 16, state)
         return struct.pack("=IHHII", 16 + len(body), 16, 0, 1, 1) + body
 
-    answer = parts.ask("replies", link(7, 6) + link(8, 6) + link(7, 2))
+    answer = driver.ask("replies", link(7, 6) + link(8, 6) + link(7, 2))
     assert [message["operstate"] for message in answer["messages"]] == [6, -1, 2]
 
 
 @settings(FUZZ, max_examples=800)
 @given(st.binary(max_size=200), st.integers(0, 120), st.binary(max_size=8))
-def test_no_reply_breaks_the_reader(parts: Parts, data: bytes, at: int, patch: bytes) -> None:
-    parts.ask("replies", data)
-    parts.ask("request", data)
+def test_no_reply_breaks_the_reader(driver: Driver, data: bytes, at: int, patch: bytes) -> None:
+    driver.ask("replies", data)
+    driver.ask("request", data)
     reply = bytearray(acknowledgement(1, b"why\0", capped=False, request=struct.pack("=IHHII", 16, 16, 5, 1, 0)))
     reply[at : at + len(patch)] = patch
-    parts.ask("replies", bytes(reply))
+    driver.ask("replies", bytes(reply))
 
 
-def write(parts: Parts, path: Path, records: list[tuple[int, int, int]]) -> dict[str, int]:
+def write(driver: Driver, path: Path, records: list[tuple[int, int, int]]) -> dict[str, int]:
     """Have the pcap writer write (t_ns, captured, length)."""
-    return parts.ask("pcap", f"{path}\n".encode() + b"".join(struct.pack("=qII", *record) for record in records))
+    return driver.ask("pcap", f"{path}\n".encode() + b"".join(struct.pack("=qII", *record) for record in records))
 
 
 def read(path: Path) -> list[tuple[int, int, int, bytes]]:
@@ -112,12 +112,12 @@ FIRST_NS = 1_700_000_000 * 10**9
 @FUZZ
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([0, 60, 1500, 9000])), max_size=300))
 def test_late_packets_are_put_where_they_belong(
-    parts: Parts, tmp_path_factory: pytest.TempPathFactory, spread: list[tuple[int, int]]
+    driver: Driver, tmp_path_factory: pytest.TempPathFactory, spread: list[tuple[int, int]]
 ) -> None:
     """Up to 40 places late, in any mix of sizes: all there, in time order, equal times in the order of arrival."""
     path = tmp_path_factory.getbasetemp() / "late.pcap"
     records = [(FIRST_NS + i + early, size, size) for i, (early, size) in enumerate(spread)]
-    answer = write(parts, path, records)
+    answer = write(driver, path, records)
     found = read(path)
     assert answer == {
         "record": "pcap",
@@ -134,51 +134,51 @@ def test_late_packets_are_put_where_they_belong(
 @FUZZ
 @given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 60, 9000, 262144])), max_size=200))
 def test_never_out_of_order(
-    parts: Parts, tmp_path_factory: pytest.TempPathFactory, spread: list[tuple[int, int]]
+    driver: Driver, tmp_path_factory: pytest.TempPathFactory, spread: list[tuple[int, int]]
 ) -> None:
     """However late and large: in order as far as it goes, and an error if anything is missing."""
     path = tmp_path_factory.getbasetemp() / "order.pcap"
     records = [(FIRST_NS + i + early, size, size) for i, (early, size) in enumerate(spread)]
-    answer = write(parts, path, records)
+    answer = write(driver, path, records)
     times = [record[0] for record in read(path)]
     assert times == sorted(times)
     assert len(times) == answer["packets"]
     assert (len(times) == len(records)) == (answer["errno"] == 0)
 
 
-def test_a_packet_later_than_the_window_is_an_error_not_disorder(parts: Parts, tmp_path: Path) -> None:
+def test_a_packet_later_than_the_window_is_an_error_not_disorder(driver: Driver, tmp_path: Path) -> None:
     records = [(10**9 + i, 60, 60) for i in range(WINDOW + 1)]
-    answer = write(parts, tmp_path / "x.pcap", [*records, (10**9 - 1, 60, 60), (2 * 10**9, 60, 60)])
+    answer = write(driver, tmp_path / "x.pcap", [*records, (10**9 - 1, 60, 60), (2 * 10**9, 60, 60)])
     assert answer["errno"] == errno.EILSEQ
     times = [record[0] for record in read(tmp_path / "x.pcap")]
     assert times == sorted(times)
     assert len(times) == answer["packets"]
 
 
-def test_a_packet_as_late_as_the_window_is_placed(parts: Parts, tmp_path: Path) -> None:
+def test_a_packet_as_late_as_the_window_is_placed(driver: Driver, tmp_path: Path) -> None:
     records = [(10**9 + 2 * i, 60, 60) for i in range(WINDOW)]
-    answer = write(parts, tmp_path / "x.pcap", [*records, (10**9 + 1, 60, 60), (10**9 + 200, 60, 60)])
+    answer = write(driver, tmp_path / "x.pcap", [*records, (10**9 + 1, 60, 60), (10**9 + 200, 60, 60)])
     assert answer["errno"] == 0
     times = [record[0] for record in read(tmp_path / "x.pcap")]
     assert times == sorted(times)
     assert len(times) == WINDOW + 2
 
 
-def test_a_full_disk_is_said(parts: Parts) -> None:
-    answer = write(parts, Path("/dev/full"), [(10**9 + i, 1500, 1500) for i in range(1000)])
+def test_a_full_disk_is_said(driver: Driver) -> None:
+    answer = write(driver, Path("/dev/full"), [(10**9 + i, 1500, 1500) for i in range(1000)])
     assert answer["errno"] == errno.ENOSPC
     assert answer["packets"] == 0
 
 
-def test_a_truncated_packet_keeps_its_length(parts: Parts, tmp_path: Path) -> None:
-    write(parts, tmp_path / "x.pcap", [(1, 100, 9000)])
+def test_a_truncated_packet_keeps_its_length(driver: Driver, tmp_path: Path) -> None:
+    write(driver, tmp_path / "x.pcap", [(1, 100, 9000)])
     assert [record[:3] for record in read(tmp_path / "x.pcap")] == [(1, 100, 9000)]
 
 
-def test_large_files(parts: Parts, tmp_path: Path) -> None:
+def test_large_files(driver: Driver, tmp_path: Path) -> None:
     """More than the buffer, so that pieces join without a seam."""
     records = [(10**9 + i * 1000, 1514, 1514) for i in range(5000)]
-    answer = write(parts, tmp_path / "x.pcap", records)
+    answer = write(driver, tmp_path / "x.pcap", records)
     assert answer["bytes"] == 24 + 5000 * (16 + 1514) > 4 * WRITE_BYTES
     assert [record[:3] for record in read(tmp_path / "x.pcap")] == records
     assert answer["first_ns"] == records[0][0]

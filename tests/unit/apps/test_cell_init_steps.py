@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from netwarp.testbed import messages
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import HEADER, Step, step, to_text
-from support.cell_init_parts import Parts
+from support.cell_init_driver import Driver
 from support.cells import S, outage, two_path_cell
 
 UP = messages.set_link("p1", 3, up=True).data.hex()
@@ -26,22 +26,22 @@ FUZZ = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCh
 
 
 @pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
+def driver() -> Iterator[Driver]:
     """The sanitised parser."""
-    running = Parts()
+    running = Driver()
     yield running
     running.close()
 
 
-def parse(parts: Parts, lines: list[str]) -> dict[str, object]:
+def parse(driver: Driver, lines: list[str]) -> dict[str, object]:
     """Parse these lines behind the header."""
-    return parts.ask("steps", "\n".join([HEADER, *lines]).encode() + b"\n")
+    return driver.ask("steps", "\n".join([HEADER, *lines]).encode() + b"\n")
 
 
-def test_a_whole_cell_is_read_as_it_was_written(parts: Parts) -> None:
+def test_a_whole_cell_is_read_as_it_was_written(driver: Driver) -> None:
     cell = two_path_cell(timeline=outage())
     steps = compile_cell(cell, Clock(t0_realtime_ns=1_700_000_000 * S)).steps
-    answer = parts.ask("steps", to_text(steps).encode())
+    answer = driver.ask("steps", to_text(steps).encode())
     assert "error" not in answer, answer
     assert len(answer["steps"]) == len(steps)
     for number, (read, written) in enumerate(zip(answer["steps"], steps, strict=True)):
@@ -78,14 +78,14 @@ def decoded(item: list[object]) -> tuple[str, object]:
     st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1), min_size=1),
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1),
 )
-def test_every_text_survives(parts: Parts, arguments: list[str], ident: str) -> None:
+def test_every_text_survives(driver: Driver, arguments: list[str], ident: str) -> None:
     steps = [
         step("sandbox", kind="guest"),
         step("ns", index=0, name="a"),
         step("spawn", id=ident, ns=0, stdout="o", stderr="e", arg=arguments),
         step("output", id=ident, text=ident, timeout_ns=1),
     ]
-    answer = parts.ask("steps", to_text(steps).encode())
+    answer = driver.ask("steps", to_text(steps).encode())
     assert "error" not in answer, answer
     values = [decoded(item) for item in answer["steps"][2]["values"]]
     assert [value for key, value in values if key == "arg"] == arguments
@@ -94,22 +94,22 @@ def test_every_text_survives(parts: Parts, arguments: list[str], ident: str) -> 
 
 @FUZZ
 @given(st.integers(1, 10**18), st.integers(1, 10**18), st.integers(0, 4 * 10**18))
-def test_every_number_survives(parts: Parts, setup_ns: int, after_ns: int, t0_ns: int) -> None:
+def test_every_number_survives(driver: Driver, setup_ns: int, after_ns: int, t0_ns: int) -> None:
     lines = [SANDBOX, f"clock t0_realtime_ns={t0_ns}", f"deadline setup_ns={setup_ns} after_t0_ns={after_ns}"]
-    answer = parse(parts, lines)
+    answer = parse(driver, lines)
     assert "error" not in answer, answer
     assert answer["steps"][1]["values"] == [["t0_realtime_ns", t0_ns]]
     assert answer["steps"][2]["values"] == [["setup_ns", setup_ns], ["after_t0_ns", after_ns]]
 
 
-def test_phases(parts: Parts) -> None:
-    answer = parse(parts, [*WHOLE, f"dump ns=0 label=link data={DUMP}"])
+def test_phases(driver: Driver) -> None:
+    answer = parse(driver, [*WHOLE, f"dump ns=0 label=link data={DUMP}"])
     assert "error" not in answer, answer
     assert [item["phase"] for item in answer["steps"]] == [1, 1, 1, 1, 1, 2, 2, 4]
 
 
-def test_comments_and_empty_lines_keep_their_numbers(parts: Parts) -> None:
-    answer = parse(parts, ["", "# comment with key=value", SANDBOX, "", NS])
+def test_comments_and_empty_lines_keep_their_numbers(driver: Driver) -> None:
+    answer = parse(driver, ["", "# comment with key=value", SANDBOX, "", NS])
     assert [item["line"] for item in answer["steps"]] == [4, 6]
 
 
@@ -178,26 +178,67 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("lines", "message"), WRONG, ids=[message[10:60] for _, message in WRONG])
-def test_errors_name_line_verb_key_and_reason(parts: Parts, lines: list[str], message: str) -> None:
-    answer = parse(parts, lines)
+def test_errors_name_line_verb_key_and_reason(driver: Driver, lines: list[str], message: str) -> None:
+    answer = parse(driver, lines)
     assert message in str(answer.get("error")), answer
 
 
+# Every verb with its required keys, where it may stand.
+VERBS = [
+    "deadline setup_ns=1 after_t0_ns=1",
+    "progress every_ns=1",
+    "module module=/x",
+    "memory pages=1",
+    "ns index=1 name=b",
+    f"netlink ns=0 data={UP}",
+    f"dump ns=0 label=x data={DUMP}",
+    "sysctl ns=0 path=x value=1",
+    "offload ns=0 iface=x",
+    "operstate ns=0 ifindex=1 timeout_ns=1",
+    CAPTURE,
+    SPAWN.replace("id=x", "id=y"),
+    "output id=x text=a timeout_ns=1",
+    "file path=x timeout_ns=1",
+    "signal id=x signal=15",
+    "trace file=x buffer_bytes=4096",
+    "proc ns=0 path=x",
+]
+
+
+@pytest.mark.parametrize("line", VERBS, ids=lambda line: line.split()[0])
+def test_every_key_is_needed_and_spelt_right(driver: Driver, line: str) -> None:
+    """Without a required key, or with a misspelt or a second one, the file is refused; with all of them it is not."""
+    verb, *pairs = line.split()
+    for i, pair in enumerate(pairs):
+        key = pair.partition("=")[0]
+        for changed, problem in (
+            (pairs[:i] + pairs[i + 1 :], f"key {key}: is missing"),
+            ([*pairs[:i], f"{key}x{pair[len(key) :]}", *pairs[i + 1 :]], f"key {key}x: is unknown here"),
+            ([*pairs, pair] if key != "arg" else [], f"key {key}: is given twice"),
+        ):
+            if changed:
+                answer = parse(driver, [SANDBOX, CLOCK, NS, SPAWN, " ".join([verb, *changed])])
+                assert f"steps.txt:6: {verb}: {problem}" in str(answer.get("error")), answer
+    answer = parse(driver, [SANDBOX, CLOCK, NS, SPAWN, line, "capture-start"])
+    assert answer["steps"][4]["verb"] == verb
+    assert sorted(key for key, _ in answer["steps"][4]["values"]) == sorted(pair.partition("=")[0] for pair in pairs)
+
+
 @pytest.mark.parametrize("first", ["", "netwarp-steps 2", "netwarp-steps 1 ", "\ufeffnetwarp-steps 1"])
-def test_another_version_is_refused(parts: Parts, first: str) -> None:
-    answer = parts.ask("steps", f"{first}\n{SANDBOX}\n".encode())
+def test_another_version_is_refused(driver: Driver, first: str) -> None:
+    answer = driver.ask("steps", f"{first}\n{SANDBOX}\n".encode())
     assert answer["error"] == "steps.txt:1: the first line must be 'netwarp-steps 1'"
 
 
-def test_nul_and_missing_line_feed(parts: Parts) -> None:
-    assert "NUL byte" in parts.ask("steps", f"{HEADER}\n{SANDBOX}\0\n".encode())["error"]
-    assert "error" not in parts.ask("steps", f"{HEADER}\n{SANDBOX}".encode())
-    assert "first line" in parts.ask("steps", b"")["error"]
+def test_nul_and_missing_line_feed(driver: Driver) -> None:
+    assert "NUL byte" in driver.ask("steps", f"{HEADER}\n{SANDBOX}\0\n".encode())["error"]
+    assert "error" not in driver.ask("steps", f"{HEADER}\n{SANDBOX}".encode())
+    assert "first line" in driver.ask("steps", b"")["error"]
 
 
 @settings(FUZZ, max_examples=1500)
 @given(st.data())
-def test_no_damage_to_a_file_breaks_the_parser(parts: Parts, data: st.DataObject) -> None:
+def test_no_damage_to_a_file_breaks_the_parser(driver: Driver, data: st.DataObject) -> None:
     """Bytes of a good file changed, dropped, doubled: an answer each time, never a finding of the sanitisers."""
     lines = [*WHOLE[:4], CAPTURE, "capture-start", "output id=x text=%25 timeout_ns=5", *WHOLE[4:]]
     text = bytearray("\n".join([HEADER, *lines]).encode())
@@ -214,7 +255,7 @@ def test_no_damage_to_a_file_breaks_the_parser(parts: Parts, data: st.DataObject
                 text[at:at] = data.draw(st.binary(max_size=8))
         if not text:
             break
-    answer = parts.ask("steps", bytes(text))
+    answer = driver.ask("steps", bytes(text))
     assert ("error" in answer) != ("steps" in answer)
     if "error" in answer:
         assert answer["error"].startswith("steps.txt:")
@@ -222,12 +263,12 @@ def test_no_damage_to_a_file_breaks_the_parser(parts: Parts, data: st.DataObject
 
 @settings(FUZZ, max_examples=500)
 @given(st.binary(max_size=300))
-def test_any_bytes_get_an_answer(parts: Parts, data: bytes) -> None:
-    parts.ask("steps", data)
-    parts.ask("steps", f"{HEADER}\n{SANDBOX}\n".encode() + data)
+def test_any_bytes_get_an_answer(driver: Driver, data: bytes) -> None:
+    driver.ask("steps", data)
+    driver.ask("steps", f"{HEADER}\n{SANDBOX}\n".encode() + data)
 
 
-def test_many_steps(parts: Parts) -> None:
+def test_many_steps(driver: Driver) -> None:
     lines = [SANDBOX, *(f"ns index={i} name=n{i}" for i in range(1000))]
-    answer = parse(parts, lines)
+    answer = parse(driver, lines)
     assert len(answer["steps"]) == 1001

@@ -18,7 +18,7 @@ from netwarp.measure.kernel_trace import RECORD, path_traces, read_trace, trace_
 from netwarp.measure.series import TRACE_POINTS, trace_series
 from netwarp.measure.socket_samples import Samples
 from netwarp.testbed.compile import Clock, compile_cell
-from support.cell_init_parts import Parts
+from support.cell_init_driver import Driver
 from support.cells import S, two_path_cell
 
 SCTP_ID, TCP_ID, OTHER_ID = 501, 733, 12
@@ -74,20 +74,20 @@ def page(*events: bytes, t_ns: int = 10**9, flags: int = 0, behind: bytes = b"")
 
 
 @pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
+def driver() -> Iterator[Driver]:
     """The sanitised decoder."""
-    running = Parts()
+    running = Driver()
     yield running
     running.close()
 
 
-def decode(parts: Parts, raw: bytes) -> tuple[Rows, int]:
+def decode(driver: Driver, raw: bytes) -> tuple[Rows, int]:
     """Records and how many the kernel lost."""
-    answer = parts.ask("trace", SCTP_FORMAT.encode() + b"\0" + TCP_FORMAT.encode() + b"\0" + raw)
+    answer = driver.ask("trace", SCTP_FORMAT.encode() + b"\0" + TCP_FORMAT.encode() + b"\0" + raw)
     return np.frombuffer(bytes.fromhex("".join(answer["records"])), dtype=RECORD), answer["lost"]
 
 
-def test_events_of_both_kinds_with_their_times(parts: Parts) -> None:
+def test_events_of_both_kinds_with_their_times(driver: Driver) -> None:
     extend = struct.pack("<II", 7 << 5 | 30, 3)  # 3 x 2^27 + 7 ns
     stamp = struct.pack("<II", 5 << 5 | 31, 100)
     gap = struct.pack("<II", 2 << 5 | 29, 8) + bytes(4)
@@ -96,7 +96,7 @@ def test_events_of_both_kinds_with_their_times(parts: Parts) -> None:
     raw = page(
         data(sctp_event(4380), 10), extend, other, data(tcp_event(), 3), gap, long, stamp, data(sctp_event(6000), 1)
     )
-    rows, lost = decode(parts, raw)
+    rows, lost = decode(driver, raw)
     assert lost == 0
     first = 10**9 + 10
     second = first + (3 << 27) + 7 + 1 + 3
@@ -118,29 +118,29 @@ def test_events_of_both_kinds_with_their_times(parts: Parts) -> None:
     assert (two["ssthresh"], two["mtu"], two["state"]) == (0x7FFFFFFF, 65535, 41000)
 
 
-def test_what_the_kernel_lost_is_counted(parts: Parts) -> None:
+def test_what_the_kernel_lost_is_counted(driver: Driver) -> None:
     stored = page(data(sctp_event(1), 0), flags=3 << 30, behind=struct.pack("<Q", 321))
-    assert decode(parts, stored)[1] == 321
-    assert decode(parts, page(data(sctp_event(1), 0), flags=1 << 31))[1] == 1
+    assert decode(driver, stored)[1] == 321
+    assert decode(driver, page(data(sctp_event(1), 0), flags=1 << 31))[1] == 1
 
 
-def test_a_page_that_is_none(parts: Parts) -> None:
-    assert decode(parts, b"")[1] == -1
-    assert decode(parts, struct.pack("<QQ", 0, 4000))[1] == -1
-    assert decode(parts, page(struct.pack("<II", 0, 400)))[1] == -1
-    assert decode(parts, page(struct.pack("<I", 28)))[1] == -1
+def test_a_page_that_is_none(driver: Driver) -> None:
+    assert decode(driver, b"")[1] == -1
+    assert decode(driver, struct.pack("<QQ", 0, 4000))[1] == -1
+    assert decode(driver, page(struct.pack("<II", 0, 400)))[1] == -1
+    assert decode(driver, page(struct.pack("<I", 28)))[1] == -1
 
 
-def test_a_field_that_is_missing_is_named(parts: Parts) -> None:
+def test_a_field_that_is_missing_is_named(driver: Driver) -> None:
     other = TCP_FORMAT.replace("snd_cwnd", "cwnd_of_today")
-    assert parts.ask("trace", SCTP_FORMAT.encode() + b"\0" + other.encode() + b"\0")["missing"] == "snd_cwnd"
+    assert driver.ask("trace", SCTP_FORMAT.encode() + b"\0" + other.encode() + b"\0")["missing"] == "snd_cwnd"
 
 
 @FUZZ
 @given(st.binary(max_size=300), st.integers(0, 2**33))
-def test_no_page_reads_beyond_itself(parts: Parts, body: bytes, commit: int) -> None:
+def test_no_page_reads_beyond_itself(driver: Driver, body: bytes, commit: int) -> None:
     """ASan looks on; whatever the bytes are, the answer is records or a refusal."""
-    rows, lost = decode(parts, struct.pack("<QQ", 5, commit) + body)
+    rows, lost = decode(driver, struct.pack("<QQ", 5, commit) + body)
     assert lost >= -1
     assert len(rows) <= len(body)
 

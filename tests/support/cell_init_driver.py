@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build" / "san" / "cell-init-test-driver"
 
 
-class Parts:
+class Driver:
     """One running cell-init-test-driver. A finding of a sanitiser ends it, and the question after it fails."""
 
     def __init__(self) -> None:
