@@ -1,4 +1,4 @@
-"""A read capture point: its tables."""
+"""The tables of one capture point: read from its files, by flow, and its short name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import dataclasses
 import ipaddress
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
-from .native import CHECKSUMS, Handle, Rows
+import numpy as np
+
+from .native import CHECKSUMS, Handle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
@@ -70,3 +73,37 @@ def read_captures(
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
         **{name: handle.rows(name) for name in (*TOTAL_TABLES, *ROW_TABLES, "identities")},
     )
+
+
+def rows_of_flow(capture: Capture, table: str, flow: int) -> Rows:
+    """The rows of a table (one with a column `flow`) that are of a flow, in the order of the capture.
+
+    Where the capture holds that flow alone they are the table itself, not a copy. The order by flows is kept with the
+    capture, so that asking for each of many flows sorts once.
+    """
+    rows: Rows = getattr(capture, table)
+    if len(capture.flows) == 1 and (not len(rows) or table != "packets"):
+        return rows if flow == 0 else rows[:0]
+    known: dict[str, tuple[Ints, Ints]] = vars(capture).setdefault("rows_by_flow", {})
+    if table not in known:
+        column = np.ascontiguousarray(rows["flow"])
+        order = np.argsort(column, kind="stable")
+        known[table] = (order, np.searchsorted(column[order], np.arange(len(capture.flows) + 1)))
+    order, edges = known[table]
+    return rows[order[edges[flow] : edges[flow + 1]]]
+
+
+def point_names(paths: Sequence[str]) -> list[str]:
+    """Short names that differ: the files' without their suffixes, else with as many folders as it takes."""
+    parts = [[*Path(path).parts[:-1], _stem(Path(path).name)] for path in paths]
+    for depth in range(1, max(len(one) for one in parts) + 1):
+        names = ["/".join(one[-depth:]) for one in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)
+
+
+def _stem(name: str) -> str:
+    for suffix in (".zst", ".gz", ".pcapng", ".pcap", ".cap"):
+        name = name.removesuffix(suffix) or name
+    return name

@@ -10,9 +10,8 @@ from typing import Any
 
 from ..core.numbers import fixed, given, in_short, percent
 from ..core.units import counted, counted_of
-from .connection import Connection
+from .connection import Connection, Multipath
 from .hops import Hop
-from .multipath import Multipath
 
 MOST = 12
 """Findings a file; those of larger connections come first."""

@@ -17,9 +17,8 @@ import numpy as np
 
 from ..core.errors import CaptureError
 from ..core.numbers import fixed
-from .capture import address_text, read_captures
+from .capture import address_text, point_names, read_captures
 from .capture_order import Seen, chains
-from .file_names import point_names
 from .hops import Hop, make_hop
 from .native import Rows
 

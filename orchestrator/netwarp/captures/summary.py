@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..core.numbers import fixed
-from .capture import Capture
-from .connection import Connection, make_connection
-from .file_names import point_names
+from .capture import Capture, point_names
+from .connection import Connection, Multipath, make_connection, multipath_of
 from .findings import file_findings
-from .multipath import Multipath, multipath_of
+from .flow_analysis import analyze_flow
 from .notes import capture_notes
-from .protocols import analyze_flow
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
 
 DETAILED_FLOWS = 50

@@ -23,8 +23,7 @@ from ...core.wire import (
 from ..capture import Capture, address_text
 from ..native import Bools, Floats, Ints, Rows
 from .data_level import DataLevel, data_level
-from .lifetimes import Lifetime, lifetimes
-from .subflows import Group
+from .subflows import Group, Lifetime, lifetimes
 
 MOST = 500
 """Events of one kind that are listed."""

@@ -1,4 +1,4 @@
-"""Which TCP connections of a capture are subflows of one MPTCP connection: by keys and tokens (RFC 8684 3.1, 3.2)."""
+"""The subflows of MPTCP connections: grouped by keys and tokens, and when each was opened and lost (RFC 8684 3)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import hashlib
 
 import numpy as np
 
-from ...core.wire import MP_CAPABLE, MP_JOIN
-from ..capture import Capture
+from ...core.wire import ACK, ADD_ADDR, DSS, FIN, MP_CAPABLE, MP_FASTCLOSE, MP_JOIN, RST, SYN
+from ..capture import Capture, address_text
+from ..native import Rows
+
+ECHO = 1
+"""Flag of ADD_ADDR: the address is repeated back to the host that announced it (RFC 8684 3.4.1)."""
+UNANSWERED = 2
+"""Retransmissions without an answer until the end after which a subflow counts as lost: one may be on its way."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,3 +76,78 @@ def groups(capture: Capture) -> tuple[Group, ...]:
         for first, (version, keys) in begun.items()
     ]
     return tuple(sorted([*found, *alone], key=lambda group: group.flows[0]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Lifetime:
+    """One subflow; ns since 1970, None where it did not happen here.
+
+    flow: row of the flow table. asked_ns: its first SYN with MP_CAPABLE or MP_JOIN; asked: how many SYNs.
+    joined_ns: its handshake was over: the ACK with the option, and then the first packet of the end that was asked.
+    lost_ns: it ended before the connection did: its first RST or FIN, or the last packet of an end that answered
+    nothing more (UNANSWERED).
+    """
+
+    flow: int
+    asked_ns: int | None
+    asked: int
+    joined_ns: int | None
+    lost_ns: int | None
+
+
+def lifetimes(capture: Capture, group: Group, end_ns: int | None = None) -> tuple[Lifetime, ...]:
+    """Every subflow of a connection, in the group's order. end_ns: what comes later is left out."""
+    flows = list(group.flows)
+    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], flows)]
+    segments = capture.segments[np.isin(capture.segments["flow"], flows)]
+    if end_ns is not None:
+        options, segments = options[options["time_ns"] <= end_ns], segments[segments["time_ns"] <= end_ns]
+    # every DSS option that the table holds has a DATA_FIN (3.3.3)
+    closing = options["time_ns"][np.isin(options["subtype"], (DSS, MP_FASTCLOSE))]
+    closed_ns = int(closing[0]) if len(closing) else None
+    return tuple(
+        _lifetime(flow, options[options["flow"] == flow], segments[segments["flow"] == flow], closed_ns)
+        for flow in flows
+    )
+
+
+def _lifetime(flow: int, options: Rows, segments: Rows, closed_ns: int | None) -> Lifetime:
+    shaking = options[np.isin(options["subtype"], (MP_CAPABLE, MP_JOIN))]
+    bare = segments["flags"] & (SYN | ACK)
+    syns = segments[(bare == SYN) & np.isin(segments["packet"], shaking["packet"])]
+    if not len(syns):
+        return Lifetime(flow, None, 0, None, None)
+    opener = int(syns["direction"][0])
+    quiet = segments[segments["flags"] & (SYN | RST) == 0]
+    third = quiet["time_ns"][(quiet["direction"] == opener) & np.isin(quiet["packet"], shaking["packet"])]
+    joined_ns = lost_ns = None
+    if len(third):
+        answers = quiet["time_ns"][(quiet["direction"] != opener) & (quiet["time_ns"] >= third[0])]
+        joined_ns = int(answers[0]) if len(answers) else None
+    if joined_ns is not None:
+        lost_ns = _lost_ns(segments, closed_ns)
+    return Lifetime(flow, int(syns["time_ns"][0]), len(syns), joined_ns, lost_ns)
+
+
+def _lost_ns(segments: Rows, closed_ns: int | None) -> int | None:
+    ends = segments["time_ns"][segments["flags"] & (FIN | RST) > 0]
+    if len(ends):
+        return int(ends[0]) if closed_ns is None or ends[0] < closed_ns else None
+    for direction in (0, 1):
+        mine = segments["direction"] == direction
+        heard = segments["time_ns"][~mine]
+        last_ns = int(heard[-1]) if len(heard) else 0
+        again = segments["time_ns"][mine & (segments["is_retransmission"] > 0) & (segments["time_ns"] > last_ns)]
+        if len(again) >= UNANSWERED and (closed_ns is None or last_ns < closed_ns):
+            return last_ns
+    return None
+
+
+def addresses_told(capture: Capture, group: Group) -> dict[str, int]:
+    """Address -> when an ADD_ADDR that is no echo (3.4.1) was first seen here."""
+    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
+    told = options[(options["subtype"] == ADD_ADDR) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
+    found: dict[str, int] = {}
+    for row in told:  # one or two an address
+        found.setdefault(address_text(bytes(row["address"])), int(row["time_ns"]))
+    return found

@@ -7,9 +7,8 @@ import functools
 import numpy as np
 
 from ...core.wire import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
-from ..capture import Capture
+from ..capture import Capture, rows_of_flow
 from ..native import NONE, Ints, Rows
-from ..rows import rows_of_flow
 from .columns import Columns
 from .messages import Messages, messages
 from .outages import Outages, outages

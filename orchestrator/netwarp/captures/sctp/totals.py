@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
+from ..capture import rows_of_flow
 from ..native import Floats, Ints, Rows
-from ..rows import rows_of_flow
 from .association import Association
 from .interval_search import ascending
 from .outages import Outages

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...core.wire import SHUTDOWN
-from ..capture import Capture
+from ..capture import Capture, rows_of_flow
 from ..native import UNKNOWN, Bools, Ints, Rows
-from ..rows import rows_of_flow
 from .columns import Columns, columns
 from .interval_search import ascending, counted, distinct, first_covering, run_starts
 

@@ -1,4 +1,4 @@
-"""Where between the two ends a capture was taken: it decides what can be known."""
+"""The place of a capture between the two ends, from the handshake's times: it decides what can be known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from ..native import Ints
+from .columns import DirectionColumns
 
 NEAR = 0.25
 """Nearer than this share of the round trip to one end counts as at that end."""
@@ -60,3 +61,20 @@ def smallest(values: Ints, other: int | None) -> int | None:
     """The smallest of all; None of none."""
     known = [int(np.min(values))] if len(values) else []
     return min(known + ([] if other is None else [other]), default=None)
+
+
+def handshake_ns(initiator: DirectionColumns, responder: DirectionColumns) -> tuple[int, int] | None:
+    """SYN to SYN+ACK, and SYN+ACK to the initiator's first ACK of it, at the capture point; None: not all seen.
+
+    None too where a SYN or SYN+ACK was sent twice: which of them was answered is not known (Karn).
+    """
+    asked = initiator.syns
+    answered = responder.syns
+    if len(asked) != 1 or len(answered) != 1:
+        return None
+    since = int(np.searchsorted(initiator.row, responder.row[answered[0]], side="right"))
+    taken = since + np.flatnonzero(initiator.ack[since:] > 0)
+    if not len(taken) or initiator.row[asked[0]] > responder.row[answered[0]]:
+        return None
+    moments = initiator.time_ns[asked[0]], responder.time_ns[answered[0]], initiator.time_ns[taken[0]]
+    return int(moments[1] - moments[0]), int(moments[2] - moments[1])

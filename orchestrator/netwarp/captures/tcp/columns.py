@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.wire import FIN, RST, SYN
-from ..capture import Capture
+from ..capture import Capture, rows_of_flow
 from ..native import UNKNOWN, Bools, Ints, Rows
-from ..rows import rows_of_flow
 
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
 """Bits of segments[options]."""

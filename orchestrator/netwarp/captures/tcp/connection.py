@@ -11,14 +11,12 @@ import numpy as np
 
 from ...core.wire import CWR, ECE, SYN, TCP
 from ..binning import bin_s, binned_bit_s
-from ..capture import Capture
+from ..capture import Capture, rows_of_flow
 from ..native import Floats, Ints, Rows
-from ..rows import rows_of_flow
 from .bytes_in_flight import idle_gaps, in_flight, rounds
-from .capture_position import places_of
+from .capture_position import handshake_ns, places_of
 from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, sides_of
 from .direction import Direction, Total
-from .rtt import handshake_ns
 from .tcp_events import happenings_of
 
 NO_SHIFT = 255

@@ -10,11 +10,10 @@ import numpy as np
 from ...core.wire import CWR, ECE, FIN, RST, SYN
 from ..native import Bools, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
-from .arrival import Arrivals, arrivals_of
 from .bytes_in_flight import first_flight
 from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
-from .retransmission import Retransmissions, Why, retransmissions_of
+from .retransmission import Arrivals, Retransmissions, Why, arrivals_of, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
 
 Total = float | int | None

@@ -1,4 +1,4 @@
-"""Why each retransmission was sent, as far as a capture at its sender can tell, and whether it was needed.
+"""The cause of each retransmission, at its sender; reordered or retransmitted, at a receiver.
 
 The classes and their evidence are defined in docs/metrics.md, TCP.
 """
@@ -15,6 +15,7 @@ from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
 from .ack_information import Reports
 from .columns import TIMESTAMP, DirectionColumns
+from .spurious import spurious_by_dsack, spurious_by_timestamps
 
 DUPLICATES_FOR_FAST = 3
 """RFC 5681 3.2."""
@@ -26,8 +27,6 @@ SHORTEST_TIMER_NS = 1_000_000
 """No kernel's retransmission timer is shorter; a busy one may take nearly as long to answer."""
 STRAGGLERS_NS = 20_000_000
 """A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
-DSACK_SPAN = 1024
-"""One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
 
 
 class Why(enum.IntEnum):
@@ -80,7 +79,7 @@ def retransmissions_of(
     """
     segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
     state = _state_of(data, acks, reports, segment)
-    eifel = _by_timestamps(data, acks, segment, state.una)
+    eifel = spurious_by_timestamps(data, acks, segment, state.una)
     told = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
     # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
     again = state.earlier > 0
@@ -116,7 +115,7 @@ def retransmissions_of(
         why=why,
         waited_ns=state.waited_ns,
         series=_series(state.una, why == Why.TIMEOUT),
-        by_dsack=_by_dsack(data, acks, reports, segment),
+        by_dsack=spurious_by_dsack(data, acks, reports, segment),
         by_timestamps=eifel,
     )
 
@@ -240,48 +239,41 @@ def _series(una: Ints, timeout: Bools) -> Ints:
     return found
 
 
-def _by_timestamps(data: DirectionColumns, acks: DirectionColumns, segment: Ints, una: Ints) -> Bools:
-    """Eifel detection (RFC 3522 3.2): the first acknowledgement that covers what was sent again at SND.UNA echoes a
-    timestamp older than the retransmission's, so the original had arrived.
+@dataclasses.dataclass(frozen=True)
+class Arrivals:
+    """One row a segment that brings new bytes below the highest number seen before it (RFC 4737 3.3, by bytes).
+
+    reordered: it was sent before what it arrived behind; repaired: it was sent after it, so it was sent again; neither:
+    not known. late_ns: since the first segment beyond it arrived.
     """
-    found = np.zeros(len(segment), dtype=np.bool_)
-    if not len(acks) or not len(segment):
-        return found
-    place = np.searchsorted(acks.highest_ack, una, side="right")  # the first that advances beyond una
-    there = (place < len(acks)) & (data.seq[segment] == una) & (data.options[segment] & TIMESTAMP != 0)
-    place = np.minimum(place, len(acks) - 1)
-    there &= (acks.options[place] & TIMESTAMP != 0) & (acks.row[place] > data.row[segment])
-    age = (acks.ts_ecr[place] - data.ts_val[segment]).view(np.int32)
-    found[there] = age[there] < 0
-    return found
+
+    segment: Ints
+    reordered: Bools
+    repaired: Bools
+    late_ns: Ints
 
 
-def _by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> Bools:
-    """As many retransmissions of a number as duplicates of it were reported are spurious: the last ones before each
-    report. (The network may have doubled a packet: of a number that was sent once none is.)
+def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
+    """rtt_min_ns: the smallest whole round trip known (None: not known).
+
+    By timestamps where the two differ: a sender's clock never goes back (RFC 7323 5.4), so an older TSval than that
+    of the segment that arrived before and follows in the stream means an original, a newer one a retransmission.
+    Else: what comes sooner than a round trip after the gap showed cannot have been asked for.
     """
-    found = np.zeros(len(segment), dtype=np.bool_)
-    if not len(segment) or not len(reports.dsack_segment):
-        return found
-    seq = data.seq[segment]
-    order = np.argsort(seq, kind="stable")
-    low = np.searchsorted(seq[order], reports.dsack_start)
-    high = np.minimum(np.searchsorted(seq[order], reports.dsack_end), low + DSACK_SPAN)
-    counts = np.maximum(high - low, 0)
-    report = np.repeat(np.arange(len(counts)), counts)
-    begin = np.cumsum(counts) - counts
-    chosen = order[np.arange(len(report)) - np.repeat(begin, counts) + np.repeat(low, counts)]
-    earlier = data.row[segment[chosen]] < acks.row[reports.dsack_segment[report]]
-    report, chosen = report[earlier], chosen[earlier]
-    if not len(chosen):
-        return found
-    # of one number within one report: the last sent only; a second report of it takes the one before
-    keys = np.lexsort((chosen, seq[chosen], report))
-    report, chosen = report[keys], chosen[keys]
-    last = np.concatenate([(report[1:] != report[:-1]) | (seq[chosen][1:] != seq[chosen][:-1]), [True]])
-    taken, times = np.unique(chosen[last], return_counts=True)
-    found[taken] = True
-    for extra in taken[times > 1]:  # rare: the same range reported again while no newer retransmission was sent
-        same = np.flatnonzero((seq == seq[extra]) & (np.arange(len(seq)) < extra))
-        found[same[len(same) - min(len(same), int(times[taken == extra][0]) - 1) :]] = True
-    return found
+    counts = (data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0)
+    before = np.concatenate([[UNKNOWN], data.highest_end[:-1]]) if len(data) else data.seq
+    segment = np.flatnonzero(counts & (data.new_bytes > 0) & (data.end <= before))
+    none = np.zeros(len(segment), dtype=np.bool_)
+    if not len(segment):
+        return Arrivals(segment, none, none, segment)
+    # the segment that first went beyond it
+    beyond = np.searchsorted(data.highest_end, data.end[segment], side="right")
+    beyond = np.minimum(beyond, segment - 1)
+    late = data.time_ns[segment] - data.time_ns[beyond]
+    stamped = (data.options[segment] & data.options[beyond] & TIMESTAMP) != 0
+    age = (data.ts_val[segment] - data.ts_val[beyond]).view(np.int32)
+    reordered, repaired = stamped & (age < 0), stamped & (age > 0)
+    if rtt_min_ns is not None:
+        soon = ~reordered & ~repaired & (late < rtt_min_ns)
+        reordered |= soon
+    return Arrivals(segment, reordered, repaired, late)

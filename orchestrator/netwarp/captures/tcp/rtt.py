@@ -128,20 +128,3 @@ def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
 def _nearest(values: npt.NDArray[np.uint32], to: Ints) -> Ints:
     """32-bit numbers as the 64-bit ones nearest to others."""
     return to + (values - to.astype(np.uint32)).view(np.int32).astype(np.int64)
-
-
-def handshake_ns(initiator: DirectionColumns, responder: DirectionColumns) -> tuple[int, int] | None:
-    """SYN to SYN+ACK, and SYN+ACK to the initiator's first ACK of it, at the capture point; None: not all seen.
-
-    None too where a SYN or SYN+ACK was sent twice: which of them was answered is not known (Karn).
-    """
-    asked = initiator.syns
-    answered = responder.syns
-    if len(asked) != 1 or len(answered) != 1:
-        return None
-    since = int(np.searchsorted(initiator.row, responder.row[answered[0]], side="right"))
-    taken = since + np.flatnonzero(initiator.ack[since:] > 0)
-    if not len(taken) or initiator.row[asked[0]] > responder.row[answered[0]]:
-        return None
-    moments = initiator.time_ns[asked[0]], responder.time_ns[answered[0]], initiator.time_ns[taken[0]]
-    return int(moments[1] - moments[0]), int(moments[2] - moments[1])

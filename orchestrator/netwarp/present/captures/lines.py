@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...captures.connection import Connection
-from ...captures.multipath import Multipath
+from ...captures.connection import Connection, Multipath
 from ...core.numbers import fixed, readable, with_unit
 from ...core.units import counted
 from .words import delays, seconds

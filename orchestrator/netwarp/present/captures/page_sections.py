@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...captures import FileSummary, Join
-from ...captures.connection import Connection
+from ...captures.connection import Connection, Multipath
 from ...captures.findings import hop_findings
 from ...captures.hops import Hop
-from ...captures.multipath import Multipath
 from ...core.errors import StoreError
 from ...core.numbers import fixed, with_unit
 from ...core.units import counted

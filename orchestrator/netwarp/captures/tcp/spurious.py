@@ -1,0 +1,59 @@
+"""Spurious retransmissions: shown to be needless by timestamps (Eifel, RFC 3522) or by DSACK (RFC 2883)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..native import Bools, Ints
+from .ack_information import Reports
+from .columns import TIMESTAMP, DirectionColumns
+
+DSACK_SPAN = 1024
+"""One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
+
+
+def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segment: Ints, una: Ints) -> Bools:
+    """Eifel detection (RFC 3522 3.2): the first acknowledgement that covers what was sent again at SND.UNA echoes a
+    timestamp older than the retransmission's, so the original had arrived.
+    """
+    found = np.zeros(len(segment), dtype=np.bool_)
+    if not len(acks) or not len(segment):
+        return found
+    place = np.searchsorted(acks.highest_ack, una, side="right")  # the first that advances beyond una
+    there = (place < len(acks)) & (data.seq[segment] == una) & (data.options[segment] & TIMESTAMP != 0)
+    place = np.minimum(place, len(acks) - 1)
+    there &= (acks.options[place] & TIMESTAMP != 0) & (acks.row[place] > data.row[segment])
+    age = (acks.ts_ecr[place] - data.ts_val[segment]).view(np.int32)
+    found[there] = age[there] < 0
+    return found
+
+
+def spurious_by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> Bools:
+    """As many retransmissions of a number as duplicates of it were reported are spurious: the last ones before each
+    report. (The network may have doubled a packet: of a number that was sent once none is.)
+    """
+    found = np.zeros(len(segment), dtype=np.bool_)
+    if not len(segment) or not len(reports.dsack_segment):
+        return found
+    seq = data.seq[segment]
+    order = np.argsort(seq, kind="stable")
+    low = np.searchsorted(seq[order], reports.dsack_start)
+    high = np.minimum(np.searchsorted(seq[order], reports.dsack_end), low + DSACK_SPAN)
+    counts = np.maximum(high - low, 0)
+    report = np.repeat(np.arange(len(counts)), counts)
+    begin = np.cumsum(counts) - counts
+    chosen = order[np.arange(len(report)) - np.repeat(begin, counts) + np.repeat(low, counts)]
+    earlier = data.row[segment[chosen]] < acks.row[reports.dsack_segment[report]]
+    report, chosen = report[earlier], chosen[earlier]
+    if not len(chosen):
+        return found
+    # of one number within one report: the last sent only; a second report of it takes the one before
+    keys = np.lexsort((chosen, seq[chosen], report))
+    report, chosen = report[keys], chosen[keys]
+    last = np.concatenate([(report[1:] != report[:-1]) | (seq[chosen][1:] != seq[chosen][:-1]), [True]])
+    taken, times = np.unique(chosen[last], return_counts=True)
+    found[taken] = True
+    for extra in taken[times > 1]:  # rare: the same range reported again while no newer retransmission was sent
+        same = np.flatnonzero((seq == seq[extra]) & (np.arange(len(seq)) < extra))
+        found[same[len(same) - min(len(same), int(times[taken == extra][0]) - 1) :]] = True
+    return found
