@@ -1,4 +1,4 @@
-"""In which order the packets of a path pass the capture points."""
+"""The order in which the packets of a path pass the capture points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .native import Rows
-from .packet_matching import NOWHERE, match
+from .packet_matching import NOWHERE, match_packets
 
 Key = tuple[str, str]
 """Source and destination address."""
@@ -19,7 +19,7 @@ PROBE = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Chain:
+class PointOrder:
     """Points that see one direction of one path, in the order in which its packets pass them."""
 
     source: str
@@ -28,7 +28,7 @@ class Chain:
     rows: dict[int, Rows]
 
 
-def chains(seen: Seen, points: int) -> Iterator[Chain]:
+def point_orders(seen: Seen, points: int) -> Iterator[PointOrder]:
     """Every direction of every path that at least two points share.
 
     A packet's hop limit falls by one at each router, so it orders points whatever their clocks; between points with
@@ -50,8 +50,8 @@ def chains(seen: Seen, points: int) -> Iterator[Chain]:
                 other = order[::-1]
             for way, points_in_order in ((key, order), (back, other)) if back != key else ((key, order),):
                 rows = {point: seen[way][point] for point in points_in_order}
-                if any(len(one) for one in rows.values()):  # else nothing ever went that way
-                    yield Chain(*way, tuple(points_in_order), rows)
+                if any(len(rows_at_point) for rows_at_point in rows.values()):  # else nothing ever went that way
+                    yield PointOrder(*way, tuple(points_in_order), rows)
 
 
 def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
@@ -66,38 +66,38 @@ def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
             point = edge.pop()
             group.append(point)
             for other in sorted(left):
-                if any(_shared(seen[one], point, other) for one in (key, back)):
+                if any(_shared(seen[way], point, other) for way in (key, back)):
                     left.discard(other)
                     edge.append(other)
         if len(group) > 1:
             yield sorted(group)
 
 
-def _shared(rows: dict[int, Rows], one: int, other: int) -> bool:
-    return bool(np.isin(rows[one]["fingerprint"], rows[other]["fingerprint"]).any())
+def _shared(rows: dict[int, Rows], point: int, other: int) -> bool:
+    return bool(np.isin(rows[point]["fingerprint"], rows[other]["fingerprint"]).any())
 
 
 def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], int]:
     """The members in order, and how many packets told it."""
     wins = dict.fromkeys(members, 0)
     shared = 0
-    for place, one in enumerate(members):
+    for place, point in enumerate(members):
         for other in members[place + 1 :]:
-            later, packets = _is_later(rows[one], rows[other])
+            later, packets = _is_later(rows[point], rows[other])
             shared += packets
-            wins[one if later else other] += 1
+            wins[point if later else other] += 1
     return sorted(members, key=lambda point: -wins[point]), shared
 
 
-def _is_later(one: Rows, other: Rows) -> tuple[bool, int]:
+def _is_later(before: Rows, after: Rows) -> tuple[bool, int]:
     """Whether `other` sees packets after `one`; and how many packets say so (0: nobody knows)."""
-    one = one[np.isin(one["fingerprint"], other["fingerprint"])][:PROBE]
-    place = match(one, other).place
-    found = place != NOWHERE
-    packets = int(found.sum())
+    before = before[np.isin(before["fingerprint"], after["fingerprint"])][:PROBE]
+    place = match_packets(before, after).place
+    matched = place != NOWHERE
+    packets = int(matched.sum())
     if not packets:
         return True, 0
-    limits = np.median(one["hop_limit"][found].astype(np.int64) - other["hop_limit"][place[found]])
+    limits = np.median(before["hop_limit"][matched].astype(np.int64) - after["hop_limit"][place[matched]])
     if limits:
         return bool(limits > 0), packets
-    return bool(np.median(other["time_ns"][place[found]] - one["time_ns"][found]) >= 0), packets
+    return bool(np.median(after["time_ns"][place[matched]] - before["time_ns"][matched]) >= 0), packets

@@ -55,7 +55,7 @@ class Connection:
     @property
     def ip_bytes(self) -> int:
         """Of both directions."""
-        return int(sum(one["ip_bytes"] for one in self.directions))
+        return int(sum(counts["ip_bytes"] for counts in self.directions))
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md; series are left to --csv and --html."""
@@ -132,24 +132,24 @@ def _with_port(address: str, port: int) -> str:
 def _path(capture: Capture, used: Rows, counts: list[str], unknown: list[int]) -> dict[str, Any]:
     """unknown: directions none of whose TSNs was captured."""
     side = int(used["path_direction"])
-    found: dict[str, Any] = {name: used[name].tolist() for name in counts}
+    path: dict[str, Any] = {name: used[name].tolist() for name in counts}
     for direction in (0, 1):
         if direction in unknown:
-            for name in BY_TSN & found.keys():
-                found[name][direction] = None
-    return {"addresses": [capture.address(int(used["path"]), one) for one in (side, 1 - side)], **found}
+            for name in BY_TSN & path.keys():
+                path[name][direction] = None
+    return {"addresses": [capture.address(int(used["path"]), end) for end in (side, 1 - side)], **path}
 
 
 def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:
     times, width_s = stream.times_s(), stream.bin_ns / 1e9
-    found: dict[str, Series] = {}
+    series: dict[str, Series] = {}
     for direction, way in enumerate(("forward", "back")):
         if flow.new_bytes[direction].any():
-            found[f"goodput_{way}_bit_s"] = (times, stream.rate_bit_s(flow.new_bytes[direction]))
-            found[f"progress_{way}_bytes"] = (times + width_s, np.cumsum(flow.new_bytes[direction])[: len(times)])
+            series[f"goodput_{way}_bit_s"] = (times, stream.rate_bit_s(flow.new_bytes[direction]))
+            series[f"progress_{way}_bytes"] = (times + width_s, np.cumsum(flow.new_bytes[direction])[: len(times)])
         if flow.retransmitted[direction].any():
-            found[f"retransmitted_{way}_packets"] = (times, flow.retransmitted[direction][: len(times)])
-    return found
+            series[f"retransmitted_{way}_packets"] = (times, flow.retransmitted[direction][: len(times)])
+    return series
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,8 +170,8 @@ class Multipath:
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md."""
-        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "series"}
-        return {"connection": found.pop("number"), **found}
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "series"}
+        return {"connection": values.pop("number"), **values}
 
 
 def multipath_of(capture: Capture, connections: Sequence[Connection], start_ns: int) -> tuple[Multipath, ...]:

@@ -1,4 +1,4 @@
-"""What somebody who knows transport protocols would notice first, in words, each with the number behind it.
+"""Sentences about what stands out in a capture (resets, silences, retransmissions), each with the number behind it.
 
 Nothing is guessed: a sentence stands only on what packets show, and says how many.
 """
@@ -31,36 +31,44 @@ QUEUED = 1.5
 
 def file_findings(connections: Sequence[Connection], multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
     """Sentences, at most MOST."""
-    found: list[str] = [text for one in multipath for text in _multipath(one)]
+    sentences: list[str] = [text for connection in multipath for text in _multipath(connection)]
     silent = sum(map(_unanswered, connections))
     if silent > MANY_UNANSWERED:
-        found.append(f"{counted_of(silent, len(connections), 'connection')} were never answered")
-    for one in connections:
-        if silent > MANY_UNANSWERED and _unanswered(one):
+        sentences.append(f"{counted_of(silent, len(connections), 'connection')} were never answered")
+    for connection in connections:
+        if silent > MANY_UNANSWERED and _unanswered(connection):
             continue
-        where = f"flow {one.number}: " if len(connections) > 1 else ""
-        found += [where + text for text in connection_findings(one)]
-        if len(found) >= MOST:
+        where = f"flow {connection.number}: " if len(connections) > 1 else ""
+        sentences += [where + text for text in connection_findings(connection)]
+        if len(sentences) >= MOST:
             break
-    return tuple(found[:MOST])
+    return tuple(sentences[:MOST])
 
 
-def _unanswered(one: Connection) -> bool:
+def _unanswered(connection: Connection) -> bool:
     """One end alone, and no data of it: a handshake in vain (or less than one)."""
-    return not all(counts["packets"] for counts in one.directions) and not any(
-        counts["data_packets"] for counts in one.directions
+    return not all(counts["packets"] for counts in connection.directions) and not any(
+        counts["data_packets"] for counts in connection.directions
     )
 
 
-def connection_findings(one: Connection) -> list[str]:
+def connection_findings(connection: Connection) -> list[str]:
     """What stands out in one connection, the gravest first."""
-    sentences = [*_unseen(one), *_end(one), *_silence(one), *_paths(one), *_repeated(one), *_window(one), *_other(one)]
+    sentences = [
+        *_unseen(connection),
+        *_end(connection),
+        *_silence(connection),
+        *_paths(connection),
+        *_repeated(connection),
+        *_window(connection),
+        *_other(connection),
+    ]
     return sentences[:MOST_OF_ONE]
 
 
-def _multipath(one: Multipath) -> Iterator[str]:
-    where = f"MPTCP of flows {', '.join(map(str, one.flows))}"
-    totals = one.totals
+def _multipath(connection: Multipath) -> Iterator[str]:
+    where = f"MPTCP of flows {', '.join(map(str, connection.flows))}"
+    totals = connection.totals
     if totals["fails"]:
         yield f"{where}: {counted(int(totals['fails']), 'MP_FAIL')}: a checksum was wrong, or data could not be mapped"
     if totals["unmapped_bytes"]:
@@ -69,28 +77,28 @@ def _multipath(one: Multipath) -> Iterator[str]:
     if totals["reinjected_bytes"]:
         segments = counted(int(totals["reinjected_segments"]), "segment")
         yield f"{where}: {segments} ({counted(totals['reinjected_bytes'], 'byte')}) sent again on another subflow"
-    for row in one.tables["subflows"]:
-        if row["asked_s"] is not None and row["joined_s"] is None and len(one.flows) > 1:
+    for row in connection.tables["subflows"]:
+        if row["asked_s"] is not None and row["joined_s"] is None and len(connection.flows) > 1:
             yield f"{where}: subflow {row['subflow']} was asked for at {_at(row['asked_s'])} and never established"
         elif row["lost_s"] is not None:
             yield f"{where}: subflow {row['subflow']} was lost at {_at(row['lost_s'])}, before the connection's end"
-    joined = {row["subflow"].partition(">")[2].rpartition(":")[0] for row in one.tables["subflows"]}
-    for event in one.events:
+    joined = {row["subflow"].partition(">")[2].rpartition(":")[0] for row in connection.tables["subflows"]}
+    for event in connection.events:
         if event["what"] == "ADD_ADDR" and event["from"] == "other" and event["address"] not in joined:
-            told = f"address {event['address']} was told at {_at(event['t_s'])} (ADD_ADDR)"
-            yield f"{where}: {told}, and no subflow to it is in this capture"
-    if len(one.flows) > 1 and totals["subflows_with_data"] == 1:
-        yield f"{where}: only one of {len(one.flows)} subflows carried data"
+            announced = f"address {event['address']} was told at {_at(event['t_s'])} (ADD_ADDR)"
+            yield f"{where}: {announced}, and no subflow to it is in this capture"
+    if len(connection.flows) > 1 and totals["subflows_with_data"] == 1:
+        yield f"{where}: only one of {len(connection.flows)} subflows carried data"
 
 
 def _at(when_s: float) -> str:
     return f"{given(when_s, 6) if when_s >= 1e-3 else fixed(when_s, 6)} s"
 
 
-def _unseen(one: Connection) -> Iterator[str]:
+def _unseen(connection: Connection) -> Iterator[str]:
     """First of all: it qualifies every sentence after it."""
     for unit in ("bytes", "chunks"):
-        unseen = one.totals.get(f"acknowledged_unseen_{unit}")
+        unseen = connection.totals.get(f"acknowledged_unseen_{unit}")
         if unseen:
             were = counted(int(unseen), f"{unit[:-1]} was", f"{unit} were")
             yield (
@@ -99,23 +107,27 @@ def _unseen(one: Connection) -> Iterator[str]:
             )
 
 
-def _end(one: Connection) -> Iterator[str]:
-    whats = [str(event.get("what")) for event in one.events]
+def _end(connection: Connection) -> Iterator[str]:
+    whats = [str(event.get("what")) for event in connection.events]
     for what, text in (("rst", "was reset"), ("ABORT", "was aborted")):
         if what in whats:
-            event = one.events[whats.index(what)]
-            if what == "rst" and one.totals.get("syn_s") is not None and one.totals.get("syn_ack_after_s") is None:
+            event = connection.events[whats.index(what)]
+            if (
+                what == "rst"
+                and connection.totals.get("syn_s") is not None
+                and connection.totals.get("syn_ack_after_s") is None
+            ):
                 text = "was refused"
             causes = event.get("causes")
             yield f"the connection {text} at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
-    again = one.totals.get("syn_retransmitted_packets")
-    for event in one.events:
+    again = connection.totals.get("syn_retransmitted_packets")
+    for event in connection.events:
         if event.get("what") == "restart":
             yield f"restarts the association of flow {event['restart_of']} at {_at(event['t_s'])} (RFC 9260 5.2)"
     inits = whats.count("INIT")
-    answered = all(counts["packets"] for counts in one.directions)
-    if not answered and (inits or one.totals.get("syn_s") is not None):
-        syns = one.totals.get("syn_retransmitted_packets", 0) + 1
+    answered = all(counts["packets"] for counts in connection.directions)
+    if not answered and (inits or connection.totals.get("syn_s") is not None):
+        syns = connection.totals.get("syn_retransmitted_packets", 0) + 1
         yield f"nothing answered {counted(inits, 'INIT') if inits else counted(syns, 'SYN')}"
     elif again:
         yield f"the handshake took {counted(int(again), 'retransmission')}"
@@ -123,15 +135,15 @@ def _end(one: Connection) -> Iterator[str]:
         yield f"the handshake took {inits} INITs"
 
 
-def _silence(one: Connection) -> Iterator[str]:
+def _silence(connection: Connection) -> Iterator[str]:
     """The longest pause that a retransmission ended; with timeouts, where the capture can tell them."""
-    timeouts = int(one.totals.get("timeouts") or one.totals.get("t3_expiries") or 0)
-    word = "T3 expiry" if one.protocol == "sctp" else "retransmission timeout"
-    words = counted(timeouts, word, "T3 expiries" if one.protocol == "sctp" else "")
-    for direction, begin_s, length_s, ended_again in sorted(one.silences, key=lambda pause: -pause[2]):
-        if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * one.facts["duration_s"]):
+    timeouts = int(connection.totals.get("timeouts") or connection.totals.get("t3_expiries") or 0)
+    word = "T3 expiry" if connection.protocol == "sctp" else "retransmission timeout"
+    words = counted(timeouts, word, "T3 expiries" if connection.protocol == "sctp" else "")
+    for direction, begin_s, length_s, ended_again in sorted(connection.silences, key=lambda pause: -pause[2]):
+        if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * connection.facts["duration_s"]):
             pause = f"for {in_short(length_s, 's')} from {_at(begin_s)} on"
-            yield f"no data from {one.ends[direction]} {pause}, until a retransmission" + (
+            yield f"no data from {connection.ends[direction]} {pause}, until a retransmission" + (
                 f" ({words} in all)" if timeouts else ""
             )
             return
@@ -139,85 +151,85 @@ def _silence(one: Connection) -> Iterator[str]:
         yield f"{words}"
 
 
-def _paths(one: Connection) -> Iterator[str]:
-    changes = int(one.totals.get("path_changes") or 0)
-    for event in one.events:
+def _paths(connection: Connection) -> Iterator[str]:
+    changes = int(connection.totals.get("path_changes") or 0)
+    for event in connection.events:
         if event.get("what") == "new data on another path":
             way = f"from {_path(event.get('before'))} to {_path(event.get('path'))}"
-            if one.totals.get("point") == "receiver":  # what was lost before is new here when it comes again
+            if connection.totals.get("point") == "receiver":  # what was lost before is new here when it comes again
                 yield (f"data not seen before came on another path at {_at(event['t_s'])}, {way} "
                        f"({counted(changes, 'change')} in all): sent again, or moved")  # fmt: skip
                 break
             yield f"new data moved {way} at {_at(event['t_s'])}" + (f" ({changes} moves in all)" if changes > 1 else "")
             break
-    unanswered = int(one.totals.get("heartbeats_unanswered") or 0)
+    unanswered = int(connection.totals.get("heartbeats_unanswered") or 0)
     if unanswered:
-        yield f"{counted(unanswered, 'HEARTBEAT')} of {one.totals['heartbeats']} got no answer"
+        yield f"{counted(unanswered, 'HEARTBEAT')} of {connection.totals['heartbeats']} got no answer"
 
 
 def _path(name: object) -> str:
     return str(name).replace(">", " > ")
 
 
-def _repeated(one: Connection) -> Iterator[str]:
-    for direction, counts in enumerate(one.directions):
+def _repeated(connection: Connection) -> Iterator[str]:
+    for direction, counts in enumerate(connection.directions):
         again, data = counts["retransmitted_data_packets"], counts["data_packets"]
         again = counts["retransmitted_packets"] or 0 if again is None else again
         if data and again > RETRANSMITTED * data:
             share = f"{counted_of(again, data, 'data packet')} ({percent(again / data)})"
             repeat = "repeats" if again == 1 else "repeat"
-            yield f"{share} of {one.ends[direction]} {repeat} what it had sent before"
+            yield f"{share} of {connection.ends[direction]} {repeat} what it had sent before"
     for unit in ("packets", "chunks"):
-        spurious = one.totals.get(f"spurious_retransmitted_{unit}")
-        again = one.totals.get(f"retransmitted_{unit}")
+        spurious = connection.totals.get(f"spurious_retransmitted_{unit}")
+        again = connection.totals.get(f"retransmitted_{unit}")
         if spurious and again and spurious >= SPURIOUS * again:
             they = "was needless: what it repeats" if spurious == 1 else "were needless: what they repeat"
             yield f"{counted_of(spurious, again, f'retransmitted {unit[:-1]}')} {they} had arrived"
-    reordered = one.totals.get("reordered_packets")
+    reordered = connection.totals.get("reordered_packets")
     if reordered:
         yield f"{counted(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
 
 
-def _window(one: Connection) -> Iterator[str]:
-    totals: Mapping[str, Any] = one.totals
+def _window(connection: Connection) -> Iterator[str]:
+    totals: Mapping[str, Any] = connection.totals
     if totals.get("zero_windows"):
-        share = totals["zero_window_s"] / one.facts["duration_s"] if one.facts["duration_s"] else 0
+        share = totals["zero_window_s"] / connection.facts["duration_s"] if connection.facts["duration_s"] else 0
         yield (f"the receiver closed its window {counted(int(totals['zero_windows']), 'time')}, for "
                f"{in_short(totals['zero_window_s'], 's')} together ({percent(share)} of the connection)")  # fmt: skip
 
 
-def _other(one: Connection) -> Iterator[str]:
-    marked = one.totals.get("ce_packets")
+def _other(connection: Connection) -> Iterator[str]:
+    marked = connection.totals.get("ce_packets")
     if marked:
         yield f"{counted(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
-    waits, alone = one.totals.get("hol_blocking_mean_s"), one.totals.get("hol_blocking_one_stream_mean_s")
+    waits, alone = connection.totals.get("hol_blocking_mean_s"), connection.totals.get("hol_blocking_one_stream_mean_s")
     if waits is not None and waits >= HEAD_OF_LINE_S:
         yield f"messages wait {in_short(waits, 's')} on average for earlier ones of their stream" + (
             f" ({in_short(alone, 's')} if they were one stream)" if alone is not None and alone > 1.01 * waits else ""
         )
-    gone = one.totals.get("abandoned_chunks")
+    gone = connection.totals.get("abandoned_chunks")
     if gone:
         yield f"{counted(int(gone), 'chunk was', 'chunks were')} given up by their sender (FORWARD TSN)"
 
 
 def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
     """What stands out in joined captures, the hops that lost most first."""
-    found: list[str] = []
+    sentences: list[str] = []
     for hop in sorted(hops, key=lambda hop: -(hop.loss_ratio or 0)):
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
         if hop.lost_packets and hop.packets:
             text = f"{where} lost {counted_of(hop.lost_packets, hop.packets, 'packet')} ({percent(hop.loss_ratio)})"
             longest = max(hop.bursts)
-            found.append(text + (f", up to {longest} in a row" if longest >= LONG_BURST else ""))
+            sentences.append(text + (f", up to {longest} in a row" if longest >= LONG_BURST else ""))
         if hop.again_packets:
-            found.append(f"{where} doubled {counted(hop.again_packets, 'packet')}")
+            sentences.append(f"{where} doubled {counted(hop.again_packets, 'packet')}")
         if hop.reordered_packets:
-            found.append(f"{where} reordered {counted(hop.reordered_packets, 'packet')}")
+            sentences.append(f"{where} reordered {counted(hop.reordered_packets, 'packet')}")
     waits = [
         hop for hop in hops if hop.delay_p95_s and hop.delay_min_s and hop.delay_p95_s > QUEUED * hop.delay_min_s > 0
     ]
     for hop in sorted(waits, key=lambda hop: -((hop.delay_p95_s or 0) - (hop.delay_min_s or 0)))[:2]:
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"
         slow, fast = in_short(hop.delay_p95_s or 0, "s"), in_short(hop.delay_min_s or 0, "s")
-        found.append(f"{where}: 5% of the packets took over {slow}, the fastest {fast}: they waited somewhere")
-    return tuple(found[:MOST])
+        sentences.append(f"{where}: 5% of the packets took over {slow}, the fastest {fast}: they waited somewhere")
+    return tuple(sentences[:MOST])

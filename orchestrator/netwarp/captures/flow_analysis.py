@@ -23,22 +23,22 @@ def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
 
 
 def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
-    found = analyze_tcp(capture, flow, t0_ns=start_ns)
+    connection = analyze_tcp(capture, flow, t0_ns=start_ns)
     return {
-        "totals": found.totals,
-        "series": progress_series(capture, flow, found.data_direction, start_ns) | found.series,
-        "events": found.events,
+        "totals": connection.totals,
+        "series": progress_series(capture, flow, connection.data_direction, start_ns) | connection.series,
+        "events": connection.events,
     }
 
 
 def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
-    found = analyze_sctp(capture, flow, t0_ns=start_ns)
-    about = {"data_direction": found.direction, "point": found.point, "ending": found.ended}
+    association = analyze_sctp(capture, flow, t0_ns=start_ns)
+    about = {"data_direction": association.direction, "point": association.point, "ending": association.ended}
     return {
-        "totals": about | found.totals,
-        "series": progress_series(capture, flow, found.direction, start_ns) | found.series,
-        "events": found.events,
-        "tables": found.tables,
+        "totals": about | association.totals,
+        "series": progress_series(capture, flow, association.direction, start_ns) | association.series,
+        "events": association.events,
+        "tables": association.tables,
     }
 
 
@@ -63,9 +63,9 @@ def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) 
 def _named(name: str, sent: Rows, number: Ints, ack_ns: Ints, acked: Ints, start_ns: int) -> dict[str, Series]:
     again = sent["is_retransmission"].astype(np.bool_)
     times = (sent["time_ns"] - start_ns) / 1e9
-    found = {
+    series = {
         name: (times[~again], number[~again]),
         f"retransmitted_{name}": (times[again], number[again]),
         f"acknowledged_{name}": ((ack_ns - start_ns) / 1e9, acked),
     }
-    return {key: pair for key, pair in found.items() if len(pair[0])}
+    return {key: pair for key, pair in series.items() if len(pair[0])}

@@ -1,4 +1,4 @@
-"""What happened to one direction of one path between two capture points that follow each other."""
+"""Loss, delay and reordering of one direction of one path between two neighbouring capture points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .native import Bools, Floats, Ints, Rows
-from .packet_matching import NOWHERE, match
+from .packet_matching import NOWHERE, match_packets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Hop:
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md: all but what is by packet."""
-        found = {
+        values = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
             if field.name not in ("packet_s", "packet_delay_s", "packet_bytes")
         }
-        return found | {"loss_ratio": self.loss_ratio, "burst_mean_packets": self.burst_mean_packets}
+        return values | {"loss_ratio": self.loss_ratio, "burst_mean_packets": self.burst_mean_packets}
 
     @property
     def loss_ratio(self) -> float | None:
@@ -74,16 +74,16 @@ def make_hop(
     before: Rows, after: Rows, *, span: tuple[int, int], t0_ns: int,
 ) -> Hop:  # fmt: skip
     """before, after: rows of `identities` in the order of time. span: when `after` surely ran (ns)."""
-    found = match(before, after)
-    there = found.place != NOWHERE
+    matches = match_packets(before, after)
+    there = matches.place != NOWHERE
     sent_ns = before["time_ns"]
-    delay_ns = after["time_ns"][found.place[there]] - sent_ns[there]
+    delay_ns = after["time_ns"][matches.place[there]] - sent_ns[there]
     known = there | _covered(sent_ns, delay_ns, span)
     lost = known & ~there
     delay = np.full(len(before), np.nan)
     delay[there] = delay_ns / 1e9
     low, median, p95, high = _quantiles(delay[there])
-    limits = before["hop_limit"][there].astype(np.int64) - after["hop_limit"][found.place[there]]
+    limits = before["hop_limit"][there].astype(np.int64) - after["hop_limit"][matches.place[there]]
     ip_bytes = before["ip_bytes"].astype(np.int64)
     return Hop(
         source=source,
@@ -95,16 +95,16 @@ def make_hop(
         lost_packets=int(lost.sum()),
         lost_bytes=int(ip_bytes[lost].sum()),
         unknown_packets=int((~known).sum()),
-        unseen_packets=len(after) - int(there.sum()) - found.again,
-        again_packets=found.again,
-        by_time_packets=found.by_time,
+        unseen_packets=len(after) - int(there.sum()) - matches.again,
+        again_packets=matches.again,
+        by_time_packets=matches.by_time,
         bursts=_bursts(lost[known]),
         delay_min_s=low,
         delay_median_s=median,
         delay_p95_s=p95,
         delay_max_s=high,
         negative_packets=int((delay_ns < 0).sum()),
-        reordered_packets=_reordered(found.place[there]),
+        reordered_packets=_reordered(matches.place[there]),
         routers=int(np.median(limits)) if len(limits) else None,
         clock_offset_if_symmetric_s=None,
         packet_s=(sent_ns[known] - t0_ns) / 1e9,

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.errors import CaptureError
 from ..core.numbers import fixed
 from .capture import address_text, point_names, read_captures
-from .capture_order import Seen, chains
+from .capture_order import Seen, point_orders
 from .hops import Hop, make_hop
 from .native import Rows
 
@@ -82,14 +82,14 @@ def join_captures(files: Sequence[str | os.PathLike[str]], *, one_clock: bool = 
     first, last = min((p.first_ns for p in there), default=0), max((p.last_ns for p in there), default=0)
     hops: list[Hop] = []
     joined: set[int] = set()
-    for chain in chains(seen, len(points)):
-        joined.update(chain.order)
-        for here, there_ in itertools.pairwise(chain.order):
+    for passing in point_orders(seen, len(points)):
+        joined.update(passing.order)
+        for here, there_ in itertools.pairwise(passing.order):
             span = (0, last) if whole else (points[there_].first_ns, points[there_].last_ns)
             hops.append(
                 make_hop(
-                    chain.source, chain.destination, points[here].name, points[there_].name,
-                    chain.rows[here], chain.rows[there_], span=span, t0_ns=first,
+                    passing.source, passing.destination, points[here].name, points[there_].name,
+                    passing.rows[here], passing.rows[there_], span=span, t0_ns=first,
                 )
             )  # fmt: skip
     if not hops:
@@ -142,9 +142,9 @@ def _with_clock_offset(hops: tuple[Hop, ...]) -> tuple[Hop, ...]:
         for hop in hops
         if hop.delay_min_s is not None
     }
-    found = []
+    corrected = []
     for hop in hops:
         back = shortest.get((hop.destination, hop.source, hop.after, hop.before))
         offset = None if hop.delay_min_s is None or back is None else (hop.delay_min_s - back) / 2
-        found.append(dataclasses.replace(hop, clock_offset_if_symmetric_s=offset))
-    return tuple(found)
+        corrected.append(dataclasses.replace(hop, clock_offset_if_symmetric_s=offset))
+    return tuple(corrected)

@@ -1,4 +1,4 @@
-"""What a capture could not tell: for every report that is made from one."""
+"""Sentences about what is missing, cut or unreadable in a capture file, for every report made from one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def capture_notes(capture: Capture, source: int) -> list[str]:
     row = capture.sources[source]
     notes = [capture.trouble[source]] if capture.trouble[source] else []
     stranded = int(row["fragments"]) - int(row["joined"])
-    for count, one, many in (
+    for count, singular, plural in (
         (
             row["truncated"],
             "packet was captured shorter than it was (snaplen)",
@@ -55,7 +55,7 @@ def capture_notes(capture: Capture, source: int) -> list[str]:
         (row["other"], "frame is neither IP nor ARP", "frames are neither IP nor ARP"),
     ):
         if count:
-            notes.append(counted(int(count), one, many))
+            notes.append(counted(int(count), singular, plural))
     for number, interface in enumerate(capture.interfaces):
         if interface["source"] != source:
             continue

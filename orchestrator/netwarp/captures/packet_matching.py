@@ -1,4 +1,4 @@
-"""The same packets in two captures: which row here is which row there."""
+"""Matches the packets of two captures: the row in one of the same packet in the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOWHERE = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class Matches:
+class PacketMatches:
     """place: by row of the first capture its row in the second, -1 = not there. by_time: rows whose fingerprint is not
     unique and whose numbers differ, so that only time tells which is which. again: rows of the second capture left over
     though the first has that packet (it was duplicated between them).
@@ -23,7 +23,7 @@ class Matches:
     again: int
 
 
-def match(before: Rows, after: Rows) -> Matches:
+def match_packets(before: Rows, after: Rows) -> PacketMatches:
     """Find rows of `identities` again; both in the order of time, of one direction of one path.
 
     Equal fingerprints (a transport may send the very same packet twice) are paired in their order where both captures
@@ -32,7 +32,7 @@ def match(before: Rows, after: Rows) -> Matches:
     """
     place = np.full(len(before), NOWHERE, dtype=np.int64)
     if not len(before) or not len(after):
-        return Matches(place, 0, 0)
+        return PacketMatches(place, 0, 0)
     _, group = np.unique(np.concatenate([before["fingerprint"], after["fingerprint"]]), return_inverse=True)
     here, there = group[: len(before)], group[len(before) :]
     groups = int(group.max()) + 1
@@ -42,19 +42,21 @@ def match(before: Rows, after: Rows) -> Matches:
     unlike = (many_here != many_there) & (many_here > 0) & (many_there > 0)
     rows_here, rows_there = np.flatnonzero(unlike[here]), np.flatnonzero(unlike[there])
     if not len(rows_here):
-        return Matches(place, 0, 0)
-    told = place != NOWHERE
-    delays = after["time_ns"][place[told]] - before["time_ns"][told]
+        return PacketMatches(place, 0, 0)
+    paired = place != NOWHERE
+    delays = after["time_ns"][place[paired]] - before["time_ns"][paired]
     shortest = int(delays.min()) if len(delays) else 0
     taken = _pair_by_time(place, here, there, rows_here, rows_there, before, after, shortest)
-    return Matches(place, len(rows_here), int(np.maximum(many_there - many_here, 0)[unlike].sum()) if taken else 0)
+    return PacketMatches(
+        place, len(rows_here), int(np.maximum(many_there - many_here, 0)[unlike].sum()) if taken else 0
+    )
 
 
 def _pair_in_order(place: Ints, here: Ints, there: Ints, rows: Ints) -> None:
     """The k-th of a group here is the k-th of it there."""
-    wanted = np.zeros(int(max(here.max(), there.max())) + 1, dtype=np.bool_)
-    wanted[here[rows]] = True
-    other = np.flatnonzero(wanted[there])
+    in_groups = np.zeros(int(max(here.max(), there.max())) + 1, dtype=np.bool_)
+    in_groups[here[rows]] = True
+    other = np.flatnonzero(in_groups[there])
     place[rows[np.argsort(here[rows], kind="stable")]] = other[np.argsort(there[other], kind="stable")]
 
 
@@ -67,9 +69,9 @@ def _pair_by_time(
     is_other = np.arange(len(time)) >= len(rows)
     order = np.lexsort((is_other, time, group))
     last = np.maximum.accumulate(np.where(is_other[order], -1, np.arange(len(order))))
-    found = np.flatnonzero(is_other[order] & (last >= 0))
-    found = found[group[order[last[found]]] == group[order[found]]]
-    candidate, other = order[last[found]], order[found] - len(rows)
+    arrivals = np.flatnonzero(is_other[order] & (last >= 0))
+    arrivals = arrivals[group[order[last[arrivals]]] == group[order[arrivals]]]
+    candidate, other = order[last[arrivals]], order[arrivals] - len(rows)
     candidate, first = np.unique(candidate, return_index=True)
     place[rows[candidate]] = others[other[first]]
     return len(candidate)

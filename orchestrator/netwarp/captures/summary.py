@@ -1,4 +1,4 @@
-"""`netwarp analyze FILE...`: what is in any capture of any origin, without a spec."""
+"""The summary of one capture point: connections, facts, notes and findings (`netwarp analyze FILE...`)."""
 
 from __future__ import annotations
 

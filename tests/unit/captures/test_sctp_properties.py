@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.native import UNKNOWN
 from netwarp.captures.sctp import Association, analyze_sctp
-from netwarp.captures.sctp.interval_search import Thresholds, counted, distinct, first_covering
+from netwarp.captures.sctp.interval_search import (
+    NextAbove,
+    first_interval_covering,
+    search_ascending,
+    unique_with_places,
+)
 from netwarp.captures.sctp.messages import messages
 from netwarp.captures.sctp.retransmissions import _expiries, _third_miss
 from netwarp.captures.sctp.timing import outstanding
@@ -30,7 +35,7 @@ def test_first_covering_agrees_with_a_loop(drawn: list[tuple[int, int]]) -> None
     pairs = [(low, min(low + width, 45)) for low, width in drawn]
     low, high = (np.array([pair[end] for pair in pairs], dtype=np.int64) for end in (0, 1))
     wanted = [next((i for i, (a, b) in enumerate(pairs) if a <= place < b), len(pairs)) for place in range(45)]
-    assert first_covering(low, high, 45).tolist() == wanted
+    assert first_interval_covering(low, high, 45).tolist() == wanted
 
 
 @FEW
@@ -42,9 +47,9 @@ def test_next_above_agrees_with_a_loop(values: list[int], queries: list[tuple[in
     count = len(values)
     start, threshold = (np.array([query[end] for query in queries], dtype=np.int64) for end in (0, 1))
     wanted = [next((i for i in range(a, count) if values[i] > t), count) for a, t in queries]
-    asked = Thresholds(np.array(values, dtype=np.int64))
-    assert asked.next_above(start, threshold).tolist() == wanted
-    assert [asked.next_one(a, t) for a, t in queries] == wanted
+    asked = NextAbove(np.array(values, dtype=np.int64))
+    assert asked.many(start, threshold).tolist() == wanted
+    assert [asked.single(a, t) for a, t in queries] == wanted
 
 
 NUMBERS = st.lists(st.integers(-9, 60), max_size=40)
@@ -54,12 +59,14 @@ NUMBERS = st.lists(st.integers(-9, 60), max_size=40)
 @given(NUMBERS, NUMBERS, st.sampled_from([1, 1000]))
 def test_counting_agrees_with_sorting(drawn: list[int], others: list[int], spread: int) -> None:
     values, thresholds = (np.array(one, dtype=np.int64) * spread for one in (drawn, sorted(others)))
-    found, place = distinct(values)
+    found, place = unique_with_places(values)
     assert found.tolist() == sorted(set(values.tolist()))
     assert found[place].tolist() == values.tolist()
     values.sort()
-    assert counted(thresholds, values).tolist() == np.searchsorted(thresholds, values).tolist()
-    assert counted(thresholds, values, "right").tolist() == np.searchsorted(thresholds, values, "right").tolist()
+    assert search_ascending(thresholds, values).tolist() == np.searchsorted(thresholds, values).tolist()
+    assert (
+        search_ascending(thresholds, values, "right").tolist() == np.searchsorted(thresholds, values, "right").tolist()
+    )
 
 
 SENT = st.lists(

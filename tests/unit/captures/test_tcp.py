@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.captures.tcp import TcpConnection, Why, analyze_tcp
+from netwarp.captures.tcp import RetransmissionCause, TcpConnection, analyze_tcp
 from support.captures import association, pcap, read, timed
 from support.tcp_story import MSS, Story
 
@@ -14,10 +14,10 @@ def told(story: Story, tmp_path: Path, **options: object) -> TcpConnection:
     return analyze_tcp(story.capture(tmp_path), 0, **options)  # type: ignore[arg-type]
 
 
-def whys(connection: TcpConnection) -> list[Why]:
+def whys(connection: TcpConnection) -> list[RetransmissionCause]:
     found = connection.directions[0].retransmissions
     assert found is not None
-    return [Why(code) for code in found.why]
+    return [RetransmissionCause(code) for code in found.cause]
 
 
 def test_handshake(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_hole_that_fills_is_no_sample(tmp_path: Path) -> None:
     story.ack(80, 1, (1001, 2001)).ack(80, 1, (1001, 3001)).ack(80, 1, (1001, 4001)).data(80, 1).ack(120, 4001, echo=80)
     connection = told(story, tmp_path)
     assert connection.directions[0].rtt.rtt_ns.tolist() == [40_000_000]
-    assert whys(connection) == [Why.FAST]
+    assert whys(connection) == [RetransmissionCause.FAST]
 
 
 def test_fast_without_sack_needs_three_duplicates(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def test_fast_without_sack_needs_three_duplicates(tmp_path: Path) -> None:
         story.ack(80, 1)
     story.data(80, 1).ack(120, 2001, echo=80).data(120, 2001)  # a partial acknowledgement: the next hole
     connection = told(story, tmp_path)
-    assert whys(connection) == [Why.FAST, Why.FAST]
+    assert whys(connection) == [RetransmissionCause.FAST, RetransmissionCause.FAST]
     assert connection.totals["duplicate_acks"] == 3
     two = Story(sack=False).handshake().flight(40, 1, 5).ack(80, 1).ack(80, 1).ack(80, 1).data(80, 1)
-    assert whys(told(two, tmp_path)) == [Why.UNKNOWN]
+    assert whys(told(two, tmp_path)) == [RetransmissionCause.UNKNOWN]
 
 
 def test_timeouts_back_off_and_what_follows_them(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_timeouts_back_off_and_what_follows_them(tmp_path: Path) -> None:
     story.data(300, 1).data(800, 1).data(1800, 1).ack(1840, 1001, echo=1800).data(1840, 1001).data(1840, 2001)
     story.ack(1880, 3001, echo=1840)
     connection = told(story, tmp_path)
-    assert whys(connection) == [Why.TIMEOUT] * 3 + [Why.AFTER_TIMEOUT] * 2
+    assert whys(connection) == [RetransmissionCause.TIMEOUT] * 3 + [RetransmissionCause.AFTER_TIMEOUT] * 2
     found = connection.directions[0].retransmissions
     assert found is not None
     assert found.series.tolist() == [1, 2, 3, 0, 0]
@@ -94,14 +94,16 @@ def test_timeouts_back_off_and_what_follows_them(tmp_path: Path) -> None:
 
 def test_a_tail_loss_probe_repeats_the_last_segment(tmp_path: Path) -> None:
     story = Story().handshake().flight(40, 1, 3).ack(80, 1001, echo=40).data(160, 2001).ack(200, 3001, echo=40)
-    assert whys(told(story, tmp_path)) == [Why.TAIL_PROBE]
+    assert whys(told(story, tmp_path)) == [RetransmissionCause.TAIL_PROBE]
 
 
-@pytest.mark.parametrize(("second_ms", "why"), [(480, Why.TAIL_PROBE), (740, Why.TIMEOUT)])
-def test_one_segment_outstanding(tmp_path: Path, second_ms: float, why: Why) -> None:
+@pytest.mark.parametrize(
+    ("second_ms", "why"), [(480, RetransmissionCause.TAIL_PROBE), (740, RetransmissionCause.TIMEOUT)]
+)
+def test_one_segment_outstanding(tmp_path: Path, second_ms: float, why: RetransmissionCause) -> None:
     """Sent at 40, again at 260: only a second wait of twice the first shows that this was a timeout already."""
     story = Story().handshake().data(40, 1).data(260, 1).data(second_ms, 1).ack(second_ms + 40, 1001, echo=second_ms)
-    assert whys(told(story, tmp_path)) == [why, Why.TIMEOUT]
+    assert whys(told(story, tmp_path)) == [why, RetransmissionCause.TIMEOUT]
 
 
 def test_spurious_by_dsack_and_by_timestamps(tmp_path: Path) -> None:

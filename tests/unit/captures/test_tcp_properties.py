@@ -67,7 +67,7 @@ def test_any_packets_are_analysed_and_moving_the_numbers_changes_nothing(
             assert one.totals["idle_s"] == gaps[gaps >= 10**9].sum() / 1e9
             again = one.directions[0].retransmissions
             if again is not None:
-                assert len(again.why) <= one.directions[0].data.is_retransmission.sum()
+                assert len(again.cause) <= one.directions[0].data.is_retransmission.sum()
             found.append((one.totals, one.events, {name: values.tolist() for name, (_, values) in one.series.items()}))
         answers.append(found)
     assert answers[0] == answers[1]

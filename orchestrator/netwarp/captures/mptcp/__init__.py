@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..capture import Capture
 from .connection import MptcpConnection, make_connection
 from .data_level import MAPPED, DataLevel, data_level
-from .subflows import groups
+from .subflows import subflow_groups
 
 __all__ = ["MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp", "data_level"]
 
@@ -21,4 +21,4 @@ def analyze_mptcp(
     """
     there = capture.sources["first_ns"][capture.sources["packets"] > 0]
     start = t0_ns if t0_ns is not None else int(there.min()) if len(there) else 0
-    return tuple(make_connection(capture, group, direction, start) for group in groups(capture))
+    return tuple(make_connection(capture, group, direction, start) for group in subflow_groups(capture))

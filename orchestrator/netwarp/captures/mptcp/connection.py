@@ -23,7 +23,7 @@ from ...core.wire import (
 from ..capture import Capture, address_text
 from ..native import Bools, Floats, Ints, Rows
 from .data_level import DataLevel, data_level
-from .subflows import Group, Lifetime, lifetimes
+from .subflows import Lifetime, SubflowGroup, lifetimes
 
 MOST = 500
 """Events of one kind that are listed."""
@@ -60,10 +60,10 @@ class _Data:
     level: DataLevel
 
 
-def make_connection(capture: Capture, group: Group, direction: int | None, t0_ns: int) -> MptcpConnection:
+def make_connection(capture: Capture, group: SubflowGroup, direction: int | None, t0_ns: int) -> MptcpConnection:
     """direction: None takes the one with more new data."""
     flows = np.array(group.flows)
-    both = [_data(capture, group, one) for one in (0, 1)]
+    both = [_data(capture, group, way) for way in (0, 1)]
     if direction is None:
         direction = int(both[1].level.new_bytes.sum() > both[0].level.new_bytes.sum())
     data = both[direction]
@@ -106,7 +106,7 @@ def _name(capture: Capture, flow: int) -> str:
     return ">".join(f"{address}:{port}" for address, port in zip(ends, row["port"].tolist(), strict=True))
 
 
-def _data(capture: Capture, group: Group, direction: int) -> _Data:
+def _data(capture: Capture, group: SubflowGroup, direction: int) -> _Data:
     segments = capture.segments
     number = np.full(len(capture.flows), -1, dtype=np.int64)
     number[list(group.flows)] = np.arange(len(group.flows))
@@ -144,20 +144,20 @@ def _totals(capture: Capture, flows: Ints, data: _Data, back: _Data) -> dict[str
 
 def _lives(lives: tuple[Lifetime, ...]) -> dict[str, float | int | None]:
     return {
-        "subflows_opened": sum(one.asked_ns is not None for one in lives),
-        "subflows_joined": sum(one.joined_ns is not None for one in lives[1:]),
-        "subflows_lost": sum(one.lost_ns is not None for one in lives),
+        "subflows_opened": sum(life.asked_ns is not None for life in lives),
+        "subflows_joined": sum(life.joined_ns is not None for life in lives[1:]),
+        "subflows_lost": sum(life.lost_ns is not None for life in lives),
     }
 
 
-def _life(one: Lifetime, t0_ns: int) -> dict[str, Any]:
-    times = {"asked_s": one.asked_ns, "joined_s": one.joined_ns, "lost_s": one.lost_ns}
-    return {"syns": one.asked} | {
+def _life(life: Lifetime, t0_ns: int) -> dict[str, Any]:
+    times = {"asked_s": life.asked_ns, "joined_s": life.joined_ns, "lost_s": life.lost_ns}
+    return {"syns": life.asked} | {
         name: None if at_ns is None else (at_ns - t0_ns) / 1e9 for name, at_ns in times.items()
     }
 
 
-def _subflow(capture: Capture, group: Group, data: _Data, number: int, name: str, t0_ns: int) -> dict[str, Any]:
+def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, name: str, t0_ns: int) -> dict[str, Any]:
     flow, mine = group.flows[number], data.subflow == number
     rows, level = data.rows[mine], data.level
     options = capture.mptcp_options[capture.mptcp_options["flow"] == flow]
@@ -186,8 +186,8 @@ def _subflow(capture: Capture, group: Group, data: _Data, number: int, name: str
     }
 
 
-def _events(capture: Capture, group: Group, data: _Data, names: list[str], t0_ns: int) -> list[Event]:
-    found: list[Event] = []
+def _events(capture: Capture, group: SubflowGroup, data: _Data, names: list[str], t0_ns: int) -> list[Event]:
+    events: list[Event] = []
     place = {flow: number for number, flow in enumerate(group.flows)}
     options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
     segments = capture.segments[np.isin(capture.segments["flow"], list(group.flows))]
@@ -217,28 +217,28 @@ def _events(capture: Capture, group: Group, data: _Data, names: list[str], t0_ns
             event["address_id"] = int(row["address_id"])
         if kind in (MP_JOIN, MP_PRIO):
             event["backup"] = bool(row["backup"])
-        found.append(event)
-    found += _ends(segments, place, names, t0_ns)
-    found += _handovers(data, names, t0_ns)
-    return sorted(found, key=lambda event: event["t_s"])
+        events.append(event)
+    events += _ends(segments, place, names, t0_ns)
+    events += _handovers(data, names, t0_ns)
+    return sorted(events, key=lambda event: event["t_s"])
 
 
 def _ends(segments: Rows, place: dict[int, int], names: list[str], t0_ns: int) -> list[Event]:
     """A subflow's first FIN and first RST."""
-    found: list[Event] = []
+    events: list[Event] = []
     for flag, what in ((FIN, "FIN"), (RST, "RST")):
         rows = segments[segments["flags"] & flag > 0]
         flows, first = np.unique(rows["flow"], return_index=True)
-        found += [
+        events += [
             {"t_s": (int(rows["time_ns"][at]) - t0_ns) / 1e9, "what": what, "subflow": names[place[flow]]}
             for flow, at in zip(flows.tolist(), first.tolist(), strict=True)
         ]
-    return found
+    return events
 
 
 def _handovers(data: _Data, names: list[str], t0_ns: int) -> list[Event]:
     """A subflow's first and last new data, and the first reinjection onto it."""
-    found: list[Event] = []
+    events: list[Event] = []
     conditions: tuple[tuple[str, Bools, int], ...] = (
         ("first new data", data.level.new_bytes > 0, 0),
         ("last new data", data.level.new_bytes > 0, -1),
@@ -249,5 +249,5 @@ def _handovers(data: _Data, names: list[str], t0_ns: int) -> list[Event]:
             rows = np.flatnonzero(condition & (data.subflow == number))
             if len(rows):
                 at = int(data.rows["time_ns"][rows[which]])
-                found.append({"t_s": (at - t0_ns) / 1e9, "what": what, "subflow": name})
-    return found
+                events.append({"t_s": (at - t0_ns) / 1e9, "what": what, "subflow": name})
+    return events

@@ -75,10 +75,10 @@ def _numbers(segments: Rows) -> tuple[Ints, Bools]:
     dsn, known = segments["dsn"].astype(np.int64), segments["options"] & MAPPED != 0
     for flow in np.unique(segments["flow"]).tolist():
         mine = np.flatnonzero(segments["flow"] == flow)
-        told = mine[known[mine]]
-        if not len(told):
+        mapped = mine[known[mine]]
+        if not len(mapped):
             continue
-        anchor = told[np.argmin(segments["seq"][told])]
+        anchor = mapped[np.argmin(segments["seq"][mapped])]
         before = mine[~known[mine] & (segments["seq"][mine] < segments["seq"][anchor])]
         dsn[before] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][before])
         known[before] = True

@@ -18,7 +18,7 @@ UNANSWERED = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class SubflowGroup:
     """flows: rows of the flow table, the first one's first. turned: by flow, 1 if its direction 0 is the connection's
     direction 1 (the other host opened it). version: of MP_CAPABLE. keys: of both hosts, 0 where not seen. complete:
     whether the handshake that began it is in the capture.
@@ -37,7 +37,7 @@ def token_of(key: int, version: int) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-def groups(capture: Capture) -> tuple[Group, ...]:
+def subflow_groups(capture: Capture) -> tuple[SubflowGroup, ...]:
     """Every MPTCP connection. A subflow whose connection's keys are not in the capture is one by itself."""
     table = capture.mptcp_options
     begun: dict[int, tuple[int, list[int]]] = {}
@@ -64,9 +64,9 @@ def groups(capture: Capture) -> tuple[Group, ...]:
             # who is asked has the token: the SYN's direction is the connection's towards that host
             members[connection].append((flow, int(direction == host)))
         else:
-            alone.append(Group((flow,), (0,), 1, (0, 0), complete=False))
-    found = [
-        Group(
+            alone.append(SubflowGroup((flow,), (0,), 1, (0, 0), complete=False))
+    opened = [
+        SubflowGroup(
             flows=tuple(flow for flow, _ in members[first]),
             turned=tuple(turned for _, turned in members[first]),
             version=version,
@@ -75,7 +75,7 @@ def groups(capture: Capture) -> tuple[Group, ...]:
         )
         for first, (version, keys) in begun.items()
     ]
-    return tuple(sorted([*found, *alone], key=lambda group: group.flows[0]))
+    return tuple(sorted([*opened, *alone], key=lambda group: group.flows[0]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Lifetime:
     lost_ns: int | None
 
 
-def lifetimes(capture: Capture, group: Group, end_ns: int | None = None) -> tuple[Lifetime, ...]:
+def lifetimes(capture: Capture, group: SubflowGroup, end_ns: int | None = None) -> tuple[Lifetime, ...]:
     """Every subflow of a connection, in the group's order. end_ns: what comes later is left out."""
     flows = list(group.flows)
     options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], flows)]
@@ -143,11 +143,11 @@ def _lost_ns(segments: Rows, closed_ns: int | None) -> int | None:
     return None
 
 
-def addresses_told(capture: Capture, group: Group) -> dict[str, int]:
+def addresses_announced(capture: Capture, group: SubflowGroup) -> dict[str, int]:
     """Address -> when an ADD_ADDR that is no echo (3.4.1) was first seen here."""
     options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
-    told = options[(options["subtype"] == ADD_ADDR) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
-    found: dict[str, int] = {}
-    for row in told:  # one or two an address
-        found.setdefault(address_text(bytes(row["address"])), int(row["time_ns"]))
-    return found
+    announced = options[(options["subtype"] == ADD_ADDR) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
+    first_ns: dict[str, int] = {}
+    for row in announced:  # one or two an address
+        first_ns.setdefault(address_text(bytes(row["address"])), int(row["time_ns"]))
+    return first_ns

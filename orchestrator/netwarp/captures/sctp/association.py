@@ -102,7 +102,7 @@ class Association:
         (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without one.
         """
         times = [self.chunks["time_ns"][self.columns.of_type(kind)] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
-        if not all(len(one) for one in times):
+        if not all(len(times_of_kind) for times_of_kind in times):
             return "unknown"
         # the last INIT ACK before the COOKIE ECHO, and the last INIT before that: earlier ones were lost
         echo = times[2][0]
@@ -172,14 +172,16 @@ def _data_direction(chunks: Columns) -> int:
     return int(user[1] > user[0])
 
 
-def ending(found: Association) -> str:
+def ending(association: Association) -> str:
     """How the association ended."""
-    if len(found.columns.of_type(ABORT)):
+    if len(association.columns.of_type(ABORT)):
         return "abort"
-    return "shutdown" if all(len(found.columns.of_type(one)) for one in (SHUTDOWN, SHUTDOWN_COMPLETE)) else "open"
+    return (
+        "shutdown" if all(len(association.columns.of_type(kind)) for kind in (SHUTDOWN, SHUTDOWN_COMPLETE)) else "open"
+    )
 
 
-def restarted(found: Association) -> int | None:
+def restarted(association: Association) -> int | None:
     """The flow this one restarted (RFC 9260 5.2.2)."""
-    before = int(found.row["restart_of"])
+    before = int(association.row["restart_of"])
     return None if before == NONE else before

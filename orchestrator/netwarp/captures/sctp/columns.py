@@ -1,4 +1,4 @@
-"""An association's chunks by column."""
+"""The chunks of an association as columns."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Columns:
     @functools.cached_property
     def is_data(self) -> Bools:
         """Of each chunk, whether it is DATA or I-DATA."""
-        found: Bools = (self["type"] == DATA) | (self["type"] == I_DATA)
-        return found
+        is_data: Bools = (self["type"] == DATA) | (self["type"] == I_DATA)
+        return is_data
 
     def of_type(self, *kinds: int) -> Ints:
         """Places of the chunks of these types."""

@@ -55,11 +55,11 @@ class SctpAssociation:
 
     def __eq__(self, other: object) -> bool:
         """Whether both tell the same, wherever their times begin."""
-        return isinstance(other, SctpAssociation) and self._told() == other._told()
+        return isinstance(other, SctpAssociation) and self._compared() == other._compared()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _told(self) -> tuple[object, ...]:
+    def _compared(self) -> tuple[object, ...]:
         about = (self.flow, self.direction, self.from_, self.to, self.point, self.ended, self.restart_of)
         return (*about, self.totals, self.events, self.tables)
 
@@ -81,19 +81,19 @@ def analyze_sctp(
     """
     if not 0 <= flow < len(capture.flows) or capture.flows["protocol"][flow] != SCTP:
         raise ValueError(f"flow {flow} is no SCTP association of {capture.files}")
-    found = Association(capture, flow, direction=direction, receiver=receiver)
+    association = Association(capture, flow, direction=direction, receiver=receiver)
     start = int(capture.sources["first_ns"][capture.sources["packets"] > 0].min()) if t0_ns is None else t0_ns
-    first = int(found.row["path"])
-    ends = [capture.address(first, int(found.row["path_direction"]) ^ end) for end in (0, 1)]
-    names = [f"{address}:{port}" for address, port in zip(ends, found.row["port"].tolist(), strict=True)]
+    first = int(association.row["path"])
+    ends = [capture.address(first, int(association.row["path_direction"]) ^ end) for end in (0, 1)]
+    names = [f"{address}:{port}" for address, port in zip(ends, association.row["port"].tolist(), strict=True)]
     return SctpAssociation(
         flow=flow,
-        direction=found.direction,
-        from_=names[found.direction],
-        to=names[1 - found.direction],
-        point=found.point,
-        ended=ending(found),
-        restart_of=restarted(found),
+        direction=association.direction,
+        from_=names[association.direction],
+        to=names[1 - association.direction],
+        point=association.point,
+        ended=ending(association),
+        restart_of=restarted(association),
         t0_ns=start,
-        parts=found,
+        parts=association,
     )

@@ -1,4 +1,4 @@
-"""What happened in an association, as a list to read."""
+"""The events of an association in the order of time."""
 
 from __future__ import annotations
 
@@ -27,83 +27,83 @@ MOST = 500
 Event = dict[str, Any]
 
 
-def events(found: Association, t0_ns: int) -> list[Event]:
+def events(association: Association, t0_ns: int) -> list[Event]:
     """Handshakes, ends, errors, resets, address changes; restart; where new data went; outages; T3 expiries;
     heartbeats without an answer. Each {t_s, what, path}, with more where there is more to tell.
     """
-    result = [*_control(found, t0_ns), *_path_changes(found, t0_ns)]
-    if found.point != "receiver":
-        result += [*_outages(found, t0_ns), *_expiries(found, t0_ns)]
-    beats = found.heartbeats
+    result = [*_control(association, t0_ns), *_path_changes(association, t0_ns)]
+    if association.point != "receiver":
+        result += [*_outages(association, t0_ns), *_expiries(association, t0_ns)]
+    beats = association.heartbeats
     for place in np.flatnonzero(~beats.answered)[:MOST].tolist():
         what = "unanswered HEARTBEAT"
-        result.append(_event(found, int(beats.time_ns[place]), t0_ns, what, int(beats.path[place])))
+        result.append(_event(association, int(beats.time_ns[place]), t0_ns, what, int(beats.path[place])))
     return sorted(result, key=lambda event: event["t_s"])
 
 
-def _event(found: Association, time_ns: int, t0_ns: int, what: str, path: int, **more: Any) -> Event:
-    return {"t_s": (time_ns - t0_ns) / 1e9, "what": what, "path": found.path_name(path), **more}
+def _event(association: Association, time_ns: int, t0_ns: int, what: str, path: int, **more: Any) -> Event:
+    return {"t_s": (time_ns - t0_ns) / 1e9, "what": what, "path": association.path_name(path), **more}
 
 
-def _control(found: Association, t0_ns: int) -> list[Event]:
+def _control(association: Association, t0_ns: int) -> list[Event]:
     """Every chunk that is neither data nor its acknowledgement; causes with those that tell them."""
     of_the_stream = np.isin(np.arange(256), OF_THE_STREAM)
-    rows = found.chunks[~of_the_stream[found.columns["type"]]]
+    rows = association.chunks[~of_the_stream[association.columns["type"]]]
     if len(rows):  # the first MOST of each kind
         order = np.argsort(rows["type"], kind="stable")
         begins = np.concatenate([[True], np.diff(rows["type"][order].astype(np.int64)) != 0])
         place = np.arange(len(order))
         keep = place - np.maximum.accumulate(np.where(begins, place, 0)) < MOST
         rows = rows[np.sort(order[keep])]
-    causes = found.capture.causes[found.capture.causes["flow"] == found.flow]
-    told: dict[tuple[int, int], list[str]] = {}
+    causes = association.capture.causes[association.capture.causes["flow"] == association.flow]
+    causes_of: dict[tuple[int, int], list[str]] = {}
     for cause in causes:
-        told.setdefault((int(cause["packet"]), int(cause["type"])), []).append(cause_name(int(cause["code"])))
+        causes_of.setdefault((int(cause["packet"]), int(cause["type"])), []).append(cause_name(int(cause["code"])))
     result = []
     for row in rows:
-        direction = "data" if row["direction"] == found.direction else "back"
+        direction = "data" if row["direction"] == association.direction else "back"
         more: Event = {"direction": direction}
-        if names := told.get((int(row["packet"]), int(row["type"]))):
+        if names := causes_of.get((int(row["packet"]), int(row["type"]))):
             more["causes"] = names
         what = chunk_name(int(row["type"]))
-        result.append(_event(found, int(row["time_ns"]), t0_ns, what, int(row["path"]), **more))
-    if result and int(found.row["restart_of"]) < len(found.capture.flows):
-        result.append({**result[0], "what": "restart", "restart_of": int(found.row["restart_of"])})
+        result.append(_event(association, int(row["time_ns"]), t0_ns, what, int(row["path"]), **more))
+    if result and int(association.row["restart_of"]) < len(association.capture.flows):
+        result.append({**result[0], "what": "restart", "restart_of": int(association.row["restart_of"])})
     return result
 
 
-def _path_changes(found: Association, t0_ns: int) -> list[Event]:
+def _path_changes(association: Association, t0_ns: int) -> list[Event]:
     """Where the path of new data changes."""
-    new = found.sent.new
-    path, time = found.sent.rows["path"][new], found.sent.rows["time_ns"][new]
+    new = association.sent.new
+    path, time = association.sent.rows["path"][new], association.sent.rows["time_ns"][new]
     result = []
     for place in (np.flatnonzero(np.diff(path) != 0) + 1)[:MOST].tolist():
         back = path[place] == path[0]
-        before = found.path_name(int(path[place - 1]))
+        before = association.path_name(int(path[place - 1]))
         what = "new data returns to its first path" if back else "new data on another path"
-        result.append(_event(found, int(time[place]), t0_ns, what, int(path[place]), before=before))
+        result.append(_event(association, int(time[place]), t0_ns, what, int(path[place]), before=before))
     return result
 
 
-def _expiries(found: Association, t0_ns: int) -> list[Event]:
+def _expiries(association: Association, t0_ns: int) -> list[Event]:
     """At the first retransmission after each; on the path that was left."""
-    again = found.again
-    at = found.sent.rows["time_ns"][again.row[again.expiries]]
+    again = association.again
+    at = association.sent.rows["time_ns"][again.row[again.expiries]]
     return [
-        _event(found, time, t0_ns, "T3 expiry", path)
+        _event(association, time, t0_ns, "T3 expiry", path)
         for time, path in zip(at[:MOST].tolist(), again.from_path[again.expiries][:MOST].tolist(), strict=True)
     ]
 
 
-def _outages(found: Association, t0_ns: int) -> list[Event]:
-    out = found.outages
+def _outages(association: Association, t0_ns: int) -> list[Event]:
+    out = association.outages
     result = []
     for place in range(min(len(out.from_ns), MOST)):
         path, since, to = int(out.path[place]), int(out.from_ns[place]), int(out.to_ns[place])
         length = None if to == NEVER else (to - since) / 1e9
-        result.append(_event(found, since, t0_ns, "outage begins", path, duration_s=length))
+        result.append(_event(association, since, t0_ns, "outage begins", path, duration_s=length))
         first = int(out.retransmission_ns[place])
         if first < NEVER:
             what, other = "first retransmission on another path", int(out.other_path[place])
-            result.append(_event(found, first, t0_ns, what, other, after_s=(first - since) / 1e9))
+            result.append(_event(association, first, t0_ns, what, other, after_s=(first - since) / 1e9))
     return result

@@ -1,4 +1,4 @@
-"""Questions about numbers, intervals and thresholds that would be loops or sorts: asked for all at once."""
+"""Vectorised interval queries over TSNs: sorts, searches and coverings without loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DENSE = 4
 """Numbers that leave out at most three of four are counted instead of sorted."""
 
 
-def distinct(values: Ints) -> tuple[Ints, Ints]:
+def unique_with_places(values: Ints) -> tuple[Ints, Ints]:
     """As np.unique with its inverse; without a sort where the numbers are dense, as TSNs are."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
     if not len(values) or high - low >= DENSE * len(values):
@@ -27,14 +27,14 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     return found + low, (np.cumsum(there) - 1)[offset]
 
 
-def ascending(values: Ints) -> Ints | slice:
+def ascending_order(values: Ints) -> Ints | slice:
     """As a stable argsort; where they are in order already, as in most captures, the slice of all: no copy is made."""
     if (values[1:] >= values[:-1]).all():
         return slice(None)
     return np.argsort(values, kind="stable")
 
 
-def counted(thresholds: Ints, values: Ints, side: Literal["left", "right"] = "left") -> Ints:
+def search_ascending(thresholds: Ints, values: Ints, side: Literal["left", "right"] = "left") -> Ints:
     """As np.searchsorted(thresholds, values, side), of values that ascend: by asking where the thresholds are among
     them, which is quicker where those are fewer.
     """
@@ -52,20 +52,20 @@ def run_lengths(values: Ints) -> Ints:
     return np.diff(run_starts(values), append=len(values))
 
 
-def first_covering(low: Ints, high: Ints, size: int) -> Ints:
+def first_interval_covering(low: Ints, high: Ints, size: int) -> Ints:
     """By place 0..size-1: the number of the first of the intervals [low, high) that covers it, or len(low)."""
     none = len(low)
     keep = np.flatnonzero(high > low)
     if not len(keep):
         return np.full(size, none, dtype=np.int64)
     # between two neighbouring ends of intervals all places have the same answer: one is asked for all of them
-    ends, place = distinct(np.concatenate([low[keep], high[keep], [0, size]]))
+    ends, place = unique_with_places(np.concatenate([low[keep], high[keep], [0, size]]))
     first = _painted(place[: len(keep)], place[len(keep) : -2], len(ends) - 1)
     return np.repeat(np.append(keep, none)[first], np.diff(ends))
 
 
 def _painted(low: Ints, high: Ints, size: int) -> Ints:
-    """first_covering of intervals of which none is empty.
+    """first_interval_covering of intervals of which none is empty.
 
     Every interval is two (overlapping) powers of two wide; those are painted from the widest down, each half of a
     painted one handed to the next level: O((size + intervals) log widest), whatever the intervals' total width.
@@ -87,9 +87,9 @@ def _painted(low: Ints, high: Ints, size: int) -> Ints:
     return found
 
 
-class Thresholds:
-    """A row of numbers, asked where the next one above a threshold is. The maxima of its aligned blocks of 2, 4, 8, ...
-    are kept, so that an answer takes a climb and a descent.
+class NextAbove:
+    """Finds the next value above a threshold in an array. The maxima of its aligned blocks of 2, 4, 8, ... are kept, so
+    that a query climbs to a block that holds the answer and descends in it.
     """
 
     def __init__(self, values: Ints) -> None:
@@ -102,8 +102,8 @@ class Thresholds:
             level = np.maximum(level[::2], level[1::2])
             self.levels.append(level)
 
-    def next_above(self, start: Ints, threshold: Ints) -> Ints:
-        """By query: the first place >= start whose value is above the threshold; `count` if there is none."""
+    def many(self, start: Ints, threshold: Ints) -> Ints:
+        """By query: the first index >= start whose value is above the threshold; `count` if there is none."""
         top = len(self.levels) - 1
         place = np.minimum(start, 1 << top).astype(np.int64)
         depth = np.full(len(place), -1, dtype=np.int64)  # level of the block that holds the answer
@@ -124,8 +124,8 @@ class Thresholds:
             depth[now] = power - 1
         return np.where(depth < 0, self.count, np.minimum(place, self.count))
 
-    def next_one(self, start: int, threshold: int) -> int:
-        """The same for a single query, which is quicker without arrays."""
+    def single(self, start: int, threshold: int) -> int:
+        """The same for one query, which is quicker without arrays."""
         power, block, top = 0, start, len(self.levels) - 1
         while block < len(self.levels[power]) and self.levels[power][block] <= threshold:
             block += 1

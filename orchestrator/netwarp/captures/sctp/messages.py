@@ -15,7 +15,7 @@ import numpy as np
 from ...core.wire import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 from ..native import UNKNOWN, Bools, Ints, Rows
 from .columns import Columns, columns
-from .interval_search import ascending, counted
+from .interval_search import ascending_order, search_ascending
 
 NEVER = np.iinfo(np.int64).max
 START = np.iinfo(np.int64).min
@@ -104,7 +104,7 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     if direction is not None:
         known &= table["direction"] == direction
     places = np.flatnonzero(table.is_data & known & ~table["is_retransmission"])
-    places = places[ascending(table["tsn"][places])]
+    places = places[ascending_order(table["tsn"][places])]
     tsn, time, flags = (table[name][places] for name in ("tsn", "time_ns", "flags"))
     forward = table.of_type(FORWARD_TSN, I_FORWARD_TSN)
     count = len(tsn)
@@ -127,7 +127,7 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
         return Messages(table, none, whole, none, none, none, no, no, none, none, none)
     ends = np.concatenate([starts[1:], [count]]) - 1
     head = place[starts]
-    order = ascending(tsn[head])
+    order = ascending_order(tsn[head])
     complete = (opens[starts] & closes[ends])[order]
     arrival = _of_each(np.maximum, time[place], starts)[order]
     payload = _of_each(np.add, table["user_bytes"][places[place]].astype(np.int64), starts)[order]
@@ -188,7 +188,7 @@ class _Forward:
         """When the last hole below each head was closed: START if there is none, NEVER if it stays. tsn: ascending."""
         after_hole = tsn[np.concatenate([[whole and tsn[0] > 0], np.diff(tsn) > 1])]
         closed = np.concatenate([[START], self.at(after_hole - 1)])
-        return closed[counted(after_hole, head, side="right")]
+        return closed[search_ascending(after_hole, head, side="right")]
 
 
 def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints, whole: bool) -> Ints:
@@ -196,7 +196,7 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
 
     wraps: how many numbers there are. hole: when the last hole below each was closed; asked where numbers are missing.
     """
-    order = ascending(stream)  # 16 bit: a radix sort
+    order = ascending_order(stream)  # 16 bit: a radix sort
     stream, number, wraps, ready, hole = stream[order], number[order], wraps[order], ready[order], hole[order]
     begins = np.concatenate([[True], stream[1:] != stream[:-1]])[: len(stream)]
     expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] & (wraps - 1)  # powers of two

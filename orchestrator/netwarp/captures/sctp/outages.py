@@ -1,4 +1,4 @@
-"""What a path's failure looks like on the wire: no progress, T3 expiries, data on another path, and back again."""
+"""Outages of a path as the wire shows them: no progress, T3 expiries, data on another path, and the return."""
 
 from __future__ import annotations
 

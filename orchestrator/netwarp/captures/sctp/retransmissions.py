@@ -1,4 +1,4 @@
-"""Why each DATA chunk was sent again: fast or by timeout, and whether it had to be.
+"""Retransmissions of DATA chunks: fast or by timeout, needed or spurious.
 
 Fast: since its last transmission three reports called the TSN missing (RFC 9260 7.2.4: only reports that newly
 acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN; once a TSN, step 6). Timeout:
@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 
 from ..native import UNKNOWN, Bools, Ints
-from .interval_search import Thresholds
+from .interval_search import NextAbove
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 MISSES = 3
@@ -98,10 +98,10 @@ def _third_miss(sent: Transmissions, reports: Acknowledgements, row: Ints) -> In
 
 
 def _nth(reach: Ints, since: Ints, until: Ints, tsn: Ints) -> Ints:
-    values = Thresholds(reach)
+    values = NextAbove(reach)
     place = since - 1
     for _ in range(MISSES):
-        place = values.next_above(place + 1, tsn)
+        place = values.many(place + 1, tsn)
     return np.where(place < until, place, len(reach))
 
 
@@ -141,13 +141,13 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
         if not len(certain):
             continue
         # what was sent before an expiry was marked by it; the first that was sent later tells the next one
-        later = Thresholds(sent_at[certain])
+        later = NextAbove(sent_at[certain])
         firsts = []
         place = 0
         while place < len(certain):  # once an expiry
             firsts.append(place)
             # what went out with it was not marked by it
-            place = later.next_one(place + 1, int(moment[certain[place]]) - 1)
+            place = later.single(place + 1, int(moment[certain[place]]) - 1)
         first = certain[np.array(firsts)]
         last_progress = np.append(progress, -1)[np.searchsorted(progress, moment[first]) - 1]
         started = np.maximum(sent_at[first], last_progress)

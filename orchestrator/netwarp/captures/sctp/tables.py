@@ -1,4 +1,4 @@
-"""An association in rows: by path, chunk type, stream, payload protocol, packet, message, outage, error cause."""
+"""An association's tables: by path, chunk type, stream, payload protocol, packet, message, outage, error cause."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ import numpy as np
 from ...core.wire import HEARTBEAT_ACK, PAYLOAD_NAMES, SACK, cause_name, chunk_name
 from ..native import Ints
 from .association import Association
-from .interval_search import distinct, run_lengths
+from .interval_search import run_lengths, unique_with_places
 from .messages import Messages
 from .transmissions import NEVER
 
 Row = dict[str, Any]
 
 
-def tables(found: Association, t0_ns: int) -> dict[str, list[Row]]:
+def tables(association: Association, t0_ns: int) -> dict[str, list[Row]]:
     """docs/metrics.md, "SCTP"; directions: "data" from the data's sender, "back" from its receiver."""
     return {
-        "paths": _paths(found),
-        "chunks": _chunks(found),
-        "streams": _by(found, "stream"),
-        "payloads": [row | {"name": PAYLOAD_NAMES.get(row["ppid"], "")} for row in _by(found, "ppid")],
-        "bundling": _bundling(found),
-        "fragmentation": _counts("fragments", found.messages.fragments, "messages"),
-        "outages": [] if found.point == "receiver" else _outages(found, t0_ns),
-        "causes": _causes(found, t0_ns),
+        "paths": _paths(association),
+        "chunks": _chunks(association),
+        "streams": _by(association, "stream"),
+        "payloads": [row | {"name": PAYLOAD_NAMES.get(row["ppid"], "")} for row in _by(association, "ppid")],
+        "bundling": _bundling(association),
+        "fragmentation": _counts("fragments", association.messages.fragments, "messages"),
+        "outages": [] if association.point == "receiver" else _outages(association, t0_ns),
+        "causes": _causes(association, t0_ns),
     }
 
 
-def _paths(found: Association) -> list[Row]:
+def _paths(association: Association) -> list[Row]:
     """By path and direction: packets, data new and again, SACKs, heartbeats; and its share of new data and of SACKs."""
     rows = []
-    totals = found.capture.flow_paths[found.capture.flow_paths["flow"] == found.flow]
-    chunks = found.columns
+    totals = association.capture.flow_paths[association.capture.flow_paths["flow"] == association.flow]
+    chunks = association.columns
     is_data = chunks.is_data
     all_new = is_data & ~chunks["is_retransmission"]
     is_sack, is_answer = (chunks["type"] == kind for kind in (SACK, HEARTBEAT_ACK))
-    sent, again = found.sent, found.again
-    beats, rtt = found.heartbeats, found.rtt
-    for path in found.paths:
+    sent, again = association.sent, association.again
+    beats, rtt = association.heartbeats, association.rtt
+    for path in association.paths:
         (used,) = totals[totals["path"] == path]
         on_path = chunks["path"] == path
-        for name, direction in (("data", found.direction), ("back", 1 - found.direction)):
+        for name, direction in (("data", association.direction), ("back", 1 - association.direction)):
             from_there = chunks["direction"] == direction
             here = on_path & from_there
             all_sacks = int((is_sack & from_there).sum())
@@ -51,7 +51,7 @@ def _paths(found: Association) -> list[Row]:
             new = all_new & from_there
             sacks = int((here & is_sack).sum())
             row: Row = {
-                "path": found.path_name(path),
+                "path": association.path_name(path),
                 "direction": name,
                 "packets": int(used["packets"][direction]),
                 "ip_bytes": int(used["ip_bytes"][direction]),
@@ -87,50 +87,56 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _chunks(found: Association) -> list[Row]:
-    kinds, directions = found.columns["type"], found.columns["direction"]
-    counts = [np.bincount(kinds[directions == d], minlength=256) for d in (found.direction, 1 - found.direction)]
+def _chunks(association: Association) -> list[Row]:
+    kinds, directions = association.columns["type"], association.columns["direction"]
+    counts = [
+        np.bincount(kinds[directions == d], minlength=256) for d in (association.direction, 1 - association.direction)
+    ]
     return [
         {"type": kind, "name": chunk_name(kind), "data": int(counts[0][kind]), "back": int(counts[1][kind])}
         for kind in np.flatnonzero(counts[0] + counts[1]).tolist()
     ]
 
 
-def _by(found: Association, column: str) -> list[Row]:
+def _by(association: Association, column: str) -> list[Row]:
     """By stream, or by payload protocol: messages, their bytes, and how long they waited for others."""
-    told = found.messages
-    values, place = distinct(getattr(told, column))
+    messages = association.messages
+    values, place = unique_with_places(getattr(messages, column))
     count = len(values)
 
     def total(weights: Ints) -> list[int]:
         return [int(value) for value in np.bincount(place, weights=weights, minlength=count)]
 
     blind = [None] * count
-    means = [blind if found.point == "sender" else _means(place, told, count, as_one=one) for one in (False, True)]
+    means = [
+        blind if association.point == "sender" else _means(place, messages, count, as_one=one) for one in (False, True)
+    ]
     columns = {
         column: values.tolist(),
         "messages": np.bincount(place, minlength=count).tolist(),
-        "unordered_messages": np.bincount(place[told.unordered], minlength=count).tolist(),
-        "chunks": total(told.fragments),
-        "new_user_bytes": total(told.payload_bytes),
+        "unordered_messages": np.bincount(place[messages.unordered], minlength=count).tolist(),
+        "chunks": total(messages.fragments),
+        "new_user_bytes": total(messages.payload_bytes),
         "hol_blocking_mean_s": means[0],
         "hol_blocking_one_stream_mean_s": means[1],
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _means(place: Ints, told: Messages, count: int, *, as_one: bool) -> list[float | None]:
-    kept, waits = (told.delivered_as_one, told.waits_as_one_ns) if as_one else (told.delivered, told.waits_ns)
+def _means(place: Ints, messages: Messages, count: int, *, as_one: bool) -> list[float | None]:
+    kept, waits = (
+        (messages.delivered_as_one, messages.waits_as_one_ns) if as_one else (messages.delivered, messages.waits_ns)
+    )
     number = np.bincount(place[kept], minlength=count)
     total = np.bincount(place[kept], weights=waits, minlength=count)
     return [float(t) / n / 1e9 if n else None for t, n in zip(total.tolist(), number.tolist(), strict=True)]
 
 
-def _bundling(found: Association) -> list[Row]:
+def _bundling(association: Association) -> list[Row]:
     """How many packets carried how many chunks (all kinds), and how many DATA chunks, in each direction."""
     rows: list[Row] = []
-    chunks = found.columns
-    for name, direction in (("data", found.direction), ("back", 1 - found.direction)):
+    chunks = association.columns
+    for name, direction in (("data", association.direction), ("back", 1 - association.direction)):
         here = chunks["direction"] == direction
         for what, mine in (("chunks", here), ("data chunks", here & chunks.is_data)):
             per_packet = run_lengths(chunks["packet"][mine])
@@ -139,19 +145,19 @@ def _bundling(found: Association) -> list[Row]:
 
 
 def _counts(name: str, values: Ints, of: str) -> list[Row]:
-    levels, place = distinct(values)
+    levels, place = unique_with_places(values)
     counts = np.bincount(place, minlength=len(levels))
     return [{name: level, of: count} for level, count in zip(levels.tolist(), counts.tolist(), strict=True)]
 
 
-def _outages(found: Association, t0_ns: int) -> list[Row]:
+def _outages(association: Association, t0_ns: int) -> list[Row]:
     rows = []
-    out = found.outages
+    out = association.outages
     for i, since in enumerate(out.from_ns.tolist()):
         rows.append(
             {
                 "t_s": (since - t0_ns) / 1e9,
-                "path": found.path_name(int(out.path[i])),
+                "path": association.path_name(int(out.path[i])),
                 "duration_s": _after(int(out.to_ns[i]), since),
                 "t3_expiries": int(out.expiries[i]),
                 "first_retransmission_other_path_s": _after(int(out.retransmission_ns[i]), since),
@@ -166,17 +172,17 @@ def _after(moment: int, since: int) -> float | None:
     return None if moment == NEVER else (moment - since) / 1e9
 
 
-def _causes(found: Association, t0_ns: int) -> list[Row]:
-    rows = found.capture.causes[found.capture.causes["flow"] == found.flow]
+def _causes(association: Association, t0_ns: int) -> list[Row]:
+    rows = association.capture.causes[association.capture.causes["flow"] == association.flow]
     return [
         {
             "t_s": (int(row["time_ns"]) - t0_ns) / 1e9,
             "chunk": chunk_name(int(row["type"])),
-            "direction": "data" if row["direction"] == found.direction else "back",
+            "direction": "data" if row["direction"] == association.direction else "back",
             "code": int(row["code"]),
             "cause": cause_name(int(row["code"])),
             "length": int(row["length"]),
-            "path": found.path_name(int(row["path"])),
+            "path": association.path_name(int(row["path"])),
         }
         for row in rows
     ]

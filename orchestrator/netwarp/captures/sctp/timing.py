@@ -9,7 +9,7 @@ import numpy as np
 from ...core.wire import HEARTBEAT, HEARTBEAT_ACK
 from ..native import Bools, Ints
 from .columns import Columns
-from .interval_search import distinct
+from .interval_search import unique_with_places
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 
@@ -99,7 +99,7 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
     for lost as soon as it does, which no capture shows).
     """
     of_packets = sent.moment[sent.packets]
-    axis, place = distinct(np.concatenate([of_packets, reports.moment]))
+    axis, place = unique_with_places(np.concatenate([of_packets, reports.moment]))
     sent_at, reported_at = place[: len(of_packets)], place[len(of_packets) :]
     time = np.empty(len(axis), dtype=np.int64)
     time[reported_at], time[sent_at] = reports.time_ns, sent.rows["time_ns"][sent.packets]

@@ -1,4 +1,4 @@
-"""An association's numbers, and what is drawn over time."""
+"""An association's totals, and its series over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWAR
 from ..capture import rows_of_flow
 from ..native import Floats, Ints, Rows
 from .association import Association
-from .interval_search import ascending
+from .interval_search import ascending_order
 from .outages import Outages
 from .transmissions import NEVER
 
@@ -42,29 +42,29 @@ AT_RECEIVER = (
 """Totals that the sender's capture cannot tell: None there."""
 
 
-def totals(found: Association) -> Totals:
+def totals(association: Association) -> Totals:
     """docs/metrics.md, "SCTP". What this capture point cannot tell is None, and is not computed."""
-    blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "unknown": ()}[found.point]
-    return {name: None if name in blind else value() for name, value in _all(found).items()}
+    blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "unknown": ()}[association.point]
+    return {name: None if name in blind else value() for name, value in _all(association).items()}
 
 
-def _all(found: Association) -> dict[str, Callable[[], float | int | None]]:
-    sent, again, told, sacks = found.sent, found.again, found.messages, _sacks(found)
-    chunks, user = found.columns, found.sent.rows["user_bytes"]
-    back = chunks["direction"][chunks.is_data] != found.direction
-    beats = found.heartbeats
-    mine = beats.direction == found.direction
+def _all(association: Association) -> dict[str, Callable[[], float | int | None]]:
+    sent, again, messages, sacks = association.sent, association.again, association.messages, _sacks(association)
+    chunks, user = association.columns, association.sent.rows["user_bytes"]
+    back = chunks["direction"][chunks.is_data] != association.direction
+    beats = association.heartbeats
+    mine = beats.direction == association.direction
 
     def delays() -> Ints:
-        return found.sacks.delay_ns[found.sacks.delay_ns >= 0]
+        return association.sacks.delay_ns[association.sacks.delay_ns >= 0]
 
     return {
         "data_chunks": lambda: len(sent),
         "new_data_chunks": lambda: int(sent.new.sum()),
         "user_bytes": lambda: int(user.sum()),
         "new_user_bytes": lambda: int(user.sum()) - int(user[sent.repeated].sum()),
-        "acknowledged_chunks": lambda: int((found.reports.acked_by < len(found.reports.moment)).sum()),
-        "acknowledged_unseen_chunks": lambda: _unseen(found),
+        "acknowledged_chunks": lambda: int((association.reports.acked_by < len(association.reports.moment)).sum()),
+        "acknowledged_unseen_chunks": lambda: _unseen(association),
         "data_chunks_other_direction": lambda: int(back.sum()),
         "unknown_tsn_chunks": lambda: int((~back).sum()) - len(sent),
         "retransmitted_chunks": lambda: len(again.row),
@@ -74,38 +74,38 @@ def _all(found: Association) -> dict[str, Callable[[], float | int | None]]:
         "spurious_retransmitted_chunks": lambda: int(again.spurious.sum()),
         "network_duplicate_chunks": lambda: again.not_matched,
         "t3_expiries": lambda: len(again.expiries),
-        "messages": lambda: len(told.tsn),
-        "complete_messages": lambda: int(told.complete.sum()),
-        "fragments_per_message_mean": lambda: _mean(told.fragments),
-        "fragments_per_message_max": lambda: _max(told.fragments),
+        "messages": lambda: len(messages.tsn),
+        "complete_messages": lambda: int(messages.complete.sum()),
+        "fragments_per_message_mean": lambda: _mean(messages.fragments),
+        "fragments_per_message_max": lambda: _max(messages.fragments),
         "data_chunks_per_packet_mean": lambda: _mean(sent.per_packet),
         "data_chunks_per_packet_max": lambda: _max(sent.per_packet),
-        "hol_blocking_mean_s": lambda: _mean(told.waits_ns, 1e9),
-        "hol_blocking_max_s": lambda: _max(told.waits_ns, 1e9),
-        "hol_blocking_one_stream_mean_s": lambda: _mean(told.waits_as_one_ns, 1e9),
-        "hol_blocking_one_stream_max_s": lambda: _max(told.waits_as_one_ns, 1e9),
-        "abandoned_chunks": lambda: _abandoned(found),
+        "hol_blocking_mean_s": lambda: _mean(messages.waits_ns, 1e9),
+        "hol_blocking_max_s": lambda: _max(messages.waits_ns, 1e9),
+        "hol_blocking_one_stream_mean_s": lambda: _mean(messages.waits_as_one_ns, 1e9),
+        "hol_blocking_one_stream_max_s": lambda: _max(messages.waits_as_one_ns, 1e9),
+        "abandoned_chunks": lambda: _abandoned(association),
         "sacks": lambda: len(sacks),
         "gap_blocks": lambda: int(sacks["gap_blocks"].sum()),
         "sacks_with_gaps": lambda: int((sacks["gap_blocks"] > 0).sum()),
         "duplicate_tsns_reported": lambda: int(sacks["duplicate_tsns"].sum()),
         "incomplete_sacks": lambda: int(sacks["incomplete"].sum()),
-        "data_packets_per_sack_mean": lambda: _mean(found.sacks.data_packets),
+        "data_packets_per_sack_mean": lambda: _mean(association.sacks.data_packets),
         "sack_delay_mean_s": lambda: _mean(delays(), 1e9),
         "sack_delay_max_s": lambda: _max(delays(), 1e9),
-        "rtt_samples": lambda: len(found.rtt.rtt_ns),
-        "rtt_min_s": lambda: None if not len(found.rtt.rtt_ns) else float(found.rtt.rtt_ns.min()) / 1e9,
-        "rtt_mean_s": lambda: _mean(found.rtt.rtt_ns, 1e9),
-        "rtt_max_s": lambda: _max(found.rtt.rtt_ns, 1e9),
+        "rtt_samples": lambda: len(association.rtt.rtt_ns),
+        "rtt_min_s": lambda: None if not len(association.rtt.rtt_ns) else float(association.rtt.rtt_ns.min()) / 1e9,
+        "rtt_mean_s": lambda: _mean(association.rtt.rtt_ns, 1e9),
+        "rtt_max_s": lambda: _max(association.rtt.rtt_ns, 1e9),
         "heartbeats": lambda: int(mine.sum()),
         "heartbeats_unanswered": lambda: int((mine & ~beats.answered).sum()),
         "heartbeat_rtt_mean_s": lambda: _mean((beats.answered_ns - beats.time_ns)[mine & beats.answered], 1e9),
-        "outstanding_max_bytes": lambda: _max(found.outstanding.value_bytes),
-        "paths": lambda: len(found.paths),
+        "outstanding_max_bytes": lambda: _max(association.outstanding.value_bytes),
+        "paths": lambda: len(association.paths),
         "path_changes": lambda: int(np.count_nonzero(np.diff(sent.rows["path"][sent.new]))),
-        "outages": lambda: len(found.outages.from_ns),
-        "outage_longest_s": lambda: _longest_s(found.outages),
-        "progress_gap_longest_s": lambda: found.outages.longest_gap_ns / 1e9,
+        "outages": lambda: len(association.outages.from_ns),
+        "outage_longest_s": lambda: _longest_s(association.outages),
+        "progress_gap_longest_s": lambda: association.outages.longest_gap_ns / 1e9,
         "aborts": lambda: len(chunks.of_type(ABORT)),
         "errors": lambda: len(chunks.of_type(ERROR)),
         "asconf_chunks": lambda: len(chunks.of_type(ASCONF, ASCONF_ACK)),
@@ -113,39 +113,39 @@ def _all(found: Association) -> dict[str, Callable[[], float | int | None]]:
     }
 
 
-def _unseen(found: Association) -> int:
+def _unseen(association: Association) -> int:
     """TSNs that were acknowledged cumulatively and never seen here: the capture lacks a path, or lost packets."""
-    tsns, told = found.sent.tsns, found.reports.cumulative
-    if not len(tsns) or not len(told):
+    tsns, acknowledged = association.sent.tsns, association.reports.cumulative
+    if not len(tsns) or not len(acknowledged):
         return 0
-    first = 0 if found.row["base_known"][found.direction] else int(tsns[0])
-    there = np.searchsorted(tsns, told[-1], side="right") - np.searchsorted(tsns, first)
-    return max(0, int(told[-1]) - first + 1 - int(there))
+    first = 0 if association.row["base_known"][association.direction] else int(tsns[0])
+    there = np.searchsorted(tsns, acknowledged[-1], side="right") - np.searchsorted(tsns, first)
+    return max(0, int(acknowledged[-1]) - first + 1 - int(there))
 
 
-def _abandoned(found: Association) -> int:
+def _abandoned(association: Association) -> int:
     """TSNs that FORWARD TSN passed and that were not acknowledged before: given up (RFC 3758 3.2)."""
-    rows = found.chunks[found.columns.of_type(FORWARD_TSN, I_FORWARD_TSN)]
-    rows = rows[rows["direction"] == found.direction]
+    rows = association.chunks[association.columns.of_type(FORWARD_TSN, I_FORWARD_TSN)]
+    rows = rows[rows["direction"] == association.direction]
     if not len(rows):
         return 0
     cumulative = np.maximum.accumulate(rows["tsn"])
-    place = np.searchsorted(cumulative, found.sent.tsns)
+    place = np.searchsorted(cumulative, association.sent.tsns)
     passed = place < len(rows)
-    at = found.order(rows["packet"])[place[passed]]
-    return int((found.reports.moment_of(found.reports.acked_by[passed]) > at).sum())
+    at = association.order(rows["packet"])[place[passed]]
+    return int((association.reports.moment_of(association.reports.acked_by[passed]) > at).sum())
 
 
-def _sacks(found: Association) -> Rows:
+def _sacks(association: Association) -> Rows:
     """SACKs of the data."""
-    sacks = rows_of_flow(found.capture, "sacks", found.flow)
-    mine: Rows = sacks[sacks["direction"] != found.direction]
+    sacks = rows_of_flow(association.capture, "sacks", association.flow)
+    mine: Rows = sacks[sacks["direction"] != association.direction]
     return mine
 
 
-def _longest_s(found: Outages) -> float | int | None:
+def _longest_s(outages: Outages) -> float | int | None:
     """Of the outages that ended within the capture."""
-    return _max((found.to_ns - found.from_ns)[found.to_ns < NEVER], 1e9)
+    return _max((outages.to_ns - outages.from_ns)[outages.to_ns < NEVER], 1e9)
 
 
 def _mean(values: Ints, scale: float = 1.0) -> float | None:
@@ -158,7 +158,7 @@ def _max(values: Ints, scale: float = 1.0) -> float | int | None:
     return int(values.max()) if scale == 1.0 else float(values.max()) / scale
 
 
-def series(found: Association, t0_ns: int) -> Series:
+def series(association: Association, t0_ns: int) -> Series:
     """rtt_s and heartbeat_rtt_s: samples by path; outstanding_bytes: a step function, in all and by path;
     retransmitted_chunks: how many so far; hol_blocking_s, hol_blocking_one_stream_s: by message, at its delivery.
     """
@@ -166,30 +166,30 @@ def series(found: Association, t0_ns: int) -> Series:
     def seconds(time_ns: Ints) -> Floats:
         return (time_ns - t0_ns) / 1e9
 
-    blind = {"sender": ("hol_",), "receiver": ("rtt_", "heartbeat_", "outstanding_"), "unknown": ()}[found.point]
+    blind = {"sender": ("hol_",), "receiver": ("rtt_", "heartbeat_", "outstanding_"), "unknown": ()}[association.point]
     result: Series = {}
-    beats = found.heartbeats
-    level = found.outstanding
+    beats = association.heartbeats
+    level = association.outstanding
     result["outstanding_bytes"] = seconds(level.time_ns), level.value_bytes.astype(np.float64)
-    for path in found.paths:
-        name = found.path_name(path)
-        mine = found.rtt.path == path
-        result[f"rtt_s[{name}]"] = seconds(found.rtt.time_ns[mine]), found.rtt.rtt_ns[mine] / 1e9
-        level = found.outstanding_on(path)
+    for path in association.paths:
+        name = association.path_name(path)
+        mine = association.rtt.path == path
+        result[f"rtt_s[{name}]"] = seconds(association.rtt.time_ns[mine]), association.rtt.rtt_ns[mine] / 1e9
+        level = association.outstanding_on(path)
         result[f"outstanding_bytes[{name}]"] = seconds(level.time_ns), level.value_bytes.astype(np.float64)
         mine = (beats.path == path) & beats.answered
         rtt = (beats.answered_ns - beats.time_ns)[mine] / 1e9
         result[f"heartbeat_rtt_s[{name}]"] = seconds(beats.answered_ns[mine]), rtt
-    time = found.sent.rows["time_ns"][found.again.row]
+    time = association.sent.rows["time_ns"][association.again.row]
     result["retransmitted_chunks"] = seconds(time), np.arange(1, len(time) + 1, dtype=np.float64)
-    told = found.messages
+    messages = association.messages
     for name, columns in (
         ("hol_blocking_s", ("waits_ns", "delivery_ns", "delivered")),
         ("hol_blocking_one_stream_s", ("waits_as_one_ns", "one_stream_ns", "delivered_as_one")),
     ):
         if name.startswith(blind):
             continue
-        waits, at, kept = (getattr(told, column) for column in columns)
-        order = ascending(at[kept])
+        waits, at, kept = (getattr(messages, column) for column in columns)
+        order = ascending_order(at[kept])
         result[name] = seconds(at[kept][order]), waits[order] / 1e9
     return {name: pair for name, pair in result.items() if len(pair[0]) and not name.startswith(blind)}

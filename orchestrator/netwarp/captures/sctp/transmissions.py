@@ -15,7 +15,7 @@ from ...core.wire import SHUTDOWN
 from ..capture import Capture, rows_of_flow
 from ..native import UNKNOWN, Bools, Ints, Rows
 from .columns import Columns, columns
-from .interval_search import ascending, counted, distinct, first_covering, run_starts
+from .interval_search import ascending_order, first_interval_covering, run_starts, search_ascending, unique_with_places
 
 NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1
@@ -92,10 +92,10 @@ def transmissions(chunks: Rows | Columns, direction: int, order: Order) -> Trans
     table = columns(chunks)
     places = np.flatnonzero(table.is_data & (table["direction"] == direction) & (table["tsn"] != UNKNOWN))
     moment = order(table["packet"][places])
-    in_order = ascending(moment)
+    in_order = ascending_order(moment)
     rows = {name: table[name][places][in_order] for name in COLUMNS}
     rows |= {name: rows[name].astype(np.int64) for name in ("path", "user_bytes")}
-    tsns, unit = distinct(rows["tsn"])
+    tsns, unit = unique_with_places(rows["tsn"])
     return Transmissions(rows, moment[in_order], tsns, unit, *_again(unit, len(tsns)))
 
 
@@ -182,8 +182,8 @@ def acknowledgements(
     highest = told.copy()
     np.maximum.at(highest, report[gap], blocks["end"][gap] - 1)
     low, high = (np.searchsorted(tsns, blocks[edge][gap]) for edge in ("start", "end"))
-    by_gap = np.append(report[gap], count)[first_covering(low, high, len(tsns))]
-    acked_by = np.minimum(counted(cumulative, tsns), by_gap)
+    by_gap = np.append(report[gap], count)[first_interval_covering(low, high, len(tsns))]
+    acked_by = np.minimum(search_ascending(cumulative, tsns), by_gap)
     newest = np.full(count + 1, UNKNOWN, dtype=np.int64)
     newest[acked_by] = tsns  # ascending: the highest is written last
     return Acknowledgements(

@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from .connection import TcpConnection, analyze_tcp
-from .retransmission import Why
+from .retransmission import RetransmissionCause
 
-__all__ = ["TcpConnection", "Why", "analyze_tcp"]
+__all__ = ["RetransmissionCause", "TcpConnection", "analyze_tcp"]

@@ -1,4 +1,4 @@
-"""What the acknowledgements told the sender: duplicate ACKs, SACK and DSACK ranges, zero windows, probes."""
+"""Information in the acknowledgements: duplicate ACKs, SACK and DSACK ranges, zero windows, probes."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> 
     highest = np.full(len(acks), UNKNOWN)
     with_blocks = np.flatnonzero(acks.sack_blocks) if len(blocks) else np.zeros(0, dtype=np.int64)
     none = np.zeros(0, dtype=np.int64)
-    found = (none, none, none)
+    dsacks = (none, none, none)
     if len(with_blocks):
         counts = acks.sack_blocks[with_blocks].astype(np.int64)
         begin = np.cumsum(counts) - counts
         place = np.arange(counts.sum()) + np.repeat(acks.first_block[with_blocks] - begin, counts)
         start, end = blocks["start"][place], blocks["end"][place]
         highest[with_blocks] = np.maximum.reduceat(end, begin)
-        found = _dsacks(acks.ack[with_blocks], start, end, begin, counts)
+        dsacks = _dsacks(acks.ack[with_blocks], start, end, begin, counts)
     return Reports(
         duplicate=duplicate,
         duplicates=since,
         highest_sack=np.maximum.accumulate(highest),
-        dsack_segment=with_blocks[found[0]],
-        dsack_start=found[1],
-        dsack_end=found[2],
+        dsack_segment=with_blocks[dsacks[0]],
+        dsack_start=dsacks[1],
+        dsack_end=dsacks[2],
     )
 
 
@@ -96,10 +96,10 @@ def windows_of(acks: DirectionColumns) -> Windows:
     update = counts & (acks.payload_bytes == 0) & (acks.flags & FIN == 0)
     update &= acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
     update &= acks.window != np.concatenate([acks.window[:1], acks.window[:-1]])
-    told = np.flatnonzero(counts)
-    state = zero[told]
-    opens = told[state & ~np.concatenate([[False], state[:-1]])] if len(told) else told
-    closes = told[~state & np.concatenate([[False], state[:-1]])] if len(told) else told
+    announcing = np.flatnonzero(counts)
+    state = zero[announcing]
+    opens = announcing[state & ~np.concatenate([[False], state[:-1]])] if len(announcing) else announcing
+    closes = announcing[~state & np.concatenate([[False], state[:-1]])] if len(announcing) else announcing
     ends = np.full(len(opens), -1, dtype=np.int64)
     ends[: len(closes)] = acks.time_ns[closes]
     return Windows(zero, update, acks.time_ns[opens], ends)

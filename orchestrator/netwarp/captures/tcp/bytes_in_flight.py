@@ -1,4 +1,4 @@
-"""What a sender had in flight, its first flight, and how flights grew: only a capture at the sender shows it."""
+"""A sender's bytes in flight, first flight and rounds, and idle times; only a capture at the sender shows them."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def in_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
     """(begin, length) in ns of every time of at least IDLE_NS in which neither end sent anything, between segments."""
     begin, length = [], []
-    for one, other in ((data, acks), (acks, data)):
-        if not len(one):
+    for end, other_end in ((data, acks), (acks, data)):
+        if not len(end):
             continue
         # the end of such a time is a segment whose own end was silent for as long: few are
-        late = np.flatnonzero(np.diff(one.time_ns) >= IDLE_NS) + 1
-        late = np.concatenate([[0], late]) if one.row[0] > 0 else late
-        own = np.where(late > 0, one.time_ns[late - 1], UNKNOWN)
-        heard = one.before[late]
-        theirs = np.where(heard > 0, other.time_ns[heard - 1], UNKNOWN) if len(other) else own
+        late = np.flatnonzero(np.diff(end.time_ns) >= IDLE_NS) + 1
+        late = np.concatenate([[0], late]) if end.row[0] > 0 else late
+        own = np.where(late > 0, end.time_ns[late - 1], UNKNOWN)
+        heard = end.before[late]
+        theirs = np.where(heard > 0, other_end.time_ns[heard - 1], UNKNOWN) if len(other_end) else own
         since = np.maximum(own, theirs)
-        idle = one.time_ns[late] - since >= IDLE_NS
+        idle = end.time_ns[late] - since >= IDLE_NS
         begin.append(since[idle])
-        length.append((one.time_ns[late] - since)[idle])
+        length.append((end.time_ns[late] - since)[idle])
     begins, lengths = (np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64) for parts in (begin, length))
     order = np.argsort(begins, kind="stable")
     return begins[order], lengths[order]

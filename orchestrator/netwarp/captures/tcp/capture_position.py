@@ -48,7 +48,7 @@ class CapturePosition:
         return None if self.near_ns is None or self.far_ns is None else self.near_ns + self.far_ns
 
 
-def places_of(handshake: tuple[int, int] | None, at: int | None) -> tuple[CapturePosition, CapturePosition]:
+def capture_positions(handshake: tuple[int, int] | None, at: int | None) -> tuple[CapturePosition, CapturePosition]:
     """For both directions. handshake: SYN to SYN+ACK and SYN+ACK to ACK, ns; at: the direction whose sender the capture
     is known to be at.
     """

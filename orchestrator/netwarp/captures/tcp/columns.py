@@ -113,7 +113,7 @@ def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) ->
     return np.concatenate([np.array([initial], dtype=values.dtype), values])[of.before]
 
 
-def sides_of(capture: Capture, flow: int) -> tuple[DirectionColumns, DirectionColumns]:
+def direction_columns(capture: Capture, flow: int) -> tuple[DirectionColumns, DirectionColumns]:
     """Both directions of a TCP connection; index = the flow's direction."""
     return _split(rows_of_flow(capture, "segments", flow))
 

@@ -14,10 +14,10 @@ from ..binning import bin_s, binned_bit_s
 from ..capture import Capture, rows_of_flow
 from ..native import Floats, Ints, Rows
 from .bytes_in_flight import idle_gaps, in_flight, rounds
-from .capture_position import handshake_ns, places_of
-from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, sides_of
+from .capture_position import capture_positions, handshake_ns
+from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, direction_columns
 from .direction import Direction, Total
-from .tcp_events import happenings_of
+from .tcp_events import tcp_events
 
 NO_SHIFT = 255
 TRUNCATED = 1
@@ -49,12 +49,12 @@ class TcpConnection:
         """The handshake's, those of the data direction, and, where the other one carries payload too, its as
         `reverse_...`; names and units: docs/metrics.md, TCP. None: this capture cannot tell.
         """
-        found = self._handshake()
+        totals = self._handshake()
         d = self.data_direction
-        found |= self.directions[d].totals(self.t0_ns)
+        totals |= self.directions[d].totals(self.t0_ns)
         if self.directions[1 - d].data.new_bytes.any():
-            found |= {f"reverse_{name}": value for name, value in self.directions[1 - d].totals(self.t0_ns).items()}
-        return found
+            totals |= {f"reverse_{name}": value for name, value in self.directions[1 - d].totals(self.t0_ns).items()}
+        return totals
 
     def _handshake(self) -> dict[str, Total]:
         first, second = self.directions[0].data, self.directions[1].data
@@ -85,23 +85,23 @@ class TcpConnection:
     @functools.cached_property
     def series(self) -> dict[str, tuple[Floats, Floats]]:
         """Of the data direction: name -> (times in s, values). Rates are of bins (their times: where they begin)."""
-        one = self.directions[self.data_direction]
-        found = self._rates(one.data)
-        for name, samples in (("rtt_s", one.rtt), ("rtt_timestamps_s", one.rtt_timestamps)):
-            found[name] = (self._times(samples.time_ns), samples.rtt_ns / 1e9)
-        if one.shift is not None:
-            counts = one.acks.flags & SYN == 0
-            found["receive_window_bytes"] = (
-                self._times(one.acks.time_ns[counts]),
-                (one.acks.window[counts].astype(np.int64) << one.shift).astype(np.float64),
+        direction = self.directions[self.data_direction]
+        series = self._rates(direction.data)
+        for name, samples in (("rtt_s", direction.rtt), ("rtt_timestamps_s", direction.rtt_timestamps)):
+            series[name] = (self._times(samples.time_ns), samples.rtt_ns / 1e9)
+        if direction.shift is not None:
+            counts = direction.acks.flags & SYN == 0
+            series["receive_window_bytes"] = (
+                self._times(direction.acks.time_ns[counts]),
+                (direction.acks.window[counts].astype(np.int64) << direction.shift).astype(np.float64),
             )
-        if not one.place.is_far:
+        if not direction.position.is_far:
             for name, (time_ns, values) in (
-                ("flight_bytes", in_flight(one.data, one.acks)),
-                ("round_packets", rounds(one.data, one.acks)[:2]),
+                ("flight_bytes", in_flight(direction.data, direction.acks)),
+                ("round_packets", rounds(direction.data, direction.acks)[:2]),
             ):
-                found[name] = (self._times(time_ns), values.astype(np.float64))
-        return found
+                series[name] = (self._times(time_ns), values.astype(np.float64))
+        return series
 
     def _times(self, time_ns: Ints) -> Floats:
         return (time_ns - self.t0_ns) / 1e9
@@ -112,16 +112,16 @@ class TcpConnection:
         begin = int(data.time_ns[0])
         span = int(data.time_ns.max()) - begin + 1
         width = round(bin_s(span) * 1e9)
-        found = {}
+        series = {}
         for name, amount in (("goodput_bit_s", data.new_bytes), ("throughput_bit_s", data.ip_bytes)):
             rates = np.array(binned_bit_s(data.time_ns - begin, amount.astype(np.int64), width, span))
-            found[name] = (self._times(begin + width * np.arange(len(rates))), rates)
-        return found
+            series[name] = (self._times(begin + width * np.arange(len(rates))), rates)
+        return series
 
     @functools.cached_property
     def events(self) -> list[dict[str, Any]]:
         """{t_s, what, direction, ...} in the order of time."""
-        return happenings_of(self.directions, self.t0_ns)
+        return tcp_events(self.directions, self.t0_ns)
 
 
 def _first_syn_ns(side: DirectionColumns) -> int | None:
@@ -130,8 +130,8 @@ def _first_syn_ns(side: DirectionColumns) -> int | None:
 
 def _syn(side: DirectionColumns) -> tuple[int, int] | None:
     """Options and flags of the first SYN; None: not seen."""
-    found = side.syns
-    return (int(side.options[found[0]]), int(side.flags[found[0]])) if len(found) else None
+    syns = side.syns
+    return (int(side.options[syns[0]]), int(side.flags[syns[0]])) if len(syns) else None
 
 
 def _both(syns: Sequence[tuple[int, int] | None], option: int) -> int | None:
@@ -170,21 +170,21 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
     row = capture.flows[flow]
     if row["protocol"] != TCP:
         raise ValueError(f"flow {flow} is no TCP connection")
-    sides = sides_of(capture, flow)
-    places = places_of(handshake_ns(*sides), at)
+    columns = direction_columns(capture, flow)
+    positions = capture_positions(handshake_ns(*columns), at)
     cut = _options_cut(capture, flow)
-    sack = None if cut else _both([_syn(side) for side in sides], SACK_PERMITTED)
+    sack = None if cut else _both([_syn(side) for side in columns], SACK_PERMITTED)
     blocks = capture.blocks
-    wanted = int(sides[0].sack_blocks.sum() + sides[1].sack_blocks.sum())
+    sack_blocks = int(columns[0].sack_blocks.sum() + columns[1].sack_blocks.sum())
     shifts = [NO_SHIFT if cut else int(shift) for shift in row["window_shift"]]
     directions = [
         Direction(
-            data=sides[d],
-            acks=sides[1 - d],
-            place=places[d],
+            data=columns[d],
+            acks=columns[1 - d],
+            position=positions[d],
             sack=None if sack is None else bool(sack),
             shift=None if shifts[1 - d] == NO_SHIFT else shifts[1 - d],
-            blocks=blocks if (len(blocks) or not wanted) and not cut else None,
+            blocks=blocks if (len(blocks) or not sack_blocks) and not cut else None,
         )
         for d in (0, 1)
     ]

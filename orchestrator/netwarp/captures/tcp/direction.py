@@ -13,7 +13,7 @@ from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
-from .retransmission import Arrivals, Retransmissions, Why, arrivals_of, retransmissions_of
+from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
 
 Total = float | int | None
@@ -21,14 +21,14 @@ Total = float | int | None
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """data: what this end sent; acks: what the other end did; place: of the capture, as this end sees it; sack: both
+    """data: what this end sent; acks: what the other end did; position: of the capture, as this end sees it; sack: both
     permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); blocks: the
     capture's.
     """
 
     data: DirectionColumns
     acks: DirectionColumns
-    place: CapturePosition
+    position: CapturePosition
     sack: bool | None
     shift: int | None
     blocks: Rows | None
@@ -61,10 +61,10 @@ class Direction:
     @functools.cached_property
     def retransmissions(self) -> Retransmissions | None:
         """None: captured at the other end, where what was lost was never seen, nor when acknowledgements arrived."""
-        if self.place.is_far or self.blocks is None:
+        if self.position.is_far or self.blocks is None:
             return None
         permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
-        rtt_min_ns = smallest(self.rtt.rtt_ns, self.place.far_ns)
+        rtt_min_ns = smallest(self.rtt.rtt_ns, self.position.far_ns)
         median_s = self.rtt.quantile_s(0.5)
         return retransmissions_of(
             self.data,
@@ -79,7 +79,7 @@ class Direction:
     @functools.cached_property
     def arrivals(self) -> Arrivals | None:
         """None: captured at this end, where nothing has been on the network yet."""
-        return None if self.place.is_near else arrivals_of(self.data, self.place.round_trip_ns)
+        return None if self.position.is_near else arrivals_of(self.data, self.position.round_trip_ns)
 
     def totals(self, t0_ns: int) -> dict[str, Total]:
         """Every total of docs/metrics.md, TCP; None: the capture cannot tell. t0_ns: what instants count from."""
@@ -100,7 +100,7 @@ class Direction:
             "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,
             "last_new_data_s": None if not len(moments) else (int(moments[-1]) - t0_ns) / 1e9,
             "longest_data_gap_s": None if len(moments) < 2 else int(np.diff(moments).max()) / 1e9,
-            "capture_point_ratio": self.place.share,
+            "capture_point_ratio": self.position.share,
             "rtt_samples": len(rtt.rtt_ns),
             "rtt_min_s": rtt.quantile_s(0),
             "rtt_median_s": rtt.quantile_s(0.5),
@@ -144,14 +144,14 @@ class Direction:
         return int(only_ack.sum())
 
     def _repeated(self) -> dict[str, Total]:
-        data, found = self.data, self.retransmissions
+        data, classified = self.data, self.retransmissions
         again = data.is_retransmission
         names: dict[str, Total] = {
             "retransmitted_packets": int(again.sum()),
             "retransmitted_bytes": int((data.payload_bytes[again] - data.new_bytes[again]).sum()),
             "syn_retransmitted_packets": int(again[data.syns].sum()),
         }
-        if found is None:
+        if classified is None:
             return names | dict.fromkeys(
                 (
                     "fast_retransmitted_packets",
@@ -168,15 +168,15 @@ class Direction:
         has_stamps = self.blocks is not None and bool((data.options & TIMESTAMP).any())
         dsack_known = bool(self.sack) or bool(self.acks.sack_blocks.any())
         return names | {
-            "fast_retransmitted_packets": found.count(Why.FAST),
-            "timeouts": found.count(Why.TIMEOUT),
-            "after_timeout_retransmitted_packets": found.count(Why.AFTER_TIMEOUT),
-            "tail_loss_probes": found.count(Why.TAIL_PROBE),
-            "unknown_retransmitted_packets": found.count(Why.UNKNOWN),
-            "longest_timeout_series": int(found.series.max(initial=0)),
-            "spurious_retransmitted_packets": int(found.spurious.sum()) if has_stamps or dsack_known else None,
-            "spurious_by_dsack_packets": int(found.by_dsack.sum()) if dsack_known else None,
-            "spurious_by_timestamps_packets": int(found.by_timestamps.sum()) if has_stamps else None,
+            "fast_retransmitted_packets": classified.count(RetransmissionCause.FAST),
+            "timeouts": classified.count(RetransmissionCause.TIMEOUT),
+            "after_timeout_retransmitted_packets": classified.count(RetransmissionCause.AFTER_TIMEOUT),
+            "tail_loss_probes": classified.count(RetransmissionCause.TAIL_PROBE),
+            "unknown_retransmitted_packets": classified.count(RetransmissionCause.UNKNOWN),
+            "longest_timeout_series": int(classified.series.max(initial=0)),
+            "spurious_retransmitted_packets": int(classified.spurious.sum()) if has_stamps or dsack_known else None,
+            "spurious_by_dsack_packets": int(classified.by_dsack.sum()) if dsack_known else None,
+            "spurious_by_timestamps_packets": int(classified.by_timestamps.sum()) if has_stamps else None,
         }
 
     def _disorder(self) -> dict[str, Total]:
@@ -192,7 +192,7 @@ class Direction:
         }
 
     def _sender(self) -> dict[str, Total]:
-        if self.place.is_far:
+        if self.position.is_far:
             return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
         first = first_flight(self.data, self.acks) if len(self.data.syns) else None
         una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))

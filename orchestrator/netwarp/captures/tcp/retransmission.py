@@ -29,8 +29,8 @@ STRAGGLERS_NS = 20_000_000
 """A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
 
 
-class Why(enum.IntEnum):
-    """What made the sender repeat a segment."""
+class RetransmissionCause(enum.IntEnum):
+    """The cause for which the sender repeated a segment."""
 
     UNKNOWN = 0
     FAST = 1
@@ -41,21 +41,21 @@ class Why(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Retransmissions:
-    """One row a retransmitted segment. segment: its place in the Side; why: a Why; waited_ns: since the sender's last
-    sign of progress or transmission of the same number; series: timeouts in a row without progress, up to this one
-    (0: no timeout); by_dsack, by_timestamps: shown to be spurious (RFC 2883 4; RFC 3522 3.2).
+    """One row a retransmitted segment. segment: its index in the columns; cause: a RetransmissionCause; waited_ns: since
+    the sender's last sign of progress or transmission of the same number; series: timeouts in a row without progress,
+    up to this one (0: no timeout); by_dsack, by_timestamps: shown to be spurious (RFC 2883 4; RFC 3522 3.2).
     """
 
     segment: Ints
-    why: npt.NDArray[np.uint8]
+    cause: npt.NDArray[np.uint8]
     waited_ns: Ints
     series: Ints
     by_dsack: Bools
     by_timestamps: Bools
 
-    def count(self, *why: Why) -> int:
+    def count(self, *causes: RetransmissionCause) -> int:
         """How many of these classes."""
-        return int(np.isin(self.why, why).sum())
+        return int(np.isin(self.cause, causes).sum())
 
     @property
     def spurious(self) -> Bools:
@@ -102,19 +102,19 @@ def retransmissions_of(
     after = _open(state, timer & ~eifel) & ~timer
     fast = told & ~timer & ~after & ~probe_first
     partial = head & ~quiet & ~timer & ~after & ~fast & _open(state, fast)  # RFC 6582 3.2, partial acknowledgement
-    why = np.full(len(segment), Why.UNKNOWN, dtype=np.uint8)
+    cause = np.full(len(segment), RetransmissionCause.UNKNOWN, dtype=np.uint8)
     for kind, where in (
-        (Why.FAST, fast | partial),
-        (Why.AFTER_TIMEOUT, after),
-        (Why.TIMEOUT, timer),
-        (Why.TAIL_PROBE, probe_first & ~after),
+        (RetransmissionCause.FAST, fast | partial),
+        (RetransmissionCause.AFTER_TIMEOUT, after),
+        (RetransmissionCause.TIMEOUT, timer),
+        (RetransmissionCause.TAIL_PROBE, probe_first & ~after),
     ):
-        why[where] = kind
+        cause[where] = kind
     return Retransmissions(
         segment=segment,
-        why=why,
+        cause=cause,
         waited_ns=state.waited_ns,
-        series=_series(state.una, why == Why.TIMEOUT),
+        series=_series(state.una, cause == RetransmissionCause.TIMEOUT),
         by_dsack=spurious_by_dsack(data, acks, reports, segment),
         by_timestamps=eifel,
     )
@@ -150,12 +150,12 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
     before = data.before[segment]
     seq, end, time_ns = data.seq[segment], data.end[segment], data.time_ns[segment]
 
-    def told(values: Ints, initial: int) -> Ints:
+    def at_sending(values: Ints, initial: int) -> Ints:
         return np.concatenate([[initial], values])[before]
 
-    una = told(acks.highest_ack, 1)
-    last_heard = told(acks.time_ns, UNKNOWN)
-    advanced = told(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), UNKNOWN)
+    una = at_sending(acks.highest_ack, 1)
+    last_heard = at_sending(acks.time_ns, UNKNOWN)
+    advanced = at_sending(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), UNKNOWN)
     earlier, last_sent, next_sent = _history(data, segment)
     since_ns = _overtaken(data, acks, reports, segment, last_sent)
     since = np.maximum(np.maximum(advanced, last_sent), data.time_ns[0] if len(data) else 0)
@@ -164,8 +164,8 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
         end=end,
         una=una,
         highest_end=np.concatenate([[UNKNOWN], data.highest_end])[segment],
-        highest_sack=told(reports.highest_sack, UNKNOWN),
-        duplicates=told(reports.duplicates, 0),
+        highest_sack=at_sending(reports.highest_sack, UNKNOWN),
+        duplicates=at_sending(reports.duplicates, 0),
         quiet_ns=time_ns - np.maximum(last_heard, data.time_ns[0] if len(data) else 0),
         waited_ns=time_ns - since,
         next_wait_ns=next_sent - time_ns,
@@ -230,13 +230,13 @@ def _open(state: _State, begins: Bools) -> Bools:
 
 def _series(una: Ints, timeout: Bools) -> Ints:
     """Timeouts in a row at the same SND.UNA."""
-    found = np.zeros(len(una), dtype=np.int64)
+    series = np.zeros(len(una), dtype=np.int64)
     rows = np.flatnonzero(timeout)
     if len(rows):
         fresh = np.concatenate([[True], una[rows][1:] != una[rows][:-1]])
         place = np.arange(len(rows))
-        found[rows] = place - np.maximum.accumulate(np.where(fresh, place, 0)) + 1
-    return found
+        series[rows] = place - np.maximum.accumulate(np.where(fresh, place, 0)) + 1
+    return series
 
 
 @dataclasses.dataclass(frozen=True)

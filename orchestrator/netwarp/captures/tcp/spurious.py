@@ -16,25 +16,25 @@ def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segme
     """Eifel detection (RFC 3522 3.2): the first acknowledgement that covers what was sent again at SND.UNA echoes a
     timestamp older than the retransmission's, so the original had arrived.
     """
-    found = np.zeros(len(segment), dtype=np.bool_)
+    spurious = np.zeros(len(segment), dtype=np.bool_)
     if not len(acks) or not len(segment):
-        return found
+        return spurious
     place = np.searchsorted(acks.highest_ack, una, side="right")  # the first that advances beyond una
     there = (place < len(acks)) & (data.seq[segment] == una) & (data.options[segment] & TIMESTAMP != 0)
     place = np.minimum(place, len(acks) - 1)
     there &= (acks.options[place] & TIMESTAMP != 0) & (acks.row[place] > data.row[segment])
     age = (acks.ts_ecr[place] - data.ts_val[segment]).view(np.int32)
-    found[there] = age[there] < 0
-    return found
+    spurious[there] = age[there] < 0
+    return spurious
 
 
 def spurious_by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> Bools:
     """As many retransmissions of a number as duplicates of it were reported are spurious: the last ones before each
     report. (The network may have doubled a packet: of a number that was sent once none is.)
     """
-    found = np.zeros(len(segment), dtype=np.bool_)
+    spurious = np.zeros(len(segment), dtype=np.bool_)
     if not len(segment) or not len(reports.dsack_segment):
-        return found
+        return spurious
     seq = data.seq[segment]
     order = np.argsort(seq, kind="stable")
     low = np.searchsorted(seq[order], reports.dsack_start)
@@ -46,14 +46,14 @@ def spurious_by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: R
     earlier = data.row[segment[chosen]] < acks.row[reports.dsack_segment[report]]
     report, chosen = report[earlier], chosen[earlier]
     if not len(chosen):
-        return found
+        return spurious
     # of one number within one report: the last sent only; a second report of it takes the one before
     keys = np.lexsort((chosen, seq[chosen], report))
     report, chosen = report[keys], chosen[keys]
     last = np.concatenate([(report[1:] != report[:-1]) | (seq[chosen][1:] != seq[chosen][:-1]), [True]])
     taken, times = np.unique(chosen[last], return_counts=True)
-    found[taken] = True
+    spurious[taken] = True
     for extra in taken[times > 1]:  # rare: the same range reported again while no newer retransmission was sent
         same = np.flatnonzero((seq == seq[extra]) & (np.arange(len(seq)) < extra))
-        found[same[len(same) - min(len(same), int(times[taken == extra][0]) - 1) :]] = True
-    return found
+        spurious[same[len(same) - min(len(same), int(times[taken == extra][0]) - 1) :]] = True
+    return spurious

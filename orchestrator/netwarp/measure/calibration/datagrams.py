@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...captures.capture import read_captures
 from ...captures.native import Bools, Ints, Rows
-from ...captures.packet_matching import NOWHERE, match
+from ...captures.packet_matching import NOWHERE, match_packets
 from ...core.errors import CaptureError
 from ...core.wire import UDP
 
@@ -76,7 +76,7 @@ def _is_host_a(address: str) -> bool:
 
 def _way(near: tuple[Rows, Ints], far: tuple[Rows, Ints], direction: int) -> Way:
     sent, arrived = (rows[side == direction] for rows, side in (near, far))
-    found = match(sent, arrived)
+    found = match_packets(sent, arrived)
     known = int(np.isin(arrived["fingerprint"], sent["fingerprint"]).sum())
     return Way(
         sent_ns=sent["time_ns"].astype(np.int64),
