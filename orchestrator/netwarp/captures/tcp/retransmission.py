@@ -41,9 +41,9 @@ class RetransmissionCause(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Retransmissions:
-    """One row a retransmitted segment. segment: its index in the columns; cause: a RetransmissionCause; waited_ns: since
-    the sender's last sign of progress or transmission of the same number; series: timeouts in a row without progress,
-    up to this one (0: no timeout); by_dsack, by_timestamps: shown to be spurious (RFC 2883 4; RFC 3522 3.2).
+    """One row a retransmitted segment. segment: its index in the columns; cause: a RetransmissionCause; waited_ns:
+    since the sender's last sign of progress or transmission of the same number; series: timeouts in a row without
+    progress, up to this one (0: no timeout); by_dsack, by_timestamps: spurious (RFC 2883 4; RFC 3522 3.2).
     """
 
     segment: Ints
