@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..captures import FileSummary, Join
-from ..captures.connection import Connection
+from ..captures.connection import Connection, Multipath
 from ..captures.findings import hop_findings
-from ..captures.multipath import Multipath
 from ..core.numbers import fixed, with_unit
 from ..core.units import counted
 from ..present.captures.hops import HEADS, hop_row, join_notes
