@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..captures.mptcp.lifetimes import Lifetime, lifetimes
-from ..captures.mptcp.subflows import Group, groups
+from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow_groups
 from ..captures.native import Bools, Ints
 from ..core.types import Cell, Flow
 from ..store.ndjson import Record
@@ -145,9 +144,9 @@ class FlowObservation:
         return longest if longest is not None and longest[1] - longest[0] >= silence else None
 
 
-def mptcp_groups(packets: FlowPackets) -> list[Group]:
+def mptcp_groups(packets: FlowPackets) -> list[SubflowGroup]:
     """The MPTCP connections of a flow at one end: each a group of subflows."""
-    return [group for group in groups(packets.point.capture) if group.flows[0] in packets.data_direction]
+    return [group for group in subflow_groups(packets.point.capture) if group.flows[0] in packets.data_direction]
 
 
 def first_ns(t_ns: Ints, condition: Bools) -> int | None:

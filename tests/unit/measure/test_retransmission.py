@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from netwarp.captures import read_captures
-from netwarp.captures.tcp import Why, analyze_tcp
+from netwarp.captures.tcp import RetransmissionCause, analyze_tcp
 from netwarp.core.metrics.catalogue import METRICS
 from support.captures import recorded
 from support.recorded_cell import T0, derive, make_cell, make_directory
@@ -28,16 +28,16 @@ def test_they_are_those_of_the_window(name: str, stop_ns: int, tmp_path: Path) -
         one = analyze_tcp(capture, flow, at=0).directions[0]
         assert one.retransmissions is not None
         rtt += one.rtt.rtt_ns[one.rtt.time_ns <= T0 + stop_ns].tolist()
-        why += one.retransmissions.why[
+        why += one.retransmissions.cause[
             one.data.time_ns[one.retransmissions.segment] <= T0 + stop_ns
         ].tolist()  # fmt: skip
     rtt.sort()
     assert metrics["rtt_min_s"] == rtt[0] / 1e9
     assert metrics["rtt_median_s"] == rtt[-(-len(rtt) // 2) - 1] / 1e9
     assert metrics["rtt_p95_s"] == rtt[int(np.ceil(0.95 * len(rtt))) - 1] / 1e9
-    assert metrics["fast_retransmitted_packets"] == why.count(Why.FAST)
-    assert metrics["timeouts"] == why.count(Why.TIMEOUT)
-    assert metrics["tail_loss_probes"] == why.count(Why.TAIL_PROBE)
+    assert metrics["fast_retransmitted_packets"] == why.count(RetransmissionCause.FAST)
+    assert metrics["timeouts"] == why.count(RetransmissionCause.TIMEOUT)
+    assert metrics["tail_loss_probes"] == why.count(RetransmissionCause.TAIL_PROBE)
     assert metrics["reordered_packets"] is not None
     if name == "tcp":  # of MPTCP what a subflow repeats is not all of what the connection does
         assert len(why) == metrics["retransmitted_packets"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...captures.mptcp.lifetimes import Lifetime, addresses_told
+from ...captures.mptcp.subflows import Lifetime, addresses_announced
 from ...core.metrics.catalogue import METRICS
 from ...core.numbers import fixed
 from ..flow_packets import FlowPackets
@@ -86,9 +86,11 @@ def _reasons(observation: FlowObservation, sender: FlowPackets) -> list[str]:
     """What the captures show of a path that got no subflow: an address that was told in vain, a join in vain."""
     reasons, receiver = [], observation.receiver
     if receiver is not None:
-        heard = {address for group in mptcp_groups(sender) for address in addresses_told(sender.point.capture, group)}
+        heard = {
+            address for group in mptcp_groups(sender) for address in addresses_announced(sender.point.capture, group)
+        }
         for group in mptcp_groups(receiver):
-            for address, at_ns in addresses_told(receiver.point.capture, group).items():
+            for address, at_ns in addresses_announced(receiver.point.capture, group).items():
                 if address not in heard:
                     at_s = (at_ns - receiver.t0_realtime_ns) / 1e9
                     reasons.append(f"the ADD_ADDR of {address}, sent at {fixed(at_s, 6)} s, did not arrive")

@@ -11,7 +11,7 @@ from ...captures.native import Ints
 from ...captures.sctp.association import Association
 from ...captures.tcp.connection import analyze_tcp
 from ...captures.tcp.direction import Direction
-from ...captures.tcp.retransmission import Why
+from ...captures.tcp.retransmission import RetransmissionCause
 from ...captures.tcp.rtt import Samples
 from ...core.wire import DATA, I_DATA, SACK
 from ..flow_packets import FlowPackets, sent_rows
@@ -58,8 +58,8 @@ def _tcp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | Non
         if again is None:
             return {}
         keep = window.holds(direction.data.time_ns[again.segment] - sender.t0_realtime_ns)
-        why.append(again.why[keep])
-        waits.append(again.waited_ns[keep & (again.why == Why.TIMEOUT) & (again.series == 1)])
+        why.append(again.cause[keep])
+        waits.append(again.waited_ns[keep & (again.cause == RetransmissionCause.TIMEOUT) & (again.series == 1)])
         spurious.append(again.spurious[keep])
     if not rtt:
         return {}
@@ -71,9 +71,9 @@ def _tcp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | Non
         "rtt_p95_s": samples.quantile_s(0.95),
         "rtt_mean_s": _mean_s(all_rtt),
         "first_timeout_s": _mean_s(np.concatenate(waits)),
-        "fast_retransmitted_packets": float((codes == Why.FAST).sum()),
-        "timeouts": float((codes == Why.TIMEOUT).sum()),
-        "tail_loss_probes": float((codes == Why.TAIL_PROBE).sum()),
+        "fast_retransmitted_packets": float((codes == RetransmissionCause.FAST).sum()),
+        "timeouts": float((codes == RetransmissionCause.TIMEOUT).sum()),
+        "tail_loss_probes": float((codes == RetransmissionCause.TAIL_PROBE).sum()),
         "spurious_retransmitted_packets": float(np.concatenate(spurious).sum()),
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...captures.capture import read_captures
 from ...captures.native import Bools, Ints, Rows
-from ...captures.packet_matching import NOWHERE, match
+from ...captures.packet_matching import NOWHERE, match_packets
 from ...core.types import Cell, Flow, LinkImpairment
 from ..delivery import aborted_ns
 from ..flow_packets import FlowPackets
@@ -78,7 +78,7 @@ def passage_of(
     if shape != plain or shape.rate_bit_s is None or flow.program is not None:
         return None
     sent, arrived = _towards_receiver(sender), _towards_receiver(receiver)
-    arrival = match(sent, arrived).place
+    arrival = match_packets(sent, arrived).place
     # behind the last one that arrived, what did not may have been on its way when the captures ended
     end = int(np.flatnonzero(arrival != NOWHERE).max(initial=-1)) + 1
     sent, arrival = sent[:end], arrival[:end]
