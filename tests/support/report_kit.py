@@ -18,6 +18,7 @@ from netwarp.experiment import parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import write_tables
+from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir
 
 SPEC = """\
@@ -246,7 +247,7 @@ def write_run(
 ) -> RunDir:
     """Write a run directory of a plan: cells with made-up series and measurements, tables by the real table writer."""
     run = RunDir(root)
-    put(run.plan, to_json(plan))
+    write_plan(run, plan)
     put(run.manifest, MANIFEST | {"spec": plan.name, "seed": plan.seed, "repetitions": plan.repetitions})
     outcomes: dict[str, CellOutcome] = {}
     measurements: list[Measurement] = []
@@ -273,7 +274,8 @@ def write_run(
 MANIFEST: dict[str, Any] = {
     "format_version": 1, "netwarp_version": "0.1.0", "arguments": ["run", "made-up"], "backend": "virtual", "jobs": 2,
     "kernel_release": "6.12.117", "kernel_sha256": "0" * 64, "git_commit": "1" * 40, "git_dirty": False,
-    "spec_sha256": "2" * 64, "host_cores": 2, "host_kernel": "6.1.0", "host_cpu": "A CPU",
+    "spec_path": "spec.toml", "spec_sha256": "2" * 64, "programs": {}, "tools": {}, "host_load_1min": 0.5,
+    "host_cores": 2, "host_kernel": "6.1.0", "host_cpu": "A CPU",
     "started_utc": "2026-01-02T03:04:05Z", "ended_utc": "2026-01-02T03:05:05Z", "wall_s": 60.0,
 }  # fmt: skip
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from .. import engine
 from ..core.errors import SpecError
+from ..core.units import counted
 from ..present.captures.csv_files import claim, write_tables
 from ..present.captures.page_sections import claim_page, write_page
 from ..store.run_dir import RunDir
@@ -40,6 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--one-clock", action="store_true", help="with --join: all captures' times are of one clock")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")
     parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
+    parser.add_argument("--spec", type=Path, help="RUN_DIR: make the tables, claims and answers of this spec instead")
     parser.add_argument("--jobs", type=int, help="RUN_DIR: cells at a time")
     parser.set_defaults(run=run_analyze)
 
@@ -47,7 +49,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run_analyze(args: argparse.Namespace) -> int:
     """`netwarp analyze`."""
     if len(args.paths) == 1 and RunDir(args.paths[0]).plan.is_file():
-        return _run_directory(args.paths[0], args.jobs)
+        return _run_directory(args.paths[0], args.spec, args.jobs)
+    if args.spec:
+        raise SpecError(f"--spec: asks for outputs of a run, and {args.paths[0]} is no run directory")
     if args.one_clock and not args.join:
         raise SpecError("--one-clock says something about joined captures: give --join too")
     if args.csv:
@@ -73,12 +77,23 @@ def run_analyze(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_directory(root: Path, jobs: int | None) -> int:
-    analyzed = engine.analyze(root, jobs=jobs)
+def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:
+    analyzed = engine.analyze(root, spec=spec, jobs=jobs)
     print_summary(analyzed.run)
+    if analyzed.missing:
+        _say_missing(analyzed.missing)
     if analyzed.not_analyzed:
         _say_not_analyzed(analyzed.not_analyzed, len(analyzed.run.plan.cells))
     return 0 if analyzed.complete else 1
+
+
+def _say_missing(missing: Sequence[Mapping[str, str]]) -> None:
+    """Which combinations of levels of the spec the run has no cell of: what needs them is not tested."""
+    print(f"netwarp: the run has no cells of {counted(len(missing), 'combination')} of the spec:", file=sys.stderr)
+    for levels in missing[:MOST_NAMED]:
+        print(f"  {', '.join(f'{factor}={level}' for factor, level in levels.items())}", file=sys.stderr)
+    if len(missing) > MOST_NAMED:
+        print(f"  ... and {len(missing) - MOST_NAMED} more", file=sys.stderr)
 
 
 def _say_not_analyzed(missing: Mapping[str, list[str]], cells: int) -> None:

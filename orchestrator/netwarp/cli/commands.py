@@ -35,6 +35,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     plan.set_defaults(run=run_plan)
     reports = commands.add_parser("report", help="make the report of a run directory again")
     reports.add_argument("run_dir", type=Path)
+    reports.add_argument("--spec", type=Path, help="with the tables, figures, claims and answers of this spec instead")
     reports.set_defaults(run=run_report)
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
     profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
@@ -61,7 +62,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
 def run_report(args: argparse.Namespace) -> int:
     """`netwarp report`."""
-    print(engine.report(args.run_dir))
+    print(engine.report(args.run_dir, spec=args.spec))
     return 0
 
 

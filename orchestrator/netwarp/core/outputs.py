@@ -42,11 +42,12 @@ ClaimKind = Literal[
 
 
 class Metric(Frozen, frozen=True):
-    """A metric of the spec's own, or one of the contract's that a table uses."""
+    """A metric of the spec's own, or one of the contract's that a table uses (which has no expression)."""
 
     name: str
     title: str
     unit: str
+    expression: str = ""
 
 
 class Table(Frozen, frozen=True):

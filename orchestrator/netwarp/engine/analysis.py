@@ -14,8 +14,11 @@ from ..measure.cell import analyze_cell
 from ..plan.types import Plan
 from ..present import make_report
 from ..results import Results, write_tables, write_timelines
+from ..store.manifest import Manifest
+from ..store.plan_file import keep_texts, read_plan, write_outputs
 from ..store.run_dir import CellDir, RunDir, locked, read_json
 from .collect import collect, judge_by_checks, ran_to_its_end
+from .outputs import Combination, later_outputs, texts_of
 from .run_directory import Run
 
 
@@ -25,6 +28,8 @@ class Analyzed:
 
     run: Run
     not_analyzed: Mapping[str, list[str]]
+    missing: tuple[Combination, ...] = ()
+    """Combinations of levels of the spec whose outputs were asked for that the run has no cell of."""
 
     @property
     def complete(self) -> bool:
@@ -33,26 +38,40 @@ class Analyzed:
         return not self.not_analyzed and all(end is Outcome.COMPLETED for end in ends)
 
 
-def analyze(run_dir: str | Path, *, jobs: int | None = None) -> Analyzed:
+def analyze(run_dir: str | Path, *, spec: str | Path | None = None, jobs: int | None = None) -> Analyzed:
     """Derive the measurements of a run directory again, and write its tables.
 
-    jobs: cells at a time (default: cores). Raises StoreError, CaptureError.
+    spec: ask for the tables, figures, claims and answers of this spec instead of those the run has; cells that have
+    their measurements are then not derived again. jobs: cells at a time (default: cores).
+    Raises SpecError, StoreError, CaptureError.
     """
     run = RunDir(Path(run_dir))
-    plan = read_json(run.plan, Plan)
     with locked(run):
         run.clear_partial()
-        not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1)
-        tabulate(plan, run)
-    return Analyzed(Run(run, plan), not_analyzed)
+        plan = read_plan(run)
+        later = None if spec is None else later_outputs(plan, read_json(run.manifest, Manifest), spec)
+        plan = plan if later is None else later.plan
+        not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1, anew=later is None)
+        results = collect(plan, run)
+        if later is not None:  # from here on nothing of it is refused
+            keep_texts(run, texts_of(later.spec))
+            write_outputs(run, plan)
+            for table in run.tables.glob("*.csv"):
+                table.unlink()
+        _write_tables(results, run)
+    return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing)
 
 
-def report(run_dir: str | Path) -> Path:
-    """Make the report of a run directory again, from its tables and derived files; returns its first page."""
+def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:
+    """Make the report of a run directory again, from its tables and derived files; returns its first page.
+
+    spec: with the tables, figures, claims and answers of this spec, as for `analyze`.
+    """
     run = RunDir(Path(run_dir))
-    plan = read_json(run.plan, Plan)
-    if not (run.tables / "cells.csv").exists():
-        tabulate(plan, run)
+    if spec is not None:
+        analyze(run_dir, spec=spec)
+    elif not (run.tables / "cells.csv").exists():
+        tabulate(read_plan(run), run)
     return make_report(run)
 
 
@@ -94,6 +113,11 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dic
 def tabulate(plan: Plan, run: RunDir) -> Results:
     """Write tables/*.csv from what the cells' derived files say."""
     results = collect(plan, run)
-    write_tables(plan, results.outcomes, (one for rows in results.by_cell.values() for one in rows), run.tables)
-    write_timelines(plan, results.outcomes, run)
+    _write_tables(results, run)
     return results
+
+
+def _write_tables(results: Results, run: RunDir) -> None:
+    measurements = (one for rows in results.by_cell.values() for one in rows)
+    write_tables(results.plan, results.outcomes, measurements, run.tables)
+    write_timelines(results.plan, results.outcomes, run)

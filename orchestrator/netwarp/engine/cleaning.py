@@ -9,8 +9,8 @@ from pathlib import Path
 from ..core.errors import SpecError, StoreError
 from ..core.types import Outcome
 from ..core.units import counted
-from ..plan.types import Plan
-from ..store.run_dir import RunDir, locked, read_json
+from ..store.plan_file import read_plan
+from ..store.run_dir import RunDir, locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def _remove_captures(run: RunDir) -> Freed:
     captures = run.captures()
     if not captures:
         return Freed(0, 0)
-    plan = read_json(run.plan, Plan)
+    plan = read_plan(run)
     finished = run.finished()
     left = [cell.id for cell in plan.cells if cell.id not in finished]
     if left:

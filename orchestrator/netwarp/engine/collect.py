@@ -6,6 +6,7 @@ from ..core.errors import CaptureError
 from ..core.invocation import command
 from ..core.types import CellOutcome, Check, Measurement, Outcome
 from ..measure.capture_point import missing_raw
+from ..measure.cell import with_expressions
 from ..plan.types import Plan
 from ..results import Results
 from ..store.run_dir import CellDir, Judgement, RunDir, read_json, write_json
@@ -30,6 +31,7 @@ def collect(plan: Plan, run: RunDir) -> Results:
     """Outcomes and measurements of the cells that have an outcome; measurements only of COMPLETED ones."""
     outcomes: dict[str, CellOutcome] = {}
     measurements: list[Measurement] = []
+    expressions = {metric.name: metric.expression for metric in plan.metrics if metric.expression}
     finished = run.finished()
     for cell in plan.cells:
         if cell.id not in finished:
@@ -47,5 +49,5 @@ def collect(plan: Plan, run: RunDir) -> Results:
             # netwarp may have been killed between the checks and the judgement
             outcomes[cell.id] = judge_by_checks(directory)
         if outcomes[cell.id].outcome is Outcome.COMPLETED:
-            measurements += read_json(directory.measurements, list[Measurement])
+            measurements += with_expressions(cell, read_json(directory.measurements, list[Measurement]), expressions)
     return Results(plan, outcomes, measurements)

@@ -11,6 +11,7 @@ from ..core.types import Outcome
 from ..plan.types import Plan
 from ..results import Results
 from ..store.manifest import Manifest
+from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
 from ..store.tables import TableRow, read_rows, typed_rows
 from .collect import collect
@@ -84,4 +85,4 @@ def open_run(path: str | Path) -> Run:
     """A run directory that is there. Raises StoreError where it is none."""
     directory = RunDir(Path(path))
     page = directory.report / "index.html"
-    return Run(directory, read_json(directory.plan, Plan), page if page.exists() else None)
+    return Run(directory, read_plan(directory), page if page.exists() else None)

@@ -21,12 +21,14 @@ from ..present import make_report
 from ..sandbox.built_programs import program_digests
 from ..sandbox.choose import Chosen, choose
 from ..store.manifest import Manifest, new_manifest, now_utc
+from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
 from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
 from .analysis import analyze_all, analyze_one, tabulate
 from .calibration import calibration_for
 from .events import CellFinished, CellsFinished, CellsStarted, CellTime, Notice, Progress, no_progress
 from .execute import execute
+from .outputs import texts_of
 from .planning import Where, level_pairs, load_experiment, plan_experiment
 from .run_directory import Run
 
@@ -175,6 +177,8 @@ def begin(
                 f"{directory.root}: holds a run already; --resume goes on with it, another --out starts a new one"
             )
         manifest = _check_same(plan, directory, chosen)
+        write_outputs(directory, plan)  # other tables and claims than before do not make another run
+        keep_texts(directory, texts_of(spec))
         rerun_failed(directory)
         return manifest
     if directory.cells.exists():
@@ -193,13 +197,14 @@ def begin(
         programs=program_digests(),
     )
     write_json(directory.manifest, manifest)
-    write_json(directory.plan, plan)
+    keep_texts(directory, texts_of(spec))
+    write_plan(directory, plan)
     return manifest
 
 
 def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
     """The manifest of an interrupted run of this plan, back end, kernel and programs. Raises SpecError."""
-    before = read_json(directory.plan, Plan)
+    before = read_plan(directory).with_outputs(plan)
     manifest = read_json(directory.manifest, Manifest)
     if before != plan:
         differs = "".join(f"\n  {line}" for line in plan_changes(before, plan))

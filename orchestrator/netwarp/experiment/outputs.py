@@ -87,7 +87,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
 def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
     """Every metric by name."""
     there = {name: Metric(name, name, metric.unit) for name, metric in METRICS.items()}
-    return there | {metric.name: Metric(metric.name, metric.title, metric.unit) for metric in own}
+    return there | {metric.name: Metric(metric.name, metric.title, metric.unit, metric.expression) for metric in own}
 
 
 def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table, ...]:

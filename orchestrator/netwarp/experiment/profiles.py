@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT
@@ -42,6 +43,19 @@ def find_profile(name: Item, problems: Problems, folder: Path = PROFILES) -> Ite
         problems.add(name, f'there is no profile "{text[:40]}"{nearest(text, known)}')
         return None
     return read_profile(path, problems)
+
+
+def profiles_named(document: Item) -> list[Path]:
+    """The files of the profiles whose names stand anywhere in a document, on a link or as a level that chooses one."""
+    values = set(_texts(document))
+    return [path for path in sorted(PROFILES.glob("*.toml")) if path.stem in values] if PROFILES.is_dir() else []
+
+
+def _texts(item: Item) -> Iterator[str]:
+    if isinstance(item.value, str):
+        yield item.value
+    for child in (*item.table().values(), *item.items()):
+        yield from _texts(child)
 
 
 def shown(path: Path) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..captures.binning import bin_s
 from ..core.errors import CaptureError, StoreError
@@ -226,3 +229,18 @@ def _own_metrics(
 
 def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> list[Measurement]:
     return [Measurement(cell.id, flow.name, name, value, unit_of(name)) for name, value in metrics.items()]
+
+
+def with_expressions(
+    cell: Cell, measurements: Sequence[Measurement], expressions: Mapping[str, str]
+) -> list[Measurement]:
+    """A cell's measurements and the metrics of another spec, computed from them. Raises CaptureError: one cannot be."""
+    changed = {name: text for name, text in expressions.items() if cell.metrics.get(name) != text}
+    kept = [one for one in measurements if one.metric not in changed]
+    asked = msgspec.structs.replace(cell, metrics=changed)
+    for flow in cell.flows if changed else ():
+        own, wrong = _own_metrics(asked, flow, {one.metric: one.value for one in kept if one.flow == flow.name})
+        if wrong:
+            raise CaptureError(f"{cell.id}: {wrong[0].check}: {wrong[0].detail}")
+        kept += _measurements(cell, flow, own)
+    return kept

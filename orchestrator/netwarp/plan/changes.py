@@ -13,6 +13,8 @@ from .types import Plan
 MOST = 12
 OF_CELLS = ("seed", "parameters", "repetition", "spec", "experiment", "factors")
 """Fields of a cell that are said once, of the whole plan."""
+COMPUTED = ("metrics", "metric_units")
+"""Fields of a cell that say what is computed from it."""
 Change = tuple[str, str, str]
 """What, how it is in the run, how it was asked for."""
 
@@ -22,6 +24,17 @@ def plan_changes(before: Plan, now: Plan) -> list[str]:
     changes = [*_of_the_whole(before, now), *_of_cells(before, now)] or list(_of_outputs(before, now))
     lines = [f"{what}: {old} in the run, asked for: {new}" for what, old, new in changes[:MOST]]
     return lines + ([f"... and {len(changes) - MOST} more"] if len(changes) > MOST else [])
+
+
+def cell_changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
+    """One line a difference between cells in pairs; what only names a cell is none."""
+    found: dict[Change, int] = {}
+    for old, new in zip(before, now, strict=True):
+        for change in _between("", _fields(old), _fields(new)):
+            if change[0].split(".")[0] not in COMPUTED:
+                found[change] = found.get(change, 0) + 1
+    lines = [f"{what}: {old} in the run, asked for: {new} ({n} cells)" for (what, old, new), n in found.items()]
+    return lines[:MOST] + ([f"... and {len(lines) - MOST} more"] if len(lines) > MOST else [])
 
 
 def _of_the_whole(before: Plan, now: Plan) -> Iterator[Change]:

@@ -1,8 +1,10 @@
-"""Plan: every cell of a run, with its factors and outputs; plan.json."""
+"""Plan: every cell of a run (plan.json) and what is made of them (outputs.json)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from ..core.outputs import (
     FLOW,
@@ -18,7 +20,7 @@ from ..core.outputs import (
     TimeSeries,
     matches,
 )
-from ..core.types import Cell, Frozen, from_json
+from ..core.types import Cell, Frozen
 
 PLAN_FORMAT = 1
 
@@ -51,19 +53,11 @@ class Experiment(Frozen, frozen=True):
     shared: tuple[tuple[str, ...], ...] = ()
 
 
-class Plan(Frozen, frozen=True, kw_only=True):
-    """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
+class Outputs(Frozen, frozen=True, kw_only=True):
+    """What is made of the cells of a run, and what they are called: outputs.json. Another spec may ask for others."""
 
-    format: int = PLAN_FORMAT
-    name: str
     title: str
     description: str
-    seed: int
-    repetitions: int
-    """The most that any combination has (experiments may have different numbers)."""
-    filters: tuple[str, ...]
-    """The --only and --where this plan was made with, as text."""
-    parameters: dict[str, str]
     factors: tuple[Factor, ...]
     experiments: tuple[Experiment, ...]
     metrics: tuple[Metric, ...]
@@ -75,18 +69,33 @@ class Plan(Frozen, frozen=True, kw_only=True):
     expected: tuple[PublishedNumber, ...]
     claims: tuple[Claim, ...]
     answers: tuple[Answer, ...] = ()
+
+
+OUTPUTS = Outputs.__struct_fields__
+
+
+class Plan(Outputs, frozen=True, kw_only=True):
+    """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
+
+    format: int = PLAN_FORMAT
+    name: str
+    seed: int
+    repetitions: int
+    """The most that any combination has (experiments may have different numbers)."""
+    filters: tuple[str, ...]
+    """The --only and --where this plan was made with, as text."""
+    parameters: dict[str, str]
     cells: tuple[Cell, ...]
+
+    def with_outputs(self, other: Plan) -> Plan:
+        """The same cells with the outputs of another plan."""
+        return msgspec.structs.replace(self, **{name: getattr(other, name) for name in OUTPUTS})
 
     @property
     def dimensions(self) -> tuple[Factor, ...]:
         """What axes and selectors may name: the factors, and the flows of the cells."""
         flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
         return (*self.factors, Factor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
-
-
-def plan_from_json(data: bytes) -> Plan:
-    """Read a Plan back; raises msgspec.ValidationError on anything unknown or of the wrong type."""
-    return from_json(data, Plan)
 
 
 class Selection:

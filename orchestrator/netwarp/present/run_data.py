@@ -16,6 +16,7 @@ from ..core.errors import StoreError
 from ..core.types import Cell, CellOutcome
 from ..plan.types import Plan, Selection
 from ..results.rows import NOT_RUN
+from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
 from .metric_names import Metric, metric_names
 
@@ -114,7 +115,7 @@ def number(text: str | None) -> float | None:
 
 def read_run(run: RunDir) -> RunData:
     """Read a run directory. Raises StoreError where plan.json or manifest.json is missing or unreadable."""
-    plan = read_json(run.plan, Plan)
+    plan = read_plan(run)
     manifest = read_json(run.manifest, dict[str, Any])
     listed = {row["cell_id"]: row for row in read_rows(run.tables / "cells.csv")}
     finished = run.finished()

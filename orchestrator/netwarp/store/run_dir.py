@@ -33,6 +33,8 @@ class RunDir:
         self.root = root
         self.manifest = root / "manifest.json"
         self.plan = root / "plan.json"
+        self.outputs = root / "outputs.json"
+        self.spec = root / "spec"
         self.cells = root / "cells"
         self.partial = self.cells / ".partial"
         self.calibration = root / "calibration.json"

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from ..core.errors import SpecError, StoreError
 from ..plan.types import Plan
-from .run_dir import LOCK, UNFINISHED, RunDir, read_json
+from .plan_file import read_plan
+from .run_dir import LOCK, UNFINISHED, RunDir
 
-BEGUN = (LOCK, "manifest.json", f".*{UNFINISHED}", "cells")
+BEGUN = (LOCK, "manifest.json", "outputs.json", "spec", f".*{UNFINISHED}", "cells")
 """What a run directory may hold before its plan.json is written."""
 NAMED = 3
 
@@ -57,7 +58,7 @@ def _newest(base: Path, plan: Plan) -> RunDir:
 
 def _is_of(run: RunDir, plan: Plan) -> bool:
     try:
-        return read_json(run.plan, Plan) == plan
+        return read_plan(run).with_outputs(plan) == plan
     except StoreError:  # of another version, or damaged
         return False
 

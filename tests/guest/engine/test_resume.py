@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from netwarp.plan.types import Plan
-from netwarp.store.run_dir import RunDir, read_json
+from netwarp.store.plan_file import read_plan
+from netwarp.store.run_dir import RunDir
 from support.chain_kit import (
     Checkout,
     Done,
@@ -55,7 +55,7 @@ def test_the_hint_of_run_works_as_typed(out: list[str], checkout: Checkout, tmp_
     again = as_typed(checkout, done.err, tmp_path).ok()
     run = tmp_path / again.out.splitlines()[-1]
     all_completed(run)
-    plan = read_json(RunDir(run).plan, Plan)
+    plan = read_plan(RunDir(run))
     assert (len(plan.cells), plan.seed, plan.parameters) == (8, 9, {"pace": "1 Mbit/s"})
     assert RunDir(run).finished() == {cell.id for cell in plan.cells}
     assert latest.is_symlink() == (not out)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from netwarp.cli.summary import print_summary
 from netwarp.engine import open_run
-from netwarp.plan.types import Plan
 from netwarp.results.identical_levels import identical_levels
-from netwarp.store.run_dir import RunDir, read_json
+from netwarp.store.plan_file import read_plan
+from netwarp.store.run_dir import RunDir
 from support.report_kit import plan_of, put, spec_text, write_run
 
 TABLES = """\
@@ -82,7 +82,7 @@ def test_small_times_are_milliseconds(tmp_path: Path, capsys: pytest.CaptureFixt
 def digests(run: RunDir, same: set[str]) -> dict[str, dict[str, str]]:
     """Cells whose failover level is in `same` have equal packets where all else is equal."""
     found = {}
-    for cell in read_json(run.plan, Plan).cells:
+    for cell in read_plan(run).cells:
         factors = {name: level for name, level in cell.factors.items() if name != "failover"}
         mark = "same" if cell.factors["failover"] in same else cell.factors["failover"]
         found[cell.id] = {"a-p1": f"{factors} {cell.repetition} {mark}"}
@@ -100,7 +100,7 @@ def test_levels_that_changed_nothing_are_named(tmp_path: Path, capsys: pytest.Ca
 def test_levels_that_changed_one_packet_are_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = made(tmp_path)
     found = digests(run, {"default", "rfc4960"})
-    one = next(cell.id for cell in read_json(run.plan, Plan).cells if cell.factors["failover"] == "rfc4960")
+    one = next(cell.id for cell in read_plan(run).cells if cell.factors["failover"] == "rfc4960")
     found[one] = {"a-p1": "another"}
     for cell_id, packets in found.items():
         put(run.cell(cell_id).packets, packets)
@@ -109,7 +109,7 @@ def test_levels_that_changed_one_packet_are_not(tmp_path: Path, capsys: pytest.C
 
 def test_without_digests_nothing_is_said(tmp_path: Path) -> None:
     run = made(tmp_path)
-    assert identical_levels(read_json(run.plan, Plan), {}) == []
+    assert identical_levels(read_plan(run), {}) == []
 
 
 def test_three_levels_are_one_sentence(tmp_path: Path) -> None:

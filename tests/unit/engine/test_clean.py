@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from netwarp.cli import main
 from netwarp.engine.comparison import compare_captures
-from netwarp.plan.types import Plan
 from netwarp.results import Results
-from netwarp.store.run_dir import RunDir, locked, read_json
+from netwarp.store.plan_file import read_plan
+from netwarp.store.run_dir import RunDir, locked
 from support.report_kit import plan_of, put, spec_text, write_run
 
 
@@ -118,7 +118,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.Captu
 
 def test_runs_are_still_equal_by_the_digests_their_analysis_kept(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, plan_of(spec_text(), tmp_path / "spec")) for name in ("a", "b")]
-    plan = read_json(runs[0].plan, Plan)
+    plan = read_plan(runs[0])
     for cell, run in ((cell, run) for cell in plan.cells for run in runs):
         for one in cell.captures:
             put(run.cell(cell.id).capture / f"{one.node}-{one.link}.pcap.zst", b"not a capture")

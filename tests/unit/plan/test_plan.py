@@ -11,7 +11,7 @@ from netwarp.core.types import Cell, from_json, to_json
 from netwarp.core.units import parse_quantity
 from netwarp.experiment import EXAMPLE_SPEC, load_spec, parse_spec
 from netwarp.plan import make_plan
-from netwarp.plan.types import Selection, plan_from_json
+from netwarp.plan.types import Plan, Selection
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
 MS, S = 10**6, 10**9
@@ -170,7 +170,7 @@ def test_choi2009_is_fifty_cells_each_once() -> None:
 
 def test_plan_and_cells_survive_json() -> None:
     plan = make_plan(load_spec("choi2009"), seed=5, repetitions=2, where=[("outage", "10s")])
-    assert plan_from_json(to_json(plan)) == plan
+    assert from_json(to_json(plan), Plan) == plan
     for cell in plan.cells:
         assert from_json(to_json(cell), Cell) == cell
     json.loads(to_json(plan))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.core.types import Cell, from_json, to_json
 from netwarp.plan import make_plan
-from netwarp.plan.types import plan_from_json
+from netwarp.plan.types import Plan
 from support.specs import BASE, spec_of
 
 counts = st.lists(st.integers(1, 4), min_size=0, max_size=4)
@@ -32,7 +32,7 @@ def test_a_full_product(levels: list[int], repetitions: int, seed: int) -> None:
     assert {cell.seed for cell in plan.cells} == set(range(seed, seed + repetitions))
     assert len({tuple(cell.factors.items()) for cell in plan.cells}) == math.prod(levels)
     assert [cell.repetition for cell in plan.cells[:repetitions]] == list(range(repetitions))
-    assert plan_from_json(to_json(plan)) == plan
+    assert from_json(to_json(plan), Plan) == plan
     assert all(from_json(to_json(cell), Cell).id == cell.id for cell in plan.cells)
 
 

@@ -1,0 +1,71 @@
+"""Outputs asked for later: tables, figures, claims and answers of another spec over the cells of a finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import SpecError
+from ..core.types import Cell
+from ..experiment import Spec, load_spec
+from ..experiment.profiles import profiles_named
+from ..plan import make_plan
+from ..plan.changes import cell_changes
+from ..plan.types import Plan
+from ..present.run_data import set_arguments
+from ..store.manifest import Manifest
+
+MOST_NAMED = 3
+Combination = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LaterOutputs:
+    """A plan with the cells of the run and the outputs of the spec. missing: combinations of levels of the spec that
+    the run has no cell of.
+    """
+
+    spec: Spec
+    plan: Plan
+    missing: tuple[Combination, ...]
+
+
+def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutputs:
+    """Plan a spec, with the seed and the --set of the run, and take its outputs.
+
+    Its cells must be those of the run: the same content at the same levels of the same factors, however many of them
+    the run has. Raises SpecError.
+    """
+    sets = dict(text.split("=", 1) for text in set_arguments(manifest.arguments))
+    loaded = load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
+    asked = make_plan(loaded, seed=plan.seed)
+    there, new = _first_cells(plan), _first_cells(asked)
+    strangers = [cell for levels, cell in there.items() if levels not in new]
+    if strangers:
+        names = ", ".join(cell.id for cell in strangers[:MOST_NAMED])
+        more = ", ..." if len(strangers) > MOST_NAMED else ""
+        raise SpecError(
+            f"{loaded.path}: does not have {len(strangers)} of the {len(there)} combinations of levels of the run "
+            f"({names}{more}): keep its factors and levels, and change tables, figures, claims and answers only"
+        )
+    if changes := cell_changes(list(there.values()), [new[levels] for levels in there]):
+        lines = "".join(f"\n  {line}" for line in changes)
+        raise SpecError(f"{loaded.path}: its cells are not those of the run:{lines}")
+    missing = tuple(dict(levels) for levels in new if levels not in there)
+    return LaterOutputs(loaded, plan.with_outputs(asked), missing)
+
+
+def texts_of(spec: Spec) -> dict[str, bytes]:
+    """The files that a spec is made of, by their names in a run's spec/: itself, what it names, its profiles."""
+    texts = {path.name: path.read_bytes() for path in spec.files}
+    profiles = profiles_named(spec.document)
+    return texts | {f"netem-profiles/{path.name}": path.read_bytes() for path in profiles}
+
+
+def _first_cells(plan: Plan) -> dict[frozenset[tuple[str, str]], Cell]:
+    """The first repetition of each combination of levels."""
+    cells: dict[frozenset[tuple[str, str]], Cell] = {}
+    for cell in plan.cells:
+        cells.setdefault(frozenset(cell.factors.items()), cell)
+    return cells

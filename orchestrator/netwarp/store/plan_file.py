@@ -1,0 +1,46 @@
+"""plan.json and outputs.json: the cells of a run, and what is made of them; spec/: the texts they come from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+
+import msgspec
+
+from ..core.errors import StoreError
+from ..core.types import from_json, to_json
+from ..plan.types import OUTPUTS, Plan
+from .run_dir import RunDir, read_json, write_atomic, write_json
+
+Fields = dict[str, msgspec.Raw]
+
+
+def write_plan(run: RunDir, plan: Plan) -> None:
+    """Both files. plan.json is the last: with it the directory is a run."""
+    write_outputs(run, plan)
+    write_json(run.plan, {name: value for name, value in _fields(plan).items() if name not in OUTPUTS})
+
+
+def write_outputs(run: RunDir, plan: Plan) -> None:
+    """outputs.json alone: the cells stay what they are."""
+    write_json(run.outputs, {name: value for name, value in _fields(plan).items() if name in OUTPUTS})
+
+
+def read_plan(run: RunDir) -> Plan:
+    """The plan of a run with its outputs. Raises StoreError."""
+    fields = read_json(run.plan, Fields) | read_json(run.outputs, Fields)
+    try:
+        return from_json(msgspec.json.encode(fields), Plan)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{run.plan}, {run.outputs}: cannot be read: {error}") from error
+
+
+def keep_texts(run: RunDir, texts: Mapping[str, bytes]) -> None:
+    """Keep the files that a spec is made of as spec/<name>, in place of those that were there."""
+    shutil.rmtree(run.spec, ignore_errors=True)
+    for name, text in texts.items():
+        write_atomic(run.spec / name, text)
+
+
+def _fields(plan: Plan) -> Fields:
+    return from_json(to_json(plan), Fields)

@@ -1,0 +1,126 @@
+"""Tables, figures, claims and metrics of another spec over the cells of a finished run."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import netwarp
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.store.plan_file import read_plan
+from netwarp.store.run_dir import RunDir
+from support.report_kit import plan_of, spec_text, write_run
+
+CLAIM = """
+[[claim]]
+id = "L1"
+text = "later"
+source = "test"
+kind = "greater"
+metric = "double"
+a = { outage = "0 s", variant = "tcp" }
+b = { outage = "5 s", variant = "tcp" }
+"""
+LATER = """
+[metric.double]
+unit = "bit/s"
+value = "2 * goodput_bit_s"
+[table.later]
+metric = "double"
+rows = ["variant", "failover"]
+columns = ["outage"]
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return write_run(tmp_path / "run", plan_of(spec_text(), tmp_path / "spec"))
+
+
+def later(folder: Path, text: str, expected: str | None = None) -> Path:
+    folder.mkdir()
+    if expected is not None:
+        (folder / "expected.toml").write_text(expected)
+    text = text.replace("EXPECTED", "" if expected is None else 'expected = "expected.toml"')
+    (folder / "other.toml").write_text(text)
+    return folder / "other.toml"
+
+
+def rows(run: RunDir, table: str) -> list[dict[str, str]]:
+    with open(run.tables / f"{table}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def files(run: RunDir) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in run.root.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def test_another_spec_asks_over_the_same_cells(run: RunDir, tmp_path: Path) -> None:
+    cells = run.plan.read_bytes()
+    goodput = {
+        row["cell_id"]: float(row["value"]) for row in rows(run, "measurements") if row["metric"] == "goodput_bit_s"
+    }
+    spec = later(tmp_path / "later", spec_text().replace("[table.outages]", LATER + "[table.outages]"), CLAIM)
+    analyzed = netwarp.analyze(run.root, spec=spec)
+    assert analyzed.missing == ()
+    assert run.plan.read_bytes() == cells, "the cells are those of the run"
+    assert [table.name for table in read_plan(run).tables] == ["later", "outages"]
+    places = {(row["variant"], row["failover"], row["outage"]): float(row["value"]) for row in rows(run, "later")}
+    for cell in analyzed.run.plan.cells:
+        levels = cell.factors
+        assert places[levels["variant"], levels["failover"], levels["outage"]] == 2 * goodput[cell.id]
+    assert [row["claim"] for row in rows(run, "claims")] == ["L1"]
+    assert sorted(path.name for path in run.spec.iterdir()) == ["expected.toml", "other.toml"]
+    assert (run.spec / "other.toml").read_bytes() == spec.read_bytes()
+    netwarp.report(run.root)
+    assert "later" in (run.report / "index.html").read_text()
+
+
+def test_tables_of_before_are_gone(run: RunDir, tmp_path: Path) -> None:
+    text = spec_text()
+    spec = later(tmp_path / "later", text.replace("[table.outages]", "[table.renamed]"))
+    assert (run.tables / "outages.csv").exists()
+    netwarp.analyze(run.root, spec=spec)
+    assert not (run.tables / "outages.csv").exists()
+    assert (run.tables / "renamed.csv").exists()
+
+
+def test_cells_that_the_run_lacks_are_named(run: RunDir, tmp_path: Path) -> None:
+    """A claim that needs one is not tested; everything else is answered."""
+    text = spec_text().replace('"20 s"]', '"20 s", "40 s"]').replace("[table.outages]", LATER + "[table.outages]")
+    claim = CLAIM.replace('"5 s"', '"40 s"')
+    analyzed = netwarp.analyze(run.root, spec=later(tmp_path / "later", text, CLAIM + claim.replace("L1", "L2")))
+    assert {levels["outage"] for levels in analyzed.missing} == {"40 s"}
+    assert len(analyzed.missing) == 3
+    verdicts = {row["claim"]: row["verdict"] for row in rows(run, "claims")}
+    assert verdicts["L1"] != "not tested"
+    assert verdicts["L2"] == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('rate = "500 kbit/s"', 'rate = "600 kbit/s"', "rate_bit_s: 500000 in the run, asked for: 600000"),
+        ('"10 s", "20 s"]', '"10 s"]', "does not have 3 of the 12 combinations of levels of the run"),
+        ("factor.outage]", "factor.gap]", "does not have 12 of the 12 combinations of levels of the run"),
+        ('rows = ["variant", "failover"]', 'rows = ["variant"]', "would mix 2 cells, which differ in failover"),
+    ],
+)
+def test_other_cells_are_refused(old: str, new: str, said: str, run: RunDir, tmp_path: Path) -> None:
+    text = spec_text().replace(old, new)
+    if "gap" in new:
+        text = text.replace('"outage"', '"gap"').replace("{outage}", "{gap}")
+    before = files(run)
+    with pytest.raises(SpecError) as caught:
+        netwarp.analyze(run.root, spec=later(tmp_path / "later", text))
+    assert said in str(caught.value)
+    assert files(run) == before, "nothing is changed"
+
+
+def test_an_expression_that_cannot_be_computed(run: RunDir, tmp_path: Path) -> None:
+    text = spec_text().replace("[table.outages]", LATER.replace("2 *", "1e300 ** 9 *") + "[table.outages]")
+    before = files(run)
+    with pytest.raises(netwarp.CaptureError, match="double"):
+        netwarp.analyze(run.root, spec=later(tmp_path / "later", text))
+    assert files(run) == before, "nothing is changed"
