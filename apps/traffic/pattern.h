@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pattern: the payload. Every byte follows from (stream, message number, offset in the message), so a
- *receiver can check each one; nearly all bytes repeat every 256, so captures compress well.
+ * receiver can check each one; nearly all bytes repeat every 256, so captures compress well.
  *
  * A message is cut into blocks of 256 bytes:
  *
@@ -11,11 +11,11 @@
  *	8..255	the position in the block
  *
  * and over all of it the token of the run (pattern_token()): byte i of the block is XORed with byte i mod 8
- *of the token, least significant byte first. Token 0 changes nothing.
+ * of the token, least significant byte first. Token 0 changes nothing.
  *
  * A message shorter than 8 bytes is the beginning of this: one byte still distinguishes 256 messages. A byte
  * stream (TCP, MPTCP) is stream 0 and is cut into "messages" of 16 MiB, so that number and block together
- *count the 256-byte blocks from the start of the flow.
+ * count the 256-byte blocks from the start of the flow.
  */
 #ifndef NETWARP_PATTERN_H
 #define NETWARP_PATTERN_H

@@ -1,4 +1,4 @@
-"""Steps: what cell-init plays, as lines of steps.txt (docs/formats.md) and as the commands they mean."""
+"""Steps of a cell that cell-init carries out: lines of steps.txt (docs/formats.md) and the commands they mean."""
 
 from __future__ import annotations
 
