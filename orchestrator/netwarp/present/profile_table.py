@@ -10,8 +10,8 @@ from ..core.types import LinkImpairment
 from ..experiment import list_profiles
 from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
+from ..measure.calibration.datagram_probes import read_link
 from ..measure.calibration.expected_delays import delays_of
-from ..measure.calibration.profile_probes import read_link
 from ..measure.calibration.row import Row
 
 BEGIN, END = "<!-- made by `netwarp calibrate --markdown` -->\n", "<!-- end of what is made -->\n"

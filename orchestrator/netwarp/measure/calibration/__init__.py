@@ -1,10 +1,10 @@
 """Calibration: is what was configured what the wire shows? Small cells, each measured against plain arithmetic."""
 
-from .netem_judge import judge
-from .probes import Probe, probes
-from .profile_judge import VIRTUAL, WALL, Clock, Curve, judge_profile
-from .profile_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes
-from .row import Row
+from .datagram_judge import VIRTUAL, WALL, Clock, judge_profile
+from .datagram_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes
+from .row import Curve, Row
+from .tcp_judge import judge
+from .tcp_probes import Probe, probes
 
 __all__ = [
     "ON_THE_WALL_CLOCK",

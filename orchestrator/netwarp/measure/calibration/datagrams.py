@@ -1,4 +1,4 @@
-"""The datagrams of a probe in the captures of both hosts: sent when, arrived when, lost, late, twice."""
+"""The datagrams of a probe in the captures of both hosts: when sent and arrived, lost, late, twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Way:
     sent_ns: Ints
     ip_bytes: Ints
     arrived_ns: Ints
-    place: Ints
+    arrival: Ints
     again: int
     """Arrived a second time."""
     strangers: int
@@ -33,19 +33,19 @@ class Way:
     @property
     def came(self) -> Bools:
         """Which arrived."""
-        came: Bools = self.place != NOWHERE
+        came: Bools = self.arrival != NOWHERE
         return came
 
     @property
     def delays_s(self) -> Floats:
         """Of those that arrived, in the order sent."""
         came = self.came
-        return (self.arrived_ns[self.place[came]] - self.sent_ns[came]) / 1e9
+        return (self.arrived_ns[self.arrival[came]] - self.sent_ns[came]) / 1e9
 
     @property
     def overtaken(self) -> int:
         """How many arrived after one that was sent later."""
-        order = self.place[self.came]
+        order = self.arrival[self.came]
         return int((order < np.maximum.accumulate(order)).sum()) if len(order) else 0
 
 
@@ -76,13 +76,13 @@ def _is_host_a(address: str) -> bool:
 
 def _way(near: tuple[Rows, Ints], far: tuple[Rows, Ints], direction: int) -> Way:
     sent, arrived = (rows[side == direction] for rows, side in (near, far))
-    found = match_packets(sent, arrived)
+    matched = match_packets(sent, arrived)
     known = int(np.isin(arrived["fingerprint"], sent["fingerprint"]).sum())
     return Way(
         sent_ns=sent["time_ns"].astype(np.int64),
         ip_bytes=sent["ip_bytes"].astype(np.int64),
         arrived_ns=arrived["time_ns"].astype(np.int64),
-        place=found.place,
-        again=found.again,
+        arrival=matched.place,
+        again=matched.again,
         strangers=len(arrived) - known,
     )

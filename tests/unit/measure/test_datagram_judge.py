@@ -19,11 +19,12 @@ from netwarp.measure.calibration import (
     netem_probes,
     profile_probes,
 )
+from netwarp.measure.calibration.datagram_judge import judge_ways
+from netwarp.measure.calibration.datagram_probes import NETEM, PROBE_BYTES, read_link, sending_ns
 from netwarp.measure.calibration.datagrams import Way
 from netwarp.measure.calibration.expected_delays import binomial_bound, chain_bound, chi_square_bound, delays_of
-from netwarp.measure.calibration.probes import Probe
-from netwarp.measure.calibration.profile_judge import chi_square, judge_ways, run_lengths
-from netwarp.measure.calibration.profile_probes import NETEM, PROBE_BYTES, read_link, sending_ns
+from netwarp.measure.calibration.loss_judge import chi_square, run_lengths
+from netwarp.measure.calibration.tcp_probes import Probe
 from netwarp.present.profile_table import profile_table
 from support.checkout import ROOT
 
@@ -137,12 +138,12 @@ def test_a_fixed_delay_is_held_to_ten_microseconds(off_us: int) -> None:
 def test_one_packet_overtaken_one_twice_one_lost() -> None:
     shape = LinkImpairment(one_way_delay_ns=10 * MS)
     way = made(shape, 1)
-    swapped = way.place.copy()
+    swapped = way.arrival.copy()
     swapped[[5, 6]] = swapped[[6, 5]]
     lost = np.arange(COUNT) == 9
     for wrong, quantity in (
         (Way(way.sent_ns, way.ip_bytes, way.arrived_ns, swapped, 0, 0), "overtaken there"),
-        (Way(way.sent_ns, way.ip_bytes, way.arrived_ns, way.place, 1, 0), "twice or altered there"),
+        (Way(way.sent_ns, way.ip_bytes, way.arrived_ns, way.arrival, 1, 0), "twice or altered there"),
         (made(shape, 1, lost=lost), f"loss there of {COUNT} packets"),
     ):
         assert not rows_of(shape, wrong)[quantity].ok, quantity

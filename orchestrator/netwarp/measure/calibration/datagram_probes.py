@@ -17,7 +17,7 @@ from ...core.types import Path as FlowPath
 from ...experiment import parse_spec
 from ...plan import make_plan
 from .expected_delays import delays_of
-from .probes import Probe
+from .tcp_probes import Probe
 
 US, MS, S = 10**3, 10**6, 10**9
 PROBE_BYTES = 100

@@ -1,4 +1,6 @@
-"""A profile measured against itself: rows with bounds from arithmetic or statistics, and the curves behind them."""
+"""Links against their configuration, by datagrams: rows with bounds from arithmetic or statistics, and the curves
+behind them. netem's options and the profiles are measured so.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from ...core.numbers import given
-from ...core.types import Event, Frozen, GilbertElliott, LinkImpairment
+from ...core.types import Event, LinkImpairment
 from ...testbed.delays import overtakers
+from .datagram_probes import BRACKET_NS, PROBE_BYTES, sending_ns
 from .datagrams import Way, both_ways
-from .expected_delays import Delays, Floats, binomial_bound, chain_bound, chi_square_bound, delays_of, distance_bound
-from .probes import Probe
-from .profile_probes import BRACKET_NS, PROBE_BYTES, sending_ns
-from .row import Row
+from .expected_delays import Delays, Floats, delays_of, distance_bound
+from .loss_judge import altered, losses, run_lengths, share
+from .row import Curve, Row
+from .tcp_probes import Probe
 
 CURVE_POINTS = 101
-LONGEST_RUN = 6
-FOUND_BITS = 8 * (62 + 13 + 1 + 2) + 14
-"""Bits of a probe's frame whose flip makes another packet of it: 62 bytes of UDP and payload and 13 of the IP header in
-its fingerprint (apps/analyzer/identity.c), IP's version and the Ethernet type, and what makes a fragment of it. Not
-found: MAC addresses, TOS, TTL, IP's and UDP's checksum, the end of the payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +34,6 @@ class Clock:
 VIRTUAL = Clock(late_s=10e-6)
 WALL = Clock(late_s=10e-3)
 """What is later than that is INVALID anyhow (backends: lateness_ns)."""
-
-
-class Curve(Frozen, frozen=True):
-    """Two lines for the eye: measured and configured over x."""
-
-    probe: str
-    title: str
-    x_label: str
-    y_label: str
-    x: tuple[float, ...]
-    measured: tuple[float, ...]
-    configured: tuple[float, ...]
-    bars: bool = False
 
 
 def judge_profile(probe: Probe, cell_dir: Path, t0_realtime_ns: int, clock: Clock) -> tuple[list[Row], list[Curve]]:
@@ -66,9 +51,9 @@ def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: 
         if kind == "echoes":
             rows += _delays(probe, name, way, shape, clock)
             if not link.forward.corrupt_ratio:
-                rows += _losses(probe, name, way, shape)
+                rows += losses(probe, name, way, shape)
             elif name == "there":
-                rows += _altered(probe, way, shape)
+                rows += altered(probe, way, shape)
             rows += _order(probe, name, way, shape)
             curves += _curves(probe, name, way, shape)
         elif kind == "bursts" and len(way.sent_ns):
@@ -80,10 +65,6 @@ def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: 
     return rows, curves
 
 
-def _row(probe: Probe, quantity: str, configured: float, measured: float | None, bound: float, unit: str) -> Row:
-    return Row.of(probe.name, quantity, configured, measured, bound, unit)
-
-
 def _extra_s(shape: LinkImpairment) -> float:
     """What a lonely datagram needs beside the delay line: its sending time, which a token bucket does not take."""
     return 0.0 if shape.queue_bytes is not None else sending_ns(shape, PROBE_BYTES) / 1e9
@@ -93,26 +74,33 @@ def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clo
     measured, expected = way.delays_s - _extra_s(shape), delays_of(shape)
     count = len(measured)
     if not expected.width_s:
-        yield _row(probe, f"one-way delay {name}, least", expected.mean_s, _least(measured), clock.late_s, "s")
+        yield Row.of(probe.name, f"one-way delay {name}, least", expected.mean_s, _least(measured), clock.late_s, "s")
         if clock is VIRTUAL:
-            yield _row(
-                probe, f"one-way delay {name}, greatest", expected.mean_s, _greatest(measured), clock.late_s, "s"
+            yield Row.of(
+                probe.name, f"one-way delay {name}, greatest", expected.mean_s, _greatest(measured), clock.late_s, "s"
             )
         else:  # one datagram in thousands may meet a host that is busy
             middle = float(np.median(measured)) if count else None
-            yield _row(probe, f"one-way delay {name}, median", expected.mean_s, middle, clock.late_s, "s")
+            yield Row.of(probe.name, f"one-way delay {name}, median", expected.mean_s, middle, clock.late_s, "s")
         return
     mean = float(measured.mean()) if count else None
     deviation = float(measured.std()) if count else None
-    yield _row(
-        probe, f"one-way delay {name}, mean", expected.mean_s, mean, expected.mean_bound_s(count) + clock.late_s, "s"
+    yield Row.of(
+        probe.name,
+        f"one-way delay {name}, mean",
+        expected.mean_s,
+        mean,
+        expected.mean_bound_s(count) + clock.late_s,
+        "s",
     )
-    yield _row(
-        probe, f"one-way delay {name}, standard deviation", expected.deviation_s, deviation,
+    yield Row.of(
+        probe.name, f"one-way delay {name}, standard deviation", expected.deviation_s, deviation,
         expected.deviation_bound_s(count) + clock.late_s, "s",
     )  # fmt: skip
     distance = expected.distance(measured, clock.late_s) if count else None
-    yield _row(probe, f"delays {name}, distance from the distribution", 0, distance, distance_bound(count), "ratio")
+    yield Row.of(
+        probe.name, f"delays {name}, distance from the distribution", 0, distance, distance_bound(count), "ratio"
+    )
 
 
 def _least(values: Floats) -> float | None:
@@ -123,89 +111,13 @@ def _greatest(values: Floats) -> float | None:
     return float(values.max()) if len(values) else None
 
 
-def _losses(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Row]:
-    came, sent = way.came, len(way.sent_ns)
-    lost = int(sent - came.sum())
-    if shape.burst_loss is not None:
-        yield from _gilbert(probe, name, ~came, shape.burst_loss)
-    else:
-        yield from _share(probe, f"loss {name} of {sent} packets", shape.loss_ratio, lost, sent)
-    if shape.duplicate_ratio:
-        yield from _share(probe, f"duplicated {name}", shape.duplicate_ratio, way.again, sent)
-    else:
-        yield _row(probe, f"twice or altered {name}", 0, way.again + way.strangers, 0, "packets")
-
-
-def _share(probe: Probe, quantity: str, ratio: float, seen: int, tries: int) -> Iterator[Row]:
-    """A share against its ratio. Left out where so few are expected that none at all would pass as well: that would
-    measure nothing (on the wall clock there is little time)."""
-    bound = binomial_bound(tries, ratio)
-    if tries and (bound < ratio or not ratio):
-        yield _row(probe, quantity, ratio, seen / tries, bound, "ratio")
-
-
-def _altered(probe: Probe, way: Way, shape: LinkImpairment) -> Iterator[Row]:
-    """netem flips one bit anywhere in the frame; found are those flips by which the packet is not known again."""
-    sent, ratio = len(way.sent_ns), shape.corrupt_ratio * FOUND_BITS / (8 * (PROBE_BYTES + 14))
-    yield from _share(probe, "altered there, where it shows", ratio, sent - int(way.came.sum()), sent)
-
-
-def _gilbert(probe: Probe, name: str, lost: np.ndarray, model: GilbertElliott) -> Iterator[Row]:
-    """With all lost in the bad state and none in the good one, each packet's fate is the chain's state: its two
-    probabilities are counted, and the runs of lost packets are geometric."""
-    p, r, count = model.p_ratio, model.r_ratio, len(lost)
-    share = (p * model.bad_loss_ratio + r * model.good_loss_ratio) / (p + r)
-    bound = max(model.bad_loss_ratio, 1 - model.good_loss_ratio) * chain_bound(count, p, r)
-    if bound >= share:
-        return
-    yield _row(probe, f"loss {name} of {count} packets", share, float(lost.mean()), bound, "ratio")
-    if (model.bad_loss_ratio, model.good_loss_ratio) != (1.0, 0.0):
-        return
-    before, after = lost[:-1], lost[1:]
-    for what, state, ratio in (("good to bad", ~before, p), ("bad to good", before, r)):
-        turned = int((state & (after != before)).sum())
-        yield from _share(probe, f"{what} {name}", ratio, turned, int(state.sum()))
-    runs = run_lengths(lost)
-    yield _row(probe, f"mean run of losses {name}", 1 / r, float(runs.mean()), _run_bound(r, len(runs)), "packets")
-    statistic, freedom = chi_square(runs, r)
-    if freedom:
-        yield _row(
-            probe, f"runs of losses {name}, chi-square of {len(runs)}", 0, statistic, chi_square_bound(freedom), "ratio"
-        )
-
-
-def _run_bound(r: float, count: int) -> float:
-    """A geometric run has the mean 1 / r and the variance (1 - r) / r^2. 1.5 times the normal bound: a long tail."""
-    return 1.5 * 4.417 * math.sqrt((1 - r) / count) / r if count else 0.0
-
-
-def run_lengths(lost: np.ndarray) -> np.ndarray:
-    """The lengths of the runs of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
-    return edges[1::2] - edges[::2]
-
-
-def chi_square(runs: np.ndarray, r: float) -> tuple[float, int]:
-    """(statistic, degrees of freedom) of run lengths against the geometric distribution; longer ones are put together
-    until 5 are expected in every class."""
-    count, classes = len(runs), 0
-    while count * (1 - r) ** classes * r >= 5 and classes < LONGEST_RUN and count * (1 - r) ** (classes + 1) >= 5:
-        classes += 1
-    if not classes:
-        return 0.0, 0
-    ratios = [r * (1 - r) ** k for k in range(classes)]
-    expected = count * np.array([*ratios, 1 - sum(ratios)])
-    seen = np.array([*((runs == k + 1).sum() for k in range(classes)), (runs > classes).sum()])
-    return float(((seen - expected) ** 2 / expected).sum()), classes
-
-
 def _order(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Row]:
     if shape.reorder_ratio:
         ratio = overtakers(shape.reorder_ratio) / 4096
         early = int((way.delays_s < shape.one_way_delay_ns / 2e9).sum())
-        yield from _share(probe, f"overtaking {name}", ratio, early, int(way.came.sum()))
+        yield from share(probe, f"overtaking {name}", ratio, early, int(way.came.sum()))
     elif shape.keeps_order or not shape.jitter_ns:
-        yield _row(probe, f"overtaken {name}", 0, way.overtaken, 0, "packets")
+        yield Row.of(probe.name, f"overtaken {name}", 0, way.overtaken, 0, "packets")
 
 
 def _rtt(
@@ -215,22 +127,22 @@ def _rtt(
     there, back = ways
     if there.again or there.strangers:
         return
-    echo = there.place[there.came]
-    home = back.place[echo[echo < len(back.place)]]
+    echo = there.arrival[there.came]
+    home = back.arrival[echo[echo < len(back.arrival)]]
     sent = there.sent_ns[there.came][: len(home)][home >= 0]
     rtt = (back.arrived_ns[home[home >= 0]] - sent) / 1e9
     one, other = (delays_of(shape) for shape in shapes)
     configured = one.mean_s + other.mean_s + sum(_extra_s(shape) for shape in shapes)
     count = max(1, len(rtt))
     bound = math.hypot(one.mean_bound_s(count), other.mean_bound_s(count)) + 2 * clock.late_s
-    yield _row(probe, "RTT, mean", configured, float(rtt.mean()) if len(rtt) else None, bound, "s")
+    yield Row.of(probe.name, "RTT, mean", configured, float(rtt.mean()) if len(rtt) else None, bound, "s")
 
 
 def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clock) -> Iterator[Row]:
     """What waits in the hop as each packet of the burst comes to it, after the delay line."""
     came = way.came
     enters = way.sent_ns + shape.one_way_delay_ns
-    leaves = way.arrived_ns[way.place[came]]
+    leaves = way.arrived_ns[way.arrival[came]]
     sizes = way.ip_bytes + (14 if shape.layer == "ethernet" else 0)
     gone = np.searchsorted(leaves, enters, side="right")
     dropped = ~came
@@ -239,7 +151,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
         took = (int(way.sent_ns[-1]) - int(way.sent_ns[0])) / 1e9
         sending = f"sending took this host {given(1e3 * took, 3)} ms, too long to fill the queue"
         said = f"INVALID: queue and rate {name}: {sending}"
-        yield _row(probe, said, 1, None, 0, "completed")
+        yield Row.of(probe.name, said, 1, None, 0, "completed")
         return
     # how many packets leave in the time by which any time may be late; in virtual time not one
     slack = 0 if clock is VIRTUAL else math.ceil(rate * clock.late_s / 8 / float(sizes.mean()))
@@ -247,30 +159,30 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
         inside = np.cumsum(came) - came - gone - 1
         limit, unit = float(shape.queue_packets or 0), "packets"
         least = float(inside[dropped].min()) if dropped.any() else None
-        yield _row(probe, f"queue {name}, fewest waiting when one was dropped", limit, least, slack, unit)
-        yield _row(probe, f"queue {name}, most ever waiting", limit, float(inside.max()), slack, unit)
+        yield Row.of(probe.name, f"queue {name}, fewest waiting when one was dropped", limit, least, slack, unit)
+        yield Row.of(probe.name, f"queue {name}, most ever waiting", limit, float(inside.max()), slack, unit)
     else:
         left = np.concatenate([[0], np.cumsum(sizes[came])])[gone]
         inside = np.cumsum(np.where(came, sizes, 0)) - np.where(came, sizes, 0) - left + sizes
         limit = float(shape.queue_bytes)
         wrong, taken = int((inside[dropped] <= limit).sum()), int((inside[came] > limit).sum())
-        yield _row(probe, f"queue {name}, dropped though there was room", 0, wrong, slack, "packets")
-        yield _row(probe, f"queue {name}, taken though there was none", 0, taken, slack, "packets")
+        yield Row.of(probe.name, f"queue {name}, dropped though there was room", 0, wrong, slack, "packets")
+        yield Row.of(probe.name, f"queue {name}, taken though there was none", 0, taken, slack, "packets")
         most, bound = float(inside[came].max()), float(sizes.min() + slack * sizes.mean())
-        yield _row(probe, f"queue {name}, most bytes ever waiting", limit, most, bound, "byte")
-        yield _row(probe, f"queue {name}, packets dropped (any)", 1, float(dropped.any()), 0, "ratio")
+        yield Row.of(probe.name, f"queue {name}, most bytes ever waiting", limit, most, bound, "byte")
+        yield Row.of(probe.name, f"queue {name}, packets dropped (any)", 1, float(dropped.any()), 0, "ratio")
     first = 1 if shape.queue_bytes is None else 2  # the first two of a token bucket come together
     bits, took = 8 * float(sizes[came][first:].sum()), (int(leaves[-1]) - int(leaves[first - 1])) / 1e9
-    yield _row(probe, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.late_s / took, "bit/s")
+    yield Row.of(probe.name, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.late_s / took, "bit/s")
     if shape.queue_bytes is None:
         largest = float(way.ip_bytes[came].max())
-        yield _row(probe, f"largest packet {name}", probe.cell.links[0].mtu_bytes, largest, 0, "byte")
+        yield Row.of(probe.name, f"largest packet {name}", probe.cell.links[0].mtu_bytes, largest, 0, "byte")
 
 
 def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
     """Of the two datagrams 5 us beside a moment just one got through; of a changed delay, each has its own."""
     at = way.sent_ns - t0_ns
-    delays = np.where(way.came, (way.arrived_ns[way.place] - way.sent_ns) / 1e9, np.nan)
+    delays = np.where(way.came, (way.arrived_ns[way.arrival] - way.sent_ns) / 1e9, np.nan)
     shape = probe.cell.links[0].forward
     for event in probe.cell.timeline:
         beside = [_nearest(at, event.at_ns + side) for side in (-BRACKET_NS, BRACKET_NS)]
@@ -278,11 +190,11 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
         through = [bool(way.came[index]) for index in beside]
         if event.action in ("blackhole", "cut"):
             ok = through == [True, False]
-            yield _row(probe, _moment(event, "the last before it arrived, the first after it not"), 0,
+            yield Row.of(probe.name, _moment(event, "the last before it arrived, the first after it not"), 0,
                        farther if ok else None, clock.late_s, "s")  # fmt: skip
         elif event.action == "repair":
             ok = through == [False, True]
-            yield _row(probe, _moment(event, "the last before it was lost, the first after it not"), 0,
+            yield Row.of(probe.name, _moment(event, "the last before it was lost, the first after it not"), 0,
                        farther if ok else None, clock.late_s, "s")  # fmt: skip
         elif event.forward is not None:
             later = [one.at_ns for one in probe.cell.timeline if one.action == "change" and one.at_ns > event.at_ns]
@@ -296,7 +208,7 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
                 continue  # another change of the same instant has the last word
             delay = event.forward.one_way_delay_ns / 1e9
             for what, value in (("least", float(phase.min())), ("greatest", float(phase.max()))):
-                yield _row(probe, _moment(event, f"delay from then on, {what}"), delay, value, clock.late_s, "s")
+                yield Row.of(probe.name, _moment(event, f"delay from then on, {what}"), delay, value, clock.late_s, "s")
 
 
 def _after(probe: Probe, event: Event) -> Iterator[Event]:

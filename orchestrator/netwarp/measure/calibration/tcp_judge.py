@@ -17,8 +17,8 @@ from ...core.errors import CaptureError
 from ...core.numbers import fixed
 from ...core.types import LinkImpairment
 from ...core.wire import ACK, SYN
-from .probes import BRACKET_NS, FAULT_NS, FIRST_PORT, REPAIR_NS, Probe
 from .row import Row
+from .tcp_probes import BRACKET_NS, FAULT_NS, FIRST_PORT, REPAIR_NS, Probe
 
 TIME_BOUND_S = 10e-6
 RATE_BOUND_RATIO = 1e-3
@@ -41,11 +41,6 @@ def _read(cell_dir: Path, node: str) -> Capture:
     return read_captures([cell_dir / "capture" / f"{node}-p1.pcap.zst"], ("packets", "segments"))
 
 
-def _row(probe: Probe, quantity: str, configured: float, measured: float | None, bound: float, unit: str) -> Row:
-    ok = measured is not None and abs(measured - configured) <= bound
-    return Row(probe.name, quantity, configured, measured, bound, unit, ok)
-
-
 def _sending(shape: LinkImpairment, ip_bytes: int) -> float:
     """Seconds a packet takes at the rate of its direction, at the layer the rate counts."""
     if shape.rate_bit_s is None:
@@ -54,7 +49,7 @@ def _sending(shape: LinkImpairment, ip_bytes: int) -> float:
     return 8 * (ip_bytes + extra) / shape.rate_bit_s
 
 
-def _one(rows: Rows, what: str) -> Rows:
+def _first(rows: Rows, what: str) -> Rows:
     if not len(rows):
         raise CaptureError(f"calibration: {what} is not in the capture")
     row: Rows = rows[0]
@@ -63,7 +58,7 @@ def _one(rows: Rows, what: str) -> Rows:
 
 def _syn(capture: Capture, answer: bool) -> Rows:
     flags = capture.segments["flags"] & (SYN | ACK)
-    return _one(capture.segments[flags == (SYN | ACK if answer else SYN)], "a SYN-ACK" if answer else "a SYN")
+    return _first(capture.segments[flags == (SYN | ACK if answer else SYN)], "a SYN-ACK" if answer else "a SYN")
 
 
 def _rtt(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
@@ -73,7 +68,7 @@ def _rtt(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     configured = (link.forward.one_way_delay_ns + link.backward.one_way_delay_ns) / 1e9
     configured += _sending(link.forward, int(syn["ip_bytes"])) + _sending(link.backward, int(answer["ip_bytes"]))
     measured = (int(answer["time_ns"]) - int(syn["time_ns"])) / 1e9
-    return [_row(probe, "RTT", configured, measured, TIME_BOUND_S, "s")]
+    return [Row.of(probe.name, "RTT", configured, measured, TIME_BOUND_S, "s")]
 
 
 def _one_way_delay(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
@@ -84,7 +79,7 @@ def _one_way_delay(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> lis
         at_a, at_b = _syn(near, answer), _syn(far, answer)
         configured = shape.one_way_delay_ns / 1e9 + _sending(shape, int(at_a["ip_bytes"]))
         measured = abs(int(at_b["time_ns"]) - int(at_a["time_ns"])) / 1e9
-        rows.append(_row(probe, f"one-way delay {name}", configured, measured, TIME_BOUND_S, "s"))
+        rows.append(Row.of(probe.name, f"one-way delay {name}", configured, measured, TIME_BOUND_S, "s"))
     return rows
 
 
@@ -112,14 +107,21 @@ def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     bits = 8 * (int(data["ip_bytes"][1:].sum()) + extra * (len(data) - 1))
     measured = bits / ((int(data["time_ns"][-1]) - int(data["time_ns"][0])) / 1e9)
     return [
-        _row(probe, f"rate ({shape.layer})", shape.rate_bit_s, measured, RATE_BOUND_RATIO * shape.rate_bit_s, "bit/s")
+        Row.of(
+            probe.name,
+            f"rate ({shape.layer})",
+            shape.rate_bit_s,
+            measured,
+            RATE_BOUND_RATIO * shape.rate_bit_s,
+            "bit/s",
+        )
     ]
 
 
 def _mtu(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     """The largest IP packet is exactly the MTU: full-size segments, and nothing above."""
     largest = max(int(near.packets["ip_bytes"].max()), int(far.packets["ip_bytes"].max()))
-    return [_row(probe, "largest packet", probe.cell.links[0].mtu_bytes, largest, 0, "byte")]
+    return [Row.of(probe.name, "largest packet", probe.cell.links[0].mtu_bytes, largest, 0, "byte")]
 
 
 def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
@@ -128,7 +130,7 @@ def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     sent = int(near.paths["packets"][0][0])
     arrived = int(far.paths["packets"][0][0])
     bound = SIGMAS * (ratio * (1 - ratio) / sent) ** 0.5
-    return [_row(probe, f"loss over {sent} packets", ratio, (sent - arrived) / sent, bound, "ratio")]
+    return [Row.of(probe.name, f"loss over {sent} packets", ratio, (sent - arrived) / sent, bound, "ratio")]
 
 
 def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
@@ -153,8 +155,10 @@ def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     waiting = inside_before - gone - 1
     when_dropped = waiting[dropped]
     return [
-        _row(probe, "fewest packets waiting when one was dropped", limit, float(when_dropped.min()), 0, "packets"),
-        _row(probe, "most packets ever waiting", limit, float(waiting.max()), 0, "packets"),
+        Row.of(
+            probe.name, "fewest packets waiting when one was dropped", limit, float(when_dropped.min()), 0, "packets"
+        ),
+        Row.of(probe.name, "most packets ever waiting", limit, float(waiting.max()), 0, "packets"),
     ]
 
 
@@ -192,17 +196,17 @@ def _edge(
     """
     from_event: list[float] = []
     for port in ports:
-        syn = _one(_syns(near, port), f"the SYN to port {port}")
+        syn = _first(_syns(near, port), f"the SYN to port {port}")
         from_event.append((int(syn["time_ns"]) - t0_ns - at_ns) / 1e9)
     # a refused SYN is sent again later: what counts is whether the first one arrived within the bracket
     horizon = t0_ns + at_ns + 100 * BRACKET_NS
     through = [bool((_syns(far, port)["time_ns"] < horizon).any()) for port in ports]
-    wanted = [index == passes for index in range(2)]
-    farther = max(abs(distance) for distance in from_event) if through == wanted else None
+    expected = [index == passes for index in range(2)]
+    farther = max(abs(distance) for distance in from_event) if through == expected else None
     quantity = (
         f"{what} between SYNs {fixed(-from_event[0] * 1e6, 1)} us before and {fixed(from_event[1] * 1e6, 1)} us after"
     )
-    return [_row(probe, quantity, 0, farther, TIME_BOUND_S, "s")]
+    return [Row.of(probe.name, quantity, 0, farther, TIME_BOUND_S, "s")]
 
 
 def _syns(capture: Capture, port: int) -> Rows:
@@ -227,7 +231,7 @@ def _last_arrival(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list
         raise CaptureError(f"calibration: {probe.name}: no packet arrived before the fault")
     half_s = _sending(probe.cell.links[0].forward, probe.cell.links[0].mtu_bytes) / 2
     middle_s, measured_s = FAULT_NS / 1e9 - half_s, float(before[-1]) / 1e9
-    return [_row(probe, "last packet before the fault", middle_s, measured_s, half_s + SLACK_S, "s")]
+    return [Row.of(probe.name, "last packet before the fault", middle_s, measured_s, half_s + SLACK_S, "s")]
 
 
 def _repair(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
