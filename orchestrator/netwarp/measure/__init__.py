@@ -1,1 +1,1 @@
-"""A cell's captures -> its metrics, series and checks. The only room that knows both packets and cells."""
+"""The metrics, series and checks of a cell, from its captures. The only room that knows both packets and cells."""

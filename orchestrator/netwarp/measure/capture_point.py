@@ -42,18 +42,18 @@ def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
 
 def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
     """Raw files of a finished cell that its analysis needs and that are not there, as names in its directory."""
-    wanted = [directory.init_log]
-    wanted += [
+    needed = [directory.init_log]
+    needed += [
         directory.apps / f"{flow.name}.{role}.ndjson"
         for flow in cell.flows
         if flow.program is None
         for role in ("sender", "receiver")
     ]
-    missing = [str(path.relative_to(directory.root)) for path in wanted if not path.exists()]
+    missing = [str(path.relative_to(directory.root)) for path in needed if not path.exists()]
     return missing + [
-        f"capture/{one.node}-{one.link}.pcap"
-        for one in cell.captures
-        if capture_file(directory.root, one.node, one.link) is None
+        f"capture/{capture.node}-{capture.link}.pcap"
+        for capture in cell.captures
+        if capture_file(directory.root, capture.node, capture.link) is None
     ]
 
 

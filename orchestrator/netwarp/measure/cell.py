@@ -1,4 +1,4 @@
-"""A cell's raw files in, derived/{measurements,series,exchange,packets,checks}.json out, whichever back end ran it."""
+"""Analysis of a cell: from its raw files to derived/{measurements,series,exchange,packets,checks}.json."""
 
 from __future__ import annotations
 

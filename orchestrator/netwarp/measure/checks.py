@@ -21,7 +21,7 @@ UTILIZATION_MAX = 1.0005
 
 def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, CaptureRecord]) -> list[Check]:
     """What every capture must be: read to its end, as long as cell-init says, nothing lost, nothing foreign in it."""
-    found = []
+    checks = []
     mtu = {link.name: link.mtu_bytes for link in cell.links}
     corrupting = any(shape.corrupt_ratio for link in cell.links for shape in (link.forward, link.backward))
     for point in points:
@@ -29,13 +29,15 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
             source = point.capture.sources[number]
             name = f"{point.node}-{link}"
             trouble = point.capture.trouble[number]
-            found.append(Check(f"capture whole {name}", not trouble, trouble or "read to its end"))
-            found.append(_against_record(name, records.get(f"capture/{name}.pcap"), source))
+            checks.append(Check(f"capture whole {name}", not trouble, trouble or "read to its end"))
+            checks.append(_against_record(name, records.get(f"capture/{name}.pcap"), source))
             longest, allowed = int(source["max_frame_bytes"]), mtu[link] + ETHERNET_HEADER
-            found.append(Check(f"frame length {name}", longest <= allowed, f"longest {longest} B, allowed {allowed} B"))
+            checks.append(
+                Check(f"frame length {name}", longest <= allowed, f"longest {longest} B, allowed {allowed} B")
+            )
             foreign = {kind: int(source[kind]) for kind in ("arp", "ipv6", "other") if source[kind]}
             # a bit that netem flips may be one of the EtherType or of the IP version
-            found.append(
+            checks.append(
                 Check(f"foreign packets {name}", not foreign or corrupting, f"{foreign}" if foreign else "none")
             )
             wrong = {
@@ -44,8 +46,8 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
                 + (() if corrupting else ("malformed", "bad_checksum"))
                 if source[kind]
             }
-            found.append(Check(f"packets readable {name}", not wrong, f"{wrong}" if wrong else "all"))
-    return found
+            checks.append(Check(f"packets readable {name}", not wrong, f"{wrong}" if wrong else "all"))
+    return checks
 
 
 def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Struct | object) -> Check:
@@ -58,9 +60,9 @@ def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Str
         if getattr(record, key)
     ]
     for key, column in (("packets", "packets"), ("bytes", "file_bytes")):
-        said, read = getattr(record, key), int(source[column])  # type: ignore[index]
-        if said != read:
-            wrong.append(f"{key}: {said} recorded, {read} in the file")
+        recorded, read = getattr(record, key), int(source[column])  # type: ignore[index]
+        if recorded != read:
+            wrong.append(f"{key}: {recorded} recorded, {read} in the file")
     return Check(check, not wrong, "; ".join(wrong) or f"{record.packets} packets, {record.bytes} B, none dropped")
 
 
@@ -93,17 +95,17 @@ def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: li
         return [Check(name, False, "the receiver left no summary")]
     read = int(summary.get("unique_bytes") or 0)
     partial = any(flow.sender_options.get(key) is not None for key in PARTIAL)
-    wanted = ("corrupt_bytes",) if partial else ("gap_bytes", "corrupt_bytes")
-    faulty = {key: summary[key] for key in wanted if summary.get(key)}
+    faults = ("corrupt_bytes",) if partial else ("gap_bytes", "corrupt_bytes")
+    faulty = {key: summary[key] for key in faults if summary.get(key)}
     given_up = f", {summary.get('gap_bytes')} B given up by the sender" if partial else ""
-    found = [
+    checks = [
         Check(f"pattern {flow.name}", not faulty, f"{faulty}" if faulty else f"{read} B as sent, in order{given_up}")
     ]
     if delivery is None:
-        return [*found, Check(name, False, "the receiver's interfaces were not captured")]
+        return [*checks, Check(name, False, "the receiver's interfaces were not captured")]
     deliverable = int(delivery.payload_bytes.sum())
     detail = f"application {read} B, deliverable on the wire {deliverable} B, new on the wire {new_bytes} B"
-    return [*found, Check(name, read == deliverable, detail)]
+    return [*checks, Check(name, read == deliverable, detail)]
 
 
 def program_check(flow: Flow) -> list[Check]:

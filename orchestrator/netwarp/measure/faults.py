@@ -26,7 +26,7 @@ def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
 
     What a link's own events do (a satellite's handovers) is the path as it is: no fault under test.
     """
-    found = []
+    faults = []
     for event in timeline:
         if event.action not in FAULTS or event.of_the_link:
             continue
@@ -35,8 +35,8 @@ def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
             for other in timeline
             if other.action == "repair" and other.name == event.name and other.at_ns >= event.at_ns
         ]
-        found.append(Fault(event.name, event.action, event.link, event.at_ns, min(repairs, default=None)))
-    return tuple(sorted(found, key=lambda fault: fault.from_ns))
+        faults.append(Fault(event.name, event.action, event.link, event.at_ns, min(repairs, default=None)))
+    return tuple(sorted(faults, key=lambda fault: fault.from_ns))
 
 
 def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:

@@ -44,8 +44,8 @@ class Divergence:
     def words(self, name_a: str, name_b: str) -> str:
         """A sentence."""
         ours, theirs = (f"{name} sends {sent or 'no more'}" for name, sent in ((name_a, self.a), (name_b, self.b)))
-        said = f"the senders part at data packet {fixed(self.number, 0)}: {ours}, {theirs}"
-        return said + self._timer()
+        sentence = f"the senders part at data packet {fixed(self.number, 0)}: {ours}, {theirs}"
+        return sentence + self._timer()
 
     def _timer(self) -> str:
         """Where both retransmit after a silence: the timer wheel may be all there is to it."""
@@ -68,15 +68,15 @@ def first_divergence(cell: Cell, a: CellDir, b: CellDir, flow_name: str, slack_s
     """The first data packet of a flow whose time differs by more than `slack_s`, or its path, its payload or whether it
     is a retransmission at all; None where all are alike. From the senders' captures; raises CaptureError.
     """
-    one, other = (_sent(cell, directory, flow_name) for directory in (a, b))
-    both = min(len(one.t_ns), len(other.t_ns))
-    unlike: Bools = np.abs(one.t_ns[:both] - other.t_ns[:both]) > int(slack_s * 1e9)
-    for x, y in ((one.path, other.path), (one.payload, other.payload), (one.again, other.again)):
+    first, second = (_sent(cell, directory, flow_name) for directory in (a, b))
+    both = min(len(first.t_ns), len(second.t_ns))
+    unlike: Bools = np.abs(first.t_ns[:both] - second.t_ns[:both]) > int(slack_s * 1e9)
+    for x, y in ((first.path, second.path), (first.payload, second.payload), (first.again, second.again)):
         unlike |= x[:both] != y[:both]
     at = int(np.argmax(unlike)) if unlike.any() else both
-    if at == len(one.t_ns) == len(other.t_ns):
+    if at == len(first.t_ns) == len(second.t_ns):
         return None
-    return Divergence(flow_name, at + 1, one.packet(at), other.packet(at))
+    return Divergence(flow_name, at + 1, first.packet(at), second.packet(at))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,32 +71,32 @@ def path_traces(
     this one's too, but a cell refuses that.
     """
     mine = (events["peer_port"] == flow.port) & (events["kind"] == (SCTP_PATH if flow.protocol == "sctp" else TCP))
-    found: dict[str, PathTrace] = {}
+    traces: dict[str, PathTrace] = {}
     for address, name in path_of_peer.items():
         rows = events[mine & _to(events, address)]
         if len(rows):
-            found[name] = _trace(rows, flow.protocol == "sctp", mss_bytes, t0_monotonic_ns)
-    return found
+            traces[name] = _trace(rows, flow.protocol == "sctp", mss_bytes, t0_monotonic_ns)
+    return traces
 
 
 def with_thresholds(samples: Mapping[str, Samples], traces: Mapping[str, PathTrace]) -> dict[str, Samples]:
     """Samples whose ssthresh_bytes the kernel does not tell (SCTP) have the trace's: of the first event at or after the
     sample, which shows the state before its packet; NaN behind the last event.
     """
-    found = dict(samples)
+    completed = dict(samples)
     for name, trace in traces.items():
         if name in samples and np.isnan(samples[name].ssthresh_bytes).all():
             place = np.searchsorted(trace.t_s, samples[name].t_s)
             there = np.append(trace.ssthresh_bytes, np.nan)[place]
-            found[name] = dataclasses.replace(samples[name], ssthresh_bytes=there)
-    return found
+            completed[name] = dataclasses.replace(samples[name], ssthresh_bytes=there)
+    return completed
 
 
 def _to(events: Rows, address: str) -> Bools:
     peer = ipaddress.ip_address(address)
-    wanted = np.zeros(16, dtype=np.uint8)
-    wanted[: len(peer.packed)] = np.frombuffer(peer.packed, dtype=np.uint8)
-    same: Bools = (events["address"] == wanted).all(axis=1) & (events["family"] == peer.version)
+    packed = np.zeros(16, dtype=np.uint8)
+    packed[: len(peer.packed)] = np.frombuffer(peer.packed, dtype=np.uint8)
+    same: Bools = (events["address"] == packed).all(axis=1) & (events["family"] == peer.version)
     return same
 
 

@@ -39,22 +39,22 @@ def moments_ns(flow: Flow, sender: FlowPackets, receiver: FlowPackets, moments: 
     fault, path = moments.fault, moments.hit_path
     if fault is None:
         return {}
-    found: dict[str, int | None] = {"fault": fault.from_ns, "repair": fault.to_ns}
+    times: dict[str, int | None] = {"fault": fault.from_ns, "repair": fault.to_ns}
     sent, arrived = sender.data, receiver.data
-    found["first_retransmission"] = first_ns(sent.t_ns, sent.retransmission & (sent.t_ns >= fault.from_ns))
+    times["first_retransmission"] = first_ns(sent.t_ns, sent.retransmission & (sent.t_ns >= fault.from_ns))
     if path is None:
-        return {name: at for name, at in found.items() if at is not None}
+        return {name: at for name, at in times.items() if at is not None}
     since = sent.t_ns >= fault.from_ns
-    found["first_other_path"] = first_ns(sent.t_ns, since & (sent.payload_bytes > 0) & (sent.path != path))
+    times["first_other_path"] = first_ns(sent.t_ns, since & (sent.payload_bytes > 0) & (sent.path != path))
     there = (arrived.payload_bytes > 0) & (arrived.path != path) & (arrived.t_ns >= fault.from_ns)
-    found["first_arrival_other_path"] = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
+    times["first_arrival_other_path"] = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
     if fault.to_ns is not None:
         back = (sent.path == path) & (sent.t_ns >= fault.to_ns) & (sent.payload_bytes > 0)
-        found["first_on_repaired_path"] = first_ns(sent.t_ns, back)
+        times["first_on_repaired_path"] = first_ns(sent.t_ns, back)
         came = (arrived.path == path) & (arrived.t_ns > fault.to_ns) & (arrived.payload_bytes > 0)
-        found["first_arrival_on_repaired_path"] = first_ns(arrived.t_ns, came)
-        found |= _heartbeat(flow, sender, path, fault)
-    return {name: at for name, at in found.items() if at is not None}
+        times["first_arrival_on_repaired_path"] = first_ns(arrived.t_ns, came)
+        times |= _heartbeat(flow, sender, path, fault)
+    return {name: at for name, at in times.items() if at is not None}
 
 
 def _heartbeat(flow: Flow, sender: FlowPackets, path: int, fault: Fault) -> dict[str, int | None]:

@@ -1,5 +1,5 @@
-"""What a flow's sender sent and when: the receiver's packets found again in the sender's capture, and the sequence of
-data packets and acknowledgements at the sender, of TCP and SCTP alike.
+"""The packets of a flow's sender in time: when the receiver's packets were sent, and the sequence of data packets and
+acknowledgements at the sender, of TCP and SCTP alike.
 """
 
 from __future__ import annotations

@@ -81,13 +81,15 @@ def trace_series(traces: dict[str, PathTrace]) -> dict[str, Any]:
     """`trace`: path -> its trace, for drawing: at most TRACE_POINTS events of it, evenly chosen, the last one among
     them; nothing where nothing was traced.
     """
-    found = {}
+    series = {}
     for name, trace in traces.items():
         count = len(trace.t_s)
         chosen = np.unique(np.linspace(0, count - 1, min(count, TRACE_POINTS)).round().astype(np.int64))
         drawn = {column: _plain(getattr(trace, column)[chosen]) for column in TRACE_COLUMNS}
-        found[name] = {column: values for column, values in drawn.items() if any(value is not None for value in values)}
-    return {"trace": found} if found else {}
+        series[name] = {
+            column: values for column, values in drawn.items() if any(value is not None for value in values)
+        }
+    return {"trace": series} if series else {}
 
 
 def _plain(values: Floats) -> list[float | None]:

@@ -50,11 +50,11 @@ def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_mono
                 known.append((t_s, str(state)))
         if (whole := record.get("association")) is not None:
             rows.setdefault("", []).append({"t_s": t_s, "outstanding_chunks": _number(whole.get("unacked_chunks"))})
-    found = {}
+    samples = {}
     for name, values in rows.items():
         columns = {key: np.array([row.get(key, np.nan) for row in values], dtype=np.float64) for key in NUMBERS}
-        found[name] = Samples(**columns, states=tuple(states.get(name, ())))
-    return found
+        samples[name] = Samples(**columns, states=tuple(states.get(name, ())))
+    return samples
 
 
 def _of_path(path: Record) -> dict[str, float]:

@@ -14,11 +14,10 @@ from netwarp.measure.models.failover_inputs import FailoverConditions, FailoverS
 from netwarp.measure.models.sctp_failover_model import (
     FailoverPrediction,
     predict_failover,
-    rto,
     timeouts_needed,
     times_out_without_fault,
 )
-from netwarp.measure.models.timer_ranges import Range, fires
+from netwarp.measure.models.timer_ranges import Range, fires, rto
 from support.checkout import ROOT
 
 

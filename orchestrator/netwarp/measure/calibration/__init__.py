@@ -1,4 +1,4 @@
-"""Calibration: is what was configured what the wire shows? Small cells, each measured against plain arithmetic."""
+"""Calibration of links: small cells whose captures are measured against plain arithmetic."""
 
 from .datagram_judge import VIRTUAL, WALL, Clock, judge_profile
 from .datagram_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes

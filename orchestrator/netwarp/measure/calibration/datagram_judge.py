@@ -131,10 +131,10 @@ def _rtt(
     home = back.arrival[echo[echo < len(back.arrival)]]
     sent = there.sent_ns[there.came][: len(home)][home >= 0]
     rtt = (back.arrived_ns[home[home >= 0]] - sent) / 1e9
-    one, other = (delays_of(shape) for shape in shapes)
-    configured = one.mean_s + other.mean_s + sum(_extra_s(shape) for shape in shapes)
+    there_delays, back_delays = (delays_of(shape) for shape in shapes)
+    configured = there_delays.mean_s + back_delays.mean_s + sum(_extra_s(shape) for shape in shapes)
     count = max(1, len(rtt))
-    bound = math.hypot(one.mean_bound_s(count), other.mean_bound_s(count)) + 2 * clock.late_s
+    bound = math.hypot(there_delays.mean_bound_s(count), back_delays.mean_bound_s(count)) + 2 * clock.late_s
     yield Row.of(probe.name, "RTT, mean", configured, float(rtt.mean()) if len(rtt) else None, bound, "s")
 
 
@@ -150,8 +150,8 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
     if clock is not VIRTUAL and not dropped.any():
         took = (int(way.sent_ns[-1]) - int(way.sent_ns[0])) / 1e9
         sending = f"sending took this host {given(1e3 * took, 3)} ms, too long to fill the queue"
-        said = f"INVALID: queue and rate {name}: {sending}"
-        yield Row.of(probe.name, said, 1, None, 0, "completed")
+        quantity = f"INVALID: queue and rate {name}: {sending}"
+        yield Row.of(probe.name, quantity, 1, None, 0, "completed")
         return
     # how many packets leave in the time by which any time may be late; in virtual time not one
     slack = 0 if clock is VIRTUAL else math.ceil(rate * clock.late_s / 8 / float(sizes.mean()))
@@ -197,13 +197,16 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
             yield Row.of(probe.name, _moment(event, "the last before it was lost, the first after it not"), 0,
                        farther if ok else None, clock.late_s, "s")  # fmt: skip
         elif event.forward is not None:
-            later = [one.at_ns for one in probe.cell.timeline if one.action == "change" and one.at_ns > event.at_ns]
+            later = [
+                other.at_ns for other in probe.cell.timeline if other.action == "change" and other.at_ns > event.at_ns
+            ]
             until = min(later, default=int(at.max()))
             settled = event.at_ns + shape.one_way_delay_ns + 10**9
             phase = delays[(at > settled) & (at < until)]
             phase = phase[~np.isnan(phase)] - _extra_s(event.forward)
             if len(phase) < 2 or any(
-                one.action == "change" and one.at_ns == event.at_ns and one is not event for one in _after(probe, event)
+                other.action == "change" and other.at_ns == event.at_ns and other is not event
+                for other in _after(probe, event)
             ):
                 continue  # another change of the same instant has the last word
             delay = event.forward.one_way_delay_ns / 1e9
@@ -213,10 +216,10 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
 
 def _after(probe: Probe, event: Event) -> Iterator[Event]:
     seen = False
-    for one in probe.cell.timeline:
+    for other in probe.cell.timeline:
         if seen:
-            yield one
-        seen = seen or one is event
+            yield other
+        seen = seen or other is event
 
 
 def _moment(event: Event, what: str) -> str:

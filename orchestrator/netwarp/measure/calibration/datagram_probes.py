@@ -1,4 +1,4 @@
-"""The cells a profile is measured by: datagrams there and echoed back, bursts at its queues, probes around its events.
+"""The cells that calibrate profiles and netem: datagrams there and echoed back, bursts at queues, probes around events.
 
 What is random is measured by itself: bursts and events meet the profile without its jitter and losses, where what must
 happen is arithmetic.
@@ -60,9 +60,9 @@ class Budget:
     few: int = FEW
     longest_ns: int | None = None
 
-    def datagrams(self, wanted: int, interval_ns: int) -> int:
+    def datagrams(self, count: int, interval_ns: int) -> int:
         """As many as there is time for."""
-        return wanted if self.longest_ns is None else max(50, min(wanted, self.longest_ns // interval_ns))
+        return count if self.longest_ns is None else max(50, min(count, self.longest_ns // interval_ns))
 
 
 ON_THE_WALL_CLOCK = Budget(longest_ns=8 * S)
@@ -87,22 +87,22 @@ def profile_probes(profile: str, program: Path, budget: Budget, seed: int = 1) -
 
 def netem_probes(program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
     """Each of netem's options by itself."""
-    found: list[Probe] = []
+    probes: list[Probe] = []
     for name, shape in NETEM.items():
         link = Link("p1", "a", "b", shape, LinkImpairment(one_way_delay_ns=MS))
-        found += _probes(f"netem: {name}", link, (), program, budget, seed)
-    return tuple(found)
+        probes += _probes(f"netem: {name}", link, (), program, budget, seed)
+    return tuple(probes)
 
 
 def _probes(
     name: str, link: Link, events: tuple[Event, ...], program: Path, budget: Budget, seed: int
 ) -> tuple[Probe, ...]:
-    found = [Probe(name, _echoes(name, link, program, budget, seed), ("echoes",))]
+    probes = [Probe(name, _echoes(name, link, program, budget, seed), ("echoes",))]
     if any(shape.rate_bit_s is not None for shape in (link.forward, link.backward)):
-        found.append(Probe(name, _bursts(name, link, program, seed), ("bursts",)))
+        probes.append(Probe(name, _bursts(name, link, program, seed), ("bursts",)))
     if events and budget.longest_ns is None:  # they take a minute: on the wall clock too much of it
-        found.append(Probe(name, _around(name, link, events, program, seed), ("events",)))
-    return tuple(found)
+        probes.append(Probe(name, _around(name, link, events, program, seed), ("events",)))
+    return tuple(probes)
 
 
 def calm(shape: LinkImpairment) -> LinkImpairment:
@@ -125,8 +125,8 @@ def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> 
     shapes = (link.forward, link.backward)
     apart = sum(round(delays_of(shape).width_s * 1e9) + 2 * sending_ns(shape, PROBE_BYTES) for shape in shapes) + MS
     rarest = min((ratio for shape in shapes for ratio in _drawn(shape)), default=None)
-    wanted = budget.few if rarest is None else min(MOST, max(budget.many, round(COUNTED / rarest)))
-    count = budget.datagrams(wanted, apart)
+    most = budget.few if rarest is None else min(MOST, max(budget.many, round(COUNTED / rarest)))
+    count = budget.datagrams(most, apart)
     rtt = sum(round(delays_of(shape).values_s[-1] * 1e9) for shape in shapes)
     if link.forward.reorder_ratio:  # some must be under way to be overtaken
         # and no two of the way may come out at one instant: then one would wait for the other
@@ -192,7 +192,9 @@ def _around(name: str, link: Link, events: tuple[Event, ...], program: Path, see
 
 def _rank(event: Event, events: Iterable[Event]) -> int:
     """How often it has happened before."""
-    return sum(one.name == event.name and one.action == event.action and one.at_ns < event.at_ns for one in events)
+    return sum(
+        other.name == event.name and other.action == event.action and other.at_ns < event.at_ns for other in events
+    )
 
 
 def _send(

@@ -1,4 +1,4 @@
-"""What a shape's delays and losses must be, as numbers: the configured side of every comparison.
+"""The delays and losses that a link's configuration means, as numbers: the configured side of every comparison.
 
 Delays are those of sch_netem.c (tabledist): the delay plus jitter x table / 8192, or uniform; never below 0.
 """
@@ -114,8 +114,8 @@ def chi_square_bound(freedom: int) -> float:
 def _above(x: float, freedom: int) -> float:
     """How often chi-square is above x: the finite sums for even and odd degrees of freedom."""
     term = math.sqrt(2 * x / math.pi) * math.exp(-x / 2) if freedom % 2 else math.exp(-x / 2)
-    found = math.erfc(math.sqrt(x / 2)) if freedom % 2 else 0.0
+    probability = math.erfc(math.sqrt(x / 2)) if freedom % 2 else 0.0
     for degree in range(1 if freedom % 2 else 0, freedom - 1, 2):
-        found += term
+        probability += term
         term *= x / (degree + 2)
-    return found
+    return probability

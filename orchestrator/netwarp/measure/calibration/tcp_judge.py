@@ -1,4 +1,4 @@
-"""Measured against configured, from the two captures of a probe: at host a (before the hop) and at host b (after it).
+"""Links against their configuration, by TCP: from the captures at host a (before the hop) and at host b (after it).
 
 The way of a packet through a shaped direction is: delay line, then the queue and the rate. So a packet that meets an
 empty queue takes one_way_delay + bytes / rate, and a busy link delivers packets exactly bytes / rate apart.

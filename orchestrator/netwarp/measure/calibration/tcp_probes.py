@@ -1,4 +1,4 @@
-"""The cells of a calibration and what each one is measured for.
+"""The cells that calibrate links by TCP, and the quantities that each is measured for.
 
 Every cell has two hosts a and b and one shaped link p1. All of it is virtual time: a few milliseconds of wall a cell.
 """
@@ -30,7 +30,7 @@ class Probe:
 
 def probes(seed: int = 1) -> tuple[Probe, ...]:
     """Every probe. The seed only draws the losses."""
-    found: list[Probe] = []
+    cells: list[Probe] = []
     for rate, delay, duration in (
         (500_000, 200 * MS, 20 * S),
         (10_000_000, 50 * MS, 5 * S),
@@ -38,13 +38,13 @@ def probes(seed: int = 1) -> tuple[Probe, ...]:
         (1_000_000_000, 0, S // 20),
     ):
         shape = LinkImpairment(one_way_delay_ns=delay, rate_bit_s=rate, queue_packets=1000)
-        found.append(_bulk(f"rate {given(rate / 1e6)} Mbit/s, delay {given(delay / 1e6)} ms", shape, duration, seed))
+        cells.append(_bulk(f"rate {given(rate / 1e6)} Mbit/s, delay {given(delay / 1e6)} ms", shape, duration, seed))
     asymmetric = (
         LinkImpairment(one_way_delay_ns=30 * MS, rate_bit_s=2_000_000, queue_packets=100),
         LinkImpairment(one_way_delay_ns=7 * MS),
     )
-    found.append(_bulk("delay 30 ms there, 7 ms back", asymmetric[0], 5 * S, seed, backward=asymmetric[1]))
-    found.append(
+    cells.append(_bulk("delay 30 ms there, 7 ms back", asymmetric[0], 5 * S, seed, backward=asymmetric[1]))
+    cells.append(
         _bulk(
             "rate of Ethernet frames",
             LinkImpairment(one_way_delay_ns=MS, rate_bit_s=5_000_000, queue_packets=100, layer="ethernet"),
@@ -57,16 +57,16 @@ def probes(seed: int = 1) -> tuple[Probe, ...]:
         duration = 200 * S if loss > 0.05 else 20 * S
         back = LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=20_000_000, queue_packets=1000)
         cell = _cell(f"loss {given(loss)}", lossy, back, duration, seed, (_flow("bulk", 0, duration),), randomness=True)
-        found.append(Probe(f"loss {given(100 * loss)} %", cell, ("loss", "mtu")))
+        cells.append(Probe(f"loss {given(100 * loss)} %", cell, ("loss", "mtu")))
     for queue in (1, 20, 50):
         short = LinkImpairment(rate_bit_s=2_000_000, queue_packets=queue)
         cell = _cell(f"queue {queue}", short, LinkImpairment(), 5 * S, seed, (_flow("bulk", 0, 5 * S),))
-        found.append(Probe(f"queue of {queue} packets", cell, ("queue", "rate", "mtu")))
+        cells.append(Probe(f"queue of {queue} packets", cell, ("queue", "rate", "mtu")))
     actions: tuple[Action, ...] = ("cut", "blackhole")
     for action in actions:
-        found.append(Probe(f"fault {action}", _bracketed(action, seed), ("fault", "repair")))
-    found.append(Probe("fault link", _interrupted(seed), ("last_arrival",)))
-    return tuple(found)
+        cells.append(Probe(f"fault {action}", _bracketed(action, seed), ("fault", "repair")))
+    cells.append(Probe("fault link", _interrupted(seed), ("last_arrival",)))
+    return tuple(cells)
 
 
 def _bulk(

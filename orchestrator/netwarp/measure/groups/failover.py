@@ -1,4 +1,4 @@
-"""What a failover did, beside what the failover model predicts. Definitions: docs/metrics.md, Failover of SCTP.
+"""An SCTP failover as measured, and as the failover model predicts it. Definitions: docs/metrics.md, Failover of SCTP.
 
 From both captures; `notification_time_s`, `unreachable_time_s` and `state_changes` are notifications of the sender's
 kernel to its application.

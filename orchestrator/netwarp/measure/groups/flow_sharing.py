@@ -1,4 +1,4 @@
-"""How flows share while all of them run, and what becomes of the rest when the first one ends.
+"""The shares of flows while all of them run, and their gain when the first one ends.
 
 Definitions: docs/metrics.md, Flows side by side.
 """

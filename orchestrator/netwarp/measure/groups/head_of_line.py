@@ -1,4 +1,4 @@
-"""Head-of-line delay: how long what has arrived waits for what has not, in its stream and as if all were one stream.
+"""Head-of-line delay: the wait of data that have arrived for data that have not, by stream and as one stream.
 
 Definitions: docs/metrics.md, Head-of-line delay; `Delivery` says what waits for what.
 """

@@ -1,4 +1,4 @@
-"""The subflows of a cell's MPTCP flow: how many were opened, joined and lost, when, and which paths got none.
+"""The subflows of an MPTCP flow: those opened, joined and lost, when, and the paths without any.
 
 Definitions: docs/metrics.md, Subflows of MPTCP.
 """
@@ -25,10 +25,12 @@ def mptcp_metrics(observation: FlowObservation) -> dict[str, float | None]:
     if observation.sender is None:
         return metrics
     subflows, first = observation.subflows, _first_subflows(observation.sender)
-    joins = sorted(one.joined_ns for one in subflows if one.flow not in first and one.joined_ns is not None)
-    losses = sorted(one.lost_ns for one in subflows if one.lost_ns is not None)
+    joins = sorted(
+        subflow.joined_ns for subflow in subflows if subflow.flow not in first and subflow.joined_ns is not None
+    )
+    losses = sorted(subflow.lost_ns for subflow in subflows if subflow.lost_ns is not None)
     metrics |= {
-        "subflows_opened": float(sum(one.asked_ns is not None for one in subflows)),
+        "subflows_opened": float(sum(subflow.asked_ns is not None for subflow in subflows)),
         "subflows_joined": float(len(joins)),
         "subflows_lost": float(len(losses)),
         "paths_used": float(len(_paths_used(observation.sender, subflows))),

@@ -1,4 +1,4 @@
-"""What was sent again and why, and round trips: by TCP's analyser over all subflows, by SCTP's over all associations.
+"""Retransmissions, their causes, and round trips: TCP's over all subflows, SCTP's over all associations.
 
 Definitions: docs/metrics.md, Loss, retransmission and round trips.
 """

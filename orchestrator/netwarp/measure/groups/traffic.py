@@ -1,4 +1,4 @@
-"""How much a flow moves, how fast, and at what cost on the wire. Definitions: docs/metrics.md, Volume and speed.
+"""Amounts and rates of a flow, and its cost on the wire. Definitions: docs/metrics.md, Volume and speed.
 
 From the receiver's capture, in the data direction; the arithmetic of packets beside it is for whole transfers in which
 nothing was sent twice.

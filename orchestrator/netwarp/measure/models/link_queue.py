@@ -1,4 +1,4 @@
-"""A queue of fixed rate, packet by packet: when each must leave, and which find no room.
+"""A queue of fixed rate, packet by packet: when each packet must leave, and which find no room.
 
 Lindley's recursion (D. V. Lindley: The theory of queues with a single server, 1952): a packet begins to be sent when it
 comes or when the one before it is through, whichever is later. From the arrival times alone it gives every departure.

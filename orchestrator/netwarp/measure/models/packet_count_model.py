@@ -1,4 +1,4 @@
-"""How many packets a transfer must take: header arithmetic from sizes alone. Pure functions; no capture is looked at.
+"""The number of packets that a transfer must take: header arithmetic from sizes alone, no capture is looked at.
 
 A packet of SCTP has 20 B of IP and 12 B of SCTP header, then chunks of 16 B header each, padded to 4 B (RFC 9260 3,
 3.3.1). A message longer than a packet's room is cut into fragments that fill it and a rest (RFC 9260 6.9). Chunks
@@ -52,7 +52,8 @@ def sctp_packets(total_bytes: int, message_bytes: int, mtu_bytes: int, fragment_
     count, last = divmod(total_bytes, message_bytes)
     room = mtu_bytes // 4 * 4 - IP_BYTES - SCTP_BYTES
     whole, rest = (
-        [chunk_bytes(size) for size in fragments(one, fragment_bytes)] if one else [] for one in (message_bytes, last)
+        [chunk_bytes(size) for size in fragments(message, fragment_bytes)] if message else []
+        for message in (message_bytes, last)
     )
     packets, left = _repeated(whole, count, room)
     more, _ = _packed(rest, left, room)
@@ -117,7 +118,7 @@ def packets_of(cell: Cell, flow: Flow) -> Count | None:
     stamped = all(
         node.sysctls.get(TIMESTAMPS, "1") != "0" for node in cell.nodes if node.name in (flow.sender, flow.receiver)
     )
-    asked = [int(one["mss_bytes"]) for one in (options, flow.receiver_options) if "mss_bytes" in one]
+    asked = [int(given["mss_bytes"]) for given in (options, flow.receiver_options) if "mss_bytes" in given]
     segment = min(mtu - IP_BYTES - TCP_BYTES, *asked) if asked else mtu - IP_BYTES - TCP_BYTES
     return tcp_segments(flow.total_bytes, flow.message_bytes, segment - (TIMESTAMPS_BYTES if stamped else 0))
 

@@ -1,4 +1,4 @@
-"""When an SCTP failover should happen: from the settings alone, as ranges. A pure function; no capture is looked at.
+"""The failover model of SCTP: ranges of time that the settings alone allow. A pure function; no capture is looked at.
 
 What the standards say (RFC 9260: 6.3.1 RTO, 6.3.2 T3-rtx, 6.3.3 back-off, 6.4.1 retransmission to another address,
 8.2 path failure, 8.3 heartbeats; RFC 7829 section 3: potentially failed), as Linux does it (net/sctp):
@@ -22,11 +22,9 @@ import dataclasses
 import math
 from typing import Literal
 
-from ...core.timer_wheel import HZ
 from .failover_inputs import FailoverConditions, FailoverSettings
-from .timer_ranges import Range, fires
+from .timer_ranges import JIFFY_S, Range, backed_off, fires, rto
 
-JIFFY_S = 1 / HZ
 HEARTBEAT_MIN_S = 0.2
 FIRST_WINDOW_PACKETS = 3
 MOST_STRIKES = 64
@@ -59,41 +57,6 @@ def timeouts_needed(settings: FailoverSettings) -> tuple[int, Literal["POTENTIAL
     if settings.pf_enable and settings.pf_retrans + 1 < settings.path_max_retrans:
         return settings.pf_retrans + 1, "POTENTIALLY_FAILED"
     return settings.path_max_retrans + 1, "INACTIVE"
-
-
-def rto(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
-    """RTO in force on the primary at the fault (RFC 9260 6.3.1: SRTT + 4 RTTVAR within RTO.Min and RTO.Max).
-
-    Samples are the base RTT at least. A saturated flow waits in queues; a sparse one for the receiver's delayed SACK.
-    RTTVAR is at most their spread, what is left of the first sample's half (beta = 1/4 a sample, one an RTT), and of
-    the jump from a first sample without delayed SACK (SRTT follows with alpha = 1/8).
-    """
-    first = shortest = conditions.rtt_s
-    longest = pause = conditions.rtt_s + conditions.queue_s
-    if conditions.interval_s is not None:
-        delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s))
-        longest += delayed.high
-        pause = max(longest, conditions.interval_s)
-        if conditions.alone and conditions.interval_s > delayed.high:
-            shortest += delayed.low  # but for the first, which is acknowledged at once
-    samples = max(0, math.floor(conditions.up_s / pause) - 1)
-    if samples == 0:
-        low = min(settings.rto_initial_s, settings.rto_min_s)
-        return _clamped(settings, Range(low, max(settings.rto_initial_s, 3 * longest)))
-    jump = 2 * (shortest - first) * (0.875**samples - 0.75**samples)
-    deviation = longest / 2 * 0.75**samples + jump + (longest - shortest) + JIFFY_S
-    lowest = shortest - (shortest - first) * 0.875**samples
-    return _clamped(settings, Range(lowest + 4 * JIFFY_S, longest + 4 * deviation))
-
-
-def _clamped(settings: FailoverSettings, value: Range) -> Range:
-    return Range(*(min(max(one, settings.rto_min_s), settings.rto_max_s) for one in (value.low, value.high)))
-
-
-def backed_off(settings: FailoverSettings, first: Range, timeout: int) -> Range:
-    """The RTO of the nth timeout in a row (1: the first), doubled each time up to rto_max (RFC 9260 6.3.3 E2)."""
-    factor = 2 ** min(timeout - 1, 40)
-    return Range(*(min(one * factor, max(settings.rto_max_s, 0)) for one in (first.low, first.high)))
 
 
 def times_out_without_fault(settings: FailoverSettings, conditions: FailoverConditions) -> bool:
@@ -158,7 +121,7 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
 
 def _strikes(settings: FailoverSettings, conditions: FailoverConditions, first: Range, timeouts: int) -> list[Range]:
     """When each timeout happens, after the fault."""
-    found = [_first_timeout(settings, conditions, first)]
+    strikes = [_first_timeout(settings, conditions, first)]
     drained = _drain(settings, conditions)
     for number in range(2, timeouts + 1):
         wait = fires(backed_off(settings, first, number))
@@ -168,8 +131,8 @@ def _strikes(settings: FailoverSettings, conditions: FailoverConditions, first: 
         until_sent = Range(0, conditions.interval_s) if conditions.interval_s is not None else Range(0, 0)
         if conditions.interval_s is None and number == 2:
             until_sent = drained
-        found.append(found[-1] + until_sent + Range(early, wait.high))
-    return found
+        strikes.append(strikes[-1] + until_sent + Range(early, wait.high))
+    return strikes
 
 
 def _first_timeout(settings: FailoverSettings, conditions: FailoverConditions, first: Range) -> Range:
@@ -268,7 +231,7 @@ def _outage(
 def _heartbeats(settings: FailoverSettings, current: Range, idle: bool) -> Range:
     """One wait for a heartbeat. idle: on a path whose heartbeats come at the interval."""
     interval = settings.heartbeat_interval_s if idle else 0.0
-    shortest, longest = (max(interval + one / 2, HEARTBEAT_MIN_S) for one in (current.low, current.high))
+    shortest, longest = (max(interval + rto_s / 2, HEARTBEAT_MIN_S) for rto_s in (current.low, current.high))
     return fires(Range(shortest, longest + current.high))
 
 

@@ -1,4 +1,4 @@
-"""What is known of TCP's rate under loss, as formulas. Pure functions; no capture is looked at.
+"""Formulas of TCP's rate under loss. Pure functions; no capture is looked at.
 
 p: loss events over data packets sent. RTT in s. b: packets that one step of the window's growth waits for: 1 where the
 sender counts what is acknowledged (RFC 3465, RFC 9260 7.2.2, Linux), 2 where it counts delayed acknowledgements.
