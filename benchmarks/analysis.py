@@ -22,8 +22,8 @@ from pathlib import Path
 from bench_captures import Captures, make_captures, repeat
 from netwarp.captures import read_captures
 from netwarp.captures.stream import read_stream
+from netwarp.core.built_programs import BUILD
 from netwarp.core.executables import find_executable
-from netwarp.sandbox.built_programs import build_directory
 from netwarp.store.manifest import cpu_model
 
 FIELDS = [
@@ -168,7 +168,7 @@ def memory(capture: Path, packets_wanted: int) -> bool:
     told: list[list[float]] = []
     counts = [1, -(-packets_wanted // packets)]
     for times in counts:
-        with tempfile.TemporaryDirectory(dir=build_directory(), prefix="bench-") as directory:
+        with tempfile.TemporaryDirectory(dir=BUILD, prefix="bench-") as directory:
             many = Path(directory) / "many.pcap"
             repeat(capture, many, times)
             done = subprocess.run([sys.executable, "-c", CHILD, many], check=True, capture_output=True, text=True)
@@ -199,7 +199,7 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=7, help="of each of ours and of tcptrace (tshark: 3)")
     parser.add_argument("--packets", type=int, default=MANY_PACKETS, help="of the repeated capture")
     options = parser.parse_args()
-    captures = make_captures(build_directory())
+    captures = make_captures(BUILD)
     print(f"{cpu_model()}, load {' '.join(f'{one:.2f}' for one in os.getloadavg())}; medians of {options.repetitions}")
     tcp(captures.tcp_short, "TCP, 128 bytes of each packet", options.repetitions)
     tcp(captures.tcp_full, "TCP, whole packets", options.repetitions)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 from netwarp.captures.native import Ints
-from netwarp.sandbox.built_programs import usable_kernel
+from netwarp.sandbox.choose import choose
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ class Captures:
 
 def make_captures(build: Path) -> Captures:
     """Run captures.toml if this kernel has not yet run it; unpack."""
-    kernel = usable_kernel()
+    kernel = choose("virtual").kernel
     key = hashlib.sha256(SPEC.read_bytes() + kernel.binary.read_bytes()).hexdigest()[:12]
     root = build / "bench" / key
     run = root / "run"

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 from netwarp.captures import read_captures
+from netwarp.core.built_programs import BUILD
 from netwarp.core.types import Cell, Outcome
 from netwarp.experiment import load_spec
 from netwarp.measure.cell import analyze_cell
 from netwarp.plan import make_plan
 from netwarp.sandbox import VirtualBackend
-from netwarp.sandbox.built_programs import build_directory, usable_kernel
+from netwarp.sandbox.choose import choose
 from netwarp.store.manifest import cpu_model
 from netwarp.store.run_dir import RunDir
 
@@ -27,8 +28,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
     repetitions = parser.parse_args().repetitions
-    kernel = usable_kernel()
-    backend = VirtualBackend(kernel.binary, build_directory())
+    kernel = choose("virtual").kernel
+    backend = VirtualBackend(kernel.binary, BUILD)
     where = [("outage", "10 s"), ("reading", "one_way_delay"), ("fault", "cut")]
     plan = make_plan(load_spec("choi2009"), only=["outages"], where=where)
     tcp = next(cell for cell in plan.cells if cell.factors["variant"] == "tcp")

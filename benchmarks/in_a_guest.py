@@ -14,9 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from netwarp.core.built_programs import BUILD
 from netwarp.core.units import parse_quantity
 from netwarp.doctor import memory_dir
-from netwarp.sandbox.built_programs import build_directory, usable_kernel
+from netwarp.sandbox.choose import choose
 from netwarp.store.ndjson import last, read_ndjson
 from netwarp.testbed.steps import step, to_text
 
@@ -37,7 +38,7 @@ def main() -> int:
     if place is None:
         parser.error("no room for the guest's memory; `netwarp doctor` says where it looks")
     args.dir.mkdir(parents=True)
-    shutil.copy(build_directory() / "bin" / "cell-init", args.dir / "init")
+    shutil.copy(BUILD / "bin" / "cell-init", args.dir / "init")
     environment = [f"PYTHONPATH={ROOT}", "HOME=/run/cell", "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]
     steps = [
         step("sandbox", kind="guest"), step("clock", t0_after_ready_ns=S // 10),
@@ -49,7 +50,7 @@ def main() -> int:
     ]  # fmt: skip
     (args.dir / "steps.txt").write_text(to_text(steps))
     command = [
-        str(build_directory() / "bin" / "guest-exec"), "--kernel", str(usable_kernel().binary), "--dir", str(args.dir),
+        str(BUILD / "bin" / "guest-exec"), "--kernel", str(choose("virtual").kernel.binary), "--dir", str(args.dir),
         "--seed", "1", "--memory", args.memory, "--mode", "wall", "--tmpdir", str(place), "--parent", str(os.getpid()),
     ]  # fmt: skip
     subprocess.run(command, check=False, stdin=subprocess.DEVNULL)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..core.built_programs import BUILD
 from ..doctor import Finding, check_guest, examine, findings_text
 from ..sandbox import netns_backend
-from ..sandbox.built_programs import build_directory
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _netns() -> Finding:
     """The netns back end, tried: a shaped link set up and read back on this machine's own kernel."""
-    backend, problems = netns_backend(build_directory())
+    backend, problems = netns_backend(BUILD)
     if not problems:
         found = "a shaped link can be set up" + (", as root" if backend.root else ", without root")
         return Finding(what="netns", state="ok", found=found)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from ..core import invocation
-from ..core.checkout import CHECKOUT
+from ..core.built_programs import BUILD, BUILT_FILES
 from ..core.errors import KernelError
 from ..core.scratch import scratch
 from ..guestkernel import KernelBuild, find_kernel
@@ -20,10 +20,6 @@ from .finding import Finding, answers_in_child, gigabytes
 
 GUEST_ROOM_BYTES = 1 << 30
 """Free room wanted where guests keep their memory: two jobs of 256 MiB guests, twice."""
-APPS = (
-    "bin/cell-init", "bin/guest-exec", "bin/netns-exec", "bin/sender", "bin/receiver", "lib/seed.so",
-    "lib/libnetwarp_analyzer.so",
-)  # fmt: skip
 _BOOT_SIGN = "Kernel panic - not syncing: Requested init"
 
 
@@ -97,11 +93,11 @@ def _named(kernel: KernelBuild) -> str:
 
 def apps() -> Finding:
     """What `make apps` builds."""
-    absent = [name for name in APPS if not (CHECKOUT / "build" / name).is_file()]
+    absent = [file.path for file in BUILT_FILES if not (BUILD / file.path).is_file()]
     if absent:
         found = f"not built: {', '.join(absent)}"
         return Finding(what="apps", state="missing", found=found, remedy="make setup")
-    return Finding(what="apps", state="ok", found=f"{len(APPS)} programs and libraries in build/")
+    return Finding(what="apps", state="ok", found=f"{len(BUILT_FILES)} programs and libraries in build/")
 
 
 def memory() -> Finding:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.built_programs import BUILD, BUILT_FILES
 from ..core.errors import BackendUnavailable, CaptureError, SpecError, StoreError
 from ..core.invocation import command
 from ..core.types import Cell, CellOutcome, Frozen, Outcome
@@ -34,7 +35,6 @@ from ..measure.calibration import (
 )
 from ..present import write_calibration_page
 from ..sandbox import SandboxBackend
-from ..sandbox.built_programs import build_directory
 from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS
 from ..store.manifest import now_utc
@@ -47,7 +47,6 @@ from .events import Notice, Progress, no_progress
 from .execute import execute
 
 log = logging.getLogger(__name__)
-PROGRAMS = ("bin/cell-init", "bin/sender", "bin/receiver", "bin/probe", "lib/seed.so", "lib/libnetwarp_analyzer.so")
 GENERIC, NETEM = "generic", "netem"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
 NOT_COMPLETED = "completed"
@@ -264,7 +263,7 @@ def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tupl
 
 
 def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
-    program = build_directory() / "bin" / "probe"
+    program = BUILD / "bin" / "probe"
     if name == GENERIC:
         return probes()
     return netem_probes(program, budget) if name == NETEM else profile_probes(name, program, budget)
@@ -273,8 +272,9 @@ def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
 def calibration_key(chosen: Chosen) -> str:
     """Hash of everything that plays a part: kernel, programs, the probes and their steps, and how they are judged."""
     digest = hashlib.sha256("\n".join(chosen.identity if chosen.kernel is None else (chosen.kernel.sha256,)).encode())
-    for name in PROGRAMS:
-        digest.update((build_directory() / name).read_bytes())
+    for file in BUILT_FILES:
+        if not file.launcher:
+            digest.update((BUILD / file.path).read_bytes())
     for probe in probes():
         digest.update(to_text(compile_cell(probe.cell, Clock(t0_realtime_ns=T0_REALTIME_NS)).steps).encode())
     for source in sorted(Path(calibration.__file__).parent.glob("*.py")):
@@ -284,7 +284,7 @@ def calibration_key(chosen: Chosen) -> str:
 
 def folder() -> Path:
     """results/calibration of this checkout."""
-    return build_directory().parent / "results" / "calibration"
+    return BUILD.parent / "results" / "calibration"
 
 
 def stored(chosen: Chosen, *, profiles: bool = False) -> Path:

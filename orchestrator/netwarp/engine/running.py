@@ -12,13 +12,13 @@ from typing import NoReturn
 import msgspec
 
 from ..core import invocation
+from ..core.built_programs import program_digests
 from ..core.errors import DiskFull, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..experiment import Spec
 from ..plan.changes import plan_changes
 from ..plan.types import Plan
 from ..present import make_report
-from ..sandbox.built_programs import program_digests
 from ..sandbox.choose import Chosen, choose
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan

@@ -7,11 +7,11 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable, SpecError
 from ..core.executables import with_sbin
 from ..core.types import Cell
 from ..experiment.problems import nearest
-from ..sandbox.built_programs import build_directory
 from ..sandbox.choose import cannot, guest
 from ..sandbox.live_network import live_network
 from ..sandbox.netns import NetnsBackend, netns_backend
@@ -28,7 +28,7 @@ def shell_backend(name: str, progress: Progress = no_progress) -> NetnsBackend |
     """
     problem = ""
     if name in ("auto", "netns"):
-        backend, problems = netns_backend(build_directory())
+        backend, problems = netns_backend(BUILD)
         if not problems:
             return backend
         problem = cannot("netns", problems)

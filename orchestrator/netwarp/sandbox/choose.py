@@ -6,13 +6,13 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable
 from ..core.types import Problem
 from ..doctor import check_guest, check_virtual, wall_kernel_build
 from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.packaged import distribution_kernel, is_distribution
 from . import DistributionBackend, GuestBackend, Progress, SandboxBackend, VirtualBackend, netns_backend
-from .built_programs import build_directory
 from .virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
 
 BACKENDS = ("auto", "virtual", "guest", "netns", "hosts")
@@ -41,7 +41,7 @@ def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> C
     if name == "hosts":
         raise BackendUnavailable("the back end 'hosts' is not built yet; use --backend virtual")
     if name == "netns":
-        backend, problems = netns_backend(build_directory(), progress)
+        backend, problems = netns_backend(BUILD, progress)
         if problems:
             raise BackendUnavailable(cannot("netns", problems))
         return Chosen(backend, None)
@@ -50,12 +50,10 @@ def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> C
     problems = check_virtual()
     kernel = None if problems else find_kernel()
     if kernel is not None:
-        return Chosen(
-            VirtualBackend(kernel.binary, build_directory(), problems=check_virtual, progress=progress), kernel
-        )
+        return Chosen(VirtualBackend(kernel.binary, BUILD, problems=check_virtual, progress=progress), kernel)
     said = cannot("virtual", problems)
     if name == "auto":
-        other, more = netns_backend(build_directory(), progress)
+        other, more = netns_backend(BUILD, progress)
         if not more:
             return Chosen(other, None, f"{said}\nso cells run on this machine's own kernel, on the wall clock (netns)")
         said += "\n" + cannot("netns", more)
@@ -72,11 +70,11 @@ def guest(progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
     if kernel is None:
         raise BackendUnavailable(cannot("guest", problems))
     if is_distribution(kernel):
-        backend = DistributionBackend(kernel, build_directory(), problems=check_guest, progress=progress)
+        backend = DistributionBackend(kernel, BUILD, problems=check_guest, progress=progress)
         chosen = Chosen(backend, kernel)
         why = f"cells run on {_named(chosen)}: its timers are 10 ms grained, and losses need not follow the seed"
         return replace(chosen, why=why)
-    return Chosen(GuestBackend(kernel.binary, build_directory(), problems=check_guest, progress=progress), kernel)
+    return Chosen(GuestBackend(kernel.binary, BUILD, problems=check_guest, progress=progress), kernel)
 
 
 def lateness_s(backend: str) -> float:

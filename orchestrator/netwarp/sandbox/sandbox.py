@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
+from ..core.built_programs import CELL_FILES, BuiltFile
 from ..core.errors import CellError, DiskFull, StoreError
 from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Check, Outcome, Problem, to_json
@@ -54,8 +55,6 @@ POLL_MS = 200
 FULL_BYTES = 1 << 16
 COMPRESSION_LEVEL = 3
 PROGRAM_FILES = ("init", "bin", "seed.so", ".uml")
-PROGRAMS = (("bin/cell-init", "init"), ("bin/sender", "bin/sender"), ("bin/receiver", "bin/receiver"))
-"""What every sandbox needs: where `make apps` put it, its place in the cell's directory."""
 Progress = Callable[[str, float], None]
 
 
@@ -68,7 +67,7 @@ class SandboxBackend(abc.ABC):
     """How late a step or an app may begin before the cell is INVALID."""
     wall_clock = True
     """Whether the host's load can make a cell late."""
-    programs: tuple[tuple[str, str], ...] = PROGRAMS
+    files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
 
     def __init__(
         self,
@@ -167,9 +166,9 @@ class SandboxBackend(abc.ABC):
         """Fill a cell's new directory: programs, cell.json, steps.txt."""
         for path in (directory.capture, directory.apps, directory.root / "bin"):
             path.mkdir(parents=True)
-        for source, target in self.programs:
-            shutil.copyfile(self.apps / source, directory.root / target)
-            os.chmod(directory.root / target, 0o755)
+        for file in self.files:
+            shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
+            os.chmod(directory.root / file.in_cell, 0o755)
         install_arch(cell, self.apps, directory.root)
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))

@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from ..core.built_programs import CELL_FILES
 from ..core.errors import CellError
 from ..core.types import Cell, Problem
 from ..doctor import memory_dir
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
 from .privileges import open_to_all
-from .sandbox import PROGRAMS, Progress, SandboxBackend
+from .sandbox import Progress, SandboxBackend
 from .user_programs import spinning_program
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
@@ -40,7 +41,7 @@ class GuestBackend(SandboxBackend):
     mode = "wall"
     clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS)
     lateness_ns = WALL_LATENESS_NS
-    programs = (*PROGRAMS, ("lib/seed.so", "seed.so"))
+    files = CELL_FILES
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from netwarp.cli import doctor as command
+from netwarp.core.built_programs import BUILD, BUILT_FILES
 from netwarp.core.checkout import CHECKOUT
 from netwarp.core.executables import find_executable
 from netwarp.core.types import Problem
@@ -36,7 +37,7 @@ def problems() -> dict[str, str]:
 def test_every_problem_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
     monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    monkeypatch.setattr(guest, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(guest, "BUILD", tmp_path)
     monkeypatch.setattr(guest, "GUEST_ROOM_BYTES", 1 << 60)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     found = problems()
@@ -55,7 +56,7 @@ def test_what_is_set_up_is_no_problem() -> None:
     """Whatever else this machine lacks: of the kernel it is as find_kernel says, of the apps as build/ says."""
     found = problems()
     assert ("guest kernel" in found) == (find_kernel() is None)
-    assert ("apps" in found) == any(not (CHECKOUT / "build" / name).is_file() for name in guest.APPS)
+    assert ("apps" in found) == any(not (BUILD / file.path).is_file() for file in BUILT_FILES)
 
 
 def test_guest_memory_needs_room_and_exec(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,41 @@
+"""The programs and libraries that `make apps` builds: the only list of them. Standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from .checkout import CHECKOUT
+
+BUILD = CHECKOUT / "build"
+"""The directory that `make apps` builds into."""
+
+
+@dataclass(frozen=True)
+class BuiltFile:
+    """path: below BUILD. in_cell: its path in a cell's directory ("": not copied there). guest_only: guests need it
+    alone. launcher: starts a sandbox and has no part in what a cell measures.
+    """
+
+    path: str
+    in_cell: str = ""
+    guest_only: bool = False
+    launcher: bool = False
+
+
+BUILT_FILES = (
+    BuiltFile("bin/cell-init", in_cell="init"),
+    BuiltFile("bin/sender", in_cell="bin/sender"),
+    BuiltFile("bin/receiver", in_cell="bin/receiver"),
+    BuiltFile("bin/probe"),
+    BuiltFile("lib/seed.so", in_cell="seed.so", guest_only=True),
+    BuiltFile("lib/libnetwarp_analyzer.so"),
+    BuiltFile("bin/guest-exec", launcher=True),
+    BuiltFile("bin/netns-exec", launcher=True),
+)
+CELL_FILES = tuple(file for file in BUILT_FILES if file.in_cell)
+
+
+def program_digests() -> dict[str, str]:
+    """SHA-256 of every program of a guest: with the kernel's, what makes two runs the same instrument."""
+    return {file.path: hashlib.sha256((BUILD / file.path).read_bytes()).hexdigest() for file in CELL_FILES}
