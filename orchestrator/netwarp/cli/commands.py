@@ -15,7 +15,7 @@ from ..core.units import counted
 from ..engine.calibration import measured_profiles
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
-from ..present.calibration_text import profile_words
+from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands

@@ -18,7 +18,7 @@ from ..core.units import counted
 from ..engine.run_directory import Run
 from ..plan.types import Plan
 from ..present.answer_words import sentences
-from ..present.result_tables import Grid, Number, Place, make_grid
+from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
 from ..results import Results
 from ..results.answers import file_name
@@ -133,7 +133,7 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
         console.print(line)
 
 
-def _place_text(place: Place, published: int | None) -> str:
+def _place_text(place: GridField, published: int | None) -> str:
     ours = place.measured
     text = "-" if ours is None else f"{ours.text} \u00b1 {ours.half}" if ours.half else ours.text
     theirs = None if published is None else place.references[published]

@@ -1,4 +1,4 @@
-"""The spec's questions answered from tables/answer-*.csv: a grid of verdicts for each condition, and the words."""
+"""Answers of the report, from tables/answer-*.csv: a grid of verdicts for each condition, and sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer's table as sentences, for the terminal and the report. Made from the rows of answer-<name>.csv alone."""
+"""Sentences of an answer, from the rows of answer-<name>.csv, for the terminal and the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of figure is made of: axes, and its numbers as a table for readers and screen readers."""
+"""Axes of figures, and the numbers of a figure as a table for readers and screen readers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _in_one_unit(levels: Sequence[str]) -> tuple[tuple[float, ...], str] | None:
         unit = re.sub(r"^[^A-Za-z%]*(?:[eE][+-]?\d+)?\s*", "", largest.strip())
         if not unit:
             return None
-        one = parse_quantity(f"1 {unit}").value
+        unit_value = parse_quantity(f"1 {unit}").value
     except QuantityError:
         return None
-    return tuple(quantity.value / one for quantity in quantities), unit
+    return tuple(quantity.value / unit_value for quantity in quantities), unit

@@ -1,4 +1,4 @@
-"""The list of cells: one row each, with what a reader filters and sorts by."""
+"""The list of cells: a row for each, with the columns to filter and to sort by."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Listing:
 
 
 def make_listing(data: RunData) -> Listing:
-    """Experiment (if several), factors that vary, repetition (if several), and the metrics most asked for."""
+    """Columns: experiment and repetition if there are several, factors that vary, the metrics of LISTED."""
     factors = [
         factor.name
         for factor in data.plan.factors
@@ -97,8 +97,8 @@ def make_listing(data: RunData) -> Listing:
 
 def _heading(title: str, unit: str) -> str:
     """ "goodput (kbit/s)", but "retransmitted packets"."""
-    shown = unit_beside(title, unit)
-    return f"{title} ({shown})" if shown else title
+    unit_shown = unit_beside(title, unit)
+    return f"{title} ({unit_shown})" if unit_shown else title
 
 
 def _order(data: RunData, factor: str, level: str) -> float:

@@ -1,4 +1,4 @@
-"""The numbers of one table or figure as tables/<name>.csv has them: measured, and what others published."""
+"""The numbers of a table or figure from tables/<name>.csv: measured and published ones."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ class Entries:
     """source -> where it prints them ("Table 5")."""
 
 
-def read_entries(data: RunData, wanted: Table | Figure) -> Entries:
+def read_entries(data: RunData, output: Table | Figure) -> Entries:
     """Put the rows of tables/<name>.csv beside the cells they came from."""
-    factors = wanted.axes
-    sources = (*(source.name for source in data.plan.sources), *wanted.beside)
+    factors = output.axes
+    sources = (*(source.name for source in data.plan.sources), *output.beside)
     places: dict[tuple[str, ...], list[str]] = {}
-    shown = [result for result in data.cells if data.selection.has(result.cell, wanted.where)]
-    for result in shown:
+    results = [result for result in data.cells if data.selection.has(result.cell, output.where)]
+    for result in results:
         for flow in [one.name for one in result.cell.flows] if FLOW in factors else [""]:
             places.setdefault(levels_of({**result.cell.factors, FLOW: flow}, factors), []).append(result.id)
-    entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(wanted.name, ()))
+    entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(output.name, ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))
     printed = {
         expected.source: expected.printed
         for expected in reversed(data.plan.expected)
-        if expected.metric == wanted.metric
+        if expected.metric == output.metric
         and expected.printed
-        and any(data.selection.has(result.cell, expected.at) for result in shown)
+        and any(data.selection.has(result.cell, expected.at) for result in results)
     }
     return Entries(factors, entries, used, printed)
 
 
-def levels_of(factors: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
+def levels_of(factors: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
     """A cell's levels of some factors, "-" where one does not apply."""
-    return tuple(factors.get(factor, "-") for factor in wanted)
+    return tuple(factors.get(factor, "-") for factor in names)
 
 
 def _entry(

@@ -34,20 +34,20 @@ class Events:
     groups: tuple[EventGroup, ...]
 
 
-def make_events(data: RunData, wanted: EventTable) -> Events | None:
+def make_events(data: RunData, table: EventTable) -> Events | None:
     """Its rows from tables/<name>.csv; None where there are none."""
-    factors = varying(data, wanted.where)
+    factors = varying(data, table.where)
     groups: dict[str, list[Mapping[str, str]]] = {}
-    for row in data.tables.get(wanted.name, ())[:SHOWN_ROWS]:
+    for row in data.tables.get(table.name, ())[:SHOWN_ROWS]:
         groups.setdefault(row["cell_id"], []).append(row)
     if not groups:
         return None
-    made = tuple(
+    event_groups = tuple(
         EventGroup(
             ", ".join(data.level_title(name, rows[0][name]) for name in factors if rows[0][name] != "-"),
             cell,
             NumberTable(
-                wanted.title,
+                table.title,
                 ("time (s)", "event", "at", "path", "what", "note"),
                 ("number", "bytes"),
                 tuple(_event(row) for row in rows),
@@ -55,7 +55,7 @@ def make_events(data: RunData, wanted: EventTable) -> Events | None:
         )
         for cell, rows in groups.items()
     )
-    return Events(wanted.name, wanted.title, conditions(data, wanted.where), made)
+    return Events(table.name, table.title, conditions(data, table.where), event_groups)
 
 
 def _event(row: Mapping[str, str]) -> Row:

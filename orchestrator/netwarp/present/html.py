@@ -42,21 +42,21 @@ def url(*parts: str) -> str:
 
 def environment() -> Environment:
     """Autoescape everything: names come from a spec that anybody may have written."""
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader("netwarp.present"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(
+    templates.filters.update(
         readable=readable, given=given, fixed=fixed, script_json=lambda value: Markup(script_json(value))
     )
-    found.globals.update(
+    templates.globals.update(
         duration=duration,
         with_unit=with_unit,
         counted=counted,
         verdict=lambda name: VERDICTS.get(name, UNKNOWN),
         outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
     )
-    return found
+    return templates

@@ -1,10 +1,11 @@
-"""The table of netem-profiles/README.md: each configured number of every profile, and beside it the measured one."""
+"""Profiles as text: each configured number beside the measured one (netem-profiles/README.md, `netwarp profiles`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..core.invocation import command
 from ..core.numbers import given
 from ..core.types import LinkImpairment
 from ..experiment import list_profiles
@@ -81,11 +82,11 @@ def _order(profile: str) -> str:
 def profile_lines(profile: str, rows: Sequence[Row]) -> list[str]:
     """One line each way."""
     link, _ = read_link(profile, 1)
-    found = []
+    lines = []
     for name, shape in (("there", link.forward), ("back", link.backward)):
         cells = [_cell(column, name, shape, rows) for column in COLUMNS]
-        found.append(f"| {profile if name == 'there' else ''} | {name} | {' | '.join(cells)} |\n")
-    return found
+        lines.append(f"| {profile if name == 'there' else ''} | {name} | {' | '.join(cells)} |\n")
+    return lines
 
 
 def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[Row]) -> str:
@@ -104,3 +105,20 @@ def _loss(shape: LinkImpairment) -> float:
         return shape.loss_ratio
     good, bad = model.r_ratio, model.p_ratio
     return (bad * model.bad_loss_ratio + good * model.good_loss_ratio) / (good + bad)
+
+
+def profile_words(name: str, title: str, rows: Sequence[Row]) -> list[str]:
+    """What a profile says, as lines; behind each number what was measured of it, or how to measure it."""
+    heads = [head.strip() for head in HEAD.strip("|\n").split("|")][2:]
+    lines = [f"{name}: {title}"]
+    mine = [row for row in rows if row.probe == name]
+    for line in profile_lines(name, mine):
+        _, way, *cells = (cell.strip() for cell in line.strip("|\n").split("|"))
+        words = [f"{head} {cell.replace(' → ?', '')}" for head, cell in zip(heads, cells, strict=True) if cell]
+        lines.append(f"  {way}: {'; '.join(words)}")
+    lines += [f"  event {event}: {words}" for event, words in events_of(name).items()]
+    if mine:
+        lines.append("  configured → measured here (of jitter: what its distribution comes to)")
+    else:
+        lines.append(f"  not measured on this machine yet: {command('calibrate', name)}")
+    return [*lines, f"  source: {source_of(name)}"]

@@ -62,7 +62,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridField:
     """One combination of row and column: each source's number (None: it says nothing), ours, our differences.
 
     note: why ours is missing, or what is missing of it.
@@ -92,7 +92,7 @@ class Grid:
     column_factors: tuple[str, ...]
     column_heads: tuple[tuple[str, ...], ...]
     row_heads: tuple[tuple[str, ...], ...]
-    rows: tuple[tuple[Place | None, ...], ...]
+    rows: tuple[tuple[GridField | None, ...], ...]
     sources: tuple[tuple[str, str, str], ...]
     source_heads: tuple[str, ...]
     system: str
@@ -101,22 +101,22 @@ class Grid:
 
 def make_grid(data: RunData, table: Table) -> Grid | None:
     """The grid of a table; None where the run has no rows for it."""
-    found = read_entries(data, table)
-    if not found.entries:
+    numbers = read_entries(data, table)
+    if not numbers.entries:
         return None
     split = len(table.rows)
-    rows = list(dict.fromkeys(entry.levels[:split] for entry in found.entries))
-    columns = in_level_order(data.plan, table.columns, (entry.levels[split:] for entry in found.entries))
-    by_place = {entry.levels: entry for entry in found.entries}
+    rows = list(dict.fromkeys(entry.levels[:split] for entry in numbers.entries))
+    columns = in_level_order(data.plan, table.columns, (entry.levels[split:] for entry in numbers.entries))
+    by_place = {entry.levels: entry for entry in numbers.entries}
     metric = data.metrics.get(table.metric)
     title, unit = (metric.title, metric.unit) if metric else (table.metric, "")
-    divisor, shown = scale([value for e in found.entries for value in (e.value, *e.references.values())], unit)
-    places = _decimals(found.entries, found.sources, divisor)
+    divisor, shown_unit = scale([value for e in numbers.entries for value in (e.value, *e.references.values())], unit)
+    places = _decimals(numbers.entries, numbers.sources, divisor)
     return Grid(
         name=table.name,
         title=table.title,
         metric=title,
-        unit=unit_beside(title, shown),
+        unit=unit_beside(title, shown_unit),
         row_names=table.rows,
         row_levels=tuple(rows),
         row_factors=tuple(data.factor_title(factor) for factor in table.rows),
@@ -125,13 +125,15 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         row_heads=tuple(_titles(data, table.rows, levels) for levels in rows),
         rows=tuple(
             tuple(
-                _place(entry, found.sources, divisor, places) if (entry := by_place.get(row + column)) else None
+                _place(entry, numbers.sources, divisor, places) if (entry := by_place.get(row + column)) else None
                 for column in columns
             )
             for row in rows
         ),
-        sources=tuple((source, data.source_title(source), found.printed.get(source, "")) for source in found.sources),
-        source_heads=tuple(data.source_title(name) if name in table.beside else name for name in found.sources),
+        sources=tuple(
+            (source, data.source_title(source), numbers.printed.get(source, "")) for source in numbers.sources
+        ),
+        source_heads=tuple(data.source_title(name) if name in table.beside else name for name in numbers.sources),
         system=data.system,
         conditions=conditions(data, table.where, table.axes),
     )
@@ -175,7 +177,7 @@ def _decimals(entries: tuple[Entry, ...], sources: tuple[str, ...], divisor: flo
     return places
 
 
-def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[str, int]) -> Place:
+def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[str, int]) -> GridField:
     references = tuple(
         Number(fixed(value / divisor, places[source]), repr(value))
         if (value := entry.references.get(source)) is not None
@@ -191,4 +193,4 @@ def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[
             n = 1
         measured = Number(text, repr(entry.value), half, n)
     differences = tuple(difference(entry.value, entry.references.get(source)) for source in sources)
-    return Place(references, measured, differences, entry.cells, entry.note)
+    return GridField(references, measured, differences, entry.cells, entry.note)

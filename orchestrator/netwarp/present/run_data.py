@@ -1,4 +1,4 @@
-"""What a report is made of, read once: plan, manifest, tables and outcomes. No capture is ever opened."""
+"""A run as the report reads it: plan, manifest, tables, outcomes. Captures are not opened."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def read_run(run: RunDir) -> RunData:
         values[row["cell_id"], row["flow"], row["metric"]] = number(row["value"])
         units[row["metric"]] = row["unit"]
     listings = (plan.tables, plan.figures, plan.time_series, plan.event_tables)
-    wanted = [one.name for listing in listings for one in listing]
+    names = [output.name for listing in listings for output in listing]
     return RunData(
         run=run,
         plan=plan,
@@ -136,7 +136,7 @@ def read_run(run: RunDir) -> RunData:
         only=_only(values),
         measured=_by_cell(values),
         metrics=metric_names(plan, units),
-        tables={name: read_rows(run.tables / f"{name}.csv") for name in wanted},
+        tables={name: read_rows(run.tables / f"{name}.csv") for name in names},
         selection=Selection(plan),
         claims=read_rows(run.tables / "claims.csv"),
         claim_details=read_rows(run.tables / "claim_details.csv"),
@@ -153,10 +153,10 @@ def _only(values: Mapping[tuple[str, str, str], float | None]) -> dict[tuple[str
 def _by_cell(
     values: Mapping[tuple[str, str, str], float | None],
 ) -> dict[str, list[tuple[str, str, float | None]]]:
-    found: dict[str, list[tuple[str, str, float | None]]] = {}
+    by_cell: dict[str, list[tuple[str, str, float | None]]] = {}
     for (cell_id, flow, metric), value in values.items():
-        found.setdefault(cell_id, []).append((flow, metric, value))
-    return found
+        by_cell.setdefault(cell_id, []).append((flow, metric, value))
+    return by_cell
 
 
 def _result(run: RunDir, cell: Cell, listed: Mapping[str, Row], finished: AbstractSet[str]) -> CellResult:

@@ -1,4 +1,4 @@
-"""Time series small enough to draw: rounded to what a pixel can show, thinned to about as many points as pixels."""
+"""Time series for drawing: rounded and thinned to about the resolution of a screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look for each variant, everywhere: colour (Okabe and Ito 2008, safe for colour-blind readers), marker, dash."""
+"""The look of each variant in all figures and tables: colour (Okabe and Ito 2008), marker and dash."""
 
 from __future__ import annotations
 

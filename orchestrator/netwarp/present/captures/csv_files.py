@@ -1,4 +1,4 @@
-"""`netwarp analyze --csv DIR`: tidy tables, each whole or as it was (docs/analyze.md lists them)."""
+"""Tidy tables of captures: `netwarp analyze --csv DIR` (docs/analyze.md lists them)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from ...results.write import csv_text
 from ...store.run_dir import write_atomic
 
 MARK = ".netwarp-analyze"
-"""Stands in a directory of such tables and names them: those may be written anew."""
+"""A file in a directory of these tables: it names the tables that the next call may overwrite."""
 MARK_TEXT = "Tables of netwarp analyze: the next --csv into this directory writes them anew."
 
 
-def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) -> None:
-    """Write every table; those of an earlier call that are not of this one go. Raises StoreError: not writable, or it
-    holds files that netwarp did not write there.
+def write_tables(folder: Path, summaries: Sequence[FileSummary], join: Join | None) -> None:
+    """Write every table and delete tables of an earlier call that this one does not have.
+
+    Raises StoreError if the directory cannot be written or holds files that netwarp did not write.
     """
     before = claim(folder)
-    tables = [_flows(found), _totals(found), _paths(found), _events(found), _series(found), _retransmissions(found)]
-    tables += _own_tables(found)
+    tables = [make(summaries) for make in (_flows, _totals, _paths, _events, _series, _retransmissions)]
+    tables += _own_tables(summaries)
     if join is not None:
         tables += [_hops(join), _hop_packets(join)]
     names = [f"{table.name}.csv" for table in tables]
@@ -37,7 +38,7 @@ def write_tables(folder: Path, found: Sequence[FileSummary], join: Join | None) 
 
 
 def claim(folder: Path) -> set[str]:
-    """Names of the tables of an earlier call. Raises StoreError where the directory is somebody else's."""
+    """Names of the tables of an earlier call. Raises StoreError if the directory holds other files."""
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{folder}: is a file; --csv takes a directory")
     if not folder.is_dir() or not any(folder.iterdir()):
@@ -59,15 +60,15 @@ def _table(name: str, header: Iterable[str], rows: Iterable[Iterable[Field]]) ->
     return Rows(name, tuple(header), tuple(tuple(row) for row in rows))
 
 
-def _flow_rows(found: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Any]]:
-    for one in found:
-        for connection in one.connections:
-            yield [one.name, connection.number], one, connection
+def _flow_rows(summaries: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Any]]:
+    for summary in summaries:
+        for connection in summary.connections:
+            yield [summary.name, connection.number], summary, connection
 
 
-def _flows(found: Sequence[FileSummary]) -> Rows:
+def _flows(summaries: Sequence[FileSummary]) -> Rows:
     """One row a flow and direction."""
-    names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for name in flow.directions[0])
+    names = dict.fromkeys(name for _, _, flow in _flow_rows(summaries) for name in flow.directions[0])
     header = (
         "file",
         "flow",
@@ -80,7 +81,7 @@ def _flows(found: Sequence[FileSummary]) -> Rows:
         *names,
     )
     rows: list[list[Field]] = []
-    for key, _, flow in _flow_rows(found):
+    for key, _, flow in _flow_rows(summaries):
         for direction, counts in enumerate(flow.directions):
             rows.append([
                 *key, flow.protocol, direction, flow.ends[direction], flow.ends[1 - direction], flow.facts["start_s"],
@@ -89,12 +90,12 @@ def _flows(found: Sequence[FileSummary]) -> Rows:
     return _table("flows", header, rows)
 
 
-def _paths(found: Sequence[FileSummary]) -> Rows:
+def _paths(summaries: Sequence[FileSummary]) -> Rows:
     names = dict.fromkeys(
-        name for _, _, flow in _flow_rows(found) for path in flow.paths for name in path if name != "addresses"
+        name for _, _, flow in _flow_rows(summaries) for path in flow.paths for name in path if name != "addresses"
     )
     rows: list[list[Field]] = []
-    for key, _, flow in _flow_rows(found):
+    for key, _, flow in _flow_rows(summaries):
         for path in flow.paths:
             for direction in (0, 1):
                 ends = path["addresses"]
@@ -103,29 +104,31 @@ def _paths(found: Sequence[FileSummary]) -> Rows:
     return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)
 
 
-def _totals(found: Sequence[FileSummary]) -> Rows:
+def _totals(summaries: Sequence[FileSummary]) -> Rows:
     """One row a number of the protocol's analyser."""
-    rows = [[*key, name, _plain(value)] for key, _, flow in _flow_rows(found) for name, value in flow.totals.items()]
+    rows = [
+        [*key, name, _plain(value)] for key, _, flow in _flow_rows(summaries) for name, value in flow.totals.items()
+    ]
     return _table("totals", ("file", "flow", "total", "value"), rows)
 
 
-def _own_tables(found: Sequence[FileSummary]) -> list[Rows]:
+def _own_tables(summaries: Sequence[FileSummary]) -> list[Rows]:
     """The analysers' own tables, <protocol>_<table>.csv; a row's column is empty where it has none."""
     rows: dict[str, list[tuple[list[Field], Mapping[str, Any]]]] = {}
-    for key, _, flow in _flow_rows(found):
+    for key, _, flow in _flow_rows(summaries):
         for name, table in flow.tables.items():
             if table:
                 rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
-    for one in found:
-        for multi in one.multipath:
+    for summary in summaries:
+        for multi in summary.multipath:
             for name, table in multi.tables.items():
-                rows.setdefault(f"mptcp_{name}", []).extend(([one.name, row.get("flow")], row) for row in table)
+                rows.setdefault(f"mptcp_{name}", []).extend(([summary.name, row.get("flow")], row) for row in table)
             totals = {"connection": multi.number, "flows": list(multi.flows), **multi.totals}
-            rows.setdefault("mptcp_connections", []).append(([one.name, None], totals))
+            rows.setdefault("mptcp_connections", []).append(([summary.name, None], totals))
     result = []
-    for name, mine in rows.items():
-        columns = dict.fromkeys(column for _, row in mine for column in row if column != "flow")
-        lines = [[*key, *(_plain(row.get(column)) for column in columns)] for key, row in mine]
+    for name, pairs in rows.items():
+        columns = dict.fromkeys(column for _, row in pairs for column in row if column != "flow")
+        lines = [[*key, *(_plain(row.get(column)) for column in columns)] for key, row in pairs]
         result.append(_table(name, ("file", "flow", *columns), lines))
     return result
 
@@ -139,20 +142,20 @@ def _plain(value: Any) -> Field:
     return number(value)
 
 
-def _events(found: Sequence[FileSummary]) -> Rows:
-    names = dict.fromkeys(name for _, _, flow in _flow_rows(found) for event in flow.events for name in event)
+def _events(summaries: Sequence[FileSummary]) -> Rows:
+    names = dict.fromkeys(name for _, _, flow in _flow_rows(summaries) for event in flow.events for name in event)
     rows = [
         [*key, *(_plain(event.get(name)) for name in names)]
-        for key, _, flow in _flow_rows(found)
+        for key, _, flow in _flow_rows(summaries)
         for event in flow.events
     ]
     return _table("events", ("file", "flow", *names), rows)
 
 
-def _series(found: Sequence[FileSummary]) -> Rows:
+def _series(summaries: Sequence[FileSummary]) -> Rows:
     rows = [
         [*key, name, float(t), number(value)]
-        for key, _, flow in _flow_rows(found)
+        for key, _, flow in _flow_rows(summaries)
         for name, (times, values) in flow.series.items()
         for t, value in zip(times, values, strict=True)
     ]
@@ -165,21 +168,22 @@ def number(value: Any) -> Field:
     return None if isinstance(plain, float) and math.isnan(plain) else plain
 
 
-def _retransmissions(found: Sequence[FileSummary]) -> Rows:
+def _retransmissions(summaries: Sequence[FileSummary]) -> Rows:
     """One row a packet that carries what was sent before, of the flows whose packets are in memory."""
     header = ("file", "frame", "flow", "direction", "time_s", "source", "destination", "payload_bytes", "new_bytes")
     rows: list[list[Field]] = []
-    for one in found:
-        by_row = {connection.row: connection for connection in one.connections}
-        packets = one.capture.packets
+    for summary in summaries:
+        by_row = {connection.row: connection for connection in summary.connections}
+        packets = summary.capture.packets
         for at in packets["is_retransmission"].nonzero()[0].tolist():
             packet = packets[at]
             flow = by_row[int(packet["flow"])]
             path, way = int(packet["path"]), int(packet["path_direction"])
+            ends = [summary.capture.address(path, end) for end in (way, 1 - way)]
+            time_s = (int(packet["time_ns"]) - summary.first_ns) / 1e9
             rows.append([
-                one.name, at + 1, flow.number, int(packet["direction"]), (int(packet["time_ns"]) - one.first_ns) / 1e9,
-                one.capture.address(path, way), one.capture.address(path, 1 - way), int(packet["payload_bytes"]),
-                int(packet["new_bytes"]),
+                summary.name, at + 1, flow.number, int(packet["direction"]), time_s, *ends,
+                int(packet["payload_bytes"]), int(packet["new_bytes"]),
             ])  # fmt: skip
     return _table("retransmissions", header, rows)
 

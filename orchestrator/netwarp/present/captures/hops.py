@@ -30,35 +30,35 @@ def _lost(hop: Hop) -> str:
 
 
 def join_notes(join: Join) -> list[str]:
-    """What the reader of the hops has to know."""
-    found = [f"{one.name}: {one.trouble}" for one in join.points if one.trouble]
+    """Notes on the numbers of the hops: packets that are in none, equal packets, clocks."""
+    notes = [f"{point.name}: {point.trouble}" for point in join.points if point.trouble]
     if join.alone:
-        found.append(f"shares no packet with the others: {', '.join(join.alone)}")
+        notes.append(f"shares no packet with the others: {', '.join(join.alone)}")
     unknown = sum(hop.unknown_packets for hop in join.hops)
     if unknown:
         verb, were = ("is", "it was") if unknown == 1 else ("are", "they were")
-        found.append(f"{counted(unknown, 'packet')} {verb} in no number below: {were} due at the next point when "
+        notes.append(f"{counted(unknown, 'packet')} {verb} in no number below: {were} due at the next point when "
                      "nothing was captured there any more, or not yet")  # fmt: skip
     by_time = sum(hop.by_time_packets for hop in join.hops)
     if by_time:
         look = counted(by_time, "packet looks", "packets look")
-        found.append(f"{look} exactly like others, and only time tells which were lost")
+        notes.append(f"{look} exactly like others, and only time tells which were lost")
     negative = sum(hop.negative_packets for hop in join.hops)
     if negative:
         were = "it was" if negative == 1 else "they were"
-        found.append(f"{counted(negative, 'packet')} arrived before {were} sent: the captures' clocks differ")
-        found += _offsets(join)
+        notes.append(f"{counted(negative, 'packet')} arrived before {were} sent: the captures' clocks differ")
+        notes += _offsets(join)
     elif not join.one_clock:
-        found.append("delays are differences of the captures' times: as true as their clocks agree")
-    return found
+        notes.append("delays are differences of the captures' times: as true as their clocks agree")
+    return notes
 
 
 def _offsets(join: Join) -> list[str]:
-    """Once a pair of points: what their clocks would be apart."""
-    found: dict[frozenset[str], str] = {}
+    """For each pair of points with negative delays, the offset of their clocks."""
+    texts: dict[frozenset[str], str] = {}
     for hop in join.hops:
         if hop.clock_offset_if_symmetric_s is not None and hop.negative_packets:
             ahead = hop.clock_offset_if_symmetric_s
             text = f"{hop.after} is {seconds(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} {hop.before}, if the "
-            found.setdefault(frozenset((hop.before, hop.after)), text + "shortest delays of both directions are equal")
-    return list(found.values())
+            texts.setdefault(frozenset((hop.before, hop.after)), text + "shortest delays of both directions are equal")
+    return list(texts.values())

@@ -1,4 +1,4 @@
-"""What the protocol's analyser found, as a few lines: label and text. Only what is there; nothing is padded."""
+"""Findings of a protocol's analyser as lines (label, text). A line without a value is left out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AT_SENDER, AT_RECEIVER = 0.25, 0.75
 WHY_UNKNOWN = "why is not known here: that takes all TCP options, captured at the sender"
 
 
-def detail_lines(one: Connection) -> Lines:
+def detail_lines(connection: Connection) -> Lines:
     """For the terminal's block and the page's facts. Empty without the protocol's analyser."""
-    if not one.totals:
+    if not connection.totals:
         return []
-    return _sctp(one) if one.protocol == "sctp" else _tcp(one)
+    return _sctp(connection) if connection.protocol == "sctp" else _tcp(connection)
 
 
 def _parts(*parts: str | None) -> str:
@@ -48,8 +48,8 @@ def _rtt(totals: Totals, begin: str, *names: str) -> str:
     return f"{'/'.join(names)} {delays(*values)}" + (f" of {counted(samples, 'sample')}" if samples else "")
 
 
-def _tcp(one: Connection) -> Lines:
-    totals = one.totals
+def _tcp(connection: Connection) -> Lines:
+    totals = connection.totals
     agreed = [word for name, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
               if totals.get(name)]  # fmt: skip
     shifts = [totals.get("window_shift_initiator"), totals.get("window_shift_responder")]
@@ -63,8 +63,8 @@ def _tcp(one: Connection) -> Lines:
     )
     unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
     flight, window = totals.get("max_flight_bytes"), totals.get("max_window_bytes")
-    initial = totals.get("initial_window_packets") if one.facts["handshake_seen"] else None
-    if not one.directions[1 - totals.get("data_direction", 0)]["packets"]:
+    initial = totals.get("initial_window_packets") if connection.facts["handshake_seen"] else None
+    if not connection.directions[1 - totals.get("data_direction", 0)]["packets"]:
         flight = initial = None  # without a single acknowledgement in the capture all of it would be in flight
     return _kept([
         ("handshake", _parts(f"round trip {seconds(handshake)}" if handshake is not None else None, *agreed,
@@ -115,8 +115,8 @@ def _place(ratio: float | None) -> str:
     return f"{where} ({readable(100 * ratio, 2)} % of the round trip from the sender)"
 
 
-def _sctp(one: Connection) -> Lines:
-    totals, tables = one.totals, one.tables
+def _sctp(connection: Connection) -> Lines:
+    totals, tables = connection.totals, connection.tables
     causes = [f"{row.get('cause', row.get('name', '?'))}" for row in tables.get("causes", ())]
     unanswered = totals.get("heartbeats_unanswered") or 0
     place = {"sender": "at the data's sender", "receiver": "at the data's receiver"}.get(str(totals.get("point")), "")
@@ -146,7 +146,7 @@ def _sctp(one: Connection) -> Lines:
                               f"{fixed(unanswered, 0)} without an answer" if unanswered else None,
                               _some(totals, "path_changes", "change of path", "changes of path"))),
         ("causes", _parts(_some(totals, "aborts", "ABORT"), _some(totals, "errors", "ERROR"), *causes)),
-        *[(f"path {name}", text) for name, text in _paths(one)],
+        *[(f"path {name}", text) for name, text in _paths(connection)],
     ])  # fmt: skip
 
 
@@ -169,25 +169,25 @@ def _streams(rows: Sequence[Mapping[str, Any]]) -> str:
                   if waits else None)  # fmt: skip
 
 
-def _paths(one: Connection) -> Lines:
+def _paths(connection: Connection) -> Lines:
     """What each path carried; only where there are several."""
-    if len(one.paths) < 2:
+    if len(connection.paths) < 2:
         return []
-    found: Lines = []
-    for path in one.paths:
+    lines: Lines = []
+    for path in connection.paths:
         names = ("data_chunks", "sacks", "retransmitted_chunks")
         data, sacks, again = (max(count or 0 for count in path[name]) for name in names)
         text = _parts(counted(data, "DATA", "DATA"), counted(sacks, "SACK"),
                       f"{fixed(sum(path['heartbeats']), 0)} HB" if sum(path["heartbeats"]) else None,
                       f"{fixed(again, 0)} again" if again else None,
                       with_unit(sum(path["ip_bytes"]), "bytes"))  # fmt: skip
-        found.append((f"{path['addresses'][0]} \u2194 {path['addresses'][1]}", text))
-    return found
+        lines.append((f"{path['addresses'][0]} \u2194 {path['addresses'][1]}", text))
+    return lines
 
 
-def multipath_lines(one: Multipath) -> Lines:
+def multipath_lines(multipath: Multipath) -> Lines:
     """An MPTCP connection's data level, and what each subflow carried of it."""
-    totals = one.totals
+    totals = multipath.totals
     subflows = [
         (f"flow {row['flow']}",
          _parts(f"{readable(100 * row['new_ratio'], 3)} % of the data" if row["new_ratio"] is not None else None,
@@ -196,7 +196,7 @@ def multipath_lines(one: Multipath) -> Lines:
                 _some(row, "reinjected_segments", "reinjected", "reinjected"), "backup" if row["backup"] else None,
                 "never established" if row["asked_s"] is not None and row["joined_s"] is None else None,
                 f"lost at {readable(row['lost_s'], 6)} s" if row["lost_s"] is not None else None))
-        for row in one.tables["subflows"]
+        for row in multipath.tables["subflows"]
     ]  # fmt: skip
     return _kept([
         ("data level", _parts(f"{with_unit(totals['new_bytes'], 'bytes')} new",
@@ -208,8 +208,9 @@ def multipath_lines(one: Multipath) -> Lines:
     ])  # fmt: skip
 
 
-def multipath_title(one: Multipath) -> str:
+def multipath_title(multipath: Multipath) -> str:
     """MPTCP version 1 of flows 1 and 2."""
-    flows = " and ".join(map(str, one.flows))
-    rest = "" if one.complete else ", its handshake not in the capture"
-    return f"MPTCP connection (version {one.version}) of {'flow' if len(one.flows) == 1 else 'flows'} {flows}{rest}"
+    flows = " and ".join(map(str, multipath.flows))
+    rest = "" if multipath.complete else ", its handshake not in the capture"
+    noun = "flow" if len(multipath.flows) == 1 else "flows"
+    return f"MPTCP connection (version {multipath.version}) of {noun} {flows}{rest}"

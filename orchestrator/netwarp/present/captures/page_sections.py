@@ -1,4 +1,4 @@
-"""`netwarp analyze --html FILE`: the same findings, with charts, as one self-contained page."""
+"""The contents of a page about captures (`netwarp analyze --html FILE`): sections, tables and charts."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ STYLES = {
 """How a series is drawn, by how its name begins; others: a line."""
 
 
-def write_page(path: Path, found: Sequence[FileSummary], join: Join | None) -> None:
+def write_page(path: Path, summaries: Sequence[FileSummary], join: Join | None) -> None:
     """Write the page whole or not at all. Raises StoreError."""
-    sections = [_file(one, number) for number, one in enumerate(found)]
+    sections = [_file(summary, number) for number, summary in enumerate(summaries)]
     if join is not None:
         sections.insert(0, _hops(join))
-    title = " and ".join(one.name for one in found) if len(found) < 3 else f"{len(found)} captures"
+    title = " and ".join(summary.name for summary in summaries) if len(summaries) < 3 else f"{len(summaries)} captures"
     write_atomic(path, capture_page(title, sections, __version__))
 
 
@@ -68,30 +68,30 @@ def claim_page(path: Path) -> None:
     raise StoreError(f"{path}: is there and is no HTML page; --html would write over it: name another file")
 
 
-def _file(one: FileSummary, number: int) -> Section:
-    facts = one.facts
-    charted = one.connections[:CHARTED]
-    rows = [_connection_row(flow) for flow in one.connections[:LISTED]]
+def _file(summary: FileSummary, number: int) -> Section:
+    facts = summary.facts
+    charted = summary.connections[:CHARTED]
+    rows = [_connection_row(flow) for flow in summary.connections[:LISTED]]
     table = Table("Connections", ("Flow", "Protocol", "From", "To", "Packets", "IP bytes", "Retransmitted", "Duration"),
                   rows, (0, 4, 5, 6, 7))  # fmt: skip
-    notes = list(one.notes)
-    if len(one.connections) > CHARTED:
-        notes.append(f"the {CHARTED} largest of {len(one.connections)} connections are shown here"
-                     + (f", the next up to {LISTED} in the list" if len(one.connections) > LISTED else ""))  # fmt: skip
+    notes = list(summary.notes)
+    if len(summary.connections) > CHARTED:
+        listed = f", the next up to {LISTED} in the list" if len(summary.connections) > LISTED else ""
+        notes.append(f"the {CHARTED} largest of {len(summary.connections)} connections are shown here{listed}")
     return Section(
         anchor=f"file{number}",
-        title=one.name,
+        title=summary.name,
         lead=f"{' and '.join(facts['link_types'])}, {counted(facts['packets'], 'packet')}, "
         f"{with_unit(facts['frame_bytes'], 'bytes')}, {seconds(facts['duration_s'])}, "
-        f"{counted(len(one.connections), 'connection')}",
-        findings=one.findings,
+        f"{counted(len(summary.connections), 'connection')}",
+        findings=summary.findings,
         notes=notes,
-        facts=[("Files", ", ".join(one.files)), *((words_of(name).capitalize(), _fact(name, value))
+        facts=[("Files", ", ".join(summary.files)), *((words_of(name).capitalize(), _fact(name, value))
                for name, value in facts.items())],
-        table=table if len(one.connections) > 1 else None,
+        table=table if len(summary.connections) > 1 else None,
         links=[f"file{number}-flow{flow.number}" for flow in charted],
         parts=[
-            *(_multipath(multi, number) for multi in one.multipath[:CHARTED]),
+            *(_multipath(multi, number) for multi in summary.multipath[:CHARTED]),
             *(_flow(flow, number) for flow in charted),
         ],
     )  # fmt: skip
@@ -118,26 +118,28 @@ def _fact(name: str, value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else value_text(name, value)
 
 
-def _flow(one: Connection, file: int) -> Part:
-    head = ("", f"{one.ends[0]} sends", f"{one.ends[1]} sends")
+def _flow(connection: Connection, file: int) -> Part:
+    head = ("", f"{connection.ends[0]} sends", f"{connection.ends[1]} sends")
     details = []
-    if one.events:
-        rows = [(fixed(event["t_s"], 6), event_text(event)) for event in one.events[:EVENTS]]
-        caption = f"Events ({len(one.events)}" + (f", the first {EVENTS})" if len(one.events) > EVENTS else ")")
+    if connection.events:
+        rows = [(fixed(event["t_s"], 6), event_text(event)) for event in connection.events[:EVENTS]]
+        caption = f"Events ({len(connection.events)}" + (
+            f", the first {EVENTS})" if len(connection.events) > EVENTS else ")"
+        )
         details.append(Table(caption, ("Time (s)", "What"), rows, (0,)))
-    details += _own_tables(one.tables)
-    if one.totals:
-        details.append(_totals(one.totals))
-    name = f"file{file}-flow{one.number}"
-    panels = _panels(one.series)
+    details += _own_tables(connection.tables)
+    if connection.totals:
+        details.append(_totals(connection.totals))
+    name = f"file{file}-flow{connection.number}"
+    panels = _panels(connection.series)
     return Part(
         anchor=name,
-        title=f"Flow {one.number}: {protocol(one)}, {one.ends[0]} and {one.ends[1]}",
-        lead=lead(one),
-        facts=detail_lines(one),
-        tables=[Table(f"Directions of flow {one.number}", head, direction_rows(one), (1, 2))],
+        title=f"Flow {connection.number}: {protocol(connection)}, {connection.ends[0]} and {connection.ends[1]}",
+        lead=lead(connection),
+        facts=detail_lines(connection),
+        tables=[Table(f"Directions of flow {connection.number}", head, direction_rows(connection), (1, 2))],
         details=details,
-        chart=Chart(name, panels, [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]])
+        chart=Chart(name, panels, [(event["t_s"], event_text(event)) for event in connection.events[:EVENTS]])
         if panels
         else None,
     )
@@ -150,34 +152,34 @@ def _totals(totals: Mapping[str, Any]) -> Table:
 
 def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
     """The analyser's own tables, without the columns that none of their rows has a value in."""
-    found = []
-    for name, mine in tables.items():
-        columns = [key for key in dict.fromkeys(key for row in mine for key in row)
-                   if any(row.get(key) is not None for row in mine)]  # fmt: skip
-        rows = [tuple(value_text(key, row.get(key)) for key in columns) for row in mine[:EVENTS]]
-        caption = f"{words_of(name).capitalize()} ({len(mine)}"
-        caption += f", the first {EVENTS})" if len(mine) > EVENTS else ")"
-        numeric = [at for at, key in enumerate(columns) if not any(isinstance(row.get(key), str) for row in mine)]
+    result = []
+    for name, own in tables.items():
+        columns = [key for key in dict.fromkeys(key for row in own for key in row)
+                   if any(row.get(key) is not None for row in own)]  # fmt: skip
+        rows = [tuple(value_text(key, row.get(key)) for key in columns) for row in own[:EVENTS]]
+        caption = f"{words_of(name).capitalize()} ({len(own)}"
+        caption += f", the first {EVENTS})" if len(own) > EVENTS else ")"
+        numeric = [at for at, key in enumerate(columns) if not any(isinstance(row.get(key), str) for row in own)]
         if rows:
             heads = tuple(words_of(key)[:1].upper() + words_of(key)[1:] for key in columns)
-            found.append(Table(caption, heads, rows, tuple(numeric)))
-    return found
+            result.append(Table(caption, heads, rows, tuple(numeric)))
+    return result
 
 
-def _multipath(one: Multipath, file: int) -> Part:
-    name = f"file{file}-mptcp{one.number}"
-    lines = [_line(key, pair) for key, pair in one.series.items() if key.startswith("sent_bytes")]
-    events = [(event["t_s"], event_text(event)) for event in one.events[:EVENTS]]
+def _multipath(multipath: Multipath, file: int) -> Part:
+    name = f"file{file}-mptcp{multipath.number}"
+    lines = [_line(key, pair) for key, pair in multipath.series.items() if key.startswith("sent_bytes")]
+    events = [(event["t_s"], event_text(event)) for event in multipath.events[:EVENTS]]
     rows = [(fixed(time, 6), text) for time, text in events]
     return Part(
         anchor=name,
-        title=multipath_title(one),
+        title=multipath_title(multipath),
         lead="",
-        facts=multipath_lines(one),
+        facts=multipath_lines(multipath),
         details=[
-            Table(f"Events ({len(one.events)})", ("Time (s)", "What"), rows, (0,)),
-            *_own_tables(one.tables),
-            _totals(one.totals),
+            Table(f"Events ({len(multipath.events)})", ("Time (s)", "What"), rows, (0,)),
+            *_own_tables(multipath.tables),
+            _totals(multipath.totals),
         ],
         chart=Chart(name, [Panel("sent by each subflow", "bytes", lines)], events) if lines else None,
     )
@@ -192,13 +194,13 @@ def _panels(series: Mapping[str, Any]) -> list[Panel]:
     for name in ("goodput_bit_s", "throughput_bit_s", "retransmitted_chunks", "retransmitted_forward_packets",
                  "retransmitted_back_packets"):  # fmt: skip
         left.pop(name, None)  # said by the other panels
-    found = []
+    panels = []
     for title, unit, names in PANELS:
         keys = [key for name in names for key in left if key.split("[")[0] == name]
         lines = [_line(key, left.pop(key)) for key in keys]
         if lines:
-            found.append(Panel(title, unit, lines))
-    return found + [Panel(words_of(key), unit_of(key), [_line(key, pair)]) for key, pair in left.items()]
+            panels.append(Panel(title, unit, lines))
+    return panels + [Panel(words_of(key), unit_of(key), [_line(key, pair)]) for key, pair in left.items()]
 
 
 def _line(key: str, pair: tuple[Any, Any]) -> Line:

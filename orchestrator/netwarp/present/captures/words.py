@@ -1,4 +1,4 @@
-"""Numbers of a connection as people read them: the lines that the terminal and the page both show."""
+"""Words and numbers of a connection, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def value_text(name: str, value: Any) -> str:
     return seconds(value) if unit == "s" else with_unit(value, unit)
 
 
-def lead(one: Connection) -> str:
-    """When it was, how it began and how it ended."""
-    facts = one.facts
-    ended = [one.ends[side] for side in (0, 1) if facts["ended"][side]]
+def lead(connection: Connection) -> str:
+    """The duration, the start, the beginning and the end of a connection."""
+    facts = connection.facts
+    ended = [connection.ends[side] for side in (0, 1) if facts["ended"][side]]
     end = "not ended" if not ended else "ended by both" if len(ended) == 2 else f"ended by {ended[0]}"
     begin = "handshake seen" if facts["handshake_seen"] else "handshake not in the capture"
     start = facts["start_s"]
@@ -81,14 +81,14 @@ def lead(one: Connection) -> str:
     return f"{seconds(facts['duration_s'])} from {since} on, {begin}, {end}"
 
 
-def protocol(one: Connection) -> str:
+def protocol(connection: Connection) -> str:
     """TCP, SCTP, or MPTCP subflow."""
-    return "MPTCP subflow" if one.facts["mptcp_subflow"] else one.protocol.upper()
+    return "MPTCP subflow" if connection.facts["mptcp_subflow"] else connection.protocol.upper()
 
 
-def direction_rows(one: Connection) -> list[tuple[str, str, str]]:
+def direction_rows(connection: Connection) -> list[tuple[str, str, str]]:
     """Name, and the value of each direction."""
-    two = one.directions
+    two = connection.directions
     rows = {
         "packets": [fixed(d["packets"], 0) for d in two],
         "with data": [fixed(d["data_packets"], 0) for d in two],
@@ -100,7 +100,7 @@ def direction_rows(one: Connection) -> list[tuple[str, str, str]]:
 
 
 def _again(counts: Mapping[str, Any]) -> str:
-    """Data packets sent again, of all; SYN and FIN beside them: they are no data."""
+    """Retransmitted data packets and their share; then retransmitted SYN and FIN, which are no data."""
     data, all_of_them = counts["retransmitted_data_packets"], counts["retransmitted_packets"]
     bare = (all_of_them or 0) - (data or 0)
     if data is None and all_of_them is not None:  # a connection without series: what it carried is not known
@@ -110,7 +110,7 @@ def _again(counts: Mapping[str, Any]) -> str:
 
 
 def event_text(event: Mapping[str, Any]) -> str:
-    """What happened, and all that is known of it."""
+    """An event with all its details."""
     more = [str(event[name]).replace(">", " → ") for name in ("path", "subflow") if name in event]
     for name, value in event.items():
         if name not in ("t_s", "what", "path", "direction", "subflow") and value is not None and value is not False:

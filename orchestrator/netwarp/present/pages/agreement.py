@@ -1,4 +1,4 @@
-"""The page of an agreement: one file, no scripts, nothing loaded from elsewhere."""
+"""The page of an agreement of two runs: one file without scripts."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def agreement_page(page: AgreementPage) -> bytes:
     names = [side.name for side in page.sides]
     not_agreeing = {
         verdict: sorted(
-            (one for one in page.found.numbers if one.verdict == verdict),
-            key=lambda one: -abs(one.difference or 0.0) / (one.bound or 1.0),
+            (number for number in page.found.numbers if number.verdict == verdict),
+            key=lambda number: -abs(number.difference or 0.0) / (number.bound or 1.0),
         )
         for verdict in ("differ", "unclear", "not comparable")
     }
     by_metric: dict[str, list[Agreed]] = {}
-    for one in page.found.numbers:
-        by_metric.setdefault(one.metric, []).append(one)
+    for number in page.found.numbers:
+        by_metric.setdefault(number.metric, []).append(number)
     return (
         environment()
         .get_template("agreement.html.j2")
@@ -82,7 +82,7 @@ def agreement_page(page: AgreementPage) -> bytes:
             names=names,
             sentences=sentences(page.found, names),
             verdicts=[(verdict, page.found.count(verdict), *CLASSES[verdict]) for verdict in VERDICTS],
-            metrics=[(one, dots(one, by_metric[one.metric])) for one in page.found.metrics()],
+            metrics=[(number, dots(number, by_metric[number.metric])) for number in page.found.metrics()],
             not_agreeing=not_agreeing,
             explained=EXPLAINED,
             amount=amount,
@@ -101,13 +101,13 @@ def dots(metric: MetricAgreement, numbers: Sequence[Agreed]) -> list[Dot]:
     """Each place of a metric as a dot: its difference in bounds, what is farther out at the strip's edge. Dots are
     spread over the height in the order of the plan.
     """
-    found = []
-    for place, one in enumerate(numbers):
-        if one.difference is None or not one.bound:
+    result = []
+    for place, number in enumerate(numbers):
+        if number.difference is None or not number.bound:
             continue
-        out = max(-REACH, min(REACH, one.difference / one.bound))
-        text = f"{levels_words(one.levels)}: {interval_words(one)}, bound {amount(one.bound, one.unit)}"
+        out = max(-REACH, min(REACH, number.difference / number.bound))
+        text = f"{levels_words(number.levels)}: {interval_words(number)}, bound {amount(number.bound, number.unit)}"
         x = WIDTH / 2 * (1 + out / REACH * 0.97)
         y = 5 + (HEIGHT - 10) * ((place * 7) % 11) / 10
-        found.append(Dot(round(x, 1), round(y, 1), CLASSES[one.verdict][1], text))
-    return found
+        result.append(Dot(round(x, 1), round(y, 1), CLASSES[number.verdict][1], text))
+    return result

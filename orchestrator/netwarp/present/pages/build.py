@@ -1,4 +1,4 @@
-"""Puts a report together: reads the run, writes report/ anew beside it, and swaps it in whole."""
+"""Writes the report of a run: a new folder beside report/ that replaces it as a whole."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def make_report(run: RunDir) -> Path:
     data = read_run(run)
     try:
         with tempfile.TemporaryDirectory(dir=run.root, prefix=".report-") as scratch:
-            place = Path(scratch, "report")
-            _write(data, place)
-            os.chmod(place, 0o755)
+            folder = Path(scratch, "report")
+            _write(data, folder)
+            os.chmod(folder, 0o755)
             if run.report.exists():
                 shutil.rmtree(run.report)
-            os.replace(place, run.report)
+            os.replace(folder, run.report)
     except OSError as error:
         raise StoreError(f"{run.report}: cannot be written: {error.strerror}") from error
     return run.report / "index.html"
 
 
-def _write(data: RunData, place: Path) -> None:
+def _write(data: RunData, folder: Path) -> None:
     """Every file of the report below `place`."""
-    assets, cells, figures = (place / name for name in ("assets", "cells", "figures"))
+    assets, cells, figures = (folder / name for name in ("assets", "cells", "figures"))
     for folder in (assets, cells, figures):
         folder.mkdir(parents=True)
     for name, source in {**{path.name: path for path in sorted(STATIC.iterdir())}, **SCRIPTS}.items():
@@ -77,20 +77,22 @@ def _write(data: RunData, place: Path) -> None:
         data,
         summary=summarise(data, grids, claims, checks),
         grids=grids,
-        events=[made for wanted in data.plan.event_tables if (made := make_events(data, wanted)) is not None],
+        events=[
+            events for event_table in data.plan.event_tables if (events := make_events(data, event_table)) is not None
+        ],
         figures=[(drawing, _write_files(drawing, figures)) for drawing in drawings],
         looks=looks,
         listing=listing,
         claims=claims,
         behind=behind,
     )
-    (place / "index.html").write_bytes(page)
+    (folder / "index.html").write_bytes(page)
     if data.calibration is not None:
         whole = read_json(data.run.calibration, dict[str, Any])
-        write_calibration_page(place / "calibration.html", whole, back="index.html")
+        write_calibration_page(folder / "calibration.html", whole, back="index.html")
 
 
-def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
+def _write_cells(data: RunData, folder: Path, listing: Listing) -> Checks:
     """A script file a finished cell; returns the sum of their self-checks."""
     done = failed = 0
     for result in data.cells:
@@ -99,22 +101,24 @@ def _write_cells(data: RunData, place: Path, listing: Listing) -> Checks:
         view = cell_view(data, result)
         done += len(view["checks"])
         failed += sum(not check["ok"] for check in view["checks"])
-        (place / listing.scripts[result.id]).write_text(f"netwarp.cellLoaded({script_json(view)});\n", encoding="utf-8")
+        (folder / listing.scripts[result.id]).write_text(
+            f"netwarp.cellLoaded({script_json(view)});\n", encoding="utf-8"
+        )
     return Checks(done, failed)
 
 
-def _write_files(drawing: Drawing, place: Path) -> dict[str, str]:
+def _write_files(drawing: Drawing, folder: Path) -> dict[str, str]:
     """Its PDF, SVG and CSV; returns suffix -> link."""
     name = file_name(drawing.name)
     for suffix, content in drawing.files.items():
-        (place / f"{name}.{suffix}").write_bytes(content)
+        (folder / f"{name}.{suffix}").write_bytes(content)
     return {suffix: url("figures", f"{name}.{suffix}") for suffix in drawing.files}
 
 
 def plotly_script() -> Path:
     """plotly.min.js of the installed plotly package, found without importing it."""
-    found = importlib.util.find_spec("plotly")
-    for folder in (found.submodule_search_locations or ()) if found else ():
+    spec = importlib.util.find_spec("plotly")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder, "package_data", "plotly.min.js")
         if path.is_file():
             return path

@@ -1,4 +1,4 @@
-"""One self-contained page about captures: nothing is loaded from elsewhere; the tables are there without scripts."""
+"""The page about captures: one file with styles, scripts and Plotly in it; its tables need no script."""
 
 from __future__ import annotations
 

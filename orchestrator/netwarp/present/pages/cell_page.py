@@ -1,4 +1,4 @@
-"""What the page shows when a cell is opened: a small script file a cell, so that 500 cells cost nothing until then."""
+"""The view of a cell: a script file for each cell, which the page loads when the reader opens the cell."""
 
 from __future__ import annotations
 
@@ -157,11 +157,11 @@ def environment_view(environment: Environment | None) -> dict[str, Any]:
     """The kernel, and of every namespace its sysctls, interfaces, addresses, routes and qdiscs as read back."""
     network = environment.network if environment else {}
     namespaces: dict[str, Any] = {}
-    for name, found in (network.get("namespaces") or {}).items():
-        links = {entry.get("index"): entry.get("ifname", "") for entry in found.get("link", ())}
-        addresses = {entry.get("index"): entry.get("address", "") for entry in found.get("address", ())}
+    for name, dump in (network.get("namespaces") or {}).items():
+        links = {entry.get("index"): entry.get("ifname", "") for entry in dump.get("link", ())}
+        addresses = {entry.get("index"): entry.get("address", "") for entry in dump.get("address", ())}
         namespaces[name] = {
-            "sysctls": found.get("sysctls", {}),
+            "sysctls": dump.get("sysctls", {}),
             "interfaces": [
                 {
                     "interface": entry.get("ifname", ""),
@@ -170,12 +170,12 @@ def environment_view(environment: Environment | None) -> dict[str, Any]:
                     "MAC": entry.get("address", ""),
                     "state": entry.get("operstate", ""),
                 }
-                for entry in found.get("link", ())
+                for entry in dump.get("link", ())
                 if entry.get("ifname") != "lo"
             ],
             "routes": [
                 f"{entry['dst']}/{entry.get('dst_len', 32)} via {entry['gateway']} dev {links.get(entry.get('oif'))}"
-                for entry in found.get("route", ())
+                for entry in dump.get("route", ())
                 if "dst" in entry and "gateway" in entry
             ],
             "qdiscs": [],
@@ -199,13 +199,13 @@ def environment_view(environment: Environment | None) -> dict[str, Any]:
 
 def _qdisc(entry: Mapping[str, Any], links: Mapping[Any, str]) -> dict[str, Any]:
     netem = entry["netem"]
-    said = [f"{key} {value}" for key, value in netem.items() if value not in (None, 0, 0.0, False, "", [])]
+    settings = [f"{key} {value}" for key, value in netem.items() if value not in (None, 0, 0.0, False, "", [])]
     parent = entry.get("parent")
     return {
         "interface": links.get(entry.get("ifindex"), str(entry.get("ifindex"))),
         "handle": f"{entry['handle']:x}:",
         "parent": "root" if parent is None else f"{parent:x}:",
-        "netem": ", ".join(said),
+        "netem": ", ".join(settings),
         "sent packets": entry.get("sent_packets"),
         "dropped": entry.get("dropped_packets"),
         "queued": entry.get("queued_packets"),
@@ -214,12 +214,12 @@ def _qdisc(entry: Mapping[str, Any], links: Mapping[Any, str]) -> dict[str, Any]
 
 def _files(directory: CellDir) -> list[dict[str, Any]]:
     """Every file of the cell, with the way to it from report/index.html."""
-    found = []
+    files = []
     for folder, folders, names in os.walk(directory.root):
         folders.sort()
         for name in sorted(names):
             path = Path(folder, name)
             parts = path.relative_to(directory.root).parts
             href = url("..", "cells", directory.root.name, *parts)
-            found.append({"name": "/".join(parts), "href": href, "bytes": path.stat().st_size})
-    return found
+            files.append({"name": "/".join(parts), "href": href, "bytes": path.stat().st_size})
+    return files

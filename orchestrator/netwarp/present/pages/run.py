@@ -49,7 +49,7 @@ def index_page(
         "palette": [asdict(look(number)) for number in range(PALETTE)],
         "series": series_titles(),
         "cells": listing.scripts,
-        "claims": {claim: found.cells for claim, found in behind.items() if found.cells},
+        "claims": {claim: evidence.cells for claim, evidence in behind.items() if evidence.cells},
         "system": data.system,
     }
     page = environment().get_template("index.html.j2")

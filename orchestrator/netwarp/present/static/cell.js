@@ -25,14 +25,14 @@
     document.head.append(script);
   });
 
-  // wanted: {id, with, from, to} as the address says it.
-  netwarp.showCell = async function (wanted, article) {
+  // address: {id, with, from, to} as the address says it.
+  netwarp.showCell = async function (address, article) {
     for (const chart of article.querySelectorAll(".chart")) netwarp.charts.forget(chart);
     const turn = ++shown;
     article.replaceChildren(h("p", { class: "note" }, "Loading the cell …"));
     let cells;
     try {
-      cells = await Promise.all([wanted.id, wanted.with].filter(Boolean).map(netwarp.loadCell));
+      cells = await Promise.all([address.id, address.with].filter(Boolean).map(netwarp.loadCell));
     } catch {
       if (turn === shown) {
         article.replaceChildren(
@@ -41,7 +41,7 @@
       }
       return;
     }
-    if (turn === shown) render(cells, wanted, article);
+    if (turn === shown) render(cells, address, article);
   };
 
   // rows: of one body, or [heading, rows] of several
@@ -62,7 +62,7 @@
   const nameOf = (cell) => cell.factors.map((one) => one.level).join(", ") || cell.experiment;
   const KINDS = { COMPLETED: ["✓", "holds"], INVALID: ["!", "unsure"], FAILED: ["✗", "fails"], TIMED_OUT: ["◔", "fails"] };
 
-  function render(cells, wanted, article) {
+  function render(cells, address, article) {
     const [cell, other] = cells;
     const neighbours = netwarp.neighbours(cell.id);
     const title = nameOf(cell);
@@ -79,17 +79,17 @@
         h("p", { class: "reason" }, h("span", { class: "badge " + style }, h("span", { "aria-hidden": "true" }, symbol), " ", cell.outcome),
           cell.reason && " " + cell.reason)),
       cell.console_tail.length ? section("Last lines of the console", h("pre", {}, cell.console_tail.join("\n"))) : "",
-      cell.series ? series(cells.filter((one) => one.series), cells, wanted) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
+      cell.series ? series(cells.filter((one) => one.series), cells, address) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
       h("div", { class: other || cell.flows.length > 2 ? "" : "pair" }, measurements(cell, other), events(cell)),
       configuration(cell), checks(cell), environment(cell), files(cell));
     document.title = title + " – cell of " + document.title.replace(/^.* – cell of /, "");
     const chart = article.querySelector(".chart");
     if (chart) {
-      const ends = [wanted.from, wanted.to].map(Number);
-      const range = wanted.from !== undefined && ends.every(Number.isFinite) && ends[0] < ends[1] ? ends : null;
+      const ends = [address.from, address.to].map(Number);
+      const range = address.from !== undefined && ends.every(Number.isFinite) && ends[0] < ends[1] ? ends : null;
       netwarp.timeline.draw(chart, cells.filter((one) => one.series), range, (now) => {
         const places = (value) => Number(Number(value).toFixed(6));
-        netwarp.state.writeCell({ id: cell.id, with: wanted.with, ...(now && { from: places(now[0]), to: places(now[1]) }) });
+        netwarp.state.writeCell({ id: cell.id, with: address.with, ...(now && { from: places(now[0]), to: places(now[1]) }) });
       });
     }
     heading.focus({ preventScroll: true });
@@ -97,7 +97,7 @@
   }
 
   // A choice of the cell to lay over this one: first those that differ in one factor only.
-  function comparison(cell, wanted) {
+  function comparison(cell, address) {
     const own = netwarp.cellRows.find((row) => row.id === cell.id);
     if (!own) return "";
     const groups = new Map();
@@ -108,7 +108,7 @@
         ? ["differs in " + differing[0].title, row.fields[differing[0].column]]
         : ["other cells", row.label];
       if (!groups.has(group)) groups.set(group, []);
-      groups.get(group).push(h("option", { value: row.id, selected: row.id === wanted.with }, text));
+      groups.get(group).push(h("option", { value: row.id, selected: row.id === address.with }, text));
     }
     const rest = groups.get("other cells");
     groups.delete("other cells");
@@ -118,7 +118,7 @@
     rest && h("optgroup", { label: "other cells" }, rest)));
   }
 
-  function series(cells, asked, wanted) {
+  function series(cells, asked, address) {
     const cell = cells[0];
     const chart = h("div", { class: "chart", id: "cell-chart", role: "img",
       "aria-label": "Time series of this cell on one time axis: " + netwarp.timeline.describe(cells) });
@@ -131,7 +131,7 @@
     const numbers = () => [["cell", "series", "flow", "path", "t_s", "value"], ...cells.flatMap((one) =>
       netwarp.timeline.columns(one).flatMap((column) => column.t.map((t, i) => [one.id, column.name, column.flow, column.path, t, column.v[i]])))];
     return section("Time series",
-      h("form", { class: "controls" }, comparison(cell, wanted)),
+      h("form", { class: "controls" }, comparison(cell, address)),
       asked.length > 1 && h("p", { class: "compared" },
         asked.map((one, number) => h("span", { class: "legend-label" }, netwarp.swatch({ ...netwarp.timeline.INK, dash: netwarp.timeline.DASHES[number] }),
           h("b", {}, ["A", "B"][number]), "\u00a0", number ? h("a", { href: netwarp.state.cellHash({ id: one.id }) }, nameOf(one)) : nameOf(one),
@@ -240,9 +240,9 @@
     const { kernel, namespaces, backend } = cell.environment;
     const spaces = Object.entries(namespaces || {});
     if (!kernel && !spaces.length) return "";
-    const said = kernel ? Object.values(kernel).filter(Boolean).join(" · ") : "";
+    const words = kernel ? Object.values(kernel).filter(Boolean).join(" · ") : "";
     return section("Environment, as the kernel reported it",
-      h("p", { class: "mono" }, [backend, said].filter(Boolean).join(" · ")),
+      h("p", { class: "mono" }, [backend, words].filter(Boolean).join(" · ")),
       spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ` + [[found.interfaces, "interface"],
         [found.qdiscs, "netem qdisc"], [Object.keys(found.sysctls), "sysctl"]].map(([list, noun]) => netwarp.counted(list.length, noun)).join(", ")),
         found.interfaces.length ? table(`Interfaces of ${name}`, Object.keys(found.interfaces[0]), found.interfaces.map((row) => Object.values(row).map(String))) : "",

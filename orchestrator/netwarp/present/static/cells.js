@@ -19,8 +19,8 @@
   let order = { column: "", descending: false };
 
   function filter() {
-    const wanted = new FormData(form);
-    const words = String(wanted.get("text") || "").toLowerCase().split(/\s+/).filter(Boolean);
+    const choice = new FormData(form);
+    const words = String(choice.get("text") || "").toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = [...form.querySelectorAll("select")].filter((select) => select.value);
     let shown = 0;
     for (const [number, entry] of rows.entries()) {

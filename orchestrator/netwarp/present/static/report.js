@@ -177,14 +177,14 @@ document.addEventListener("DOMContentLoaded", function () {
   const article = document.getElementById("cell");
   let place = 0;
   function route() {
-    const wanted = netwarp.state.cell();
+    const address = netwarp.state.cell();
     const known = (id) => id !== undefined && Object.hasOwn(netwarp.data.cells, id);
-    if (wanted && known(wanted.id)) {
+    if (address && known(address.id)) {
       if (article.hidden) place = window.scrollY;
       report.hidden = true;
       article.hidden = false;
       document.documentElement.classList.add("in-cell");
-      netwarp.showCell({ ...wanted, with: known(wanted.with) && wanted.with !== wanted.id ? wanted.with : undefined }, article);
+      netwarp.showCell({ ...address, with: known(address.with) && address.with !== address.id ? address.with : undefined }, article);
       window.scrollTo(0, 0);
     } else if (!article.hidden) {
       article.hidden = true;

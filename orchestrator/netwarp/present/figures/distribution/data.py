@@ -1,4 +1,4 @@
-"""A distribution of the spec as data: every value of every group, for a CDF or boxes with their points."""
+"""Data of a distribution (kinds cdf and box): every value of every group."""
 
 from __future__ import annotations
 
@@ -50,36 +50,36 @@ def make_distribution(data: RunData, figure: Figure) -> DistributionData | None:
     """Its data from tables/<name>.csv, a row a cell; None where there is no value at all."""
     rows = data.tables.get(figure.name, ())
     metric = data.metrics.get(figure.metric)
-    found: dict[tuple[tuple[str, ...], str], list[tuple[float, str]]] = {}
+    values_at: dict[tuple[tuple[str, ...], str], list[tuple[float, str]]] = {}
     count: dict[tuple[tuple[str, ...], str], int] = {}
     for row in rows:
         place = levels_of(row, figure.lines), row.get(figure.x, "") if figure.x else ""
         count[place] = count.get(place, 0) + 1
-        values = found.setdefault(place, [])
+        values = values_at.setdefault(place, [])
         if (value := number(row.get("value"))) is not None:
             values.append((value, row["cell_id"]))
-    known = [value for values in found.values() for value, _ in values]
-    if not known:
+    all_values = [value for values in values_at.values() for value, _ in values]
+    if not all_values:
         return None
-    divisor, unit = scale(known, metric.unit if metric else "")
-    places = in_plan_order(data, figure.x, (place for _, place in found))
+    divisor, unit = scale(all_values, metric.unit if metric else "")
+    places = in_plan_order(data, figure.x, (place for _, place in values_at))
     x = _places(data, figure.x, places)
     groups = []
-    for (levels, level), values in found.items():
+    for (levels, level), values in values_at.items():
         values.sort()
-        shown = [value / divisor for value, _ in values]
+        scaled = [value / divisor for value, _ in values]
         groups.append(
             Group(
                 key=line_key(figure.lines, levels),
                 label=line_label(data, figure.lines, levels),
                 place=places.index(level),
-                values=tuple(shown),
+                values=tuple(scaled),
                 cells=tuple(cell for _, cell in values),
                 of=count[levels, level],
-                quartiles=quartiles(shown),
+                quartiles=quartiles(scaled),
             )
         )
-    distributed = Axis(metric.title if metric else figure.metric, unit, log_or_linear(known), (), ())
+    distributed = Axis(metric.title if metric else figure.metric, unit, log_or_linear(all_values), (), ())
     return DistributionData(
         figure.kind, figure.name, figure.title, conditions(data, figure.where), x, distributed, tuple(groups)
     )
@@ -150,11 +150,11 @@ def how_many(group: Group) -> str:
 
 def distribution_words(figure: DistributionData) -> str:
     """The distribution in words: each group's median and range."""
-    said = [
+    sentences = [
         f"{group.label}{' at ' + figure.x.text[group.place] if figure.kind == 'box' else ''}: {how_many(group)}"
         f" {'value' if group.of == 1 else 'values'}, median {readable(group.quartiles[2])},"
         f" {readable(group.quartiles[0])} to {readable(group.quartiles[4])}"
         for group in figure.groups
         if group.values
     ]
-    return f"Distribution of {figure.value.label}. {'. '.join(said)}. All numbers are in the table below."
+    return f"Distribution of {figure.value.label}. {'. '.join(sentences)}. All numbers are in the table below."

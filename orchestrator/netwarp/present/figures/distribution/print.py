@@ -67,10 +67,10 @@ def _boxes(axes: Axes, figure: DistributionData, looks: Mapping[str, Look]) -> N
 def _box(axes: Axes, group: Group, at: float, width: float, looks: Mapping[str, Look]) -> None:
     look = looks[group.key]
     low, first, middle, third, high = group.quartiles
-    said = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high, "fliers": ()}
+    statistics = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high, "fliers": ()}
     pen = {"color": look.light, "linewidth": 1.0}
     axes.bxp(
-        [said], positions=[at], widths=width * 0.8, showfliers=False, manage_ticks=False, boxprops=pen,
+        [statistics], positions=[at], widths=width * 0.8, showfliers=False, manage_ticks=False, boxprops=pen,
         whiskerprops=pen, capprops=pen, medianprops=pen | {"linewidth": 1.8},
     )  # fmt: skip
     style = line_style(look, 0) | {"linestyle": MATPLOTLIB_DASHES["solid"], "linewidth": 0, "markersize": 2.2}

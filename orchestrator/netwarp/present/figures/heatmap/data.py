@@ -1,4 +1,4 @@
-"""A heat map of the spec as data: panels of the same two axes, a mean and its cells at each place."""
+"""Data of a heat map: panels of the same two axes, a mean and its cells in each field."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class HeatmapData:
 
 def make_heatmap(data: RunData, figure: Figure) -> HeatmapData | None:
     """The heat map's data; None where the run has no numbers for it."""
-    found = read_entries(data, figure)
-    if not any(entry.value is not None for entry in found.entries):
+    numbers = read_entries(data, figure)
+    if not any(entry.value is not None for entry in numbers.entries):
         return None
     metric = data.metrics.get(figure.metric)
-    values = [entry.value for entry in found.entries if entry.value is not None]
+    values = [entry.value for entry in numbers.entries if entry.value is not None]
     divisor, unit = scale(values, metric.unit if metric else "")
-    by_place = {entry.levels: entry for entry in found.entries}
+    by_place = {entry.levels: entry for entry in numbers.entries}
     outcomes = {result.id: result.outcome for result in data.cells}
     rows, columns = (
-        in_plan_order(data, factor, (entry.levels[axis] for entry in found.entries))
+        in_plan_order(data, factor, (entry.levels[axis] for entry in numbers.entries))
         for axis, factor in ((-2, figure.y), (-1, figure.x))
     )
     panels = tuple(
@@ -71,7 +71,7 @@ def make_heatmap(data: RunData, figure: Figure) -> HeatmapData | None:
                 for row in rows
             ),
         )
-        for panel in dict.fromkeys(entry.levels[:-2] for entry in found.entries)
+        for panel in dict.fromkeys(entry.levels[:-2] for entry in numbers.entries)
     )
     return HeatmapData(
         name=figure.name,

@@ -37,10 +37,10 @@
     const below = Math.max(...columns.map((lines) => lines.length)) * LINE;
     const room = field * figure.x.text.length;
     const rowLines = figure.y.label ? wrap("\u2193 " + figure.y.label, room) : [];
-    const told = wrap(figure.value.label, room * across + bar);
+    const valueLines = wrap(figure.value.label, room * across + bar);
     const more = LINE * (wrap(figure.x.label, room).length - 1); // lines of its title after the first
     const HEAD = (panels.some((panel) => panel.label) ? 24 : 8) + LINE * rowLines.length;
-    const TOP = LINE * told.length + 6, FOOT = below + 40 + more, GAP = below + 28;
+    const TOP = LINE * valueLines.length + 6, FOOT = below + 40 + more, GAP = below + 28;
     const height = TOP + down * (HEAD + inner) + (down - 1) * GAP + FOOT;
     element.style.height = height + "px";
 
@@ -52,7 +52,7 @@
     const traces = [];
     const annotations = [];
     const shapes = [];
-    const above = [[`<b>${told.map(plain).join("<br>")}</b>`, { x: [0], y: [0, 1] }, 0]]; // lines over fields: [text, domain, from the fields up]
+    const above = [[`<b>${valueLines.map(plain).join("<br>")}</b>`, { x: [0], y: [0, 1] }, 0]]; // lines over fields: [text, domain, from the fields up]
     const plot = height - FOOT;
     panels.forEach((panel, number) => {
       const id = number ? number + 1 : "";

@@ -1,4 +1,4 @@
-"""A figure of the spec as data: an x axis, and for every line and every source its points. Drawn twice from here."""
+"""Data of a figure of kind line: the points of every variant and source; page.js and print.py draw them."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ class FigureData:
 
 def make_figure(data: RunData, figure: Figure) -> FigureData | None:
     """The figure's data; None where the run has no numbers for it."""
-    found = read_entries(data, figure)
-    if not found.entries:
+    numbers = read_entries(data, figure)
+    if not numbers.entries:
         return None
-    x = level_axis(data, figure.x, [entry.levels[-1] for entry in found.entries])
+    x = level_axis(data, figure.x, [entry.levels[-1] for entry in numbers.entries])
     metric = data.metrics.get(figure.metric)
-    values = [value for entry in found.entries for value in (entry.value, *entry.references.values())]
+    values = [value for entry in numbers.entries for value in (entry.value, *entry.references.values())]
     divisor, unit = scale(values, metric.unit if metric else "")
     log = figure.log and all(value is None or value > 0 for value in values)
     y = Axis(metric.title if metric else figure.metric, unit, "log" if log else "linear", (), ())
-    sources = (("", data.system), *((source, data.source_title(source)) for source in found.sources))
-    at = levels_at(found, x)
-    lines = tuple(line for source, _ in sources for line in _lines(data, figure, found, source, at, divisor))
+    sources = (("", data.system), *((source, data.source_title(source)) for source in numbers.sources))
+    at = levels_at(numbers, x)
+    lines = tuple(line for source, _ in sources for line in _lines(data, figure, numbers, source, at, divisor))
     return FigureData(figure.name, figure.title, conditions(data, figure.where, figure.axes), x, y, lines, sources)
 
 
-def levels_at(found: Entries, axis: Axis) -> dict[str, float]:
+def levels_at(numbers: Entries, axis: Axis) -> dict[str, float]:
     """Level of the x factor -> where it stands."""
-    levels = list(dict.fromkeys(entry.levels[-1] for entry in found.entries))
+    levels = list(dict.fromkeys(entry.levels[-1] for entry in numbers.entries))
     return dict(zip(levels, axis.at, strict=True))
 
 
@@ -93,10 +93,10 @@ def variant_looks(data: RunData) -> dict[str, Look]:
 
 
 def _lines(
-    data: RunData, figure: Figure, found: Entries, source: str, at: dict[str, float], divisor: float
+    data: RunData, figure: Figure, numbers: Entries, source: str, at: dict[str, float], divisor: float
 ) -> list[Line]:
     grouped: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in found.entries:
+    for entry in numbers.entries:
         if (entry.references.get(source) if source else entry.value) is not None:
             grouped.setdefault(entry.levels[:-1], []).append(entry)
     lines = []

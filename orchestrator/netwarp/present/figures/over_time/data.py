@@ -1,4 +1,4 @@
-"""A figure over time of the spec as data: a line for each cell, path and series, and when its link was down."""
+"""Data of a figure over time: a curve for each cell, path and series, and the times of the faults."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def series_titles() -> dict[str, dict[str, str]]:
 
 def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:
     """The factors in which the cells shown differ: what tells them apart."""
-    shown = _shown(data, where)
+    results = _shown(data, where)
     return [
         factor.name
         for factor in data.plan.factors
-        if len({result.cell.factors.get(factor.name, "-") for result in shown}) > 1
+        if len({result.cell.factors.get(factor.name, "-") for result in results}) > 1
     ]
 
 
 def _shown(data: RunData, where: Mapping[str, Sequence[str]]) -> list[CellResult]:
     chosen = {name: tuple(levels) for name, levels in where.items()}
-    return [one for one in data.cells if not one.cell.repetition and data.selection.has(one.cell, chosen)]
+    return [result for result in data.cells if not result.cell.repetition and data.selection.has(result.cell, chosen)]
 
 
 def curve_keys(data: RunData) -> list[str]:
@@ -108,7 +108,7 @@ def make_time_figure(data: RunData, figure: TimeSeries) -> TimeFigure | None:
     title = SERIES_TITLES.get(figure.series[0], figure.series[0]) if len(figure.series) == 1 else unit
     lines = tuple(_curve(data, figure, cell, key, rows, factors, divisor) for (cell, key), rows in curves.items())
     first = next(iter(curves))[0]
-    timeline = next((one.cell.timeline for one in data.cells if one.id == first), ())
+    timeline = next((result.cell.timeline for result in data.cells if result.id == first), ())
     begins = [event.at_ns / 1e9 for event in timeline if event.action in FAULTS]
     ends = [event.at_ns / 1e9 for event in timeline if event.action == "repair"]
     faults = tuple(zip(begins, ends, strict=False))
@@ -147,12 +147,12 @@ def _curve(
 
 def time_words(figure: TimeFigure) -> str:
     """The figure for those who cannot see it."""
-    said = [
+    curves = [
         f"{line.label}: from {readable(line.y[0])} to {readable(line.y[-1])}, at most {readable(max(line.y))}"
         for line in figure.lines
     ]
     down = [f"down from {given(begin)} to {given(end)} s" for begin, end in figure.faults]
-    return f"{figure.y.label} over time; {'; '.join([*said, *down])}"
+    return f"{figure.y.label} over time; {'; '.join([*curves, *down])}"
 
 
 def time_json(figure: TimeFigure) -> dict[str, object]:
