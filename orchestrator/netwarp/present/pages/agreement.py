@@ -82,7 +82,7 @@ def agreement_page(page: AgreementPage) -> bytes:
             names=names,
             sentences=sentences(page.found, names),
             verdicts=[(verdict, page.found.count(verdict), *CLASSES[verdict]) for verdict in VERDICTS],
-            metrics=[(number, dots(number, by_metric[number.metric])) for number in page.found.metrics()],
+            metrics=[(metric, dots(metric, by_metric[metric.metric])) for metric in page.found.metrics()],
             not_agreeing=not_agreeing,
             explained=EXPLAINED,
             amount=amount,

@@ -54,10 +54,10 @@ def make_report(run: RunDir) -> Path:
 
 
 def _write(data: RunData, folder: Path) -> None:
-    """Every file of the report below `place`."""
+    """Every file of the report below `folder`."""
     assets, cells, figures = (folder / name for name in ("assets", "cells", "figures"))
-    for folder in (assets, cells, figures):
-        folder.mkdir(parents=True)
+    for part in (assets, cells, figures):
+        part.mkdir(parents=True)
     for name, source in {**{path.name: path for path in sorted(STATIC.iterdir())}, **SCRIPTS}.items():
         shutil.copyfile(source, assets / name)
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
