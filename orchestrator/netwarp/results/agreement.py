@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..core.types import Cell, Flow
-from .compare import RATE, Key, Levels, Moved, combinations, moved_verdicts, sending_s, units_of, wanted_numbers
+from .compare import RATE, Key, Levels, Moved, combinations, measured_numbers, moved_verdicts, sending_s, units_of
 from .paired_samples import Draws, draws_of
 from .rows import Rows
 from .run_results import RepeatedValue, Results
@@ -113,10 +113,10 @@ class Agreement:
 
     def metrics(self) -> tuple[MetricAgreement, ...]:
         """By metric, those with differences first."""
-        found: dict[str, list[Agreed]] = {}
+        by_metric: dict[str, list[Agreed]] = {}
         for one in self.numbers:
-            found.setdefault(one.metric, []).append(one)
-        made = [_metric(name, numbers) for name, numbers in found.items()]
+            by_metric.setdefault(one.metric, []).append(one)
+        made = [_metric(name, numbers) for name, numbers in by_metric.items()]
         return tuple(sorted(made, key=lambda one: (-one.counts["differ"], -one.counts["unclear"])))
 
 
@@ -124,10 +124,10 @@ def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
     """Hold run B against run A, the reference, by levels. lateness_s: L of tolerance.py. Pure."""
     cells_a, cells_b = combinations(a), combinations(b)
     units = units_of(a) | units_of(b)
-    wanted = wanted_numbers(a, cells_a) | wanted_numbers(b, cells_b)
+    places = measured_numbers(a, cells_a) | measured_numbers(b, cells_b)
     at: dict[tuple[Key, str], Circumstances] = {}
     numbers = []
-    for (key, flow, metric), levels in wanted.items():
+    for (key, flow, metric), levels in places.items():
         left, right = (a.repeated(cells_a.get(key, ()), flow, metric), b.repeated(cells_b.get(key, ()), flow, metric))
         if not left.values and not right.values:
             continue
@@ -196,11 +196,11 @@ def _agreed(
     x, y = drawn.x, drawn.y
     size = max(abs(statistics.fmean(x)), abs(statistics.fmean(y)))
     within = tolerance(metric, unit, size, at, _spread(x, y) if random else None)
-    found = Agreed(
+    number = Agreed(
         levels, flow, metric, unit, "unclear", statistics.fmean(x), statistics.fmean(y), (len(x), len(y)), random,
         bound=within.bound, bound_of=within.why,
     )  # fmt: skip
-    return _judged(found, drawn, within, at)
+    return _judged(number, drawn, within, at)
 
 
 def _spread(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -208,33 +208,33 @@ def _spread(x: Sequence[float], y: Sequence[float]) -> float | None:
     return next((statistics.stdev(values) for values in (x, y) if len(values) > 1), None)
 
 
-def _judged(found: Agreed, drawn: Draws, within: Tolerance, at: Circumstances) -> Agreed:
+def _judged(number: Agreed, drawn: Draws, within: Tolerance, at: Circumstances) -> Agreed:
     x, y = drawn.x, drawn.y
     if len(x) > 1 and len(y) > 1:
         gap, variance, degrees = drawn.gap()
-    elif max(len(x), len(y)) > 1 and not found.random:  # one number, against the other side's repetitions
+    elif max(len(x), len(y)) > 1 and not number.random:  # one number, against the other side's repetitions
         many = x if len(x) > 1 else y
         gap, variance = statistics.fmean(y) - statistics.fmean(x), statistics.variance(many) / len(many)
         degrees = len(many) - 1
     else:
-        return _single(found, within, exact=at.lateness_s < EXACT_S)
+        return _single(number, within, exact=at.lateness_s < EXACT_S)
     half = student_t_95(degrees) * math.sqrt(variance)
     verdict: Verdict = "agree" if abs(gap) + half <= within.bound else "unclear"
     p = _p_beyond(abs(gap) - within.bound, variance, degrees)
-    if p is not None and found.random:
+    if p is not None and number.random:
         p = max(p, drawn.least_p)
-    return dataclasses.replace(found, verdict=verdict, low=gap - half, high=gap + half, p=p)
+    return dataclasses.replace(number, verdict=verdict, low=gap - half, high=gap + half, p=p)
 
 
-def _single(found: Agreed, within: Tolerance, *, exact: bool) -> Agreed:
+def _single(number: Agreed, within: Tolerance, *, exact: bool) -> Agreed:
     """One draw on a side. Enough to agree where nothing is random; to differ only if both clocks are virtual, else one
     draw of the wall clock does not tell how far it wanders.
     """
-    if found.random or found.difference is None:
-        return found
-    if abs(found.difference) <= within.bound:
-        return dataclasses.replace(found, verdict="agree")
-    return dataclasses.replace(found, verdict="differ" if exact else "unclear")
+    if number.random or number.difference is None:
+        return number
+    if abs(number.difference) <= within.bound:
+        return dataclasses.replace(number, verdict="agree")
+    return dataclasses.replace(number, verdict="differ" if exact else "unclear")
 
 
 def _p_beyond(excess: float, variance: float, degrees: int) -> float | None:

@@ -90,9 +90,9 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
 
 def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: str) -> Judged:
     """Each draw for itself: a mean over draws would call one miss in ten inconclusive."""
-    wanted = _interval(claim)
+    interval = _interval(claim)
     draws = [(value, place, number) for place in places for number, value in sorted(place.values.items())]
-    missed = [one for one in draws if not wanted.holds(one[0])]
+    missed = [one for one in draws if not interval.holds(one[0])]
     if missed:
         worst, place, number = min(missed, key=lambda one: _margin(claim, one[0]))
         cell = next((cell.id for cell in place.cells if cell.repetition == number), "")
@@ -134,35 +134,40 @@ def _claims_of(claim: Claim, results: Results) -> list[Claim]:
 
 
 def _margin(claim: Claim, measured: float | None) -> float:
-    """How far inside the wanted interval; negative outside, and least where there is no number."""
-    wanted = _interval(claim)
-    return -math.inf if measured is None else min(measured - wanted.low, wanted.high - measured)
+    """How far inside the interval that is claimed; negative outside, and least where there is no number."""
+    interval = _interval(claim)
+    return -math.inf if measured is None else min(measured - interval.low, interval.high - measured)
 
 
 def _decide(claim: Claim, comparison: Comparison, results: Results, expected: str, unit: str) -> Judged:
     """One comparison over its repetitions; one draw alone decides where no other one that was seen would change it."""
     try:
-        found = estimate(comparison.values(), random=comparison.random)
+        estimated = estimate(comparison.values(), random=comparison.random)
     except ZeroDivisionError:
         return Judged(claim, "inconclusive", None, expected, unit, "a number to divide by is 0")
-    wanted = _interval(claim)
-    if found.spread in ("deterministic", "equal"):
-        verdict: Verdict = "holds" if wanted.holds(found.mean) else "does not hold"
-        why = f"deterministic, n = {found.n}" if found.spread == "deterministic" else found.said
-        return Judged(claim, verdict, found.mean, expected, unit, why)
-    if found.low is not None and found.high is not None:
-        why = f"95 % interval {_range(claim, found.low, found.high)}, n = {found.n}"
-        low, high = found.low, found.high
+    interval = _interval(claim)
+    if estimated.spread in ("deterministic", "equal"):
+        verdict: Verdict = "holds" if interval.holds(estimated.mean) else "does not hold"
+        why = f"deterministic, n = {estimated.n}" if estimated.spread == "deterministic" else estimated.said
+        return Judged(claim, verdict, estimated.mean, expected, unit, why)
+    if estimated.low is not None and estimated.high is not None:
+        why = f"95 % interval {_range(claim, estimated.low, estimated.high)}, n = {estimated.n}"
+        low, high = estimated.low, estimated.high
     else:
         moved = _moved(claim, comparison, results)
         if moved is None:
             why = "one repetition of cells that are random; --repetitions 5 or more decides"
-            return Judged(claim, "inconclusive", found.mean, expected, unit, why)
+            return Judged(claim, "inconclusive", estimated.mean, expected, unit, why)
         low, high = moved.low, moved.high
         why = f"one draw, no interval of its own: {_range(claim, low, high)} {_borrowed(moved)}"
-    inside, outside = _compare(wanted, low, high)
+    inside, outside = _compare(interval, low, high)
     return Judged(
-        claim, "holds" if inside else "does not hold" if outside else "inconclusive", found.mean, expected, unit, why
+        claim,
+        "holds" if inside else "does not hold" if outside else "inconclusive",
+        estimated.mean,
+        expected,
+        unit,
+        why,
     )
 
 
@@ -195,12 +200,12 @@ def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | N
     return bounds(comparison, known)
 
 
-def _compare(wanted: _Interval, low: float, high: float) -> tuple[bool, bool]:
-    """Whether the confidence interval lies wholly in the wanted one, and wholly outside of it."""
-    inside = wanted.holds(low) and wanted.holds(high)
-    if wanted.open:
-        return inside, high <= wanted.low or low >= wanted.high
-    return inside, high < wanted.low - SLACK or low > wanted.high + SLACK
+def _compare(interval: _Interval, low: float, high: float) -> tuple[bool, bool]:
+    """Whether the confidence interval lies wholly in the claimed one, and wholly outside of it."""
+    inside = interval.holds(low) and interval.holds(high)
+    if interval.open:
+        return inside, high <= interval.low or low >= interval.high
+    return inside, high < interval.low - SLACK or low > interval.high + SLACK
 
 
 def flows_of(claim: Claim) -> tuple[str, ...]:

@@ -97,10 +97,10 @@ def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
     """
     cells_a, cells_b = combinations(a), combinations(b)
     units = units_of(a) | units_of(b)
-    wanted = wanted_numbers(a, cells_a) | wanted_numbers(b, cells_b)
+    places = measured_numbers(a, cells_a) | measured_numbers(b, cells_b)
     numbers = []
     sending: dict[tuple[Key, str], float] = {}
-    for (key, flow, metric), levels in wanted.items():
+    for (key, flow, metric), levels in places.items():
         cells = cells_a.get(key, ()), cells_b.get(key, ())
         left, right = a.repeated(cells[0], flow, metric), b.repeated(cells[1], flow, metric)
         if left.values or right.values:
@@ -126,10 +126,10 @@ def comparison_rows(comparison: Comparison) -> Rows:
 
 def combinations(results: Results) -> dict[Key, list[Cell]]:
     """The cells of each combination of levels: its repetitions."""
-    found: dict[Key, list[Cell]] = {}
+    by_levels: dict[Key, list[Cell]] = {}
     for cell in results.plan.cells:
-        found.setdefault(frozenset(levels_of(cell)), []).append(cell)
-    return found
+        by_levels.setdefault(frozenset(levels_of(cell)), []).append(cell)
+    return by_levels
 
 
 def levels_of(cell: Cell) -> Levels:
@@ -137,7 +137,9 @@ def levels_of(cell: Cell) -> Levels:
     return tuple((factor, level) for factor, level in cell.factors.items() if level != "-")
 
 
-def wanted_numbers(results: Results, combinations: Mapping[Key, Sequence[Cell]]) -> dict[tuple[Key, str, str], Levels]:
+def measured_numbers(
+    results: Results, combinations: Mapping[Key, Sequence[Cell]]
+) -> dict[tuple[Key, str, str], Levels]:
     """Every number of a run, with its levels in the order of the spec."""
     return {
         (key, one.flow, one.metric): levels_of(cell)
@@ -150,8 +152,8 @@ def wanted_numbers(results: Results, combinations: Mapping[Key, Sequence[Cell]])
 def units_of(results: Results) -> dict[str, str]:
     """Metric -> unit, also of the spec's own."""
     own = {metric.name: metric.unit for metric in results.plan.metrics}
-    found = {one.metric: one.unit for cell in results.by_cell.values() for one in cell}
-    return {name: unit or own.get(name, "") for name, unit in found.items()}
+    measured = {one.metric: one.unit for cell in results.by_cell.values() for one in cell}
+    return {name: unit or own.get(name, "") for name, unit in measured.items()}
 
 
 def _change(
@@ -230,9 +232,9 @@ def _p_of(difference: float, variance: float, degrees: int) -> float:
 
 def _beyond_chance(numbers: Sequence[Change]) -> tuple[Change, ...]:
     tested = [one.p for one in numbers if one.p is not None]
-    found = iter(false_discoveries(tested, RATE))
+    rejected = iter(false_discoveries(tested, RATE))
     return tuple(
-        dataclasses.replace(one, status="changed") if one.p is not None and next(found) else one for one in numbers
+        dataclasses.replace(one, status="changed") if one.p is not None and next(rejected) else one for one in numbers
     )
 
 

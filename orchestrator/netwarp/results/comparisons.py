@@ -46,8 +46,8 @@ def mean_of(parts: Sequence[Comparison]) -> Comparison:
 
     def statistic(values: Sequence[float]) -> float:
         starts = [0, *ends[:-1]]
-        found = [part.statistic(values[i:j]) for part, i, j in zip(parts, starts, ends, strict=True)]
-        return math.fsum(found) / len(found)
+        numbers = [part.statistic(values[i:j]) for part, i, j in zip(parts, starts, ends, strict=True)]
+        return math.fsum(numbers) / len(numbers)
 
     return Comparison(tuple(place for part in parts for place in part.places), statistic)
 

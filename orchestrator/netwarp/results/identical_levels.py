@@ -34,15 +34,15 @@ def identical_levels(plan: Plan, digests: Mapping[str, Digests]) -> list[Identic
     cells whose captures were looked at; the others are not compared.
     """
     known = [(cell, digests[cell_id]) for cell in plan.cells if digests.get(cell_id := cell.id)]
-    found: list[Identical] = []
+    identical: list[Identical] = []
     for factor in plan.factors:
         beside: dict[str, dict[object, Digests]] = {}
         for cell, packets in known:
             rest = tuple(pair for pair in sorted(cell.factors.items()) if pair[0] != factor.name)
             levels = beside.setdefault(cell.factors.get(factor.name, "-"), {})
             levels[cell.experiment, cell.repetition, rest] = packets
-        found += _of_factor(factor, beside)
-    return found
+        identical += _of_factor(factor, beside)
+    return identical
 
 
 def _of_factor(factor: Factor, beside: Mapping[str, Mapping[object, Digests]]) -> list[Identical]:

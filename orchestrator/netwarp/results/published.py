@@ -21,7 +21,7 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
     for claim in plan.claims:
         for metric in (claim.metric, claim.metric_b):
             flows.setdefault(metric, {}).update(dict.fromkeys(flows_of(claim)))
-    found: dict[str, dict[str, float]] = {}
+    by_source: dict[str, dict[str, float]] = {}
     for source in plan.sources:
         numbers = [one for one in plan.expected if one.source == source.name]
         values = [
@@ -32,5 +32,5 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
             if selection.has(cell, number.at, flow)
         ]
         judged = judge(Results(plan, outcomes, values))
-        found[source.name] = {one.claim.name: one.measured for one in judged if one.measured is not None}
-    return found
+        by_source[source.name] = {one.claim.name: one.measured for one in judged if one.measured is not None}
+    return by_source

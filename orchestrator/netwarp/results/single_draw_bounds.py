@@ -77,7 +77,7 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
     combinations: dict[tuple[str, ...], list[Cell]] = {}
     for cell in results.plan.cells:
         combinations.setdefault(tuple(cell.factors.values()), []).append(cell)
-    found: dict[Kind, Spread] = {}
+    by_kind: dict[Kind, Spread] = {}
     for cells in combinations.values():
         values = list(results.repeated(cells, flow, metric).values.values()) if len(cells) > 1 else []
         if len(values) < 2 or not any(cell.random for cell in cells):
@@ -85,8 +85,8 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
         mean, distance = math.fsum(values) / len(values), max(values) - min(values)
         kind = kind_of(cells[0])
         one = Spread(distance / abs(mean) if mean else 0.0, distance, 1, results.name(cells[0]))
-        found[kind] = found[kind] | one if kind in found else one
-    return found
+        by_kind[kind] = by_kind[kind] | one if kind in by_kind else one
+    return by_kind
 
 
 def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | None:

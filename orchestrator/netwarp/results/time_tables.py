@@ -24,37 +24,37 @@ def series_unit(name: str) -> str:
     return next(unit for suffix, unit in UNITS if name.endswith(suffix))
 
 
-def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wanted: TimeSeries) -> Rows:
+def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, figure: TimeSeries) -> Rows:
     """One row a value. Of sampled series only the samples that differ from the one before (each holds until the next)
     and the last; of binned ones the beginning of each bin.
     """
     rows: list[tuple[Field, ...]] = []
-    low, high = (end / 1e9 for end in wanted.window_ns) if wanted.window_ns else (float("-inf"), float("inf"))
-    several = len(wanted.flows) > 1
-    for cell, head in _cells(plan, outcomes, wanted):
-        found = read_json(run.cell(cell.id).series, dict[str, Any])
-        for name, series in itertools.product(wanted.flows, wanted.series):
-            flow = found["flows"].get(name, {})
+    low, high = (end / 1e9 for end in figure.window_ns) if figure.window_ns else (float("-inf"), float("inf"))
+    several = len(figure.flows) > 1
+    for cell, head in _cells(plan, outcomes, figure):
+        series_of_cell = read_json(run.cell(cell.id).series, dict[str, Any])
+        for name, series in itertools.product(figure.flows, figure.series):
+            flow = series_of_cell["flows"].get(name, {})
             named = (*head, name) if several else head
             unit = series_unit(series)
-            for path, times, values in _curves(flow, series, found["bin_s"]):
+            for path, times, values in _curves(flow, series, series_of_cell["bin_s"]):
                 inside = [(t, v) for t, v in zip(times, values, strict=True) if v is not None and low <= t <= high]
                 rows += [(*named, path, series, unit, t, float(v)) for t, v in inside]
     flows = ("flow",) if several else ()
-    return Rows(wanted.name, ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
+    return Rows(figure.name, ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
 
 
-def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, wanted: EventTable) -> Rows:
-    """One row a packet (or event of the timeline) next to one of the moments wanted, in the order of time."""
+def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, table: EventTable) -> Rows:
+    """One row a packet (or event of the timeline) next to one of the moments of the table, in the order of time."""
     rows: list[tuple[Field, ...]] = []
-    for cell, head in _cells(plan, outcomes, wanted):
-        found = read_json(run.cell(cell.id).exchange, dict[str, list[dict[str, Any]]])
-        for row in found.get(wanted.flow, ()):
+    for cell, head in _cells(plan, outcomes, table):
+        packets = read_json(run.cell(cell.id).exchange, dict[str, list[dict[str, Any]]])
+        for row in packets.get(table.flow, ()):
             places: dict[str, int] = row["moments"]
-            near = [name for name in wanted.around if -wanted.packets <= places.get(name, 99) < wanted.packets]
+            near = [name for name in table.around if -table.packets <= places.get(name, 99) < table.packets]
             if near:
                 rows.append((*head, " ".join(near), *(row[column] for column in EVENT_COLUMNS[1:])))
-    return Rows(wanted.name, ("cell_id", *_factors(plan), *EVENT_COLUMNS), tuple(rows))
+    return Rows(table.name, ("cell_id", *_factors(plan), *EVENT_COLUMNS), tuple(rows))
 
 
 def _factors(plan: Plan) -> list[str]:
@@ -62,12 +62,12 @@ def _factors(plan: Plan) -> list[str]:
 
 
 def _cells(
-    plan: Plan, outcomes: Mapping[str, CellOutcome], wanted: TimeSeries | EventTable
+    plan: Plan, outcomes: Mapping[str, CellOutcome], output: TimeSeries | EventTable
 ) -> Iterator[tuple[Cell, tuple[Field, ...]]]:
     """The cells shown, each with the first columns of its rows."""
     selection = Selection(plan)
     for cell in plan.cells:
-        if cell.repetition or not selection.has(cell, wanted.where):
+        if cell.repetition or not selection.has(cell, output.where):
             continue
         name = cell.id  # a hash of the whole cell: made once
         outcome = outcomes.get(name)

@@ -39,8 +39,8 @@ def write_tables(
 
 def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir) -> None:
     """Write the figures over time and the tables of events. Raises StoreError."""
-    tables = [series_rows(plan, outcomes, run, wanted) for wanted in plan.time_series]
-    tables += [event_rows(plan, outcomes, run, wanted) for wanted in plan.event_tables]
+    tables = [series_rows(plan, outcomes, run, figure) for figure in plan.time_series]
+    tables += [event_rows(plan, outcomes, run, table) for table in plan.event_tables]
     for rows in tables:
         write_atomic(run.tables / f"{rows.name}.csv", csv_text(rows).encode())
 

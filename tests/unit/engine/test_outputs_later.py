@@ -123,4 +123,6 @@ def test_an_expression_that_cannot_be_computed(run: RunDir, tmp_path: Path) -> N
     before = files(run)
     with pytest.raises(netwarp.CaptureError, match="double"):
         netwarp.analyze(run.root, spec=later(tmp_path / "later", text))
-    assert files(run) == before, "nothing is changed"
+    after = files(run)
+    assert {path: after[path] for path in before} == before, "nothing is changed"
+    assert not run.spec.exists()
