@@ -8,6 +8,8 @@ from pathlib import Path
 import netwarp
 import pytest
 from netwarp.core.errors import SpecError
+from netwarp.engine.outputs import texts_of
+from netwarp.experiment import load_spec
 from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir
 from support.report_kit import plan_of, spec_text, write_run
@@ -126,3 +128,17 @@ def test_an_expression_that_cannot_be_computed(run: RunDir, tmp_path: Path) -> N
     after = files(run)
     assert {path: after[path] for path in before} == before, "nothing is changed"
     assert not run.spec.exists()
+
+
+def test_the_texts_of_a_spec_are_itself_what_it_names_and_its_profiles(tmp_path: Path) -> None:
+    """Also a profile that only a level names."""
+    text = spec_text(more='[factor.path]\nlevels = ["adsl", "e1"]').replace(
+        "[link.p1]", '[link.p3]\nprofile = "geo-satellite"\n[link.p1]'
+    )
+    spec = load_spec(later(tmp_path / "later", text, CLAIM.replace("double", "share")))
+    profiles = ["adsl", "e1", "geo-satellite"]
+    assert sorted(texts_of(spec)) == [
+        "expected.toml",
+        *(f"netem-profiles/{name}.toml" for name in profiles),
+        "other.toml",
+    ]
