@@ -14,6 +14,7 @@ import argparse
 import csv
 import hashlib
 import json
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ import zstandard
 
 LABELS = ("format", "spec", "experiment", "factors", "parameters", "metrics", "metric_units")
 """Keys of a cell that name it or say what is computed from it; all others say what runs."""
+CELL_ID = re.compile(r"[A-Za-z0-9._]+_r\d+_[0-9a-f]{10}")
 MOST = 20
 """Differences of one kind that are printed."""
 
@@ -73,20 +75,51 @@ def cells(run: Path) -> dict[str, list[Path]]:
     return found
 
 
-def rows(path: Path, renamed: dict[str, str]) -> list[dict[str, str]]:
-    """The rows of a table; a column `cell_id` says nothing here."""
+class Labels:
+    """The labels of a run's cells: their ids, each with a name that is the same in both runs; factors; experiments."""
+
+    def __init__(self, run: Path) -> None:
+        self.names = {
+            path.name: f"cell {hashlib.sha256(what.encode()).hexdigest()[:16]}"
+            for what, paths in cells(run).items()
+            for path in paths
+        }
+        plan = json.loads((run / "plan.json").read_bytes())
+        self.columns = {"experiment", *(factor["name"] for factor in plan["factors"])}
+
+    def named(self, text: str) -> str:
+        """A text of a table with every cell named by what it runs."""
+        return CELL_ID.sub(lambda match: self.names.get(match[0], match[0]), text)
+
+
+def rows(path: Path, labels: Labels, renamed: dict[str, str]) -> list[dict[str, str]]:
+    """The rows of a table, cells named by what they run.
+
+    Where a row is of a cell, its factors and experiment are labels of what the cell's name says, and left out.
+    The condition of a claim, once the end of its id, is put into a column of its own.
+    """
+    found: list[dict[str, str]] = []
     with open(path, newline="") as file:
-        return [{renamed.get(k, k): v for k, v in row.items() if k != "cell_id"} for row in csv.DictReader(file)]
+        for read in csv.DictReader(file):
+            kept = {key: labels.named(value) for key, value in read.items()}
+            if "cell_id" in kept:
+                kept = {key: value for key, value in kept.items() if key not in labels.columns}
+            row = {renamed.get(key, key): value for key, value in kept.items()}
+            if path.name in ("claims.csv", "claim_details.csv") and "condition" not in row:
+                row["claim"], _, row["condition"] = row["claim"].partition(" ")
+            found.append(row)
+    return found
 
 
 def tables(a: Path, b: Path, renamed: dict[str, str], moved: dict[str, str]) -> Iterator[str]:
     """What differs between the tables of two runs. Columns that only B has are no difference: they may be added."""
+    labels = Labels(a), Labels(b)
     for path in sorted((a / "tables").glob("*.csv")):
         other = b / "tables" / moved.get(path.name, path.name)
         if not other.exists():
             yield f"tables/{path.name}: run B has no such table"
             continue
-        before, after = rows(path, renamed), rows(other, {})
+        before, after = rows(path, labels[0], renamed), rows(other, labels[1], {})
         columns = list(before[0]) if before else []
         missing = [column for column in columns if after and column not in after[0]]
         if missing:

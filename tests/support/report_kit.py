@@ -111,30 +111,22 @@ x = "outage"
 lines = ["variant", "failover"]
 where = { rtt = "200 ms" }
 """
+PUBLISHED = """\
+source,metric,variant,outage,value,printed
+paper,share,tcp,0 s,0.97,Table 1
+paper,share,tcp,5 s,0.9,Table 1
+paper,share,tcp,10 s,0.81,Table 1
+paper,share,tcp,20 s,0.6,Table 1
+simulator,share,tcp,0 s,0.972,
+simulator,share,tcp,10 s,0.8,
+paper,goodput_bit_s,tcp,0 s,485000,
+paper,goodput_bit_s,tcp,20 s,300000,
+"""
 EXPECTED = """\
 [source.paper]
 title = "A Paper 2009"
 [source.simulator]
 title = "A Simulator"
-[[numbers]]
-source = "paper"
-metric = "share"
-at = { variant = "tcp" }
-by = "outage"
-values = { "0 s" = 0.97, "5 s" = 0.9, "10 s" = 0.81, "20 s" = 0.6 }
-printed = "Table 1"
-[[numbers]]
-source = "simulator"
-metric = "share"
-at = { variant = "tcp" }
-by = "outage"
-values = { "0 s" = 0.972, "10 s" = 0.8 }
-[[numbers]]
-source = "paper"
-metric = "goodput_bit_s"
-at = { variant = "tcp" }
-by = "outage"
-values = { "0 s" = 485000, "20 s" = 300000 }
 [[claim]]
 id = "C1"
 text = "Two paths beat one at every outage."
@@ -174,7 +166,8 @@ def plan_of(text: str, folder: Path, expected: str | None = None, repetitions: i
     folder.mkdir(parents=True, exist_ok=True)
     if expected is not None:
         (folder / "expected.toml").write_text(expected, encoding="utf-8")
-    line = 'expected = "expected.toml"' if expected is not None else ""
+        (folder / "published.csv").write_text(PUBLISHED, encoding="utf-8")
+    line = 'expected = "expected.toml"\npublished = "published.csv"' if expected is not None else ""
     spec = parse_spec(text.replace("EXPECTED", line).encode(), folder / "spec.toml", sets={})
     return make_plan(spec, repetitions=repetitions)
 

@@ -207,6 +207,7 @@ TOP: dict[str, Field] = {
     "title": Field("text", '"SCTP through a link failure"'),
     "description": Field("text", '"What is asked and how."'),
     "expected": Field("text", '"expected.toml"'),
+    "published": Field("text", '"published.csv"'),
     "seed": Field("integer", "1", low=0, high=2**53),
     "repetitions": Field("integer", "1", low=1, high=100_000),
     **RESOLVED,

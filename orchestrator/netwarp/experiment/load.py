@@ -11,6 +11,7 @@ from ..core.checkout import CHECKOUT
 from ..core.errors import SpecError
 from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
 from .answers import read_answers
+from .claims import ClaimReader
 from .experiments import ExperimentSpec, read_experiments
 from .factors import FactorSpec, check_conditions, read_factors, with_flows
 from .fields import NAME, check_keys, read_integer, read_text
@@ -21,7 +22,7 @@ from .outputs_over_time import read_event_tables, read_time_series
 from .overrides import read_overrides
 from .problems import Problems, nearest
 from .profiles import shown
-from .published_numbers import ExpectedReader
+from .published_numbers import read_published
 from .toml_positions import Item, parse_toml, read_bounded
 
 EXPERIMENTS = CHECKOUT / "experiments"
@@ -120,11 +121,19 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     expected: tuple[PublishedNumber, ...] = ()
     claims: tuple[Claim, ...] = ()
     claim_places: Mapping[str, Item] = {}
-    other = _expected_document(document, file, files, problems)
+    other = _beside(document, "expected", file, problems)
     if other is not None:
-        reader = ExpectedReader(other, names, problems)
-        sources, expected, claims = reader.sources(), reader.numbers(), reader.claims()
-        claim_places = reader.places
+        files.append(other)
+        claims_document = parse_toml(read_bounded(other), shown(other), problems)
+        if claims_document is not None:
+            reader = ClaimReader(claims_document, names, problems)
+            sources, claims = reader.sources(), reader.claims()
+            claim_places = reader.places
+    published = _beside(document, "published", file, problems)
+    if published is not None:
+        files.append(published)
+        known = [source.name for source in sources]
+        expected = read_published(read_bounded(published), shown(published), known, names, problems)
     problems.check()
     name = str(_value(document, "name", ""))
     return Spec(
@@ -182,18 +191,20 @@ def _check_parameters(document: Item, problems: Problems) -> None:
             problems.add(item, 'a parameter is text, with its unit; for example rate = "1 Mbit/s"')
 
 
-def _expected_document(document: Item, file: Path, files: list[Path], problems: Problems) -> Item | None:
-    item = document.get("expected")
-    name = read_text(item, TOP["expected"], Problems()) if item is not None else None
+def _beside(document: Item, key: str, file: Path, problems: Problems) -> Path | None:
+    """The file beside the spec that a key names; None without one, or after saying what is wrong with it."""
+    item = document.get(key)
+    name = read_text(item, TOP[key], Problems()) if item is not None else None
     if item is None or name is None:
         return None
+    example = TOP[key].example
+    kind = example.strip('"').partition(".")[2]
     *stem, suffix = name.split(".")  # every part is a name: no folder, no hidden file, nothing upwards
-    if suffix != "toml" or not stem or not all(NAME.fullmatch(part) for part in stem):
-        problems.add(item, f'"{name[:60]}" must be a .toml file beside the spec; for example "expected.toml"')
+    if suffix != kind or not stem or not all(NAME.fullmatch(part) for part in stem):
+        problems.add(item, f'"{name[:60]}" must be a .{kind} file beside the spec; for example {example}')
         return None
     path = file.parent / name
     if not path.is_file():
         problems.add(item, f'there is no file "{name}" beside the spec; leave the key out, or write the file')
         return None
-    files.append(path)
-    return parse_toml(read_bounded(path), shown(path), problems)
+    return path

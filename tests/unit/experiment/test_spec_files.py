@@ -173,11 +173,6 @@ def test_expected_errors(tmp_path: Path) -> None:
         """\
 [source.paper]
 [source.x]
-[[numbers]]
-source = "papers"
-metric = "packets"
-by = "x"
-values = { "1 s" = "2", "3 s" = 1 }
 [[claim]]
 id = "C1"
 text = "t"
@@ -209,18 +204,60 @@ kind = "best"
     text = str(caught.value)
     for line, says in [
         (2, '"x" is a column of the tables already'),
-        (4, 'unknown source "papers", did you mean "paper"?'),
-        (7, "must be a number"),
-        (7, 'factor "x" has no level "3 s"'),
-        (8, 'kind "greater" compares a with b, and b is missing'),
-        (15, 'kind "gain" needs expected = a number'),
-        (15, 'kind "gain" needs its tolerance'),
-        (15, 'two claims are called "C1"'),
-        (28, "is not tested: leave this out"),
-        (30, "its id is missing"),
-        (31, '"best" is none of greater, less'),
+        (3, 'kind "greater" compares a with b, and b is missing'),
+        (10, 'kind "gain" needs expected = a number'),
+        (10, 'kind "gain" needs its tolerance'),
+        (10, 'two claims are called "C1"'),
+        (23, "is not tested: leave this out"),
+        (25, "its id is missing"),
+        (26, '"best" is none of greater, less'),
     ]:
         assert any(f"expected.toml:{line}: " in one and says in one for one in text.splitlines()), (line, says, text)
+
+
+PAPER = '[source.paper]\ntitle = "P"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("source,metric,x,value\npapers,packets,1 s,2\n", '2: source: there is no "papers", did you mean "paper"?'),
+        ("source,metric,x,value\npaper,pakets,1 s,2\n", '2: metric: there is no "pakets", did you mean "packets"?'),
+        ("source,metric,x,value\n\npaper,packets,3 s,2\n", '3: x: there is no "3 s"'),
+        ("source,metric,x,value\npaper,packets,1 s | 3 s,2\n", '2: x: there is no "3 s"'),
+        ("source,metric,x,value\npaper,packets,1 s,2 packets\n", '2: value: "2 packets" is no number'),
+        ("source,metric,x,value\npaper,packets,1 s,nan\n", '2: value: "nan" is no number'),
+        ("source,metric,x,value\npaper,packets,1 s\n", "2: has 3 fields, the header 4"),
+        ("source,metric,y,value\npaper,packets,1 s,2\n", "1: y: is neither a factor nor one of source"),
+        ("source,metric,x,x,value\n", "1: x: stands in the header twice"),
+        ("source,metric,x\n", "1: value: the column is missing"),
+        ("", "1: source: the column is missing"),
+        ('source,metric,x,value\n"paper,packets\n', "2: not CSV: unexpected end of data"),
+        ("source,metric,experiment,value\npaper,packets,mine,2\n", '2: experiment: there is no "mine"'),
+        ("source,metric,value\n\udcff", "2: not UTF-8 text"),
+        ("source,metric,flow,value\npaper,packets,gg,2\n", '2: flow: there is no "gg"'),
+    ],
+)
+def test_published_errors(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "expected.toml").write_text(PAPER)
+    (tmp_path / "published.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    head = 'expected = "expected.toml"\npublished = "published.csv"\n'
+    with pytest.raises(SpecError) as caught:
+        spec_of(head + BASE + FACTOR, tmp_path)
+    assert any(f"published.csv:{says}" in line for line in str(caught.value).splitlines()), caught.value
+
+
+def test_published_numbers(tmp_path: Path) -> None:
+    """An empty field: any level. Fields of several levels; a byte order mark and carriage returns, as Excel writes."""
+    (tmp_path / "expected.toml").write_text(PAPER)
+    rows = "paper,packets,,2,Table 1\r\npaper,packets,1 s | 2 s,2.5,\r\n"
+    (tmp_path / "published.csv").write_text("\ufeffsource,metric,x,value,printed\r\n" + rows, newline="")
+    spec = spec_of('expected = "expected.toml"\npublished = "published.csv"\n' + BASE + FACTOR, tmp_path)
+    assert [(one.at, one.value, one.printed) for one in spec.expected] == [
+        ({}, 2.0, "Table 1"),
+        ({"x": ("1 s", "2 s")}, 2.5, ""),
+    ]
+    assert [file.name for file in spec.files] == ["spec.toml", "expected.toml", "published.csv"]
 
 
 def test_a_claim_that_fits_no_single_cell(tmp_path: Path) -> None:

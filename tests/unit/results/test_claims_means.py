@@ -145,12 +145,14 @@ def test_what_is_not_random_stands_for_every_seed(tmp_path: Path) -> None:
 def test_claims_stand_beside_what_others_numbers_make_of_them(tmp_path: Path) -> None:
     body = 'a = { who = "a" }\nb = { who = "b" }\n' + OVER + BOUND
     source = '[source.paper]\ntitle = "P"\n[source.other]\ntitle = "O"\n'
-    block = '[[numbers]]\nsource = "{}"\nmetric = "packets"\nat = {{ who = "{}" }}\nby = "x"\nvalues = {{ {} }}\n'
-    three = '"1 s" = {}, "2 s" = {}, "3 s" = {}'
-    printed = block.format("paper", "a", three.format(2, 3, 4)) + block.format("paper", "b", three.format(1, 2, 3))
-    partly = block.format("other", "a", three.format(1, 1, 1))
-    (tmp_path / "expected.toml").write_text(source + printed + partly + claim("gain", body))
-    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS, tmp_path), repetitions=2)
+    numbers = {("paper", "a"): (2, 3, 4), ("paper", "b"): (1, 2, 3), ("other", "a"): (1, 1, 1)}
+    lines = [f"{s},packets,{who},{n} s,{v}\n" for (s, who), three in numbers.items() for n, v in enumerate(three, 1)]
+    (tmp_path / "published.csv").write_text("source,metric,who,x,value\n" + "".join(lines))
+    (tmp_path / "expected.toml").write_text(source + claim("gain", body))
+    plan = make_plan(
+        spec_of('expected = "expected.toml"\npublished = "published.csv"\n' + BASE + LOSS + FACTORS, tmp_path),
+        repetitions=2,
+    )
     assert published(plan) == {"paper": {"C1": pytest.approx(9 / 6 - 1)}, "other": {}}, (
         "as printed, without an interval"
     )

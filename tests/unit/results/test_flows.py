@@ -16,7 +16,9 @@ from netwarp.results.rows import draw_rows, number_rows
 from support.specs import BASE, problems_of, spec_of
 
 STUDY = (
-    BASE.replace('name = "test"', 'name = "test"\nexpected = "expected.toml"\nrepetitions = 2')
+    BASE.replace(
+        'name = "test"', 'name = "test"\nexpected = "expected.toml"\npublished = "published.csv"\nrepetitions = 2'
+    )
     + """
 [flow.g]
 like = "f"
@@ -52,20 +54,14 @@ given = ["load"]
 budgets = ["2 s"]
 """
 )
+PUBLISHED = """\
+source,metric,flow,load,value
+paper,outage_s,g,none,9
+paper,outage_s,g,full,9
+paper,outage_s,f,none,3
+"""
 CLAIMS = """
 [source.paper]
-[[numbers]]
-source = "paper"
-metric = "outage_s"
-at = { flow = "g" }
-by = "load"
-values = { none = 9, full = 9 }
-[[numbers]]
-source = "paper"
-metric = "outage_s"
-at = { load = "none" }
-by = "flow"
-values = { f = 3 }
 [[claim]]
 id = "less"
 text = "f suffers less than g"
@@ -103,6 +99,7 @@ def plan(tmp_path: Path) -> Plan:
 
 def planned(folder: Path, claims: str = CLAIMS) -> Plan:
     (folder / "expected.toml").write_text(claims)
+    (folder / "published.csv").write_text(PUBLISHED)
     return make_plan(spec_of(STUDY, folder))
 
 
@@ -187,7 +184,7 @@ def test_claims_compare_flows(plan: Plan) -> None:
     ],
 )  # fmt: skip
 def test_mistakes_are_named(spec: str, said: str) -> None:
-    text = STUDY.replace('expected = "expected.toml"\n', "")
+    text = STUDY.replace('expected = "expected.toml"\npublished = "published.csv"\n', "")
     problems = problems_of(text.replace("[table.all]", spec + "[table.all]"))
     assert any(said in problem and "spec.toml:" in problem for problem in problems), problems
 
@@ -199,7 +196,6 @@ def test_mistakes_are_named(spec: str, said: str) -> None:
         ('{ flow = "f", load = "none" }', '{ flow = ["f", "g"], load = "none" }', "names 2 flows; it must name one"),
         ('{ flow = "f", load = "none" }', '{ load = "none" }', "claim[0]: of which flow? name one: f, g, h"),
         ('flow = "g"\na', 'flow = "gg"\na', 'there is no flow "gg"'),
-        ('at = { flow = "g" }', 'at = { flow = "gg" }', 'numbers[0].at.flow: there is no flow "gg"'),
     ],
 )
 def test_mistakes_in_claims_are_named(old: str, new: str, said: str, tmp_path: Path) -> None:

@@ -28,23 +28,19 @@ EXPECTED = """\
 [source.paper]
 title = "A paper"
 [source.other]
-[[numbers]]
-source = "paper"
-metric = "packets"
-at = { y = ["a", "b"] }
-by = "x"
-values = { "1 s" = 7, "2 s" = 8 }
-[[numbers]]
-source = "paper"
-metric = "data_packets"
-by = "x"
-values = { "2 s" = 9 }
+"""
+PUBLISHED = """\
+source,metric,x,y,value
+paper,packets,1 s,a | b,7
+paper,packets,2 s,a | b,8
+paper,data_packets,2 s,,9
 """
 
 
 def plan(tmp_path: Path, repetitions: int = 1, more: str = "") -> Plan:
     (tmp_path / "expected.toml").write_text(EXPECTED)
-    text = 'expected = "expected.toml"\n' + BASE + more + FACTORS + TABLE
+    (tmp_path / "published.csv").write_text(PUBLISHED)
+    text = 'expected = "expected.toml"\npublished = "published.csv"\n' + BASE + more + FACTORS + TABLE
     return make_plan(spec_of(text, tmp_path), repetitions=repetitions)
 
 

@@ -1,0 +1,244 @@
+"""expected.toml: the claims to test, and the sources of published numbers. Grammar in docs/spec.md, Expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+import msgspec
+
+from ..core.outputs import Claim, ClaimKind, Levels, Source
+from .factors import RESERVED_COLUMNS
+from .fields import Field, check_keys, read_names, read_text
+from .grammar import OF_EXPERIMENT
+from .outputs import Names, read_experiment, read_flows, read_metric, read_where
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
+GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
+TWO_SIDED = frozenset({"greater", "less", "equal", *GAINS})
+NEEDS_OVER = frozenset({"constant", "increasing", "decreasing"})
+ALONE = frozenset({"value", "every"})
+NEEDS_EXPECTED = frozenset({"mean", *ALONE, *GAINS})
+_TEXT = Field("text", '"Table 5"')
+_OPEN = Field("open", '{ variant = "tcp" }')
+SOURCE = {"title": Field("text", '"Choi, Lee 2009"')}
+CLAIM = {
+    "id": Field("text", '"C6"'),
+    "text": Field("text", '"SCTP with two paths beats TCP at every outage."'),
+    "source": _TEXT,
+    "kind": Field("choice", '"greater"', choices=KINDS),
+    "metric": Field("text", '"goodput_bit_s"'),
+    "metric_b": Field("text", '"cwnd_initial_bytes"'),
+    "flow": Field("name", '"ftp"'),
+    "experiment": OF_EXPERIMENT,
+    "a": _OPEN,
+    "b": _OPEN,
+    "over": Field("levels", '{ outage = ["5 s", "10 s"] }'),
+    "also": _OPEN,
+    "of": Field("names", '["C17", "C23"]'),
+    "expected": _OPEN,
+    "tolerance": _OPEN,
+    "reason": _TEXT,
+}
+OF_ITS_CELLS = ("experiment", "metric", "metric_b", "a", "b", "over")
+"""Keys that say which numbers of which cells a claim compares."""
+FILE = {
+    "source": Field("map", '[source.paper] with title = "Choi, Lee 2009"', fields=SOURCE),
+    "claim": Field("tables", '[[claim]] with id = "C6"', fields=CLAIM),
+}
+
+
+class ClaimReader:
+    """Reads one expected.toml against a spec's factors and metrics; says all that is wrong."""
+
+    def __init__(self, document: Item, names: Names, problems: Problems) -> None:
+        self._document, self._names, self._problems = document, names, problems
+        self.places: dict[str, Item] = {}
+        """Claim, by its name -> where it is written."""
+        check_keys(document, FILE, problems)
+        self._sources = document.get("source")
+        for name, item in self._sources.table().items() if self._sources is not None else ():
+            if name in RESERVED_COLUMNS or name in names.factors:
+                problems.add(item, f'"{name}" is a column of the tables already; call the source otherwise')
+
+    def sources(self) -> tuple[Source, ...]:
+        """Every [source.NAME] in order."""
+        table = self._sources.table() if self._sources is not None else {}
+        return tuple(Source(name, self._text(item, "title") or name) for name, item in table.items())
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Every [[claim]], and a copy of it for each entry of its `also`."""
+        claims = self._document.get("claim")
+        found: list[Claim] = []
+        items = self.places
+        for item in claims.items() if claims is not None else ():
+            claim = self._claim(item)
+            for one in [claim, *self._also(item, claim)]:
+                if one.name in items:
+                    self._problems.add(item, f'two claims are called "{one.name}"')
+                items[one.name] = item
+                found.append(one)
+        self._check_means(found, items)
+        return tuple(found)
+
+    def _claim(self, item: Item) -> Claim:
+        problems = self._problems
+        kind_item = self._required(item, "kind", CLAIM)
+        text = read_text(kind_item, CLAIM["kind"], Problems()) if kind_item is not None else None
+        kind: ClaimKind = next((known for known in KINDS if known == text), "later")
+        name, statement, source = (
+            str(child.value) if (child := self._required(item, key, CLAIM)) is not None else ""
+            for key in ("id", "text", "source")
+        )
+        if kind == "later":
+            reason = self._required(item, "reason", CLAIM)
+            if text == kind:
+                for key in (*OF_ITS_CELLS, "of", "expected", "tolerance", "also"):
+                    if (child := item.get(key)) is not None:
+                        problems.add(child, 'a claim of kind "later" is not tested: leave this out')
+            why = str(reason.value) if reason is not None else ""
+            return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
+        expected, tolerance = self._bound(item, kind)
+        if kind == "mean":
+            for key in (*OF_ITS_CELLS, "flow"):
+                if (child := item.get(key)) is not None:
+                    problems.add(child, 'a claim of kind "mean" takes this from the claims it is of: leave it out')
+            return Claim(
+                id=name,
+                text=statement,
+                source=source,
+                kind=kind,
+                of=self._of(item),
+                expected=expected,
+                tolerance=tolerance,
+            )
+        if (child := item.get("of")) is not None:
+            problems.add(child, f'only kind "mean" is of other claims, not "{kind}"')
+        over, levels = self._over(item, kind)
+        read_experiment(item, self._names, problems)
+        a, b = self._selectors(item, "a"), self._selectors(item, "b")
+        if not a:
+            problems.add(item, f'the selector "a" is missing; for example a = {_OPEN.example}')
+        if kind in TWO_SIDED and not b:
+            problems.add(item, f'kind "{kind}" compares a with b, and b is missing; for example b = {_OPEN.example}')
+        if (child := item.get("metric_b")) is not None and not b:
+            problems.add(child, f"is the metric of b, and there is no b; for example b = {_OPEN.example}")
+        if kind in ALONE and b:
+            problems.add(item, f'kind "{kind}" has no b')
+        return Claim(
+            id=name,
+            text=statement,
+            source=source,
+            kind=kind,
+            metric=read_metric(item, self._names.metrics, problems),
+            metric_b=read_metric(item, self._names.metrics, problems, "metric_b") if item.get("metric_b") else "",
+            flow=next(iter(read_flows(item, self._names, problems)), ""),
+            a=a,
+            b=b,
+            over=over,
+            levels=levels,
+            expected=expected,
+            tolerance=tolerance,
+        )
+
+    def _bound(self, item: Item, kind: ClaimKind) -> tuple[float | None, float]:
+        """`expected` and `tolerance`."""
+        problems = self._problems
+        expected = self._number(child) if (child := item.get("expected")) is not None else None
+        if kind in NEEDS_EXPECTED and item.get("expected") is None:
+            problems.add(item, f'kind "{kind}" needs expected = a number; for example expected = 0.18')
+        if kind not in NEEDS_EXPECTED and (child := item.get("expected")) is not None:
+            problems.add(child, f'kind "{kind}" has no expected number')
+        tolerance = self._number(child) if (child := item.get("tolerance")) is not None else None
+        if tolerance is None and (kind in NEEDS_EXPECTED or kind in ("equal", "constant")):
+            problems.add(item, f'kind "{kind}" needs its tolerance; for example tolerance = 0.005')
+        if tolerance is not None and tolerance < 0 and child is not None:
+            problems.add(child, "is negative; for example tolerance = 0.005")
+        return expected, max(tolerance or 0.0, 0.0)
+
+    def _of(self, item: Item) -> tuple[str, ...]:
+        child = self._required(item, "of", CLAIM)
+        names = read_names(child, CLAIM["of"], Problems()) if child is not None else ()
+        if child is not None and not names:
+            self._problems.add(child, f"is empty; for example {CLAIM['of'].example}")
+        return names
+
+    def _check_means(self, found: list[Claim], items: Mapping[str, Item]) -> None:
+        """What a mean is of must be there, and be one number."""
+        gains = [(claim.id, claim.condition_text) for claim in found if claim.kind in GAINS]
+        for claim in found:
+            for name in claim.of:
+                if (name, claim.condition_text) not in gains:
+                    known = [one for one, condition in gains if condition == claim.condition_text]
+                    under = f" under {claim.condition_text}" if claim.condition else ""
+                    said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{under}{nearest(name, known)}'
+                    self._problems.add((items[claim.name].get("of") or items[claim.name]).part(name), said)
+
+    def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
+        over = item.get("over")
+        chosen = read_where(over, self._names, self._problems, flows=True)
+        if over is None and kind in NEEDS_OVER:
+            self._problems.add(
+                item, f'kind "{kind}" needs the levels to go over; for example over = {CLAIM["over"].example}'
+            )
+        if over is not None and len(chosen) != 1:
+            self._problems.add(over, f"names one factor with its levels; for example {CLAIM['over'].example}")
+        for factor, levels in chosen.items():
+            if kind in NEEDS_OVER and len(levels) < 2 and over is not None:
+                self._problems.add(over, f'kind "{kind}" needs at least two levels of "{factor}"')
+            return factor, levels
+        return "", ()
+
+    def _selectors(self, item: Item, key: str) -> tuple[Levels, ...]:
+        child = item.get(key)
+        if child is None:
+            return ()
+        parts = child.items() if isinstance(child.value, list) else [child]
+        experiment = read_experiment(item, self._names, Problems())
+        return tuple({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
+
+    def _also(self, item: Item, claim: Claim) -> list[Claim]:
+        """The same claim under other conditions: each entry's levels replace those of the selectors that name them.
+
+        A mean under other conditions is of the claims it is of under the same ones.
+        """
+        found: list[Claim] = []
+        also = item.get("also")
+        if also is not None and not isinstance(also.value, list):
+            self._problems.add(also, 'must be a list of selectors; for example [{ reading = "rtt" }]')
+        for part in also.items() if also is not None else ():
+            other = read_where(part, self._names, self._problems, flows=True)
+            for factor in other:
+                if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):
+                    self._problems.add(part, f'"{factor}" stands in no selector of this claim')
+            a, b = (tuple(_replaced(s, other) for s in side) for side in (claim.a, claim.b))
+            found.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
+        return found
+
+    def _required(self, item: Item, key: str, fields: Mapping[str, Field]) -> Item | None:
+        child = item.get(key)
+        if child is None:
+            self._problems.add(item, f"its {key} is missing; for example {key} = {fields[key].example}")
+        return child
+
+    def _number(self, item: Item) -> float | None:
+        if isinstance(item.value, bool) or not isinstance(item.value, (int, float)) or item.value != item.value:
+            self._problems.add(item, "must be a number in the metric's unit; for example 0.123")
+            return None
+        return float(item.value)
+
+    def _text(self, item: Item, key: str) -> str:
+        child = item.get(key)
+        return str(child.value) if child is not None else ""
+
+
+def _varies(selector: Levels, factor: str) -> bool:
+    return factor in selector and selector[factor] != ("-",)
+
+
+def _replaced(selector: Levels, other: Levels) -> Levels:
+    return {
+        factor: other[factor] if factor in other and levels != ("-",) else levels for factor, levels in selector.items()
+    }
