@@ -1,4 +1,4 @@
-"""Where a program is on this machine: in PATH, or in sbin, which an ordinary Debian user has not in PATH.
+"""Finds a program on this machine: in PATH, or in sbin, which an ordinary Debian user has not in PATH.
 
 Standard library only, and no syntax newer than Python 3.7's: `make doctor` needs it before set-up.
 """

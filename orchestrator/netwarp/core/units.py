@@ -95,25 +95,25 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
     sign, digits, unit = match.groups()
     if unit not in _UNITS:
         raise QuantityError(f"{shown}: {_unknown_unit(unit)}{example}")
-    found, scale = _UNITS[unit]
+    unit_kind, scale = _UNITS[unit]
     # "1" of a ratio may be the whole or 1 %, "0.5" a half or half of a percent; "1e-5" and "0" are one thing only
     plain = "e" not in digits.lower() and Fraction(digits) != 0
     if unit == "" and (kind not in (None, "ratio") or plain or Fraction(digits) > 1):
         raise QuantityError(f"{shown} is a bare number: its unit is missing{example}")
-    if kind is not None and found != kind:
-        raise QuantityError(f"{shown} is {WORDS[found]}, but {WORDS[kind]} is wanted{example}")
+    if kind is not None and unit_kind != kind:
+        raise QuantityError(f"{shown} is {WORDS[unit_kind]}, but {WORDS[kind]} is wanted{example}")
     value = Fraction(digits) * scale
     if sign == "-" and value:
         raise QuantityError(f"{shown} is negative{example}")
     if value > LARGEST:
         raise QuantityError(f"{shown} is too large to be meant{example}")
-    if found in ("ratio", "bdp"):
-        if found == "ratio" and value > 1:
+    if unit_kind in ("ratio", "bdp"):
+        if unit_kind == "ratio" and value > 1:
             raise QuantityError(f"{shown} is more than the whole{example}")
-        return Quantity(found, float(value))
+        return Quantity(unit_kind, float(value))
     if value.denominator != 1:
-        raise QuantityError(f"{shown} is not a whole number of {_BASE[found]}{example}")
-    return Quantity(found, value.numerator)
+        raise QuantityError(f"{shown} is not a whole number of {_BASE[unit_kind]}{example}")
+    return Quantity(unit_kind, value.numerator)
 
 
 def format_quantity(quantity: Quantity) -> str:
@@ -133,22 +133,22 @@ def format_quantity(quantity: Quantity) -> str:
     return f"{_plain(Fraction(value) / _UNITS[unit][1])} {unit}"
 
 
-def counted(count: float, one: str, many: str = "") -> str:
+def counted(count: float, singular: str, plural: str = "") -> str:
     """A number of things in words: "1 cell", "2 cells", "12\u202f345 packets". many: the plural, where it is no "s"."""
-    return f"{fixed(count, 0)} {one if count == 1 else many or one + 's'}"
+    return f"{fixed(count, 0)} {singular if count == 1 else plural or singular + 's'}"
 
 
-def counted_of(part: float, of: float, one: str, many: str = "") -> str:
+def counted_of(part: float, of: float, singular: str, plural: str = "") -> str:
     """Some of a number of things: "1 of 2 cells", "1 of 1 cell"."""
-    return f"{fixed(part, 0)} of {counted(of, one, many)}"
+    return f"{fixed(part, 0)} of {counted(of, singular, plural)}"
 
 
-def same_value(one: str, other: str) -> bool:
+def same_value(first: str, second: str) -> bool:
     """Whether two levels mean the same: equal quantities ("10s" is "10 s"), else equal text."""
     try:
-        return parse_quantity(one) == parse_quantity(other)
+        return parse_quantity(first) == parse_quantity(second)
     except QuantityError:
-        return one.strip() == other.strip()
+        return first.strip() == second.strip()
 
 
 def _plain(value: Fraction) -> str:

@@ -1,4 +1,4 @@
-"""Which Linux distribution this is, and how one installs things there.
+"""The Linux distribution of this machine, and its commands to install packages.
 
 Standard library only, and no syntax newer than Python 3.7's: asked for on machines that lack everything. Debian's
 commands are tried in netwarp's tests; the others are written down from their distributions' own package names.

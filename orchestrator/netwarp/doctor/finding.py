@@ -1,4 +1,4 @@
-"""One line of the doctor's report. Standard library only: asked before there is a virtual environment."""
+"""One line of the doctor's report. Standard library only: it runs before there is a virtual environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guests need: the kernel, the programs, memory, ptrace; and one booted."""
+"""Checks what guests need: the kernel, the programs, memory, ptrace; and boots one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine's own kernel can do: only the netns back end asks."""
+"""Checks this machine's own kernel, for the netns back end alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine itself has: processor, Python, disk, cores, packages, clock."""
+"""Checks the machine: processor, Python, disk, cores, packages, clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this checkout asks of a guest kernel: configuration fragment, patches, pinned identity."""
+"""The recipe of a guest kernel in this checkout: configuration fragment, patches, pinned identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a kernel's source comes from: the distribution's package, a tarball, or somebody's own tree (never touched)."""
+"""The source of a kernel: the distribution's package, a tarball, or a user's own tree (never touched)."""
 
 from __future__ import annotations
 

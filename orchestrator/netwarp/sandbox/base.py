@@ -1,4 +1,4 @@
-"""The seam between a plan and the machines that run it."""
+"""The interface between a plan and the machines that run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""init.ndjson and the apps' output, as a back end reads them after the sandbox has ended."""
+"""The verdict on a cell from init.ndjson and the output of its apps, after the sandbox has ended."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     end = last(records, "end")
     if end is None or not records or records[-1] is not end:
         panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
-        said = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
-        why = panic or ": ".join(filter(None, (exit_text, said.rpartition("\n")[2])))
+        log_text = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
+        why = panic or ": ".join(filter(None, (exit_text, log_text.rpartition("\n")[2])))
         return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
     ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
     for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
@@ -127,10 +127,10 @@ def _app_hint(directory: CellDir, records: list[Record]) -> str:
 def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
     """Every capture asked for is there, whole, and lost nothing: cell-init's end record against the file."""
     checks: list[Check] = []
-    found = {record["file"]: record for record in records if record.get("record") == "capture"}
+    end_records = {record["file"]: record for record in records if record.get("record") == "capture"}
     for capture in cell.captures:
         name = f"capture/{capture.node}-{capture.link}.pcap"
-        record = found.get(name)
+        record = end_records.get(name)
         if record is None:
             checks.append(Check(f"{name} end record", False, "the capture process left no end record"))
             continue
@@ -177,12 +177,12 @@ FIRST_SLEEPS = 1
 
 def check_memory(records: list[Record]) -> Check:
     """The guest's kernel reclaimed no memory: from there on equal cells could differ (docs/decisions/0007)."""
-    found = last(records, "memory")
-    if found is None or found["kswapd_sleeps"] is None:
+    memory = last(records, "memory")
+    if memory is None or memory["kswapd_sleeps"] is None:
         return Check("guest memory", False, "the guest left no record of its kernel's kswapd")
-    if found["kswapd_sleeps"] <= FIRST_SLEEPS:
+    if memory["kswapd_sleeps"] <= FIRST_SLEEPS:
         return Check("guest memory", True, "none reclaimed")  # no number of bytes: it follows the directory's name
-    why = f"it ran short (its kernel woke kswapd, {found['kswapd_sleeps']} sleeps), so that equal cells can differ"
+    why = f"it ran short (its kernel woke kswapd, {memory['kswapd_sleeps']} sleeps), so that equal cells can differ"
     return Check("guest memory", False, f"{why}: lower rates, smaller queues and buffers, or fewer captures need less")
 
 
@@ -192,13 +192,13 @@ LATE_TICKS_LIMIT = 0.02
 
 def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:
     """How late the sandbox woke between its steps: for environment.json, and the check it must pass."""
-    found = last(records, "ticks")
-    if found is None:
+    ticks = last(records, "ticks")
+    if ticks is None:
         return {}, []
-    ratio = found["late"] / found["ticks"]
+    ratio = ticks["late"] / ticks["ticks"]
     detail = (
-        f"{percent(ratio)} of {found['ticks']} wakes more than {given(found['late_ns'] / 1e6)} ms late, at most "
-        f"{percent(LATE_TICKS_LIMIT)}; the latest {fixed(found['worst_ns'] / 1e6, 1)} ms"
+        f"{percent(ratio)} of {ticks['ticks']} wakes more than {given(ticks['late_ns'] / 1e6)} ms late, at most "
+        f"{percent(LATE_TICKS_LIMIT)}; the latest {fixed(ticks['worst_ns'] / 1e6, 1)} ms"
     )
-    told = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": found["worst_ns"] / 1e9}
-    return told, [Check("timeline between steps", ratio <= LATE_TICKS_LIMIT, detail)]
+    environment = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": ticks["worst_ns"] / 1e9}
+    return environment, [Check("timeline between steps", ratio <= LATE_TICKS_LIMIT, detail)]

@@ -1,4 +1,4 @@
-"""Which back end runs a plan, and why."""
+"""Chooses the back end that runs a plan, and says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Senders for another machine (`arch = "arm64"`): whether they and their emulator are there, and which they are."""
+"""Senders for another machine (`arch = "arm64"`): whether this machine has them and their emulator."""
 
 from __future__ import annotations
 

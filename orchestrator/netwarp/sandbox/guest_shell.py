@@ -1,4 +1,4 @@
-"""A command on a node of a cell's network in a guest: the network stands as long as it runs, captures with it."""
+"""A command on a node of a cell's network in a guest: network and captures last as long as the command."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def guest_shell(
     quiet = quiet_of(cell)
     compiled = compile_cell(quiet, backend.clock)
     item = _spawn(compiled.layout.namespaces.index(node), node, command, environment, at, terminal is not None)
-    verbs = [one.verb for one in compiled.steps]
+    verbs = [compiled_step.verb for compiled_step in compiled.steps]
     compiled.steps[verbs.index("progress")] = step("progress", every_ns=LOOK_NS, stop=STOP)
     compiled.steps.insert(verbs.index("ready"), item)
     backend.prepare(directory, quiet, compiled)
@@ -73,8 +73,8 @@ def shell_status(directory: CellDir) -> int:
         if record.get("record") == "exit" and record.get("id") == ID:
             return int(record["status"]) if record["signal"] is None else 128 + int(record["signal"])
     end = last(records, "end") or {}
-    said = end.get("message") or " ".join(console_tail(directory.console, 1)) or "no reason given"
-    raise CellError(f"nothing could be run in the guest: {said}")
+    reason = end.get("message") or " ".join(console_tail(directory.console, 1)) or "no reason given"
+    raise CellError(f"nothing could be run in the guest: {reason}")
 
 
 def _spawn(

@@ -1,4 +1,4 @@
-"""What the host did while a cell ran on its clock: a busy or borrowed CPU makes a wall-clock cell late."""
+"""The host's part in a wall-clock cell: stolen CPU time, load, and steps of the clock."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class SteadyClock:
 
 def _realtime_offset() -> tuple[int, int]:
     """CLOCK_REALTIME minus CLOCK_MONOTONIC, and by how much that may be wrong: somebody may run between two reads."""
-    found = []
+    offsets = []
     for _ in range(5):
         before, now, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
-        found.append((after - before, now - (before + after) // 2))
-    unsure_ns, offset_ns = min(found)
+        offsets.append((after - before, now - (before + after) // 2))
+    unsure_ns, offset_ns = min(offsets)
     return offset_ns, unsure_ns
 
 

@@ -45,11 +45,11 @@ def guest_sysctls(kernel: KernelBuild, backend: GuestBackend) -> KernelSysctls:
 
 def host_sysctls() -> KernelSysctls:
     """Of this machine's own kernel, as its first namespace has them."""
-    found: dict[str, bool] = {}
+    sysctls: dict[str, bool] = {}
     for folder, _, files in os.walk(SYSCTLS):
         for path in (Path(folder) / name for name in files):
-            found[_name(str(path.relative_to(SYSCTLS)))] = bool(path.stat().st_mode & 0o200)
-    return KernelSysctls(f"this machine's Linux {platform.release()}", found)
+            sysctls[_name(str(path.relative_to(SYSCTLS)))] = bool(path.stat().st_mode & 0o200)
+    return KernelSysctls(f"this machine's Linux {platform.release()}", sysctls)
 
 
 def _ask(backend: GuestBackend) -> str:
@@ -63,8 +63,8 @@ def _ask(backend: GuestBackend) -> str:
         ) as sandbox:  # fmt: skip
             sandbox.wait(BOOT_S)
         if (status := shell_status(directory)) != 0:
-            said = (directory.root / STDERR).read_text(errors="replace").strip()
-            raise CellError(f"a guest was asked for its sysctls and answered with status {status}: {said}")
+            errors = (directory.root / STDERR).read_text(errors="replace").strip()
+            raise CellError(f"a guest was asked for its sysctls and answered with status {status}: {errors}")
         return (directory.root / STDOUT).read_text()
 
 

@@ -1,4 +1,4 @@
-"""A cell's network that stands until it is let go of: captures run, nothing is sent but by who enters it."""
+"""A cell's network kept up for an interactive shell: captures run, the cell's flows and timeline do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ END_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LiveNetwork:
     """The network of a cell. `init`: the process that holds it, as this machine numbers it.
 
     cell-init has named every namespace for ip(8), in mounts of its own: `ip netns exec NODE` works for who entered.
@@ -43,11 +43,11 @@ class Standing:
 
     def entering(self, node: str, command: Sequence[str], *, at: Path | None = None) -> list[str]:
         """The command line that runs a command on a node, with its standard input and output as they are."""
-        found = find_executable("nsenter")
-        if found is None:
+        nsenter = find_executable("nsenter")
+        if nsenter is None:
             raise BackendUnavailable("there is no nsenter(1) on this machine; apt install util-linux")
         number = self.layout.namespaces.index(node)
-        enter = [found, "--target", str(self.init), "--mount", "--pid", "--ipc", "--uts"]
+        enter = [nsenter, "--target", str(self.init), "--mount", "--pid", "--ipc", "--uts"]
         if os.readlink(f"/proc/{self.init}/ns/user") != os.readlink("/proc/self/ns/user"):
             enter += ["--user", "--preserve-credentials"]
         enter += [f"--net=/proc/{self.init}/fd/{NAMESPACE_FD_BASE + number}"]
@@ -55,7 +55,7 @@ class Standing:
 
 
 @contextlib.contextmanager
-def live_network(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Iterator[Standing]:
+def live_network(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Iterator[LiveNetwork]:
     """The network of a cell, without its flows and its timeline; captures are whole in `directory` afterwards.
 
     Raises CellError where it cannot be set up, with the kernel's reason.
@@ -69,7 +69,7 @@ def live_network(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Itera
         sandbox = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
         _wait_until_ready(sandbox, directory)
-        yield Standing(make_layout(quiet), _child_of(sandbox.pid))
+        yield LiveNetwork(make_layout(quiet), _child_of(sandbox.pid))
     finally:
         sandbox.terminate()  # cell-init ends its captures in good order, and all else with itself
         try:
@@ -94,8 +94,8 @@ def _wait_until_ready(sandbox: subprocess.Popen[bytes], directory: CellDir) -> N
             if poll.poll(POLL_MS):
                 end = last(records_left(directory.init_log), "end") or {}
                 tails = (console_tail(file, 1) for file in (directory.console, directory.log))
-                said = end.get("message") or next((tail[0] for tail in tails if tail), "no reason given")
-                raise CellError(f"the network could not be set up: {said}")
+                reason = end.get("message") or next((tail[0] for tail in tails if tail), "no reason given")
+                raise CellError(f"the network could not be set up: {reason}")
     finally:
         os.close(handle)
 

@@ -81,10 +81,10 @@ class NetnsBackend(SandboxBackend):
             )  # fmt: skip
             records = records_left(CellDir(directory).init_log)
             console = CellDir(directory).console
-            said = done.stderr or (console.read_text(errors="replace") if console.exists() else "")
+            output = done.stderr or (console.read_text(errors="replace") if console.exists() else "")
         end = last(records, "end")
         if end is None:
-            return [_no_end((said.strip().splitlines() or [f"exit status {done.returncode}"])[-1])]
+            return [_no_end((output.strip().splitlines() or [f"exit status {done.returncode}"])[-1])]
         if end["reason"] != "completed":
             return [_refused(str(end["message"]), compiled.steps[(end["step"] or 2) - 2].command)]
         return [
@@ -94,13 +94,13 @@ class NetnsBackend(SandboxBackend):
         ]
 
 
-def _no_end(said: str) -> Problem:
+def _no_end(output: str) -> Problem:
     others = "use --backend virtual or guest"
-    if "namespaces" in said:
-        what = said.removeprefix("netns-exec: ").partition(";")[0]
+    if "namespaces" in output:
+        what = output.removeprefix("netns-exec: ").partition(";")[0]
         return Problem(what, "; or ".join(filter(None, (namespaces().remedy, others))))
     remedy = "set TMPDIR to a directory that this user may write to and that is not mounted noexec"
-    return Problem(f"a link cannot be tried ({said})", f"{remedy}; or {others}")
+    return Problem(f"a link cannot be tried ({output})", f"{remedy}; or {others}")
 
 
 def _refused(message: str, step: str) -> Problem:

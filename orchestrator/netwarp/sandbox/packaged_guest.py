@@ -1,4 +1,4 @@
-"""Guests of the distribution's own kernel: on the wall clock, built by nobody here."""
+"""Guests of the distribution's own kernel, on the wall clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a sandbox is when netwarp is root: somebody who is not."""
+"""Drops root: sandboxes run as an unprivileged user."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class User:
         program = program.resolve()
         return all(self.may_pass(place) for place in program.parents) and self._allowed(program, 0o5)
 
-    def _allowed(self, path: Path, wanted: int) -> bool:
-        found = path.stat()
-        owner, group = found.st_uid == self.uid, found.st_gid == self.gid
-        return found.st_mode >> (6 if owner else 3 if group else 0) & wanted == wanted
+    def _allowed(self, path: Path, permissions: int) -> bool:
+        status = path.stat()
+        owner, group = status.st_uid == self.uid, status.st_gid == self.gid
+        return status.st_mode >> (6 if owner else 3 if group else 0) & permissions == permissions
 
     @property
     def arguments(self) -> list[str]:
@@ -81,8 +81,8 @@ def foreign_owner(directory: Path) -> User | None:
     So does hostfs in a guest that an ordinary user started (that user's), and NFS with root_squash (nobody's).
     In a user namespace whose root is this process such files belong to nobody, and cannot be written.
     """
-    found = directory.stat()
-    return None if found.st_uid == os.geteuid() else User(found.st_uid, found.st_gid)
+    status = directory.stat()
+    return None if status.st_uid == os.geteuid() else User(status.st_uid, status.st_gid)
 
 
 def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ()) -> User | None:
@@ -119,11 +119,11 @@ def take_back(directory: Path, owner: os.stat_result) -> None:
     A second name of a file from elsewhere is removed as well: its owner must not change.
     """
     for path in (directory, *directory.rglob("*")):
-        found = path.lstat()
-        kind = found.st_mode
-        if not (stat.S_ISDIR(kind) or (stat.S_ISREG(kind) and found.st_nlink == 1)):
+        status = path.lstat()
+        kind = status.st_mode
+        if not (stat.S_ISDIR(kind) or (stat.S_ISREG(kind) and status.st_nlink == 1)):
             path.unlink()
             continue
-        if (found.st_uid, found.st_gid) != (owner.st_uid, owner.st_gid):
+        if (status.st_uid, status.st_gid) != (owner.st_uid, owner.st_gid):
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
         os.chmod(path, stat.S_IMODE(kind) & 0o777)

@@ -1,4 +1,4 @@
-"""What every back end on this machine does around its sandbox: the cell's directory, the watch, the verdict, the files.
+"""Runs one cell in a sandbox of this machine: its directory, the watch, the verdict, the files it leaves.
 
 A sandbox is one process in whose working directory, the cell's partial directory, cell-init plays steps.txt.
 """
@@ -118,7 +118,9 @@ class SandboxBackend(abc.ABC):
                 return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
             before, steady = host_state(), SteadyClock()
             try:
-                programs = [Path(one["path"]) for one in programs_used(cell).values() if one["path"] is not None]
+                programs = [
+                    Path(program["path"]) for program in programs_used(cell).values() if program["path"] is not None
+                ]
                 owner = directory.root.stat()
                 user = hand_over(directory.root, self.user, programs)
                 try:
@@ -229,9 +231,9 @@ class SandboxBackend(abc.ABC):
             # then cell-init's own words, its end record and the console may all be missing
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         try:
-            checks, found = verify(compiled, records)
+            checks, network = verify(compiled, records)
         except (ValueError, KeyError, IndexError) as error:
-            checks, found = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
+            checks, network = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
         checks += check_captures(cell, directory, records)
         checks += check_times(cell, directory, records, self.lateness_ns)
         host = None
@@ -250,7 +252,7 @@ class SandboxBackend(abc.ABC):
         environment = Environment(
             backend=self.name,
             kernel=Kernel(start.get("kernel"), start.get("kernel_version"), start.get("machine")),
-            network=found,
+            network=network,
             programs=programs_used(cell) | arch_used(cell, self.apps) or None,
             host=host,
             checks=tuple(checks),

@@ -1,4 +1,4 @@
-"""Programs of the user's own: whether this machine has them, which they are, which cannot run where."""
+"""Programs of the user's own: looked up on this machine, identified, refused where they cannot run."""
 
 from __future__ import annotations
 

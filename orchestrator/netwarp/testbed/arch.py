@@ -1,4 +1,4 @@
-"""A sender built for another machine, run under qemu user-mode emulation: its calls are answered by this kernel."""
+"""Senders built for another machine, run under qemu user-mode emulation: this kernel answers their calls."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def bare(flow: Flow) -> bool:
 
 def arch_of(flow: Flow) -> str | None:
     """The machine a sender is built for, None: this one."""
-    found = flow.sender_options.get("arch")
-    return None if found is None or flow.program is not None else str(found)
+    arch = flow.sender_options.get("arch")
+    return None if arch is None or flow.program is not None else str(arch)
 
 
 def archs(cell: Cell) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a flow's sender and receiver are told: addresses, times, options, and the token that is theirs alone."""
+"""Arguments of a flow's sender and receiver: addresses, times, options, and the flow's own token."""
 
 from __future__ import annotations
 

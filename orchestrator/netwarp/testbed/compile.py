@@ -1,4 +1,4 @@
-"""Cell -> Steps: everything cell-init has to do for one cell, and what the kernel must answer to the read-backs."""
+"""Cell -> Steps: everything cell-init does for one cell, and what the kernel must answer to the read-backs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Compiled:
         if number < self.last_step:
             return self.qdiscs.get(number, [])
         states = [state for step_number, state in self.events.items() if step_number in played]
-        return [one for one in (states[-1] if states else self.installed) if one.namespace == namespace]
+        return [qdisc for qdisc in (states[-1] if states else self.installed) if qdisc.namespace == namespace]
 
     def skipped(self, played: AbstractSet[int], over_ns: int) -> set[int]:
         """The timeline's dumps that a cell whose flows were over at `over_ns` from T0 never came to."""
@@ -166,11 +166,11 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
     for number, name in enumerate(layout.namespaces):
         out.add(step("ns", index=number, name=name, command=f"ip netns add {name}\nip -n {name} link set dev lo up"))
     for number, name in enumerate(layout.namespaces):
-        wanted = dict(BASE_SYSCTLS)
+        values = dict(BASE_SYSCTLS)
         if name in layout.routers:
-            wanted["net.ipv4.ip_forward"] = "1"
-        wanted.update(sysctls.get(name, {}))
-        for key, value in wanted.items():
+            values["net.ipv4.ip_forward"] = "1"
+        values.update(sysctls.get(name, {}))
+        for key, value in values.items():
             out.sysctls[number, key] = value
             command = f"ip netns exec {name} sysctl -w {key}={value}"
             out.add(step("sysctl", ns=number, path=sysctl_path(key), value=value, command=command))

@@ -147,25 +147,25 @@ def apply_route_overrides(
 
     Raises SpecError where a flow's end has no route that could hold it.
     """
-    there = {(one.node, one.link): one for one in interfaces}
-    told = {(route.node, route.subnet): route for route in routes}
+    interface_of = {(interface.node, interface.link): interface for interface in interfaces}
+    routes_by_subnet = {(route.node, route.subnet): route for route in routes}
 
     def route_to(node: str, to: Interface) -> Route:
-        if (node, to.subnet) not in told:
+        if (node, to.subnet) not in routes_by_subnet:
             raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': they share that link unshaped")
-        return told[node, to.subnet]
+        return routes_by_subnet[node, to.subnet]
 
     for flow in flows:
         window = flow.sender_options.get("initial_window_packets")
         for path in flow.paths:
             if path.back_link is not None:
-                back = route_to(flow.receiver, there[flow.sender, path.sender_link])
-                leaving = there[flow.receiver, path.back_link]
-                told[back.node, back.subnet] = replace(back, interface=leaving, gateway=leaving.peer_ip)
+                back = route_to(flow.receiver, interface_of[flow.sender, path.sender_link])
+                leaving = interface_of[flow.receiver, path.back_link]
+                routes_by_subnet[back.node, back.subnet] = replace(back, interface=leaving, gateway=leaving.peer_ip)
             if window is not None:
-                out = route_to(flow.sender, there[flow.receiver, path.receiver_link])
-                told[out.node, out.subnet] = replace(out, initial_window_packets=int(window))
-    return tuple(told.values())
+                out = route_to(flow.sender, interface_of[flow.receiver, path.receiver_link])
+                routes_by_subnet[out.node, out.subnet] = replace(out, initial_window_packets=int(window))
+    return tuple(routes_by_subnet.values())
 
 
 def _veth(

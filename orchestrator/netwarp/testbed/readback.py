@@ -1,4 +1,4 @@
-"""What the kernel said it has, against what was asked. Decodes init.ndjson; every difference is a failed check."""
+"""Compares what the kernel reports with what was asked: decodes init.ndjson; every difference is a failed check."""
 
 from __future__ import annotations
 

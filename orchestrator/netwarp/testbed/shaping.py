@@ -71,13 +71,15 @@ class Shaping:
 
     def expected(self, namespace: int | None = None) -> list[ExpectedQdisc]:
         """Every qdisc that must be there now (in one namespace)."""
-        found: list[ExpectedQdisc] = []
+        qdiscs: list[ExpectedQdisc] = []
         for direction in self._directions.values():
             if namespace in (None, direction.interface.namespace):
-                where = direction.interface
+                interface = direction.interface
                 for handle, parent, stage in self._stages(direction):
-                    found.append(ExpectedQdisc(where.namespace, where.ifindex, where.name, handle, parent, stage))
-        return found
+                    qdiscs.append(
+                        ExpectedQdisc(interface.namespace, interface.ifindex, interface.name, handle, parent, stage)
+                    )
+        return qdiscs
 
     def apply(self, event: Event) -> list[tuple[int, Request]]:
         """The requests of one event; a `link` event and its repair touch no qdisc."""
