@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import json
 import os
@@ -13,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build"
+from support.checkout import BUILD, make_apps
+
 PROGRAMS = ("sender", "receiver", "traffic-test-driver")
 WALL_LIMIT_S = 30
 Record = dict[str, Any]
@@ -22,11 +21,8 @@ Record = dict[str, Any]
 
 @functools.cache
 def sanitised() -> Path:
-    """build/san, made up to date; one maker at a time."""
-    (BUILD / "test").mkdir(parents=True, exist_ok=True)
-    with open(BUILD / "test" / "san.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), *(f"../build/san/{n}" for n in PROGRAMS)], check=True)
+    """build/san, made up to date."""
+    make_apps(*(f"../build/san/{name}" for name in PROGRAMS))
     return BUILD / "san"
 
 

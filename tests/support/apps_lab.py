@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import json
 import os
@@ -19,6 +18,7 @@ from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import Step
 
 from support import cell_init_kit as kit
+from support.checkout import make_apps
 
 MS, S = kit.MS, kit.S
 FLOW = "f"
@@ -37,10 +37,8 @@ def apps(kind: str = "") -> Path:
     }[kind]
     out = build / "test" / f"apps-{kind}" if kind else build
     out.mkdir(parents=True, exist_ok=True)
-    command = ["make", "-s", "-C", str(kit.ROOT / "apps"), f"BUILD={out}", f"KERNEL_HEADERS={build}/kernel-headers"]
-    with open(out / "apps.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run([*command, *more, f"{out}/bin/sender", f"{out}/bin/receiver"], check=True)
+    programs = (f"{out}/bin/{name}" for name in ("sender", "receiver"))
+    make_apps(f"BUILD={out}", f"KERNEL_HEADERS={build}/kernel-headers", *more, *programs)
     return out / "bin"
 
 

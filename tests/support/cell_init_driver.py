@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "build" / "san" / "cell-init-test-driver"
+from support.checkout import BUILD, make_apps
+
+PROGRAM = BUILD / "san" / "cell-init-test-driver"
 
 
 class Driver:
     """One running cell-init-test-driver. A finding of a sanitiser ends it, and the question after it fails."""
 
     def __init__(self) -> None:
-        (ROOT / "build" / "test").mkdir(parents=True, exist_ok=True)
-        with open(ROOT / "build" / "test" / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), "../build/san/cell-init-test-driver"], check=True)
+        make_apps("../build/san/cell-init-test-driver")
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe)
 

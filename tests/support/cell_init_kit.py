@@ -24,8 +24,8 @@ from netwarp.testbed.messages import Request, VethEnd
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.steps import Step, step, to_text
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build"
+from support.checkout import BUILD, make_apps
+
 MS, S = 1_000_000, 1_000_000_000
 T0 = 1_700_000_000 * S
 WALL_LIMIT_S = 60
@@ -36,11 +36,10 @@ PROGRAMS = ("bin/cell-init", "bin/guest-exec", "bin/netns-exec", "lib/seed.so")
 @functools.cache
 def built() -> Path:
     """build/, with the programs and the tests' tool made up to date."""
-    (BUILD / "test").mkdir(parents=True, exist_ok=True)
-    with open(BUILD / "test" / "lock", "w") as lock:
+    make_apps(*(f"../build/{name}" for name in PROGRAMS))
+    tool, source = BUILD / "test" / "udp_tool", Path(__file__).with_name("udp_tool.c")
+    with open(BUILD / "test" / "udp_tool.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", "-C", str(ROOT / "apps"), *(f"../build/{name}" for name in PROGRAMS)], check=True)
-        tool, source = BUILD / "test" / "udp_tool", Path(__file__).with_name("udp_tool.c")
         if not tool.exists() or tool.stat().st_mtime < source.stat().st_mtime:
             subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-static", "-o", str(tool), str(source)], check=True)
     return BUILD

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -15,6 +14,7 @@ from netwarp.testbed.steps import Step, step
 from support import cell_init_kit as kit
 from support.determinism import FIXED, LARGE_BYTES, Hunt, Reference, large_cell
 from support.packet_difference import first_difference, plain_captures
+from support.run_files import records
 
 MIB = 1 << 20
 GUEST_MIB = 256
@@ -38,9 +38,9 @@ def reference(hunt: Hunt) -> Reference:
 def test_captures_stay_out_of_the_page_cache(reference: Reference) -> None:
     raw = sum(len(plain) for _, plain in plain_captures(reference.directory))
     assert raw > LARGE_BYTES > GUEST_MIB * MIB
-    records = [json.loads(line) for line in (reference.directory / "init.ndjson").read_text().splitlines()]
-    assert check_memory(records).ok
-    (memory,) = (record for record in records if record["record"] == "memory")
+    found = records(reference.directory / "init.ndjson")
+    assert check_memory(found).ok
+    (memory,) = (record for record in found if record["record"] == "memory")
     assert memory["most_cached_bytes"] < 8 * MIB
     assert memory["least_free_bytes"] > (GUEST_MIB - 64) * MIB
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import pty
 import re
@@ -21,6 +20,7 @@ from pathlib import Path
 import pytest
 from support.cell_init_kit import MS, read_pcap
 from support.chain_kit import STANDS, Checkout, nothing_left, written
+from support.run_files import records
 
 ANSWER_S = 60
 ROWS, COLUMNS = 33, 101
@@ -87,8 +87,7 @@ def shell(checkout: Checkout, tmp_path: Path) -> Iterator[Terminal]:
 
 def captured(place: Path) -> dict[str, dict[str, object]]:
     """The end records of the captures by file."""
-    records = [json.loads(line) for line in (place / "init.ndjson").read_text().splitlines()]
-    return {record["file"]: record for record in records if record["record"] == "capture"}
+    return {record["file"]: record for record in records(place / "init.ndjson") if record["record"] == "capture"}
 
 
 def test_a_shell_on_a_node(shell: Terminal, tmp_path: Path) -> None:

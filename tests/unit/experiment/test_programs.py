@@ -14,11 +14,11 @@ from netwarp.sandbox.user_programs import programs_used
 from netwarp.sandbox.virtual import VirtualBackend
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import to_text
-from support.checkout import ROOT
+from support.checkout import BUILD
 from support.specs import BASE, plan_of, problems_of, replaced
 
 S = 10**9
-BUILD = ROOT / "build"
+
 OWN = 'program = { sender = ["/bin/mine", "--to={to}:{port}", "{from}", "{start_s}/{stop_s}/{duration_s}", "{size}"], receiver = ["their", "$(rm -rf /); `x`"], ready = "up and running" }'
 
 

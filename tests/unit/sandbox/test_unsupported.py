@@ -9,9 +9,7 @@ from netwarp.core.types import Cell, Outcome
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.store.run_dir import RunDir
 from support.cells import two_path_cell
-from support.checkout import ROOT
-
-BUILD = ROOT / "build"
+from support.checkout import BUILD
 
 
 def traced() -> Cell:
