@@ -142,7 +142,7 @@ def test_metrics_to_explore_are_grouped_and_have_values(page: Page, small: str) 
     assert groups == [
         ["The experiment's own", ["share"]],
         ["Volume and speed", ["goodput_bit_s"]],
-        ["Loss and retransmission", ["retransmitted_packets"]],
+        ["Loss, retransmission and round trips", ["retransmitted_packets"]],
         ["Outage and failover", ["outage_s", "failover_time_s"]],
     ]
 

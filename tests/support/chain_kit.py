@@ -20,7 +20,8 @@ import zstandard
 from netwarp.core.types import Cell, CellOutcome
 from netwarp.testbed.steps import step
 
-from support.cell_init_kit import MS, ROOT, Result, S, namespaces, prepare, run_guest
+from support.cell_init_kit import MS, Result, S, namespaces, prepare, run_guest
+from support.checkout import ROOT
 from support.run_files import RunFiles, load_run
 
 Key = TypeVar("Key")

@@ -46,6 +46,7 @@ from support.chain_kit import (
     tables,
     two_paths,
 )
+from support.checkout import ROOT
 
 BACKENDS = ("virtual", "guest", "netns")
 KILLED = -signal.SIGKILL
@@ -370,7 +371,7 @@ def netns_in_a_guest(checkout: Checkout, place: Path, kills: int, seed: int, rep
         *kit.namespaces("machine"), step("ready"),
         step("spawn", id="chaos", ns=0, stdout="chaos.out", stderr="chaos.err", flow=1, at_ns=0,
              arg=[sys.executable, *me, "--place", "/run/cell/chaos"],
-             env=[f"PYTHONPATH={checkout.root}/orchestrator:{kit.ROOT}/tests", "HOME=/run/cell",
+             env=[f"PYTHONPATH={checkout.root}/orchestrator:{ROOT}/tests", "HOME=/run/cell",
                   "TMPDIR=/run/cell", "PYTHONDONTWRITEBYTECODE=1"]),
         step("end", at_ns=GUEST_SESSION_S * kit.S, early=1, grace_ns=5 * kit.S),
     ]  # fmt: skip
@@ -447,7 +448,7 @@ def main() -> int:
     if kernel is None and needs_kernel:
         print("no guest kernel: run `make kernel`", file=sys.stderr)
         return 77
-    checkout = Checkout(kit.ROOT, kernel.binary if kernel else Path("/nonexistent"))
+    checkout = Checkout(ROOT, kernel.binary if kernel else Path("/nonexistent"))
     with contextlib.ExitStack() as stack:
         place = args.place or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="netwarp-chaos-")))
         wanted = {name: n for name, n in shares.items() if n}

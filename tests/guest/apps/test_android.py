@@ -12,8 +12,9 @@ import pytest
 import zstandard
 from netwarp.core.executables import find_executable
 from netwarp.core.types import Outcome
-from support.cell_init_kit import BUILD, ROOT, read_pcap
+from support.cell_init_kit import read_pcap
 from support.chain_kit import Checkout, copy_checkout
+from support.checkout import BUILD, ROOT
 from support.run_files import RunFiles, load_run
 
 TOOLS = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
