@@ -17,7 +17,6 @@ from netwarp.testbed import messages
 from netwarp.testbed.steps import Step, step
 from support.cell_init_kit import (
     MS,
-    ROOT,
     WALL_LIMIT_S,
     Result,
     S,
@@ -34,6 +33,7 @@ from support.cell_init_kit import (
     veth,
     wait_ns,
 )
+from support.checkout import ROOT
 
 KILLS = 20
 in_namespaces = pytest.mark.usefixtures("user_namespaces")
