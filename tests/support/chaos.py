@@ -311,7 +311,8 @@ class Chaos:
         if victim == process.pid and done.status != KILLED:
             wrong = f"netwarp ended with {done.status}"
         left = settle(lambda: list(watch.left(held, run)))
-        again = ended(self.start(run, "--resume"))
+        # killed before it made its directory, there is no run to resume
+        again = ended(self.start(run, *(("--resume",) if run.exists() else ())))
         found, late = self.judge(run, again.status)
         if left_after := settle(lambda: list(watch.left(held, run, resumed=True))):
             left += [f"after --resume: {one}" for one in left_after]
