@@ -186,7 +186,8 @@ def small_run(root: Path) -> RunDir:
     good = ("rate 0.5 Mbit/s", "RTT", 0.4, 0.400001, 1e-5, "s", True)
     bad = ("loss 1 %", "loss", 0.01, 0.02, 0.001, "ratio", False)
     rows = [dict(zip(names, row, strict=True)) for row in (good, bad)]
-    put(run.root / "calibration.json", {"key": "0", "rows": rows})
+    put(run.calibration, {"key": "0", "kernel_release": "6.12.117", "kernel_sha256": "0" * 64, "backend": "virtual",
+                          "date_utc": "2026-01-02T03:04:05Z", "rows": rows})  # fmt: skip
     return run
 
 

@@ -14,8 +14,8 @@ from rich.table import Table
 from .. import engine
 from ..core.numbers import DASH, given, percent
 from ..engine.calibration import GENERIC, NETEM, NOT_COMPLETED
-from ..measure.calibration import Row
 from ..present.profile_table import profile_table
+from ..store.calibration import Row
 from .progress import TerminalProgress
 
 

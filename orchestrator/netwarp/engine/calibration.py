@@ -15,7 +15,7 @@ import msgspec
 from ..core.built_programs import BUILD, BUILT_FILES
 from ..core.errors import BackendUnavailable, CaptureError, SpecError, StoreError
 from ..core.invocation import command
-from ..core.types import Cell, CellOutcome, Frozen, Outcome
+from ..core.types import Cell, CellOutcome, Outcome
 from ..experiment import list_profiles
 from ..experiment.problems import nearest
 from ..measure import calibration
@@ -24,9 +24,7 @@ from ..measure.calibration import (
     VIRTUAL,
     WALL,
     Budget,
-    Curve,
     Probe,
-    Row,
     judge,
     judge_profile,
     netem_probes,
@@ -37,6 +35,8 @@ from ..present import write_calibration_page
 from ..sandbox import SandboxBackend
 from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS
+from ..store import calibration as records
+from ..store.calibration import Calibration, Curve, Row
 from ..store.manifest import now_utc
 from ..store.ndjson import last, read_ndjson
 from ..store.run_dir import CellDir, RunDir, locked, read_json, write_json
@@ -51,25 +51,6 @@ GENERIC, NETEM = "generic", "netem"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
-
-
-class Calibration(Frozen, frozen=True):
-    """calibration.json. `key`: of the kernel and the programs; another key wants another calibration."""
-
-    key: str
-    kernel_release: str
-    kernel_sha256: str
-    backend: str
-    date_utc: str
-    rows: tuple[Row, ...]
-    curves: tuple[Curve, ...] = ()
-    host_load_1min: float | None = None
-    """On the wall clock: the greatest of its cells."""
-
-    @property
-    def passed(self) -> int:
-        """How many comparisons are within their bounds."""
-        return sum(row.ok for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +95,7 @@ def calibrate(
     measured = measure(chosen, known, jobs, out or folder() / ".probes", keep=out is not None)
     page = _keep(chosen, measured, known)
     if html is not None:
-        page = write_calibration_page(html, msgspec.to_builtins(measured))
+        page = write_calibration_page(html, measured)
     return Calibrated(measured, page)
 
 
@@ -196,7 +177,7 @@ def _keep_profiles(chosen: Chosen, found: Calibration) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = msgspec.structs.replace(found, rows=tuple(rows), curves=tuple(curves))
     write_json(path, whole)
-    return write_calibration_page(path.with_suffix(".html"), msgspec.to_builtins(whole))
+    return write_calibration_page(path.with_suffix(".html"), whole)
 
 
 def measure(chosen: Chosen, names: Iterable[str], jobs: int, place: Path, *, keep: bool) -> Calibration:
@@ -277,7 +258,7 @@ def calibration_key(chosen: Chosen) -> str:
             digest.update((BUILD / file.path).read_bytes())
     for probe in probes():
         digest.update(to_text(compile_cell(probe.cell, Clock(t0_realtime_ns=T0_REALTIME_NS)).steps).encode())
-    for source in sorted(Path(calibration.__file__).parent.glob("*.py")):
+    for source in (*sorted(Path(calibration.__file__).parent.glob("*.py")), Path(records.__file__)):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -10,7 +10,6 @@ from typing import Any
 from ..core.types import Cell
 from ..measure.capture_point import capture_file
 from ..plan.types import Plan
-from ..present.run_data import set_arguments
 from ..results import Results
 from ..results.compare import Comparison, Moved, compare
 from ..sandbox.choose import lateness_s
@@ -77,7 +76,7 @@ def compare_runs(a: str | Path, b: str | Path) -> RunComparison:
 
 def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
     """How the runs were made, where that differs."""
-    sets = [" ".join(set_arguments(one.arguments)) or "-" for one in (a, b)]
+    sets = [" ".join(one.sets) or "-" for one in (a, b)]
     return (Moved("--set", *sets),) * (sets[0] != sets[1]) + tuple(
         Moved(title, _said(getattr(a, field), getattr(b, field)), _said(getattr(b, field), getattr(a, field)))
         for field, title in MADE_BY.items()

@@ -13,7 +13,6 @@ from ..experiment.profiles import profiles_named
 from ..plan import make_plan
 from ..plan.changes import cell_changes
 from ..plan.types import Plan
-from ..present.run_data import set_arguments
 from ..store.manifest import Manifest
 
 MOST_NAMED = 3
@@ -37,7 +36,7 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
     Its cells must be those of the run: the same content at the same levels of the same factors, however many of them
     the run has. Raises SpecError.
     """
-    sets = dict(text.split("=", 1) for text in set_arguments(manifest.arguments))
+    sets = dict(text.split("=", 1) for text in manifest.sets)
     loaded = load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
     asked = make_plan(loaded, seed=plan.seed)
     there, new = _first_cells(plan), _first_cells(asked)

@@ -13,7 +13,7 @@ from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
 from ..measure.calibration.datagram_probes import read_link
 from ..measure.calibration.expected_delays import delays_of
-from ..measure.calibration.row import Row
+from ..store.calibration import Row
 
 BEGIN, END = "<!-- made by `netwarp calibrate --markdown` -->\n", "<!-- end of what is made -->\n"
 HEAD = (

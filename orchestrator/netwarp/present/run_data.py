@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from ..core.errors import StoreError
-from ..core.types import Cell, CellOutcome
+from ..core.types import Cell
 from ..plan.types import Plan, Selection
 from ..results.rows import NOT_RUN
+from ..store.calibration import Calibration
+from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
+from ..store.tables import read_rows
 from .metric_names import Metric, metric_names
 
 Row = Mapping[str, str]
@@ -42,12 +39,12 @@ class RunData:
     without the flow, where a cell has the metric once; `measured`: cell id -> (flow, metric, value) in table order.
 
     tables: name of a table or figure -> rows of tables/<name>.csv; claims, claim_details: rows of those tables;
-    calibration: rows of calibration.json, None if the run has none.
+    calibration: None if the run has none.
     """
 
     run: RunDir
     plan: Plan
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     cells: tuple[CellResult, ...]
     values: Mapping[tuple[str, str, str], float | None]
     only: Mapping[tuple[str, str], float | None]
@@ -57,13 +54,12 @@ class RunData:
     selection: Selection
     claims: Sequence[Row]
     claim_details: Sequence[Row]
-    calibration: Sequence[Mapping[str, Any]] | None
+    calibration: Calibration | None
 
     @property
     def system(self) -> str:
         """What was measured, as a column heading: "Linux 6.12" from the kernel's release."""
-        release = str(self.manifest.get("kernel_release") or "")
-        return "Linux " + ".".join(release.split(".")[:2]) if release else "this run"
+        return "Linux " + ".".join(self.manifest.kernel_release.split(".")[:2])
 
     @property
     def random(self) -> bool:
@@ -88,23 +84,6 @@ class RunData:
         return level
 
 
-def set_arguments(arguments: Sequence[str]) -> list[str]:
-    """What stood behind --set, in order."""
-    apart = [text for text, before in zip(arguments[1:], arguments, strict=False) if before == "--set"]
-    return apart + [text.removeprefix("--set=") for text in arguments if text.startswith("--set=")]
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Rows of a CSV file; none if there is no such file."""
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise StoreError(f"{path}: cannot be read: {error}") from error
-
-
 def number(text: str | None) -> float | None:
     """A field of a table; empty is nothing, and so is anything that is no number."""
     try:
@@ -116,7 +95,7 @@ def number(text: str | None) -> float | None:
 def read_run(run: RunDir) -> RunData:
     """Read a run directory. Raises StoreError where plan.json or manifest.json is missing or unreadable."""
     plan = read_plan(run)
-    manifest = read_json(run.manifest, dict[str, Any])
+    manifest = read_json(run.manifest, Manifest)
     listed = {row["cell_id"]: row for row in read_rows(run.tables / "cells.csv")}
     finished = run.finished()
     cells = tuple(_result(run, cell, listed, finished) for cell in plan.cells)
@@ -140,7 +119,7 @@ def read_run(run: RunDir) -> RunData:
         selection=Selection(plan),
         claims=read_rows(run.tables / "claims.csv"),
         claim_details=read_rows(run.tables / "claim_details.csv"),
-        calibration=_calibration(run.root / "calibration.json"),
+        calibration=read_json(run.calibration, Calibration) if run.calibration.exists() else None,
     )
 
 
@@ -164,20 +143,7 @@ def _result(run: RunDir, cell: Cell, listed: Mapping[str, Row], finished: Abstra
     name = cell.id  # a hash of the whole cell: made once
     if name not in finished:
         return CellResult(name, cell, NOT_RUN, "", None, None, ())
-    own = read_json(run.cell(name).outcome, CellOutcome)
+    own = run.cell(name).read_outcome()
     row = listed.get(name)
     outcome, reason = (row["outcome"], row["reason"]) if row else (str(own.outcome), own.reason)
     return CellResult(name, cell, outcome, reason, own.virtual_s, own.wall_s, own.console_tail)
-
-
-def _calibration(path: Path) -> list[dict[str, Any]] | None:
-    """The rows of calibration.json; None if the run has none."""
-    if not path.exists():
-        return None
-    return read_json(path, _Calibration).rows
-
-
-class _Calibration(msgspec.Struct):
-    """The part of calibration.json that is shown (orchestrator/calibration)."""
-
-    rows: list[dict[str, Any]]

@@ -11,7 +11,7 @@ from ..core.numbers import fixed
 from ..core.units import counted
 from .claim_blocks import Statement
 from .result_tables import Grid
-from .run_data import CellResult, RunData, set_arguments
+from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
 
 COMPLETED = "COMPLETED"
@@ -52,7 +52,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
         outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
         verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
         virtual_s=sum(result.virtual_s or 0.0 for result in data.cells),
-        wall_s=data.manifest.get("wall_s"),
+        wall_s=data.manifest.wall_s,
     )
 
 
@@ -75,7 +75,7 @@ def _part(data: RunData) -> tuple[str, ...]:
     sentences = []
     if data.plan.filters:
         sentences.append(f"This run covers a part of the experiment: {'; '.join(data.plan.filters)}.")
-    if changed := set_arguments(data.manifest.get("arguments") or []):
+    if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")
     return tuple(sentences)
 
@@ -198,6 +198,5 @@ def _self_checks(checks: Checks) -> str:
 def _calibration(data: RunData) -> str:
     if data.calibration is None:
         return "No calibration is stored with this run; make calibrate measures this machine's testbed."
-    good = sum(bool(row.get("ok")) for row in data.calibration)
-    measured = counted(len(data.calibration), "measured quantity", "measured quantities")
-    return f"Calibration: {good} of {measured} within their bounds."
+    measured = counted(len(data.calibration.rows), "measured quantity", "measured quantities")
+    return f"Calibration: {data.calibration.passed} of {measured} within their bounds."

@@ -49,6 +49,13 @@ class Manifest(Frozen, frozen=True):
     wall_s: float | None = None
     kernel_source: str = ""
 
+    @property
+    def sets(self) -> list[str]:
+        """What stood behind --set on the command line, in order."""
+        words = self.arguments
+        apart = [word for word, before in zip(words[1:], words, strict=False) if before == "--set"]
+        return apart + [word.removeprefix("--set=") for word in words if word.startswith("--set=")]
+
 
 def now_utc() -> str:
     """ISO 8601, seconds, Z."""

@@ -14,9 +14,10 @@ import msgspec
 import pytest
 from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.engine.execute import execute
-from netwarp.measure.calibration import Probe, Row, judge, probes
+from netwarp.measure.calibration import Probe, judge, probes
 from netwarp.sandbox import VirtualBackend
 from netwarp.sandbox.virtual import T0_REALTIME_NS
+from netwarp.store.calibration import Row
 from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout, copy_checkout, ended, guests, nothing_left
 

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.engine.execute import execute
-from netwarp.measure.calibration import VIRTUAL, Budget, Curve, Probe, Row, judge_profile, netem_probes, profile_probes
+from netwarp.measure.calibration import VIRTUAL, Budget, Probe, judge_profile, netem_probes, profile_probes
 from netwarp.present.profile_table import profile_lines
 from netwarp.sandbox import VirtualBackend
 from netwarp.sandbox.virtual import T0_REALTIME_NS
+from netwarp.store.calibration import Curve, Row
 from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout, in_a_guest
 from support.checkout import ROOT

@@ -15,7 +15,6 @@ from netwarp.measure.calibration import (
     WALL,
     Budget,
     Clock,
-    Row,
     netem_probes,
     profile_probes,
 )
@@ -26,6 +25,7 @@ from netwarp.measure.calibration.expected_delays import binomial_bound, chain_bo
 from netwarp.measure.calibration.loss_judge import chi_square, run_lengths
 from netwarp.measure.calibration.tcp_probes import Probe
 from netwarp.present.profile_table import profile_table
+from netwarp.store.calibration import Row
 from support.checkout import ROOT
 
 PROGRAM = Path("probe")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from netwarp.cli import main
 from netwarp.present import write_calibration_page
+from netwarp.store.calibration import Calibration
 
 BAD = '<script>alert("x")</script>'
 CURVE: dict[str, Any] = {
@@ -26,15 +28,17 @@ def row(probe: str, quantity: str, measured: float | None, *, ok: bool, unit: st
 
 def page(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
     """The page of these rows."""
-    return write_calibration_page(tmp_path / "page.html", {"rows": rows, **more}, "index.html").read_text()
+    facts = {"key": "", "kernel_release": "", "kernel_sha256": "", "backend": "", "date_utc": ""}
+    calibration = msgspec.convert({**facts, "rows": rows, **more}, Calibration)
+    return write_calibration_page(tmp_path / "page.html", calibration, "index.html").read_text()
 
 
 def test_every_row_is_there_and_what_is_off_is_said_first(tmp_path: Path) -> None:
     rows = [row("adsl", "delay there", 0.0200001, ok=True), row("adsl", "delay back", 0.021, ok=False)]
-    text = page(tmp_path, rows, curves=[CURVE], kernel_release="6.12", backend="virtual", key="0123")
+    text = page(tmp_path, rows, curves=[CURVE], kernel_release="6.12", backend="virtual", key="0123", date_utc="now")
     assert "<title>Calibration: 1 off</title>" in text
     assert "1 of 2 within bounds" in text
-    assert "Linux 6.12, back end virtual, calibration 0123" in text
+    assert "Linux 6.12, back end virtual, measured now, calibration 0123" in text
     assert "20.0001" in text  # ms
     assert text.count('<span class="off">OFF</span>') == 1
     assert 'href="index.html"' in text
@@ -56,7 +60,7 @@ def test_names_are_text(tmp_path: Path) -> None:
     assert "none" in text
 
 
-def test_an_old_calibration_without_curves_or_words_has_a_page(tmp_path: Path) -> None:
+def test_a_calibration_without_curves_has_a_page(tmp_path: Path) -> None:
     assert "1 of 1 within bounds" in page(tmp_path, [row("x", "y", 0.02, ok=True)])
 
 

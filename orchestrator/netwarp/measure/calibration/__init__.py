@@ -2,7 +2,6 @@
 
 from .datagram_judge import VIRTUAL, WALL, Clock, judge_profile
 from .datagram_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes
-from .row import Curve, Row
 from .tcp_judge import judge
 from .tcp_probes import Probe, probes
 
@@ -12,9 +11,7 @@ __all__ = [
     "WALL",
     "Budget",
     "Clock",
-    "Curve",
     "Probe",
-    "Row",
     "judge",
     "judge_profile",
     "netem_probes",

@@ -13,12 +13,12 @@ import numpy as np
 
 from ...core.numbers import given
 from ...core.types import Event, LinkImpairment
+from ...store.calibration import Curve, Row
 from ...testbed.delays import overtakers
 from .datagram_probes import BRACKET_NS, PROBE_BYTES, sending_ns
 from .datagrams import Way, both_ways
 from .expected_delays import Delays, Floats, delays_of, distance_bound
 from .loss_judge import altered, losses, run_lengths, share
-from .row import Curve, Row
 from .tcp_probes import Probe
 
 CURVE_POINTS = 101

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core.types import GilbertElliott, LinkImpairment
+from ...store.calibration import Row
 from .datagram_probes import PROBE_BYTES
 from .datagrams import Way
 from .expected_delays import binomial_bound, chain_bound, chi_square_bound
-from .row import Row
 from .tcp_probes import Probe
 
 LONGEST_RUN = 6

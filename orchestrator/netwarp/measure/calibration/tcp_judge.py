@@ -17,7 +17,7 @@ from ...core.errors import CaptureError
 from ...core.numbers import fixed
 from ...core.types import LinkImpairment
 from ...core.wire import ACK, SYN
-from .row import Row
+from ...store.calibration import Row
 from .tcp_probes import BRACKET_NS, FAULT_NS, FIRST_PORT, REPAIR_NS, Probe
 
 TIME_BOUND_S = 10e-6

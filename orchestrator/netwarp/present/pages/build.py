@@ -8,11 +8,10 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ...core.errors import StoreError
 from ...results.rows import NOT_RUN
-from ...store.run_dir import RunDir, read_json
+from ...store.run_dir import RunDir
 from ..cell_list import Listing, make_listing
 from ..claim_blocks import evidence, statements
 from ..event_tables import make_events
@@ -88,8 +87,7 @@ def _write(data: RunData, folder: Path) -> None:
     )
     (folder / "index.html").write_bytes(page)
     if data.calibration is not None:
-        whole = read_json(data.run.calibration, dict[str, Any])
-        write_calibration_page(folder / "calibration.html", whole, back="index.html")
+        write_calibration_page(folder / "calibration.html", data.calibration, back="index.html")
 
 
 def _write_cells(data: RunData, folder: Path, listing: Listing) -> Checks:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from ...core.numbers import fixed, given
+from ...store.calibration import Calibration, Curve, Row
 from ...store.run_dir import write_atomic
 from ..html import environment
 
@@ -17,24 +18,22 @@ SHOWN = {"s": (1e3, "ms"), "ratio": (1.0, "")}
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 340, 200, 46, 34, 8
 
 
-def write_calibration_page(path: Path, calibration: Mapping[str, Any], back: str | None = None) -> Path:
-    """Write the page and return its path. calibration: calibration.json. back: the report it belongs to.
+def write_calibration_page(path: Path, calibration: Calibration, back: str | None = None) -> Path:
+    """Write the page and return its path. back: the report it belongs to.
 
     Raises StoreError where it cannot be written.
     """
-    rows: Sequence[Mapping[str, Any]] = calibration.get("rows", ())
-    groups = [_group(name, rows, calibration.get("curves", ())) for name in dict.fromkeys(row["probe"] for row in rows)]
+    groups = [_group(name, calibration) for name in dict.fromkeys(row.probe for row in calibration.rows)]
     page = (
         environment()
         .get_template("calibration.html.j2")
         .render(
-            calibration=calibration,
             groups=groups,
-            good=sum(bool(row["ok"]) for row in rows),
-            total=len(rows),
+            good=calibration.passed,
+            total=len(calibration.rows),
             back=back,
             facts=_facts(calibration),
-            wall=calibration.get("backend") in ("guest", "netns"),
+            wall=calibration.backend in ("guest", "netns"),
             style=Markup((Path(__file__).parents[1] / "static" / "report.css").read_text()),
         )
     )
@@ -42,55 +41,56 @@ def write_calibration_page(path: Path, calibration: Mapping[str, Any], back: str
     return path
 
 
-def _facts(calibration: Mapping[str, Any]) -> str:
-    named = (("Linux", "kernel_release"), ("back end", "backend"), ("measured", "date_utc"), ("calibration", "key"))
-    words = [f"{word} {calibration[key]}" for word, key in named if calibration.get(key)]
-    if calibration.get("host_load_1min") is not None:
-        words.append(f"host load up to {fixed(calibration['host_load_1min'], 1)}")
+def _facts(calibration: Calibration) -> str:
+    words = [
+        f"Linux {calibration.kernel_release}", f"back end {calibration.backend}", f"measured {calibration.date_utc}",
+        f"calibration {calibration.key}",
+    ]  # fmt: skip
+    if calibration.host_load_1min is not None:
+        words.append(f"host load up to {fixed(calibration.host_load_1min, 1)}")
     return ", ".join(words)
 
 
-def _group(name: str, rows: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    mine = [row for row in rows if row["probe"] == name]
+def _group(name: str, calibration: Calibration) -> dict[str, Any]:
+    mine = [row for row in calibration.rows if row.probe == name]
     return {
         "name": name,
         "anchor": "".join(letter if letter.isalnum() else "-" for letter in name),
         "rows": [_row(row) for row in mine],
-        "good": sum(bool(row["ok"]) for row in mine),
-        "charts": [Markup(chart(curve)) for curve in curves if curve["probe"] == name],
+        "good": sum(row.ok for row in mine),
+        "charts": [Markup(chart(curve)) for curve in calibration.curves if curve.probe == name],
     }
 
 
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    measured = row["measured"]
-    scale, unit = SHOWN.get(row["unit"], (1.0, row["unit"]))
+def _row(row: Row) -> dict[str, Any]:
+    scale, unit = SHOWN.get(row.unit, (1.0, row.unit))
     return {
-        "quantity": row["quantity"],
-        "configured": given(scale * row["configured"], 6),
-        "measured": "none" if measured is None else given(scale * measured, 6),
-        "bound": "exact" if not row["bound"] else given(scale * row["bound"], 6),
+        "quantity": row.quantity,
+        "configured": given(scale * row.configured, 6),
+        "measured": "none" if row.measured is None else given(scale * row.measured, 6),
+        "bound": "exact" if not row.bound else given(scale * row.bound, 6),
         "share": 0.0
-        if measured is None or not row["bound"]
-        else min(1.0, abs(measured - row["configured"]) / row["bound"]),
+        if row.measured is None or not row.bound
+        else min(1.0, abs(row.measured - row.configured) / row.bound),
         "unit": unit,
-        "ok": row["ok"],
+        "ok": row.ok,
     }
 
 
-def chart(curve: Mapping[str, Any]) -> str:
+def chart(curve: Curve) -> str:
     """A small SVG: measured (line or bars) over configured (dashed, or ticks). Texts are escaped."""
-    xs, high = curve["x"], max(*curve["measured"], *curve["configured"], 1e-12)
-    low_x, high_x = (xs[0], xs[-1]) if not curve["bars"] else (xs[0] - 0.5, xs[-1] + 0.5)
-    high = 1.0 if not curve["bars"] else high * 1.05
+    xs, high = curve.x, max(*curve.measured, *curve.configured, 1e-12)
+    low_x, high_x = (xs[0], xs[-1]) if not curve.bars else (xs[0] - 0.5, xs[-1] + 0.5)
+    high = 1.0 if not curve.bars else high * 1.05
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = (x - low_x) / ((high_x - low_x) or 1)
         return LEFT + across * (WIDTH - LEFT - 8), HEIGHT - BOTTOM - y / high * (HEIGHT - BOTTOM - TOP)
 
-    parts = [_axes(low_x, high_x, high, at, [str(curve["x_label"]), str(curve["y_label"])], curve)]
-    if curve["bars"]:
+    parts = [_axes(low_x, high_x, high, at, [curve.x_label, curve.y_label], curve)]
+    if curve.bars:
         half = 0.32 * (at(1, 0)[0] - at(0, 0)[0])
-        for x, seen, asked in zip(xs, curve["measured"], curve["configured"], strict=True):
+        for x, seen, asked in zip(xs, curve.measured, curve.configured, strict=True):
             (middle, top), bottom = at(x, seen), at(x, 0)[1]
             parts.append(
                 f'<rect class="measured-bar" x="{middle - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
@@ -102,26 +102,24 @@ def chart(curve: Mapping[str, Any]) -> str:
                 f'y1="{level:.1f}" y2="{level:.1f}"/>'
             )
     else:
-        for kind in ("measured", "configured"):
-            points = " ".join(
-                f"{px:.1f},{py:.1f}" for px, py in (at(x, y) for x, y in zip(xs, curve[kind], strict=True))
-            )
+        for kind, line in (("measured", curve.measured), ("configured", curve.configured)):
+            points = " ".join(f"{px:.1f},{py:.1f}" for px, py in (at(x, y) for x, y in zip(xs, line, strict=True)))
             parts.append(f'<polyline class="{kind}" points="{points}"/>')
-    title = escape(f"{curve['title']}: measured against configured")
-    caption = escape(f"{curve['title']}: {curve['y_label']}")
+    title = escape(f"{curve.title}: measured against configured")
+    caption = escape(f"{curve.title}: {curve.y_label}")
     return (
         f'<figure><figcaption>{caption}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{title}">{"".join(parts)}</svg></figure>'
     )
 
 
-def _axes(low_x: float, high_x: float, high_y: float, at: Any, labels: Sequence[str], curve: Mapping[str, Any]) -> str:
+def _axes(low_x: float, high_x: float, high_y: float, at: Any, labels: Sequence[str], curve: Curve) -> str:
     (left, bottom), (right, _), (_, top) = at(low_x, 0), at(high_x, 0), at(low_x, high_y)
     parts = [f'<path class="axis" d="M{left:.1f},{top:.1f}V{bottom:.1f}H{right:.1f}"/>']
-    ticks = curve["x"] if curve["bars"] else [low_x, (low_x + high_x) / 2, high_x]
+    ticks = curve.x if curve.bars else [low_x, (low_x + high_x) / 2, high_x]
     for x in ticks:
         place = at(x, 0)[0]
-        anchor = "middle" if curve["bars"] or x not in (low_x, high_x) else "start" if x == low_x else "end"
+        anchor = "middle" if curve.bars or x not in (low_x, high_x) else "start" if x == low_x else "end"
         parts.append(f'<text x="{place:.1f}" y="{bottom + 13:.1f}" text-anchor="{anchor}">{given(x, 4)}</text>')
     for y in (0, high_y / 2, high_y):
         parts.append(f'<text x="{left - 5:.1f}" y="{at(low_x, y)[1] + 4:.1f}" text-anchor="end">{given(y, 2)}</text>')

@@ -1,8 +1,8 @@
-"""The results of a calibration: comparisons of measured with configured, and curves of both."""
+"""calibration.json: what was measured of links, against what was configured."""
 
 from __future__ import annotations
 
-from ...core.types import Frozen
+from ..core.types import Frozen
 
 
 class Row(Frozen, frozen=True):
@@ -34,3 +34,22 @@ class Curve(Frozen, frozen=True):
     measured: tuple[float, ...]
     configured: tuple[float, ...]
     bars: bool = False
+
+
+class Calibration(Frozen, frozen=True):
+    """calibration.json. `key`: of the kernel and the programs; another key wants another calibration."""
+
+    key: str
+    kernel_release: str
+    kernel_sha256: str
+    backend: str
+    date_utc: str
+    rows: tuple[Row, ...]
+    curves: tuple[Curve, ...] = ()
+    host_load_1min: float | None = None
+    """On the wall clock: the greatest of its cells."""
+
+    @property
+    def passed(self) -> int:
+        """How many comparisons are within their bounds."""
+        return sum(row.ok for row in self.rows)
