@@ -84,8 +84,8 @@ class Labels:
             for what, paths in cells(run).items()
             for path in paths
         }
-        plan = json.loads((run / "plan.json").read_bytes())
-        self.columns = {"experiment", *(factor["name"] for factor in plan["factors"])}
+        cell = json.loads(next((run / "cells").glob("*/cell.json")).read_bytes())
+        self.columns = {"experiment", *cell["factors"]}
 
     def named(self, text: str) -> str:
         """A text of a table with every cell named by what it runs."""
