@@ -143,7 +143,7 @@ def test_metrics_to_explore_are_grouped_and_have_values(page: Page, small: str) 
         ["The experiment's own", ["share"]],
         ["Volume and speed", ["goodput_bit_s"]],
         ["Loss, retransmission and round trips", ["retransmitted_packets"]],
-        ["Outage and failover", ["outage_s", "failover_time_s"]],
+        ["Outage and recovery", ["outage_s", "failover_time_s"]],
     ]
 
 
@@ -163,5 +163,5 @@ def test_paper_has_no_list_of_cells(page: Page, small: str) -> None:
     page.open(small)
     page.emulate(width=800, height=1000, media="print")
     shown = page.evaluate("document.getElementById('cells').innerText")
-    assert "12 cells. They are listed in tables/cells.csv" in shown
+    assert "12 cells. tables/cells.csv of the run's directory lists them" in shown
     assert not page.evaluate("document.getElementById('cell-table').checkVisibility()")

@@ -15,8 +15,8 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
     if path.name != "CHANGELOG.md"
 )
-IN_ORDER = Path("docs/tutorial.md")
-"""The page whose blocks need each other: test_tutorial.py runs all of them."""
+IN_ORDER = (Path("docs/tutorial.md"), Path("docs/using-results.md"))
+"""Pages whose blocks need each other: test_tutorial.py and test_using_results.py run all of them."""
 LANGUAGES = {"toml", "sh", "console", "text", "python"}
 """toml: test_spec_docs; python: test_using_results; sh, console: run; text: what something printed."""
 NOT_RUN = {

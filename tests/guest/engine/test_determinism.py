@@ -110,7 +110,9 @@ def test_as_an_ordinary_user(checkout: Checkout, spec: Path, reference: Path, op
     # the virtual environment may lie in a home that nobody can enter: a mount of our own is another way in
     script = 'mount --bind "$0" "$1" && shift && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"'
     command = other.command("run", "spec.toml", *RUN, "--out", "x")
-    environment = other.environment(home, PYTHONPATH=f"{other.root}:{packages}", PYTHONDONTWRITEBYTECODE="1")
+    environment = other.environment(
+        home, PYTHONPATH=f"{other.root}/orchestrator:{packages}", PYTHONDONTWRITEBYTECODE="1"
+    )
     process = subprocess.Popen(
         ["unshare", "--mount", "sh", "-c", script, sysconfig.get_paths()["purelib"], str(packages),
          os.path.realpath(sys.executable), *command[1:]],

@@ -31,7 +31,7 @@ MISTAKES = {
     "bare number": ('"20 ms"', "20", "one_way_delay", "link.p1.one_way_delay", ["bare number", '"100 ms"']),
     "negative rate": ('"2 Mbit/s"', '"-2 Mbit/s"', "rate", "link.p1.rate", ["negative", '"500 kbit/s"']),
     "another unit": ('"2 Mbit/s"', '"2 MB"', "rate", "link.p1.rate", ['"500 kbit/s"']),
-    "two nodes of one name": ("[node.b]", "[node.a]", "[node.a]", "", ["node", "twice"]),
+    "two nodes of one name": ("[node.b]", "[node.a]", "[node.a]", "", ["node", "already"]),
     "flow to an unknown node": ('to = "b"', 'to = "c"', "to =", "flow.bulk.to", ['no node "c"', "a, b"]),
     "flow over an unknown link": ('paths = ["p1"]', 'paths = ["p9"]', "paths", "flow.bulk.paths", ['"p9"']),
     "no such profile": ('rate = "2 Mbit/s"', 'profile = "nope"', "profile", "link.p1.profile", ['"nope"', "there is"]),

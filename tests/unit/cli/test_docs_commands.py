@@ -16,7 +16,7 @@ from support.docs_kit import IN_ORDER, LANGUAGES, NOT_RUN, PAGES, ROOT, blocks, 
 PLACEHOLDERS = {"SPEC": "mine.toml", "FILE...": "a.pcap", "CAPTURE...": "a.pcap"}
 PLANNED = ("run", "plan", "agree", "shell")
 MESSAGES = ("netwarp is not set up yet",)
-FENCED = [line for page in PAGES if page != IN_ORDER for block in blocks(page) if block.language in ("sh", "console")
+FENCED = [line for page in PAGES if page != IN_ORDER[0] for block in blocks(page) if block.language in ("sh", "console")
           for line in block.lines if line.startswith(("netwarp ", "make "))]  # fmt: skip
 INLINE = [line for page in PAGES for line in inline(page) if not line.startswith(MESSAGES)]
 
