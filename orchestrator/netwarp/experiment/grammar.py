@@ -170,6 +170,7 @@ FIGURE: dict[str, Field] = {
     "experiment": OF_EXPERIMENT,
     "metric": TABLE["metric"],
     "flow": TABLE["flow"],
+    "flows": TABLE["flow"],
     "kind": Field("choice", '"heatmap"', choices=("line", "heatmap", "cdf", "box")),
     "x": Field("name", '"outage"'),
     "y": Field("name", '"rtt"'),

@@ -248,8 +248,11 @@ def read_title(item: Item, default: str) -> str:
 
 
 def read_flows(item: Item, names: Names, problems: Problems) -> tuple[str, ...]:
-    """The flows that its `flow` names; they must exist."""
-    child = item.get("flow")
+    """The flows that its `flow` (of a figure also `flows`) names; they must exist."""
+    child, same = item.get("flow"), item.get("flows")
+    if child is not None and same is not None:
+        problems.add(same, "flow and flows are the same key: write one of them")
+    child = same if child is None else child
     flows = read_texts(child, TABLE["flow"], Problems()) if child is not None else ()
     known = [level.name for level in names.factors[FLOW].levels]
     for flow in flows:
