@@ -1,6 +1,6 @@
 """Two runs of the same experiment: are their captures the same bytes and their tables the same numbers?
 
-    .venv/bin/python benchmarks/same_results.py RUN_A RUN_B [--renamed OLD=NEW]... [--table OLD=NEW]...
+    .venv/bin/python benchmarks/same_results.py RUN_A RUN_B [--renamed OLD=NEW]... [--table OLD=NEW]... [--except COLUMN]...
 
 For changes of the code that must change no result: run an experiment before and after, with the same guest kernel and
 seeds. Cells are matched by what they run (network, flows, timeline, seed), not by their ids; a cell without its like is
@@ -34,7 +34,7 @@ def without_defaults(value: Any) -> Any:
     """The value without keys that say nothing (null, false, empty): two versions may write them or leave them out."""
     if isinstance(value, dict):
         kept = {key: without_defaults(one) for key, one in value.items()}
-        return {key: one for key, one in kept.items() if one not in (None, False, {}, [])}
+        return {key: one for key, one in kept.items() if one is not None and one is not False and one not in ({}, [])}
     return [without_defaults(one) for one in value] if isinstance(value, list) else value
 
 
@@ -111,7 +111,7 @@ def rows(path: Path, labels: Labels, renamed: dict[str, str]) -> list[dict[str, 
     return found
 
 
-def tables(a: Path, b: Path, renamed: dict[str, str], moved: dict[str, str]) -> Iterator[str]:
+def tables(a: Path, b: Path, renamed: dict[str, str], moved: dict[str, str], left_out: list[str]) -> Iterator[str]:
     """What differs between the tables of two runs. Columns that only B has are no difference: they may be added."""
     labels = Labels(a), Labels(b)
     for path in sorted((a / "tables").glob("*.csv")):
@@ -120,7 +120,7 @@ def tables(a: Path, b: Path, renamed: dict[str, str], moved: dict[str, str]) -> 
             yield f"tables/{path.name}: run B has no such table"
             continue
         before, after = rows(path, labels[0], renamed), rows(other, labels[1], {})
-        columns = list(before[0]) if before else []
+        columns = [column for column in (before[0] if before else ()) if column not in left_out]
         missing = [column for column in columns if after and column not in after[0]]
         if missing:
             yield f"tables/{path.name}: run B has no column {', '.join(missing)}"
@@ -140,6 +140,8 @@ def main() -> int:
     parser.add_argument("run_b", type=Path)
     parser.add_argument("--renamed", action="append", default=[], metavar="OLD=NEW", help="a column or metric renamed")
     parser.add_argument("--table", action="append", default=[], metavar="OLD=NEW", help="a table's file renamed")
+    parser.add_argument("--except", action="append", default=[], metavar="COLUMN", dest="left_out",
+                        help="a column that is not compared (a text that names a moved file)")  # fmt: skip
     parser.add_argument("--no-tables", action="store_true", help="compare the cells alone")
     args = parser.parse_args()
     for run in (args.run_a, args.run_b):
@@ -164,13 +166,15 @@ def main() -> int:
             one = next(iter(before - after))
             problems.append(f"numbers differ: {a[what][0].name}: {(before - after).total()} of A, e.g. {one}")
     if not args.no_tables:
-        problems += tables(args.run_a, args.run_b, renamed, moved)
+        problems += tables(args.run_a, args.run_b, renamed, moved, args.left_out)
     count = sum(len(one) for one in a.values())
     print(f"{count} cells, {files} captures, {measured} measurements of A compared with B")
     for problem in problems[:MOST]:
         print(problem)
     if len(problems) > MOST:
         print(f"... and {len(problems) - MOST} more")
+    if args.left_out:
+        print(f"not compared: {', '.join(args.left_out)}")
     print("the same" if not problems else f"{len(problems)} differences")
     return 1 if problems else 0
 

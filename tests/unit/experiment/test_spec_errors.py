@@ -223,7 +223,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         (
             FACTOR + '[figure.t]\nseries = ["cwnd_bytes"]\nexperiment = []\n',
             "experiment = ",
-            "must be a text or a list of texts; for example",
+            "is empty; for example",
         ),
         ('[factor.q]\nlevels = ["5 packetz"]\nsets = "link.p1.queue"\n', "levels = ", "did you mean \"packet\"?"),
         ('[factor.q]\nlevels = ["5 packets"]\nsets = "link.p9.queue"\n', "sets = ", 'there is no link "p9"; there is: p1'),

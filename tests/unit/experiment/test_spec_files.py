@@ -321,7 +321,9 @@ def test_a_damaged_spec_is_an_error_or_a_plan_never_a_crash(damage: list[tuple[i
     try:
         plan = make_plan(parse_spec("".join(pieces).encode(), CHOI2009, sets={}), repetitions=1)
     except SpecError as error:
-        assert all(re.match(r"\S+\.toml(:\d+)?: |\.\.\. and ", line) for line in str(error).splitlines()), str(error)
+        assert all(re.match(r"\S+\.(toml|csv)(:\d+)?: |\.\.\. and ", line) for line in str(error).splitlines()), str(
+            error
+        )
     else:
         assert plan.cells
 

@@ -75,7 +75,7 @@ LEVELS = 'levels = ["tcp", "sctp"]'
         ('to = "b"', 'to = "b"\nstart = "12 s"', "", "start = ", "flow.bulk.start", "after the end of the cell"),
         ('queue = "50 packets"\n', "", "", 'rate = "{rate}"', "link.p1.rate", 'a rate needs its queue; for example queue = "50 packets"'),
         ("", "", FIGURE.replace('"rate"', '["rate"]'), "x = ", "figure.f.x", "must be text"),
-        ("", "", FIGURE + 'flows = ["bulk"]\n', "flows = ", "figure.f.flows", 'did you mean "flow"?'),
+        ("", "", FIGURE + 'flwo = ["bulk"]\n', "flwo = ", "figure.f.flwo", 'did you mean "flow"?'),
         ('title = "TCP and', 'title = "TCP "and"', "", 'TCP "and"', "", "a quote inside a text is written"),
         ('protocol = "{protocol}"', "protocol = \N{LEFT DOUBLE QUOTATION MARK}tcp\N{RIGHT DOUBLE QUOTATION MARK}", "", "protocol = ", "", 'for example protocol = "tcp"'),
         ('protocol = "{protocol}"', 'protocol: "tcp"', "", "protocol: ", "", 'for example protocol = "tcp"'),

@@ -11,8 +11,10 @@ from netwarp.present.answer_grids import SIGNS, AnswerWords, answer_words
 from netwarp.present.html import environment
 from netwarp.present.run_data import read_run
 from netwarp.results import write_tables
+from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir, write_json
 from support.answers import answered, study, usual
+from support.report_kit import MANIFEST
 
 Told = tuple[AnswerWords, list[dict[str, str]], list[str]]
 
@@ -23,8 +25,8 @@ def told(tmp_path: Path) -> Told:
     plan, run = study(), RunDir(tmp_path)
     measurements = usual(plan)
     rows, words = answered(plan, measurements)
-    write_json(run.plan, plan)
-    write_json(run.manifest, {})
+    write_plan(run, plan)
+    write_json(run.manifest, MANIFEST)
     outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
     write_tables(plan, outcomes, measurements, run.tables)
     (answer,) = answer_words(read_run(run))
