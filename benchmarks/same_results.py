@@ -1,6 +1,6 @@
 """Two runs of the same experiment: are their captures the same bytes and their tables the same numbers?
 
-    .venv/bin/python benchmarks/same_results.py RUN_A RUN_B [--renamed OLD=NEW]... [--table OLD=NEW]... [--except COLUMN]...
+    .venv/bin/python benchmarks/same_results.py RUN_A RUN_B [--renamed OLD=NEW]... [--except COLUMN]...
 
 For changes of the code that must change no result: run an experiment before and after, with the same guest kernel and
 seeds. Cells are matched by what they run (network, flows, timeline, seed), not by their ids; a cell without its like is

@@ -26,7 +26,7 @@ def told(tmp_path: Path) -> Told:
     measurements = usual(plan)
     rows, words = answered(plan, measurements)
     write_plan(run, plan)
-    write_json(run.manifest, MANIFEST)
+    write_json(run.manifest, MANIFEST | {"spec": plan.name, "seed": plan.seed, "repetitions": plan.repetitions})
     outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
     write_tables(plan, outcomes, measurements, run.tables)
     (answer,) = answer_words(read_run(run))
