@@ -1,3 +1,4 @@
+/* What these functions do and promise: capture_file.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* What these functions do and promise: formats.h. */
 #include <stdio.h>
 
 #include "formats.h"

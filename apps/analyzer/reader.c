@@ -1,3 +1,4 @@
+/* What these functions do and promise: reader.h. */
 #include <stdio.h>
 
 #include "reader.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: netlink_message.h. */
 #include "netlink_message.h"
 
 #include <errno.h>

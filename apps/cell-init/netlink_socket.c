@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: netlink_socket.h. */
 #include "netlink_socket.h"
 
 #include "namespace.h"

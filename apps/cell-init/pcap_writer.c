@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: pcap_writer.h. */
 #include "pcap_writer.h"
 
 #include "clock.h"

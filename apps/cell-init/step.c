@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: step.h. */
 #include "step.h"
 
 #include "step_value.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: trace.h. */
 #include "trace.h"
 
 #include "clock.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: pattern.h. */
 #include "pattern.h"
 
 #include <string.h>

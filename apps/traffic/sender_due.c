@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/* What these functions do and promise: sender_due.h. */
 #include "sender_due.h"
 
 #include "clock.h"

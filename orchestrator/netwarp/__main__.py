@@ -1,10 +1,10 @@
-"""`python -m orchestrator` is `netwarp`; before `make setup` it is the doctor, on nothing but the system's Python."""
+"""The command netwarp as `python3 -m netwarp`. Before `make setup` bootstrap.py answers, with the standard library."""
 
 import sys
 
 
 def main() -> int:
-    """Of the command line, or the words that come before it."""
+    """The exit status of the command line, or of bootstrap.py where Python is too old or packages are missing."""
     if sys.version_info >= (3, 11):
         try:
             import msgspec  # noqa: F401  the first of the packages in requirements.lock

@@ -18,9 +18,12 @@ MAPPED = 64
 
 @dataclasses.dataclass(frozen=True)
 class DataLevel:
-    """By segment, in the order given. start: first byte's number, the connection's first byte is 0; new_bytes: not
-    seen before on any subflow; seen: some of it was; elsewhere: and that first on another path; elsewhere_bytes: how
-    much of it. known: a mapping told.
+    """The data level of each segment, in the order given.
+
+    start: number of its first byte, counted from the lowest one of these segments. new_bytes: bytes that no earlier
+    segment carried, on any subflow. seen: an earlier segment carried some of its bytes. elsewhere: some of those came
+    first on another path (or flow: `by`); elsewhere_bytes: how many. known: a mapping (DSS) gives its number; the other
+    columns are 0 or False where none does.
     """
 
     start: Ints
