@@ -1,4 +1,4 @@
-"""What netwarp says before `make setup`: what this machine is, and the one thing to type.
+"""Answers before `make setup`: what this machine lacks, and the command to type.
 
 Standard library only; read by old Pythons too.
 """

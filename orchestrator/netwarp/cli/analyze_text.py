@@ -1,4 +1,4 @@
-"""What `netwarp analyze CAPTURE...` prints: for a terminal of any width, plain where it is piped."""
+"""Prints the findings of `netwarp analyze CAPTURE...`, as wide as the terminal; plain where it is piped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `netwarp run` prints at its end: the paper's tables with ours, the claims, where the report is."""
+"""Prints the summary of a run: tables beside the published numbers, claims, and where the report is."""
 
 from __future__ import annotations
 

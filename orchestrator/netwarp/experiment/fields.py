@@ -1,4 +1,4 @@
-"""What a key of a spec may hold, and the one place that checks a value against it."""
+"""Kinds of values that a key of a spec may hold, and the check of a value against its kind."""
 
 from __future__ import annotations
 
