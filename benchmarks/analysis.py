@@ -1,4 +1,4 @@
-"""How fast the analyser is, beside tshark and tcptrace, on captures of real kernels: `make bench-analysis`.
+"""Speed of the analyser beside tshark and tcptrace, on captures of real kernels: `make bench-analysis`.
 
 Everything of one table is measured in one run on one machine. Ours: calls in this process, files in the page cache.
 tshark, tcptrace: whole processes, output thrown away. CPU time is shown beside the clock's because a busy machine

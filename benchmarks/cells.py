@@ -1,4 +1,4 @@
-"""What a cell costs: `make bench`. Medians of several runs on this machine, and ratios within the same run."""
+"""Cost of a cell: `make bench`. Medians of several runs on this machine, and ratios within the same run."""
 
 from __future__ import annotations
 
