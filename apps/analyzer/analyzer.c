@@ -181,7 +181,7 @@ static void take_packet(struct nwa *a, uint32_t source)
 	interface->packets++;
 	interface->frame_bytes += p.frame_bytes;
 	if (p.ip_bytes)
-		path = path_of(a, &p, &path_direction);
+		path = path_find_or_add(a, &p, &path_direction);
 	if (p.marks & NWA_MARK_FRAGMENT)
 		whole = take_fragment(a, &p, &f, &datagram);
 	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p)) {

@@ -65,10 +65,10 @@ static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const st
 	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
 	struct half *h = &f->half[direction];
 
-	if (!h->based || !h->base_known || (!h->highest && !h->highest_ack)) {
+	if (!h->has_base || !h->base_known || (!h->highest && !h->highest_ack)) {
 		/* a repeated INIT-ACK may have another initial TSN: the last one before data counts */
 		h->base_known = false;
-		half_base(h, hint->initial_tsn, true);
+		half_set_base(h, hint->initial_tsn, true);
 	}
 	h->numbered = true;
 	row->base[direction] = h->base;

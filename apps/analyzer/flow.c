@@ -8,7 +8,7 @@ static bool address_less(const struct address *a, const struct address *b)
 	return a->high != b->high ? a->high < b->high : a->low < b->low;
 }
 
-uint32_t path_of(struct nwa *a, const struct packet *p, uint8_t *direction)
+uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direction)
 {
 	struct table *t = &a->tables[nwa_table_paths];
 	bool swap = address_less(&p->to, &p->from);
@@ -162,13 +162,13 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	row->unseen_bytes[d] += f->unseen_bytes;
 }
 
-void half_base(struct half *h, uint32_t base, bool known)
+void half_set_base(struct half *h, uint32_t base, bool known)
 {
-	if (h->base_known || (h->based && !known))
+	if (h->base_known || (h->has_base && !known))
 		return;
-	if (h->based && (h->highest || h->highest_ack)) /* numbers were given out from another base already */
+	if (h->has_base && (h->highest || h->highest_ack)) /* another base is in use */
 		return;
 	h->base = base;
-	h->based = true;
+	h->has_base = true;
 	h->base_known = known;
 }

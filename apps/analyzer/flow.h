@@ -5,7 +5,7 @@
 #include "reader.h"
 
 /* The packet's path (row number) and its direction on it. */
-uint32_t path_of(struct nwa *a, const struct packet *p, uint8_t *direction);
+uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direction);
 /* Ports in the order of the path's two ends: the key of a flow on that path. */
 static inline uint64_t flow_key(uint32_t path, uint8_t direction, uint16_t from, uint16_t to)
 {
@@ -31,7 +31,7 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		const struct findings *f);
 
 /* Sets the base if there is none, or if the handshake gives it before any number was counted from it. */
-void half_base(struct half *h, uint32_t base, bool known);
+void half_set_base(struct half *h, uint32_t base, bool known);
 /* The 64-bit number nearest to the highest one seen. */
 static inline int64_t half_unwrap(struct half *h, uint32_t raw)
 {

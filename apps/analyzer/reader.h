@@ -17,7 +17,7 @@ struct half {
 	int64_t highest_ack; /* of this sender's numbers, unwrapped */
 	uint32_t base;
 	uint32_t tag; /* SCTP: this endpoint's own */
-	bool based;
+	bool has_base;
 	bool base_known;
 	bool tag_known;
 	bool numbered; /* TCP: SYN seen; SCTP: INIT or INIT-ACK seen */

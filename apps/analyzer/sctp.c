@@ -39,10 +39,10 @@ static void data_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	    header) /* its TSN may lie beyond the snaplen: nothing is known of it but its length */
 		return;
 	raw = get_be32(k->at + 4);
-	if (!h->based) {
+	if (!h->has_base) {
 		struct nwa_flow *flow = table_row(&c->a->tables[nwa_table_flows], c->flow->id);
 
-		half_base(h, raw, false);
+		half_set_base(h, raw, false);
 		flow->base[c->direction] = h->base;
 	}
 	row->tsn = half_unwrap(h, raw);
@@ -67,10 +67,10 @@ static int64_t acknowledged(struct context *c, uint32_t raw)
 {
 	struct half *other = &c->flow->half[!c->direction];
 
-	if (!other->based) {
+	if (!other->has_base) {
 		struct nwa_flow *flow = table_row(&c->a->tables[nwa_table_flows], c->flow->id);
 
-		half_base(other, raw + 1, false);
+		half_set_base(other, raw + 1, false);
 		flow->base[!c->direction] = other->base;
 	}
 	return half_unwrap_ack(other, raw);
@@ -282,7 +282,7 @@ static void interpret(struct context *c, const struct chunk *k, struct nwa_chunk
 		break;
 	case CHUNK_FORWARD_TSN:
 	case CHUNK_I_FORWARD_TSN:
-		if (k->captured >= 8 && c->flow->half[c->direction].based)
+		if (k->captured >= 8 && c->flow->half[c->direction].has_base)
 			row->tsn = half_unwrap(&c->flow->half[c->direction], get_be32(k->at + 4));
 		break;
 	default:

@@ -117,7 +117,7 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 		h = &f->half[*direction];
 		if ((flags & (SYN | ACK)) != SYN)
 			return f;
-		if (!f->half[0].ended && !f->half[1].ended && (h->numbered ? h->base == seq : !h->based))
+		if (!f->half[0].ended && !f->half[1].ended && (h->numbered ? h->base == seq : !h->has_base))
 			return f;
 	}
 	f = flow_new(a, p, &to, first);
@@ -138,7 +138,7 @@ static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t 
 	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
 	struct half *h = &f->half[direction], *other = &f->half[!direction];
 
-	half_base(h, seq, true);
+	half_set_base(h, seq, true);
 	h->numbered = true;
 	h->window_shift = o->present & NWA_OPTION_WINDOW_SCALE ? o->shift : NO_SHIFT;
 	row->base[direction] = h->base;
@@ -229,16 +229,16 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	row = table_row(&a->tables[nwa_table_flows], flow->id);
 	if (flags & SYN)
 		take_syn(a, flow, direction, seq, &o);
-	else if (!h->based) {
-		half_base(h, seq - 1, false); /* the first byte seen is called 1 */
+	else if (!h->has_base) {
+		half_set_base(h, seq - 1, false); /* the first byte seen is called 1 */
 		row->base[direction] = h->base;
 	}
 	at = half_unwrap(h, seq);
 	if (flags & ACK) {
 		uint32_t raw = get_be32(p->data + 8);
 
-		if (!other->based) {
-			half_base(other, raw - 1, false);
+		if (!other->has_base) {
+			half_set_base(other, raw - 1, false);
 			row->base[!direction] = other->base;
 		}
 		ack = half_unwrap_ack(other, raw);

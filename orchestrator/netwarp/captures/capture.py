@@ -96,8 +96,8 @@ def rows_of_flow(capture: Capture, table: str, flow: int) -> Rows:
 def point_names(paths: Sequence[str]) -> list[str]:
     """Short names that differ: the files' without their suffixes, else with as many folders as it takes."""
     parts = [[*Path(path).parts[:-1], _stem(Path(path).name)] for path in paths]
-    for depth in range(1, max(len(one) for one in parts) + 1):
-        names = ["/".join(one[-depth:]) for one in parts]
+    for depth in range(1, max(len(path) for path in parts) + 1):
+        names = ["/".join(path[-depth:]) for path in parts]
         if len(set(names)) == len(names):
             return names
     return list(paths)

@@ -74,8 +74,8 @@ class Connection:
         }
 
 
-def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Mapping[str, Any]) -> Connection:
-    """used: the flow's rows of flow_paths. found: `totals`, `series` and `events` of its protocol's analyser, empty
+def make_connection(stream: Stream, row: int, number: int, used: Rows, analysis: Mapping[str, Any]) -> Connection:
+    """used: the flow's rows of flow_paths. analysis: `totals`, `series` and `events` of its protocol's analyser, empty
     without one.
     """
     capture, packets = stream.capture, stream.flows.get(row)
@@ -88,22 +88,22 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Ma
     counts = [name for name in COUNTS if protocol == "sctp" or name not in SCTP_ONLY]
     directions = []
     for direction in (0, 1):
-        one: dict[str, Any] = {name: int(used[name][:, direction].sum()) for name in counts}
-        one["retransmitted_data_packets"] = int(packets.repeats[direction]) if packets else None
-        one["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
-        if _no_tsn(one):
-            one |= dict.fromkeys(BY_TSN)
-        directions.append(one)
+        totals: dict[str, Any] = {name: int(used[name][:, direction].sum()) for name in counts}
+        totals["retransmitted_data_packets"] = int(packets.repeats[direction]) if packets else None
+        totals["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
+        if _no_tsn(totals):
+            totals |= dict.fromkeys(BY_TSN)
+        directions.append(totals)
     unknown = [direction for direction in (0, 1) if directions[direction]["new_bytes"] is None]
     facts = {
         "start_s": int(flow["first_ns"] - stream.t0_ns) / 1e9,
         "duration_s": span_s,
         "handshake_seen": bool(flow["initiator_known"]),
-        "ended": [bool(one) for one in flow["ended"]],
+        "ended": [bool(value) for value in flow["ended"]],
         "mptcp_subflow": bool(flow["mptcp"]),
     }
     if protocol == "tcp":
-        facts["mss_bytes"] = [int(one) or None for one in flow["mss"]]
+        facts["mss_bytes"] = [int(value) or None for value in flow["mss"]]
     return Connection(
         number=number,
         row=row,
@@ -111,12 +111,12 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, found: Ma
         ends=(ends[0], ends[1]),
         facts=facts,
         directions=(directions[0], directions[1]),
-        paths=tuple(_path(capture, one, counts, unknown) for one in used),
-        totals=found.get("totals", {}),
-        series={**(_series(stream, packets) if packets else {}), **found.get("series", {})},
-        events=tuple(found.get("events", ())),
-        tables=found.get("tables", {}),
-        silences=tuple((d, *one) for d in (0, 1) for one in packets.silences[d]) if packets else (),
+        paths=tuple(_path(capture, path, counts, unknown) for path in used),
+        totals=analysis.get("totals", {}),
+        series={**(_series(stream, packets) if packets else {}), **analysis.get("series", {})},
+        events=tuple(analysis.get("events", ())),
+        tables=analysis.get("tables", {}),
+        silences=tuple((d, *silence) for d in (0, 1) for silence in packets.silences[d]) if packets else (),
     )
 
 
@@ -176,25 +176,27 @@ class Multipath:
 
 def multipath_of(capture: Capture, connections: Sequence[Connection], start_ns: int) -> tuple[Multipath, ...]:
     """Those of a capture whose rows are in memory, the largest first; times from start_ns."""
-    if not any(one.facts["mptcp_subflow"] for one in connections):
+    if not any(connection.facts["mptcp_subflow"] for connection in connections):
         return ()
-    numbers = {one.row: one.number for one in connections}
-    found = sorted(analyze_mptcp(capture, t0_ns=start_ns), key=lambda one: -(one.totals["payload_bytes"] or 0))
+    numbers = {connection.row: connection.number for connection in connections}
+    analyses = sorted(
+        analyze_mptcp(capture, t0_ns=start_ns), key=lambda analysis: -(analysis.totals["payload_bytes"] or 0)
+    )
     return tuple(
         Multipath(
             number=number,
-            flows=tuple(numbers[row] for row in one.flows),
-            complete=one.complete,
-            version=one.version,
-            direction=one.direction,
-            totals=one.totals,
-            series=one.series,
-            events=one.events,
+            flows=tuple(numbers[row] for row in analysis.flows),
+            complete=analysis.complete,
+            version=analysis.version,
+            direction=analysis.direction,
+            totals=analysis.totals,
+            series=analysis.series,
+            events=analysis.events,
             # the row of the flow table says nothing outside: the number of the flow in the summary does
             tables={
                 name: [row | {"flow": numbers[row["flow"]]} if "flow" in row else row for row in rows]
-                for name, rows in one.tables.items()
+                for name, rows in analysis.tables.items()
             },
         )
-        for number, one in enumerate(found, 1)
+        for number, analysis in enumerate(analyses, 1)
     )

@@ -107,14 +107,14 @@ def _keep_freed_memory() -> None:
 def layouts() -> dict[str, np.dtype[Any]]:
     """Every table's name and row dtype, in the order of the core's table numbers. Columns `f[2]` are by direction."""
     library = _library()
-    found: dict[str, np.dtype[Any]] = {}
+    dtypes: dict[str, np.dtype[Any]] = {}
     row_bytes, count, fields = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.POINTER(_Field)()
     while True:
-        name = library.nwa_describe(len(found), ctypes.byref(row_bytes), ctypes.byref(count), ctypes.byref(fields))
+        name = library.nwa_describe(len(dtypes), ctypes.byref(row_bytes), ctypes.byref(count), ctypes.byref(fields))
         if name is None:
-            return found
+            return dtypes
         columns = [fields[i] for i in range(count.value)]
-        found[name.decode()] = np.dtype(
+        dtypes[name.decode()] = np.dtype(
             {
                 "names": [column.name.decode() for column in columns],
                 "formats": [_format(column) for column in columns],
@@ -146,9 +146,9 @@ class Handle:
         unknown = set(tables) - set(names)
         if unknown:
             raise ValueError(f"no such analyser table: {sorted(unknown)}")
-        wanted = sum(1 << names.index(table) for table in set(tables))
+        table_mask = sum(1 << names.index(table) for table in set(tables))
         array = (ctypes.c_char_p * len(self.files))(*(os.fsencode(file) for file in self.files))
-        self._open = self._library.nwa_open(array, len(self.files), wanted, options)
+        self._open = self._library.nwa_open(array, len(self.files), table_mask, options)
         if self._open is None:
             raise CaptureError("the analyser has no memory")
         self._raise_error()

@@ -158,9 +158,9 @@ class _Series:
         if len(present) == 1 and keep.all() and (flow == present[0]).all():
             rows, place = packets, np.zeros(len(packets), dtype=np.int64)
         else:
-            found = np.minimum(np.searchsorted(present, flow), len(present) - 1)
-            keep = present[found] == flow
-            rows, place = packets[keep], found[keep]
+            index = np.minimum(np.searchsorted(present, flow), len(present) - 1)
+            keep = present[index] == flow
+            rows, place = packets[keep], index[keep]
         side = place * 2 + rows["direction"]
         self._bin(rows, side, present)
         self._moments(rows, side, present)
@@ -173,8 +173,8 @@ class _Series:
         for name, column in BINNED:
             amount = np.bincount(key, weights=rows[column], minlength=len(present) * 2 * (high - low))
             shaped = amount.astype(np.int64).reshape(len(present), 2, high - low)
-            for number, one in enumerate(present.tolist()):
-                getattr(self.flows[one], name)[:, low:high] += shaped[number]
+            for number, flow in enumerate(present.tolist()):
+                getattr(self.flows[flow], name)[:, low:high] += shaped[number]
 
     def _moments(self, rows: Rows, side: Ints, present: Ints) -> None:
         """First and last new payload, and silences."""
@@ -205,7 +205,7 @@ class _Series:
             if pause[at] > 0:
                 begun = int(time_ns[at] - pause[at]) - (self.t0_ns or 0)
                 kept.append((begun / 1e9, int(pause[at]) / 1e9, bool(again[at])))
-        kept.sort(key=lambda one: -one[1])
+        kept.sort(key=lambda silence: -silence[1])
         del kept[LONGEST:]
         flow.last_data_ns[direction] = time_ns[-1]
 

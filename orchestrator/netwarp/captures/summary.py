@@ -67,28 +67,20 @@ class FileSummary:
             **self.facts,
             "notes": list(self.notes),
             "findings": list(self.findings),
-            "flows": [one.as_json() for one in self.connections],
-            "mptcp": [one.as_json() for one in self.multipath],
+            "flows": [connection.as_json() for connection in self.connections],
+            "mptcp": [connection.as_json() for connection in self.multipath],
         }
-
-
-def analyze_captures(
-    paths: Sequence[str | os.PathLike[str]], *, full: bool = False, merge: bool = False
-) -> tuple[FileSummary, ...]:
-    """Summarise captures of any origin, each by itself, or merged as the interfaces of one node.
-
-    More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also looks
-    at every connection one by one. Raises CaptureError naming the file that cannot be read; a file cut off is used as
-    far as it goes and says so.
-    """
-    points = [list(paths)] if merge else [[path] for path in paths]
-    return summarise_points(points, full=full)
 
 
 def summarise_points(
     points: Sequence[Sequence[str | os.PathLike[str]]], *, full: bool = False
 ) -> tuple[FileSummary, ...]:
-    """Several capture points, each as the files of its interfaces. Raises CaptureError."""
+    """Summarise captures of any origin. points: of each capture point the files of its interfaces, merged by time.
+
+    More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also
+    analyses every connection. Raises CaptureError naming the file that cannot be read; a truncated file is used up to
+    its end, and a note of the summary says so.
+    """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
     return tuple(_summarise(point, "+".join(next(names) for _ in point), full) for point in points)
 
@@ -123,13 +115,13 @@ def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -
     )
 
 
-def _numbered(found: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
+def _numbered(analysis: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
     """Events name another connection by its number here, not by its row in the capture."""
     events = [
         event if event.get("restart_of") is None else {**event, "restart_of": numbers[event["restart_of"]]}
-        for event in found["events"]
+        for event in analysis["events"]
     ]
-    return {**found, "events": events}
+    return {**analysis, "events": events}
 
 
 def _facts(stream: Stream) -> dict[str, Any]:
@@ -143,9 +135,11 @@ def _facts(stream: Stream) -> dict[str, Any]:
         "first_s": first_ns / 1e9,
         "bin_s": stream.bin_ns / 1e9,
         "duration_s": span_ns / 1e9,
-        "link_types": [LINK_TYPES.get(one, f"link type {one}") for one in link_types],
+        "link_types": [LINK_TYPES.get(link_type, f"link type {link_type}") for link_type in link_types],
         "time_resolution": "ns" if sources["nanosecond"].all() else "us",
-        "compression": "+".join(COMPRESSIONS[one] for one in np.unique(sources["compression"]).tolist()),
+        "compression": "+".join(
+            COMPRESSIONS[compression] for compression in np.unique(sources["compression"]).tolist()
+        ),
         "cut_off": bool(sources["cut_off"].any()),
     }
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from netwarp.captures import analyze_captures, read_captures
+from netwarp.captures import read_captures, summarise_points
 from netwarp.captures.native import NONE, UNKNOWN, Handle, layouts
 from scapy.layers.inet import IP, TCP
 from support.captures import (
@@ -251,7 +251,7 @@ def test_rows_outlive_the_handle() -> None:
 def test_summary_of_any_capture(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap([*tcp_transfer(), *timed([sctp(1, data_chunk(1))])])[:-1])
-    found = analyze_captures([path])
+    found = summarise_points([[path]])
     file = found[0].as_json()
     assert [flow["protocol"] for flow in file["flows"]] == ["tcp"]
     flow = file["flows"][0]
@@ -268,7 +268,7 @@ def test_reversed_path_names_the_initiator_first(tmp_path: Path) -> None:
     other = ether(IP(src="10.0.0.2", dst="10.0.0.1") / TCP(sport=5, dport=6, flags="S"))
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap([(T - 1, other), *tcp_transfer()]))
-    flow = analyze_captures([path])[0].as_json()["flows"][0]
+    flow = summarise_points([[path]])[0].as_json()["flows"][0]
     assert flow["from"] == "10.0.0.1:1000"
     assert flow["paths"][0]["addresses"] == ["10.0.0.1", "10.0.0.2"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.captures import FileSummary, analyze_captures
+from netwarp.captures import FileSummary, summarise_points
 from support.captures import T, Timed, association, chunk, data_chunk, pcap, recorded, sack_chunk, sctp, segment, timed
 
 MS = 1_000_000
@@ -15,7 +15,7 @@ ACK = {"ack": 5001, "window": 1000}
 def look(tmp_path: Path, packets: list[Timed]) -> FileSummary:
     path = tmp_path / "made.pcap"
     path.write_bytes(pcap(packets))
-    (found,) = analyze_captures([path])
+    (found,) = summarise_points([[path]])
     return found
 
 
@@ -128,7 +128,7 @@ def test_what_was_acknowledged_and_is_not_there_comes_first(tmp_path: Path) -> N
     some = look(tmp_path, whole[:7] + whole[8:9] + whole[10:])  # two segments are missing, their ACKs are not
     assert some.connections[0].totals["acknowledged_unseen_bytes"] == 200
     assert some.findings[0].startswith("200 bytes were acknowledged that this capture does not hold")
-    (alone,) = analyze_captures(recorded("sctp", "a", ["p2"]))
+    (alone,) = summarise_points([recorded("sctp", "a", ["p2"])])
     assert alone.findings[0].startswith("416 chunks were acknowledged that this capture does not hold")
 
 
@@ -137,7 +137,7 @@ def test_a_snaplen_that_cut_every_tsn_leaves_new_data_unknown(tmp_path: Path) ->
     whole = [(time, packet, len(packet)) for time, packet in timed(packets)]
     path = tmp_path / "short.pcap"
     path.write_bytes(pcap([(time, packet[:50], size) for time, packet, size in whole]))
-    (found,) = analyze_captures([path])
+    (found,) = summarise_points([[path]])
     forward = found.connections[0].directions[0]
     assert (forward["data_chunks"], forward["payload_bytes"]) == (5, 500)
     assert forward["new_bytes"] is forward["retransmitted_packets"] is forward["goodput_bit_s"] is None
@@ -165,7 +165,7 @@ def test_an_abort_tells_its_cause(tmp_path: Path) -> None:
 
 def test_the_recorded_failover() -> None:
     """New data moves to the other path, and the heartbeat into the dead one stays alone."""
-    (found,) = analyze_captures(recorded("sctp", "a", ["p1", "p2"]), merge=True)
+    (found,) = summarise_points([recorded("sctp", "a", ["p1", "p2"])])
     assert found.findings[0].startswith("no data from 10.1.1.1:60965 for 1.01 s from 5.99")
     assert "1 T3 expiry" in found.findings[0]
     assert found.findings[1].startswith("new data moved from 10.1.1.1 > 10.1.2.1 to 10.2.1.1 > 10.2.2.1 at 7.2")
@@ -174,7 +174,7 @@ def test_the_recorded_failover() -> None:
 
 def test_at_the_receiver_a_retransmission_is_no_move_of_new_data() -> None:
     """The sender moved at 7.2 s; what the other path brought before had been sent before."""
-    (found,) = analyze_captures(recorded("sctp", "b", ["p1", "p2"]), merge=True)
+    (found,) = summarise_points([recorded("sctp", "b", ["p1", "p2"])])
     assert not any(text.startswith("new data moved") for text in found.findings)
     assert "data not seen before came on another path at 1.30125 s" in " ".join(found.findings)
 
@@ -189,5 +189,5 @@ def test_the_largest_connection_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["tcp", "bundle"])
 def test_every_sentence_has_a_number(name: str) -> None:
     for node in "ab":
-        for one in analyze_captures(recorded(name, node, ["p1"])):
+        for one in summarise_points([recorded(name, node, ["p1"])]):
             assert all(any(letter.isdigit() for letter in text) for text in one.findings)

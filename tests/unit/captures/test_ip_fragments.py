@@ -79,7 +79,7 @@ def test_tcp_in_fragments(tmp_path: Path) -> None:
     assert capture.segments["packet"].tolist() == [2, 5, 8]
     assert capture.packets["flow"].tolist() == [0] * 9
     assert counts(capture) == [9, 9, 3, 0]
-    assert capture_notes(capture, 0) == ["3 datagrams came in IP fragments and were put together"]
+    assert capture_notes(capture, 0) == ["3 datagrams were reassembled from IP fragments"]
     broken = bytearray(parts[1])
     broken[40] ^= 1
     bad = read(tmp_path, pcap(timed([parts[0], bytes(broken), parts[2]])), checksums=True)
@@ -114,9 +114,7 @@ def test_datagrams_that_are_never_whole_are_in_no_flow(tmp_path: Path) -> None:
     assert counts(capture) == [4, 0, 0, 0]
     assert capture.packets["flow"].tolist()[4:] == [NONE] * 4
     assert len(capture.chunks) == 4
-    assert "4 IP fragments belong to datagrams that were never whole here; they are in no flow" in capture_notes(
-        capture, 0
-    )
+    assert "4 IP fragments belong to incomplete datagrams, not counted in any flow" in capture_notes(capture, 0)
 
 
 def test_fragments_that_overlap_make_theirs_void(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from netwarp.captures import analyze_captures, read_captures
+from netwarp.captures import read_captures, summarise_points
 from netwarp.captures.mptcp import MptcpConnection, analyze_mptcp
 from netwarp.captures.mptcp.subflows import token_of
 from netwarp.captures.native import UNKNOWN
@@ -135,7 +135,7 @@ def test_unanswered_add_addr_and_mp_join_are_findings(tmp_path: Path) -> None:
     packets = [*opened(), told, joined()[0], joined()[0]]
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap([(T + at * MS, packet) for at, packet in enumerate(packets)]))
-    (found,) = analyze_captures([path])
+    (found,) = summarise_points([[path]])
     said = " | ".join(found.findings)
     assert "address 10.9.0.2 was told at 0.003 s (ADD_ADDR), and no subflow to it is in this capture" in said
     assert "subflow 10.2.0.1:1000>10.2.0.2:80 was asked for at 0.004 s and never established" in said

@@ -109,7 +109,7 @@ def test_interfaces_of_several_sections(tmp_path: Path) -> None:
     assert table["dropped_known"].tolist() == [False, True, False, False]
     assert [capture.interface_name(number) for number in range(4)] == ["eth0", "tun0", "a name longer th", ""]
     notes = capture_notes(capture, 0)
-    assert "interface a name longer th: link type 147 cannot be read, so its 1 packet is only counted" in notes
+    assert "interface a name longer th: link type 147 is not supported, so its 1 packet is only counted" in notes
     assert "interface tun0: 2 packets were dropped while capturing" in notes
 
 
@@ -187,7 +187,7 @@ def test_options_that_lie_end_their_list_only(tmp_path: Path, lie: str) -> None:
     assert capture.trouble == ("",)
     assert capture.interfaces["malformed"].tolist() == [True]
     assert capture.interface_name(0) == "eth7"
-    assert any("contradicts itself" in note for note in capture_notes(capture, 0))
+    assert any("description block is invalid" in note for note in capture_notes(capture, 0))
 
 
 def test_cut_off_at_every_byte(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ def unique_with_places(values: Ints) -> tuple[Ints, Ints]:
     """As np.unique with its inverse; without a sort where the numbers are dense, as TSNs are."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
     if not len(values) or high - low >= DENSE * len(values):
-        found, place = np.unique(values, return_inverse=True)
-        return found, place
+        present, place = np.unique(values, return_inverse=True)
+        return present, place
     there = np.zeros(high - low + 1, dtype=np.bool_)
     offset = values - low
     there[offset] = True
-    found = np.flatnonzero(there)
-    if len(found) == len(there):
-        return found + low, offset
-    return found + low, (np.cumsum(there) - 1)[offset]
+    present = np.flatnonzero(there)
+    if len(present) == len(there):
+        return present + low, offset
+    return present + low, (np.cumsum(there) - 1)[offset]
 
 
 def ascending_order(values: Ints) -> Ints | slice:
@@ -71,7 +71,7 @@ def _painted(low: Ints, high: Ints, size: int) -> Ints:
     painted one handed to the next level: O((size + intervals) log widest), whatever the intervals' total width.
     """
     none = len(low)
-    found = np.full(size, none, dtype=np.int64)
+    covering = np.full(size, none, dtype=np.int64)
     level = np.frexp(high - low)[1] - 1
     for power in range(int(level.max()), -1, -1):
         # backwards: of equal places the last assignment holds, that of the first interval
@@ -79,12 +79,12 @@ def _painted(low: Ints, high: Ints, size: int) -> Ints:
         for places in (low[mine], high[mine] - (1 << power)):
             painted = np.full(size, none, dtype=np.int64)
             painted[places] = mine
-            np.minimum(found, painted, out=found)
+            np.minimum(covering, painted, out=covering)
         if power:
             half = 1 << (power - 1)
-            upper = found[: size - half].copy()
-            np.minimum(found[half:], upper, out=found[half:])
-    return found
+            upper = covering[: size - half].copy()
+            np.minimum(covering[half:], upper, out=covering[half:])
+    return covering
 
 
 class NextAbove:

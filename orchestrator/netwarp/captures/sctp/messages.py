@@ -61,27 +61,27 @@ class Messages:
         number = self.chunks["message"][row].astype(np.int64)
         wraps = np.where(self.chunks["type"][row] == I_DATA, 1 << 32, 1 << 16)
         ready, hole = self.ready_ns[ordered], self.hole_ns[ordered]
-        found = self.arrival_ns.copy()
-        found[ordered] = _in_streams(self.chunks["stream"][row], number, wraps, ready, hole, self.whole)
-        return found
+        delivery = self.arrival_ns.copy()
+        delivery[ordered] = _in_streams(self.chunks["stream"][row], number, wraps, ready, hole, self.whole)
+        return delivery
 
     @functools.cached_property
     def delivered(self) -> Bools:
         """Whether it could be by the end of the capture."""
-        found: Bools = self.complete & (self.delivery_ns < NEVER)
-        return found
+        delivered: Bools = self.complete & (self.delivery_ns < NEVER)
+        return delivered
 
     @functools.cached_property
     def one_stream_ns(self) -> Ints:
         """When it could be delivered if everything were one ordered stream; meaningful where `delivered_as_one`."""
-        found: Ints = np.maximum.accumulate(np.maximum(self.ready_ns, self.hole_ns))
-        return found
+        delivery: Ints = np.maximum.accumulate(np.maximum(self.ready_ns, self.hole_ns))
+        return delivery
 
     @functools.cached_property
     def delivered_as_one(self) -> Bools:
         """Whether it could be then by the end of the capture."""
-        found: Bools = self.complete & (self.one_stream_ns < NEVER)
-        return found
+        delivered: Bools = self.complete & (self.one_stream_ns < NEVER)
+        return delivered
 
     @functools.cached_property
     def waits_ns(self) -> Ints:
@@ -169,8 +169,8 @@ def _together(table: Columns, places: Ints, interleaved: Bools, first: Bools, un
 
 def _of_each(combine: np.ufunc, values: Ints, starts: Ints) -> Ints:
     """By message; where each is one chunk the values themselves."""
-    found: Ints = values if len(starts) == len(values) else combine.reduceat(values, starts)
-    return found
+    combined: Ints = values if len(starts) == len(values) else combine.reduceat(values, starts)
+    return combined
 
 
 class _Forward:

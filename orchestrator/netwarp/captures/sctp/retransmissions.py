@@ -76,9 +76,9 @@ def _later(sent: Transmissions, row: Ints, fast: Bools) -> Bools:
     by_tsn = np.argsort(sent.unit[row], kind="stable")
     before: Ints = np.cumsum(fast[by_tsn]) - fast[by_tsn]
     unit = sent.unit[row][by_tsn]
-    found = np.zeros(len(row), dtype=np.bool_)
-    found[by_tsn] = before > before[np.searchsorted(unit, unit)]
-    return found
+    later = np.zeros(len(row), dtype=np.bool_)
+    later[by_tsn] = before > before[np.searchsorted(unit, unit)]
+    return later
 
 
 def _third_miss(sent: Transmissions, reports: Acknowledgements, row: Ints) -> Ints:
@@ -134,9 +134,9 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
     count = len(reports.moment)
     marked = np.zeros(len(row), dtype=np.bool_)
     progress = reports.moment[reports.moved]
-    found: list[Ints] = []
-    for one in np.unique(path).tolist():
-        here = np.flatnonzero(path == one)
+    expiries: list[Ints] = []
+    for path_number in np.unique(path).tolist():
+        here = np.flatnonzero(path == path_number)
         certain = here[third[here] == count]
         if not len(certain):
             continue
@@ -161,8 +161,8 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
             & (sent_at[here] <= started[number])
             & (moment[first][number] <= moment[here])
         )
-        found.append(first)
-    return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found])), marked
+        expiries.append(first)
+    return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *expiries])), marked
 
 
 def _spurious(sent: Transmissions, row: Ints, key: Ints, tsn: Ints, after: Ints) -> tuple[Bools, int]:

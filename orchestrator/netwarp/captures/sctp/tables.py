@@ -109,7 +109,8 @@ def _by(association: Association, column: str) -> list[Row]:
 
     blind = [None] * count
     means = [
-        blind if association.point == "sender" else _means(place, messages, count, as_one=one) for one in (False, True)
+        blind if association.point == "sender" else _means(place, messages, count, as_one=as_one)
+        for as_one in (False, True)
     ]
     columns = {
         column: values.tolist(),

@@ -64,7 +64,7 @@ def heartbeats(chunks: Columns) -> Heartbeats:
     association.
     """
     asked, answers = (chunks.rows[chunks.of_type(kind)] for kind in (HEARTBEAT, HEARTBEAT_ACK))
-    found = np.full(len(asked), NEVER, dtype=np.int64)
+    answered_ns = np.full(len(asked), NEVER, dtype=np.int64)
     waiting: dict[tuple[int, int], list[int]] = {}
     # a handful in any capture: one an interval and path
     both = np.concatenate([asked, answers])
@@ -75,12 +75,12 @@ def heartbeats(chunks: Columns) -> Heartbeats:
         if mine >= 0:
             waiting.setdefault(key, []).append(mine)
         elif waiting.get(key):
-            found[waiting[key].pop(0)] = row["time_ns"]
+            answered_ns[waiting[key].pop(0)] = row["time_ns"]
     return Heartbeats(
         time_ns=asked["time_ns"].astype(np.int64),
         path=asked["path"].astype(np.int64),
         direction=asked["direction"].astype(np.int64),
-        answered_ns=found,
+        answered_ns=answered_ns,
     )
 
 

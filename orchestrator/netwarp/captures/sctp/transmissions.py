@@ -163,9 +163,9 @@ def acknowledgements(
     last = last[(last["direction"] != direction) & (last["tsn"] != UNKNOWN)]
     moment = in_order(np.concatenate([sacks["packet"], last["packet"]]))
     order = np.argsort(moment, kind="stable")
-    told = np.concatenate([sacks["cumulative_tsn"], last["tsn"]])[order]
+    reported = np.concatenate([sacks["cumulative_tsn"], last["tsn"]])[order]
     count = len(order)
-    cumulative = np.maximum.accumulate(told) if count else told
+    cumulative = np.maximum.accumulate(reported) if count else reported
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
     # the blocks of each SACK: gap blocks, then duplicate TSNs
@@ -179,7 +179,7 @@ def acknowledgements(
     gap, again = blocks["kind"] == GAP_BLOCK, blocks["kind"] == DUPLICATE
     has_gaps = np.zeros(count, dtype=np.bool_)
     has_gaps[report[gap]] = True
-    highest = told.copy()
+    highest = reported.copy()
     np.maximum.at(highest, report[gap], blocks["end"][gap] - 1)
     low, high = (np.searchsorted(tsns, blocks[edge][gap]) for edge in ("start", "end"))
     by_gap = np.append(report[gap], count)[first_interval_covering(low, high, len(tsns))]

@@ -80,27 +80,27 @@ def retransmissions_of(
     segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
     state = _state_of(data, acks, reports, segment)
     eifel = spurious_by_timestamps(data, acks, segment, state.una)
-    told = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
+    evidence = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
     # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
     again = state.earlier > 0
-    told = np.where(again, state.overtaken & sack, told | (state.overtaken & sack))
+    evidence = np.where(again, state.overtaken & sack, evidence | (state.overtaken & sack))
     # with evidence it may have waited for stragglers, about a round trip at most (RFC 8985 6.2, reordering window)
     silence = max(SHORTEST_TIMER_NS, rtt_min_ns or 0)
-    patience = np.where(told, max(silence, STRAGGLERS_NS, OVERDUE * (rtt_ns or 0)), silence)
+    patience = np.where(evidence, max(silence, STRAGGLERS_NS, OVERDUE * (rtt_ns or 0)), silence)
     quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= patience
     head, tail = state.seq == state.una, state.end == state.highest_end
     # a timeout while duplicates still come in: sent at none of them, none is news, and the last try's answer is overdue
-    news = told & (rtt_ns is None or state.overtaken_ns < rtt_ns)
+    news = evidence & (rtt_ns is None or state.overtaken_ns < rtt_ns)
     overdue = rtt_ns is not None and state.waited_ns > OVERDUE * rtt_ns
-    stale = again & head & ~news & overdue & (state.quiet_ns > _reaction_ns(state.quiet_ns[told & ~again]))
+    stale = again & head & ~news & overdue & (state.quiet_ns > _reaction_ns(state.quiet_ns[evidence & ~again]))
     only = head & tail
-    probe_first = tail & quiet & sack & (state.earlier == 0) & ~told & ~(only & _backed_off(state))
+    probe_first = tail & quiet & sack & (state.earlier == 0) & ~evidence & ~(only & _backed_off(state))
     timer = ((quiet & head) | stale) & ~probe_first
     if rtt_min_ns is None:
-        timer &= ~told
+        timer &= ~evidence
     # one that was spurious is undone and begins no recovery (RFC 4015)
     after = _open(state, timer & ~eifel) & ~timer
-    fast = told & ~timer & ~after & ~probe_first
+    fast = evidence & ~timer & ~after & ~probe_first
     partial = head & ~quiet & ~timer & ~after & ~fast & _open(state, fast)  # RFC 6582 3.2, partial acknowledgement
     cause = np.full(len(segment), RetransmissionCause.UNKNOWN, dtype=np.uint8)
     for kind, where in (
