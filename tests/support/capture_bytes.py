@@ -1,9 +1,10 @@
-"""Captures as bytes: read, taken apart, and with their sequence numbers moved."""
+"""Captures as bytes: read, taken apart, with their sequence numbers moved, and compared."""
 
 from __future__ import annotations
 
 import struct
 import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import zstandard
@@ -17,15 +18,24 @@ def read_bytes(*captures: bytes) -> Capture:
         return read(Path(directory), *captures)
 
 
+def assert_same_tables(one: Capture, other: Capture, tables: Iterable[str], without: Collection[str] = ()) -> None:
+    """Every row and column of these tables is equal, but for the columns `without`."""
+    for table in tables:
+        mine, theirs = getattr(one, table), getattr(other, table)
+        assert len(mine) == len(theirs), table
+        for column in set(mine.dtype.names or ()).difference(without):
+            assert (mine[column] == theirs[column]).all(), (table, column)
+
+
 def records(path: Path) -> list[tuple[int, bytes, int]]:
     """The records of a recorded (zstd, nanosecond, little-endian) capture."""
     data = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
-    found, offset = [], 24
+    rows, offset = [], 24
     while offset < len(data):
         seconds, rest, size, length = struct.unpack_from("<IIII", data, offset)
-        found.append((seconds * 10**9 + rest, data[offset + 16 : offset + 16 + size], length))
+        rows.append((seconds * 10**9 + rest, data[offset + 16 : offset + 16 + size], length))
         offset += 16 + size
-    return found
+    return rows
 
 
 def shifted_sctp(frame: bytes, forward: int, backward: int) -> bytes:

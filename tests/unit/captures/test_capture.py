@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 from netwarp.captures import read_captures, summarise_points
-from netwarp.captures.native import NONE, UNKNOWN, Handle, layouts
+from netwarp.captures.native import UNKNOWN, Handle, layouts
 from scapy.layers.inet import IP, TCP
+from support.capture_bytes import assert_same_tables
 from support.captures import (
     ISN,
     T,
@@ -84,48 +84,6 @@ def test_init_parameters(tmp_path: Path) -> None:
     assert init["addresses"] == 2
     assert capture.addresses["family"].tolist() == [4, 6]
     assert bytes(capture.addresses["address"][0])[-4:] == bytes([10, 2, 0, 1])
-
-
-def test_a_restart_is_a_new_association_that_names_the_old_one(tmp_path: Path) -> None:
-    packets = [
-        *association(),
-        sctp(22, data_chunk(ISN)),
-        *association(tag=33, peer=44, tsn=ISN),
-        sctp(44, data_chunk(ISN)),
-    ]
-    capture = read(tmp_path, pcap(timed(packets)))
-    assert capture.flows["restart_of"].tolist() == [NONE, 0]
-    assert capture.chunks["is_retransmission"].any() is np.False_
-    assert capture.chunks["flow"].tolist() == [0] * 5 + [1] * 5
-
-
-def test_a_new_association_after_an_abort_is_no_restart(tmp_path: Path) -> None:
-    packets = [*association(), sctp(22, chunk(6)), *association(tag=33, peer=44)]
-    capture = read(tmp_path, pcap(timed(packets)))
-    assert capture.flows["restart_of"].tolist() == [NONE, NONE]
-    assert capture.flows["ended"].tolist() == [[True, False], [False, False]]
-
-
-def test_init_lost_and_repeated_is_one_association(tmp_path: Path) -> None:
-    handshake = association()
-    packets = [handshake[0], handshake[0], *handshake[1:], sctp(22, data_chunk(ISN))]
-    assert len(read(tmp_path, pcap(timed(packets))).flows) == 1
-
-
-def test_init_collision_is_one_association(tmp_path: Path) -> None:
-    """Both sides send INIT at once (RFC 9260 5.2.1): each answers with the tag of its own INIT."""
-    packets = [
-        sctp(0, init_chunk(11, 100)),
-        sctp(0, init_chunk(22, 200), back=True),
-        sctp(22, init_chunk(11, 100, ack=True)),
-        sctp(11, init_chunk(22, 200, ack=True), back=True),
-        sctp(22, data_chunk(100)),
-        sctp(11, data_chunk(200), back=True),
-    ]
-    capture = read(tmp_path, pcap(timed(packets)))
-    assert len(capture.flows) == 1
-    data = capture.chunks[capture.chunks["type"] == 0]
-    assert (data["tsn"].tolist(), data["direction"].tolist()) == ([0, 0], [0, 1])
 
 
 def test_abort_with_the_reflected_tag_belongs_to_its_association(tmp_path: Path) -> None:
@@ -217,12 +175,7 @@ def test_gap_blocks_beyond_the_window(tmp_path: Path) -> None:
 
 def test_equal_captures_have_equal_tables() -> None:
     files = recorded("sctp", "a", ["p1", "p2"])
-    one, other = read_captures(files), read_captures(files)
-    for table in layouts():
-        mine, theirs = getattr(one, table), getattr(other, table)
-        assert len(mine) == len(theirs)
-        for column in mine.dtype.names or ():
-            assert (mine[column] == theirs[column]).all(), (table, column)
+    assert_same_tables(read_captures(files), read_captures(files), layouts())
 
 
 def test_reading_in_parts_gives_the_same_rows_in_constant_memory() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import Capture, read_captures
+from netwarp.captures.capture import ROW_TABLES
 from netwarp.captures.native import UNKNOWN
 from netwarp.captures.sctp import Association, analyze_sctp
 from netwarp.captures.sctp.interval_search import (
@@ -22,7 +23,7 @@ from netwarp.captures.sctp.interval_search import (
 from netwarp.captures.sctp.messages import messages
 from netwarp.captures.sctp.retransmissions import _expiries, _third_miss
 from netwarp.captures.sctp.timing import outstanding
-from support.capture_bytes import read_bytes, records, shifted_sctp
+from support.capture_bytes import assert_same_tables, read_bytes, records, shifted_sctp
 from support.captures import T, data_chunk, init_chunk, pcap, read, recorded, sack_chunk, sctp
 
 FEW = settings(max_examples=60, deadline=None)
@@ -259,6 +260,8 @@ def test_shifting_tsns_through_the_wrap_changes_nothing(
             for file in files
         )
     )
+    assert moved.flows["base"][0].tolist() != base.flows["base"][0].tolist()
+    assert_same_tables(base, moved, ("paths", "flow_paths", *ROW_TABLES), {"initial_tsn"})
     one, other = analyze_sctp(base, 0), analyze_sctp(moved, 0)
     assert one == other
     for key, (times, values) in one.series.items():
