@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .capture import Capture, read_captures
-from .join import Join, join_captures
 from .summary import FileSummary, summarise_points
+
+if TYPE_CHECKING:
+    from .join import Join, join_captures
 
 __all__ = [
     "Capture",
@@ -17,3 +21,12 @@ __all__ = [
     "read_captures",
     "summarise_points",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What joins captures, imported when it is first used."""
+    if name not in ("Join", "join_captures"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import join
+
+    return getattr(join, name)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.wire import SCTP
 from .capture import Capture
-from .mptcp import analyze_mptcp
 from .native import Rows
 from .stream import FlowSeries, Stream
 
@@ -178,6 +177,8 @@ def multipath_of(capture: Capture, connections: Sequence[Connection], start_ns: 
     """Those of a capture whose rows are in memory, the largest first; times from start_ns."""
     if not any(connection.facts["mptcp_subflow"] for connection in connections):
         return ()
+    from .mptcp import analyze_mptcp  # here: few captures have any
+
     numbers = {connection.row: connection.number for connection in connections}
     analyses = sorted(
         analyze_mptcp(capture, t0_ns=start_ns), key=lambda analysis: -(analysis.totals["payload_bytes"] or 0)

@@ -9,8 +9,6 @@ import numpy as np
 from ..core.wire import DATA, I_DATA, SCTP
 from .capture import Capture
 from .native import UNKNOWN, Floats, Ints, Rows
-from .sctp import analyze_sctp
-from .tcp import analyze_tcp
 
 Series = tuple[Floats, Ints]
 
@@ -23,6 +21,8 @@ def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
 
 
 def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+    from .tcp import analyze_tcp
+
     connection = analyze_tcp(capture, flow, t0_ns=start_ns)
     return {
         "totals": connection.totals,
@@ -32,6 +32,8 @@ def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
 
 
 def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+    from .sctp import analyze_sctp  # here, as TCP's: a capture that has none need not wait for its import
+
     association = analyze_sctp(capture, flow, t0_ns=start_ns)
     about = {"data_direction": association.direction, "point": association.point, "ending": association.ended}
     return {

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..core.errors import NetwarpError
 
 EXIT_INTERRUPTED = 130
+COMMANDS = {
+    "run": "run",
+    "analyze": "analyze",
+    "plan": "commands",
+    "report": "commands",
+    "profiles": "commands",
+    "export": "export",
+    "clean": "clean",
+    "compare": "compare",
+    "agree": "agree",
+    "calibrate": "calibrate",
+    "shell": "shell",
+    "doctor": "doctor",
+    "kernel": "kernel",
+}
+"""Command -> the module here that declares it, in the order of --help."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,8 +43,9 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Every command with its arguments."""
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The named command with its arguments, by default every command. Importing them all takes a second, so that a
+    typed command imports its own module only."""
     from .version import Version
 
     parser = argparse.ArgumentParser(
@@ -36,26 +54,21 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version, nargs=0, help="netwarp, its commit, the guest kernel; exit")
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    from . import agree, analyze, calibrate, clean, compare, doctor, export, kernel, run, shell
-    from . import commands as others
-
-    run.add_parser(commands)
-    analyze.add_parser(commands)
-    others.add_parsers(commands)
-    export.add_parser(commands)
-    clean.add_parser(commands)
-    compare.add_parser(commands)
-    agree.add_parser(commands)
-    calibrate.add_parser(commands)
-    shell.add_parser(commands)
-    doctor.add_parser(commands)
-    kernel.add_parser(commands)
+    for module in dict.fromkeys([COMMANDS[command]] if command else COMMANDS.values()):
+        importlib.import_module(f".{module}", __name__).add_parser(commands)
     return parser
 
 
+def _command(argv: Sequence[str]) -> str | None:
+    """The command that was typed; None: none, or no such command, which the whole parser answers."""
+    word = next((word for word in argv if not word.startswith("-")), "")
+    return word if word in COMMANDS else None
+
+
 def _run(argv: list[str] | None) -> int:
-    args = make_parser().parse_args(argv)
-    args.typed = tuple(sys.argv[1:] if argv is None else argv)
+    typed = tuple(sys.argv[1:] if argv is None else argv)
+    args = make_parser(_command(typed)).parse_args(typed)
+    args.typed = typed
     logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
         status: int = args.run(args)

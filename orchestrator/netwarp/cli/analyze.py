@@ -7,16 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from .. import engine
 from ..core.errors import SpecError
-from ..core.units import counted
-from ..present.captures.csv_files import claim, write_tables
-from ..present.captures.page_sections import claim_page, write_page
-from ..store.run_dir import RunDir
-from .analyze_text import print_captures
-from .summary import print_summary
 
 MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
@@ -48,15 +40,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_analyze(args: argparse.Namespace) -> int:
     """`netwarp analyze`."""
-    if len(args.paths) == 1 and RunDir(args.paths[0]).plan.is_file():
-        return _run_directory(args.paths[0], args.spec, args.jobs)
+    if len(args.paths) == 1 and args.paths[0].is_dir():
+        from ..store.run_dir import RunDir
+
+        if RunDir(args.paths[0]).plan.is_file():
+            return _run_directory(args.paths[0], args.spec, args.jobs)
     if args.spec:
         raise SpecError(f"--spec: asks for outputs of a run, and {args.paths[0]} is no run directory")
     if args.one_clock and not args.join:
         raise SpecError("--one-clock says something about joined captures: give --join too")
     if args.csv:
+        from ..present.captures.csv_files import claim, write_tables
+
         claim(args.csv)  # refused at once, not after minutes of reading
     if args.html:
+        from ..present.captures.page_sections import claim_page, write_page
+
         claim_page(args.html)
     analyzed = engine.analyze_captures(
         args.paths, join=args.join, one_clock=args.one_clock, merge=args.merge, full=args.full
@@ -66,9 +65,13 @@ def run_analyze(args: argparse.Namespace) -> int:
     if args.html:
         write_page(args.html, analyzed.files, analyzed.join)
     if args.json:
+        import msgspec
+
         encoded = msgspec.json.encode(analyzed.as_json())
         sys.stdout.buffer.write(msgspec.json.format(encoded, indent=2) + b"\n")
         return 0
+    from .analyze_text import print_captures
+
     print_captures(analyzed.files, analyzed.join)
     if args.csv:
         print(f"tables: {args.csv}")
@@ -78,6 +81,8 @@ def run_analyze(args: argparse.Namespace) -> int:
 
 
 def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:
+    from .summary import print_summary
+
     analyzed = engine.analyze(root, spec=spec, jobs=jobs)
     print_summary(analyzed.run)
     if analyzed.missing:
@@ -89,6 +94,8 @@ def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:
 
 def _say_missing(missing: Sequence[Mapping[str, str]]) -> None:
     """Which combinations of levels of the spec the run has no cell of: what needs them is not tested."""
+    from ..core.units import counted
+
     print(f"netwarp: the run has no cells of {counted(len(missing), 'combination')} of the spec:", file=sys.stderr)
     for levels in missing[:MOST_NAMED]:
         print(f"  {', '.join(f'{factor}={level}' for factor, level in levels.items())}", file=sys.stderr)

@@ -22,7 +22,7 @@ from ..testbed.steps import to_commands
 from .run import add_plan_arguments, plan_of
 
 
-def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare them."""
     plan = commands.add_parser("plan", help="show what would be run, without running it")
     add_plan_arguments(plan)

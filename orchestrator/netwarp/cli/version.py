@@ -10,8 +10,6 @@ from typing import Any
 
 from ..core.errors import KernelError
 from ..core.version import __version__
-from ..guestkernel import find_kernel
-from ..store.manifest import git_state
 
 
 class Version(argparse.Action):
@@ -31,6 +29,8 @@ class Version(argparse.Action):
 
 def version_lines() -> list[str]:
     """netwarp with the commit of its checkout, where git knows one; the guest's kernel; this machine's."""
+    from ..store.manifest import git_state  # here: every command has --version, few of them need a run directory
+
     commit, dirty = git_state(Path(__file__).parent)
     of = "" if commit is None else f" (commit {commit}{', with uncommitted changes' if dirty else ''})"
     return [
@@ -41,6 +41,8 @@ def version_lines() -> list[str]:
 
 
 def _guest_kernel() -> str:
+    from ..guestkernel import find_kernel
+
     try:
         kernel = find_kernel()
     except KernelError as error:

@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..captures import FileSummary, Join, join_captures, summarise_points
+from ..captures import FileSummary, summarise_points
 from ..core.errors import CaptureError, SpecError
-from ..core.types import Cell
-from ..store.run_dir import CellDir
+
+if TYPE_CHECKING:
+    from ..captures import Join
+    from ..core.types import Cell
 
 CAPTURES = ("*.pcap", "*.pcap.zst", "*.pcap.gz", "*.pcapng", "*.pcapng.zst", "*.pcapng.gz", "*.cap")
 FORMAT = 1
@@ -46,6 +48,8 @@ def analyze_captures(
     files = [file for _, group in points for file in group]
     joined = None
     if join:
+        from ..captures import join_captures
+
         for file in files:
             if not file.is_file():
                 raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
@@ -69,6 +73,8 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
                 raise CaptureError(f"{path}: no such capture")
             points.append((False, [path]))
             continue
+        from ..store.run_dir import CellDir
+
         captures = captures_of(path)
         if not captures:
             raise CaptureError(f"{path}: neither a run directory (no plan.json) nor a directory of captures")
