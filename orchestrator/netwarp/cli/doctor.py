@@ -34,6 +34,6 @@ def _netns() -> Finding:
     """The netns back end, tried: a shaped link set up and read back on this machine's own kernel."""
     backend, problems = netns_backend(BUILD)
     if not problems:
-        found = "a shaped link can be set up" + (", as root" if backend.root else ", without root")
-        return Finding(what="netns", state="ok", found=found)
-    return Finding(what="netns", state="note", found=problems[0].what, remedy=problems[0].remedy)
+        detail = "a shaped link can be set up" + (", as root" if backend.root else ", without root")
+        return Finding("netns", "ok", detail)
+    return Finding("netns", "note", problems[0].what, problems[0].remedy)

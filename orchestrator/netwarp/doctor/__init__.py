@@ -1,11 +1,11 @@
-"""Can this machine run netwarp? Each thing that is missing, with its remedy for this distribution.
+"""Checks whether this machine can run netwarp; what is missing has its remedy for this distribution.
 
 Standard library only, so that the system's Python can ask before there is a virtual environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from . import guest, host, machine
@@ -41,12 +41,16 @@ def check_guest() -> list[Problem]:
 def _problems(checks: tuple[Callable[[], Finding], ...]) -> list[Problem]:
     from ..core.types import Problem
 
-    return [Problem(what=f"{f.what}: {f.found}", remedy=f.remedy) for f in _findings(checks) if f.state == "missing"]
+    return [
+        Problem(what=f"{f.what}: {f.detail}", remedy=f.remedy)
+        for f in (check() for check in checks)
+        if f.state == "missing"
+    ]
 
 
 def examine() -> list[Finding]:
     """Every check, a guest booted on the way."""
-    return list(_findings((*_NEEDED, guest.boot, *_OTHERS)))
+    return [check() for check in (*_NEEDED, guest.boot, *_OTHERS)]
 
 
 def findings_text(findings: list[Finding], can: dict[str, bool]) -> str:
@@ -54,15 +58,10 @@ def findings_text(findings: list[Finding], can: dict[str, bool]) -> str:
     width = max(len(finding.what) for finding in findings)
     lines = []
     for finding in findings:
-        lines.append(f"{finding.what:{width}}  {finding.state:7}  {finding.found}")
+        lines.append(f"{finding.what:{width}}  {finding.state:7}  {finding.detail}")
         if finding.remedy:
             lines.append(f"{'':{width}}  {'':7}  -> {finding.remedy}")
     able = [name for name, works in can.items() if works]
     unable = [name for name, works in can.items() if not works]
     cannot = f" Cannot: {', '.join(unable)}." if unable else ""
     return "\n".join([*lines, f"Can run here: {', '.join(able) or 'nothing yet'}.{cannot}"])
-
-
-def _findings(checks: tuple[Callable[[], Finding], ...]) -> Iterator[Finding]:
-    for check in checks:
-        yield check()

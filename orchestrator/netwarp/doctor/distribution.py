@@ -51,7 +51,7 @@ MODULE_PACKAGES = {"ubuntu": "linux-modules-extra-{release}", "fedora": "kernel-
 
 def os_release() -> dict[str, str]:
     """os-release(5) as a table; empty where there is none."""
-    found = {}
+    fields = {}
     try:
         lines = OS_RELEASE.read_text(errors="replace").splitlines()
     except OSError:
@@ -59,17 +59,17 @@ def os_release() -> dict[str, str]:
     for line in lines:
         key, equals, value = line.partition("=")
         if equals:
-            found[key.strip()] = value.strip().strip("\"'")
-    return found
+            fields[key.strip()] = value.strip().strip("\"'")
+    return fields
 
 
 def name() -> str:
-    """What it calls itself."""
+    """The distribution's name."""
     return os_release().get("PRETTY_NAME", "an unknown distribution")
 
 
 def kinds() -> list[str]:
-    """Its id and what it says it is like."""
+    """ID and ID_LIKE of os-release(5)."""
     release = os_release()
     return [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
 
@@ -118,8 +118,8 @@ def install(packages: list[str]) -> str:
 
 
 def missing(packages: list[str]) -> list[str] | None:
-    """Which of them (Debian's names) are not installed; None where nobody can be asked. One that this distribution has
-    not is no missing one."""
+    """Which of them (Debian's names) are not installed; None where no package manager is known. A package that this
+    distribution does not have is not missing."""
     here = family()
     if find_executable("dpkg-query"):
         packages = packages if here in FAMILIES else local_names(packages)

@@ -16,7 +16,7 @@ class Finding:
 
     what: str
     state: str
-    found: str
+    detail: str
     remedy: str = ""
 
 

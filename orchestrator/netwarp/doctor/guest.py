@@ -19,12 +19,12 @@ from . import distribution
 from .finding import Finding, answers_in_child, gigabytes
 
 GUEST_ROOM_BYTES = 1 << 30
-"""Free room wanted where guests keep their memory: two jobs of 256 MiB guests, twice."""
+"""Free room required for guests' memory: two jobs of 256 MiB guests, twice."""
 _BOOT_SIGN = "Kernel panic - not syncing: Requested init"
 
 
 def memory_dir() -> Path | None:
-    """Where guests keep their memory: /dev/shm or the temporary directory; None if neither has room and allows exec."""
+    """The directory of guests' memory: /dev/shm or TMPDIR, whichever has room and allows exec; else None."""
     for place in _memory_places():
         try:
             state = os.statvfs(place)
@@ -37,23 +37,21 @@ def memory_dir() -> Path | None:
 
 
 def kernel() -> Finding:
-    """The newest one made by this checkout's recipe, or NETWARP_KERNEL."""
+    """The newest kernel built from this checkout's recipe, or NETWARP_KERNEL."""
     try:
         newest = find_kernel()
     except KernelError as error:
-        return Finding(what="guest kernel", state="missing", found=str(error), remedy="unset NETWARP_KERNEL")
+        return Finding("guest kernel", "missing", str(error), "unset NETWARP_KERNEL")
     if newest is None:
-        found = f"none made by this checkout's recipe in {kernels_dir()}"
+        detail = f"none built from this checkout's recipe in {kernels_dir()}"
         remedy = f"make kernel   (or: {invocation.command('kernel', 'build')})"
         if not distribution.packs(load_recipe().package):
             remedy = f"{invocation.command('kernel', 'build', '--source', 'linux-6.12.tar.xz')}   (from kernel.org)"
-        return Finding(what="guest kernel", state="missing", found=found, remedy=remedy)
+        return Finding("guest kernel", "missing", detail, remedy)
     if not time_travels(newest.binary):
-        found = f"{_named(newest)} has no virtual clock: it can only run --backend guest"
-        return Finding(
-            what="guest kernel", state="missing", found=found, remedy="unset NETWARP_KERNEL, then make kernel"
-        )
-    return Finding(what="guest kernel", state="ok", found=_named(newest))
+        detail = f"{_named(newest)} has no virtual clock: it can only run --backend guest"
+        return Finding("guest kernel", "missing", detail, "unset NETWARP_KERNEL, then make kernel")
+    return Finding("guest kernel", "ok", _named(newest))
 
 
 def wall_kernel_build() -> KernelBuild | None:
@@ -62,29 +60,28 @@ def wall_kernel_build() -> KernelBuild | None:
 
 
 def wall_kernel() -> Finding:
-    """What --backend guest runs."""
+    """The kernel that --backend guest runs."""
     try:
-        found = wall_kernel_build()
+        build = wall_kernel_build()
     except KernelError as error:
-        return Finding(what="guest kernel", state="missing", found=str(error), remedy="unset NETWARP_KERNEL")
-    if found is None:
-        said = f"none made by this checkout's recipe in {kernels_dir()}, and no {PACKAGE} installed"
+        return Finding("guest kernel", "missing", str(error), "unset NETWARP_KERNEL")
+    if build is None:
+        detail = f"none built from this checkout's recipe in {kernels_dir()}, and no {PACKAGE} installed"
         remedy = "make kernel"
         if distribution.packs(PACKAGE):
-            remedy += f"; or, with nothing to build: {distribution.install([PACKAGE])}"
-        return Finding(what="guest kernel", state="missing", found=said, remedy=remedy)
-    return Finding(what="guest kernel", state="ok", found=_named(found))
+            remedy += f"; or, without a build: {distribution.install([PACKAGE])}"
+        return Finding("guest kernel", "missing", detail, remedy)
+    return Finding("guest kernel", "ok", _named(build))
 
 
 def packaged_kernel() -> Finding:
     """The distribution's User-Mode-Linux: for --backend guest where no kernel is built."""
-    what = "packaged kernel"
-    found = distribution_kernel()
-    if found is not None:
-        return Finding(what=what, state="ok", found=f"{_named(found)}; --backend guest can run it, nothing to build")
-    said = "no User-Mode Linux installed; with it --backend guest needs no kernel build (wall clock only)"
+    build = distribution_kernel()
+    if build is not None:
+        return Finding("packaged kernel", "ok", f"{_named(build)}; --backend guest can run it without a build")
+    detail = "no User-Mode Linux package installed; with it --backend guest needs no kernel build (wall clock only)"
     remedy = distribution.install([PACKAGE]) if distribution.packs(PACKAGE) else ""
-    return Finding(what=what, state="note", found=said, remedy=remedy)
+    return Finding("packaged kernel", "note", detail, remedy)
 
 
 def _named(kernel: KernelBuild) -> str:
@@ -95,20 +92,20 @@ def apps() -> Finding:
     """What `make apps` builds."""
     absent = [file.path for file in BUILT_FILES if not (BUILD / file.path).is_file()]
     if absent:
-        found = f"not built: {', '.join(absent)}"
-        return Finding(what="apps", state="missing", found=found, remedy="make setup")
-    return Finding(what="apps", state="ok", found=f"{len(BUILT_FILES)} programs and libraries in build/")
+        detail = f"not built: {', '.join(absent)}"
+        return Finding("apps", "missing", detail, "make setup")
+    return Finding("apps", "ok", f"{len(BUILT_FILES)} programs and libraries in build/")
 
 
 def memory() -> Finding:
-    """Where guests keep theirs."""
+    """The room for guests' memory."""
     place = memory_dir()
     if place is None:
-        found = f"{' and '.join(map(str, _memory_places()))} are small, full, or mounted noexec"
+        detail = f"{' and '.join(map(str, _memory_places()))} are small, full, or mounted noexec"
         remedy = f"set TMPDIR to a directory with {GUEST_ROOM_BYTES >> 20} MiB free that allows exec"
-        return Finding(what="guest memory", state="missing", found=found, remedy=remedy)
+        return Finding("guest memory", "missing", detail, remedy)
     state = os.statvfs(place)
-    return Finding(what="guest memory", state="ok", found=f"{place}, {gigabytes(state.f_bavail * state.f_frsize)} free")
+    return Finding("guest memory", "ok", f"{place}, {gigabytes(state.f_bavail * state.f_frsize)} free")
 
 
 def _memory_places() -> tuple[Path, Path]:
@@ -116,35 +113,35 @@ def _memory_places() -> tuple[Path, Path]:
 
 
 def ptrace() -> Finding:
-    """A guest's processes run under it."""
+    """Whether a process may be traced: a guest kernel traces its processes."""
     if answers_in_child("libc.ptrace(0, 0, 0, 0) == 0"):  # PTRACE_TRACEME
-        return Finding(what="ptrace", state="ok", found="a child may ask to be traced")
+        return Finding("ptrace", "ok", "a child process can be traced")
     remedy = distribution.as_root("sysctl -w kernel.yama.ptrace_scope=1")
     remedy += "; in a container: run it with --cap-add=SYS_PTRACE"
-    return Finding(what="ptrace", state="missing", found="refused; a guest's processes run under it", remedy=remedy)
+    return Finding("ptrace", "missing", "refused; a guest kernel traces its processes", remedy)
 
 
 def personality() -> Finding:
-    """Equal addresses for equal captures."""
+    """Whether address randomisation can be turned off, for equal captures."""
     if answers_in_child("libc.personality(0x0040000) != -1"):  # ADDR_NO_RANDOMIZE
-        return Finding(what="personality", state="ok", found="addresses can be fixed")
+        return Finding("personality", "ok", "address randomisation can be turned off")
     remedy = "run the container with --security-opt seccomp=unconfined"
-    found = "refused: guests run at random addresses, so equal captures are likely but not certain"
-    return Finding(what="personality", state="warning", found=found, remedy=remedy)
+    detail = "address randomisation cannot be turned off: captures of equal cells may differ"
+    return Finding("personality", "warning", detail, remedy)
 
 
 def boot() -> Finding:
     """Boot a guest up to where it looks for its first program, which is as far as one without a program gets."""
     what = "guest boots"
     try:
-        found = find_kernel()
+        kernel = find_kernel()
     except KernelError:
-        found = None
+        kernel = None
     place = memory_dir()
-    if found is None or place is None or is_distribution(found):
-        return Finding(what=what, state="note", found="not tried")
+    if kernel is None or place is None or is_distribution(kernel):
+        return Finding(what, "note", "not tried: needs a guest kernel with a virtual clock, and guest memory")
     with scratch("netwarp-doctor-") as folder:
-        command = [str(found.binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/none",
+        command = [str(kernel.binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/none",
                    "con0=null,fd:1", "con=null", "panic=-1", "time-travel=inf-cpu"]  # fmt: skip
         environment = {"TMPDIR": str(place), "HOME": str(folder), "PATH": os.defpath}
         try:
@@ -154,7 +151,7 @@ def boot() -> Finding:
         except (OSError, subprocess.TimeoutExpired) as error:
             console = str(error)
     if _BOOT_SIGN in console:
-        return Finding(what=what, state="ok", found="up to its first program")
-    last = " / ".join(console.strip().splitlines()[-3:]) or "it said nothing"
+        return Finding(what, "ok", "up to its first program")
+    last = " / ".join(console.strip().splitlines()[-3:]) or "no output"
     remedy = f"{invocation.command('kernel', 'build')}; a container may forbid ptrace"
-    return Finding(what=what, state="missing", found=last, remedy=remedy)
+    return Finding(what, "missing", last, remedy)

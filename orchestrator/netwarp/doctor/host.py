@@ -32,50 +32,48 @@ def namespaces() -> Finding:
     """User and network namespaces without root."""
     what = "host namespaces"
     if answers_in_child(_own()):
-        return Finding(what=what, state="ok", found="user and network namespaces can be made")
-    found = "refused; only the netns back end asks for them"
+        return Finding(what, "ok", "user and network namespaces can be made")
+    detail = "refused; only the netns back end needs them"
     wrong = [f"{name.replace('/', '.')}={good}" for name, bad, good in _SWITCHES if _sysctl(name) == bad]
     if wrong:
-        return Finding(
-            what=what, state="note", found=found, remedy=distribution.as_root(f"sysctl -w {' '.join(wrong)}")
-        )
+        return Finding(what, "note", detail, distribution.as_root(f"sysctl -w {' '.join(wrong)}"))
     remedy = (
-        "in a container: run it with --security-opt seccomp=unconfined; in a chroot nobody may make them: enter it by "
-        "pivot_root(8), or leave it; else run netwarp as root"
+        "in a container: run it with --security-opt seccomp=unconfined; in a chroot the kernel refuses them: "
+        "enter it by pivot_root(8), or leave it; else run netwarp as root"
     )
-    return Finding(what=what, state="note", found=found, remedy=remedy)
+    return Finding(what, "note", detail, remedy)
 
 
 def captures() -> Finding:
-    """A packet socket in namespaces of one's own: what cell-init captures with."""
+    """A packet socket in new namespaces: cell-init captures with it."""
     if answers_in_child(f"{_own()} and {_PACKET_SOCKET}") or answers_in_child(_PACKET_SOCKET):
-        return Finding(what="host captures", state="ok", found="packet sockets can be opened")
+        return Finding("host captures", "ok", "packet sockets can be opened")
     remedy = "" if not answers_in_child(_own()) else distribution.module_remedy("af_packet")
-    return Finding(what="host captures", state="note", found="packet sockets are refused", remedy=remedy)
+    return Finding("host captures", "note", "packet sockets are refused", remedy)
 
 
 def sctp() -> Finding:
-    """Asked by opening a socket, which loads the module where root lets it."""
+    """SCTP in this kernel: opens a socket, which loads the module if that is allowed."""
     if answers_in_child(_SCTP_SOCKET):
-        return Finding(what="host SCTP", state="ok", found=f"in Linux {platform.release()}")
+        return Finding("host SCTP", "ok", f"in Linux {platform.release()}")
     return _module("host SCTP", "sctp")
 
 
 def netem() -> Finding:
-    """Built in, loaded, or there to be loaded when the first link is shaped."""
+    """netem in this kernel: built in, loaded, or a module that the first shaped link loads."""
     if Path("/sys/module/sch_netem").is_dir() or _known("sch_netem"):
-        return Finding(what="host netem", state="ok", found=f"in Linux {platform.release()}")
+        return Finding("host netem", "ok", f"in Linux {platform.release()}")
     return _module("host netem", "sch_netem")
 
 
 def _module(what: str, module: str) -> Finding:
-    found = f"not in Linux {platform.release()}; guests bring their own"
+    detail = f"not in Linux {platform.release()}; guest kernels have it"
     if _known(module):
-        found = f"not loaded, but there is a module for Linux {platform.release()}"
+        detail = f"not loaded; a module is installed for Linux {platform.release()}"
     elif not (Path("/lib/modules") / platform.release()).is_dir():
         remedy = "boot a kernel whose modules are installed"
-        return Finding(what=what, state="note", found=found, remedy=remedy)
-    return Finding(what=what, state="note", found=found, remedy=distribution.module_remedy(module))
+        return Finding(what, "note", detail, remedy)
+    return Finding(what, "note", detail, distribution.module_remedy(module))
 
 
 def _known(module: str) -> bool:
@@ -94,9 +92,9 @@ def _sysctl(name: str) -> str:
 
 
 def is_root() -> Finding:
-    """What runs as root when netwarp does."""
+    """Whether netwarp runs as root, and so guests."""
     if os.geteuid() != 0:
-        return Finding(what="user", state="ok", found="not root: guests see what this user may read")
-    found = "root: guests become an ordinary user where that one can reach the run directory, else they stay root"
-    remedy = "run netwarp as an ordinary user, who needs nothing more (docs/security.md)"
-    return Finding(what="user", state="warning", found=found, remedy=remedy)
+        return Finding("user", "ok", "not root: guests can read what this user can read")
+    detail = "root: guests run as an unprivileged user if it can reach the run directory, else as root"
+    remedy = "run netwarp as an ordinary user; it needs no other right (docs/security.md)"
+    return Finding("user", "warning", detail, remedy)

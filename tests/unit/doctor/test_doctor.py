@@ -119,7 +119,7 @@ def test_the_packaged_kernel_is_for_the_back_end_guest_alone(tmp_path: Path, mon
     assert "guest kernel" not in " ".join(problem.what for problem in check_guest())
     assert "guest kernel" in " ".join(problem.what for problem in check_virtual())
     monkeypatch.setenv("NETWARP_KERNEL", str(program))
-    assert "no virtual clock" in {finding.what: finding for finding in examine()}["guest kernel"].found
+    assert "no virtual clock" in {finding.what: finding for finding in examine()}["guest kernel"].detail
 
 
 def test_a_program_that_is_no_kernel_is_recognised_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
