@@ -121,6 +121,7 @@ static void count_kind(struct nwa_source *row, const struct packet *p)
 	row->ipv4 += p->kind == PACKET_IPV4;
 	row->ipv6 += p->kind == PACKET_IPV6;
 	row->other += p->kind == PACKET_OTHER;
+	row->truncated += p->length_lost;
 	row->fragments += !!(p->marks & NWA_MARK_FRAGMENT);
 	row->malformed += !!(p->marks & NWA_MARK_MALFORMED);
 	row->bad_checksum += !!(p->marks & NWA_MARK_BAD_CHECKSUM);
@@ -184,6 +185,8 @@ static void take_packet(struct nwa *a, uint32_t source)
 		path = path_find_or_add(a, &p, &path_direction);
 	if (p.marks & NWA_MARK_FRAGMENT)
 		whole = take_fragment(a, &p, &f, &datagram);
+	if (whole && p.marks & NWA_MARK_REASSEMBLED)
+		path_direction = path_direction_of(&p, path_direction);
 	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p)) {
 		p.marks |= NWA_MARK_BAD_CHECKSUM;
 		whole = false;

@@ -13,7 +13,8 @@ struct record {
 	uint32_t length;    /* on the wire; never below captured */
 	uint32_t interface; /* index into capture_file.interfaces */
 	uint16_t link_type;
-	bool untimed; /* a pcapng simple packet block has no time: that of the record before stands in */
+	bool at_limit; /* cut where this capture cuts every packet, and its length on the wire was not kept */
+	bool untimed;  /* a pcapng simple packet block has no time: that of the record before stands in */
 };
 
 /* The interface of packets: a pcap file has one, a pcapng file one for each description block. */
@@ -42,6 +43,9 @@ struct capture_file {
 	bool nanosecond;    /* finer than microseconds */
 	bool swapped;	    /* against this machine; of the first section */
 	bool section_swapped;
+	uint32_t limit;	      /* pcap: as long as any record, where no length on the wire is kept; or 0 */
+	bool lengths_swapped; /* pcap before 2.3: a record's two lengths are the other way round */
+	bool lengths_maybe_swapped; /* pcap 2.3: some programs' still are */
 	bool cut_off;
 	char trouble[200];
 };

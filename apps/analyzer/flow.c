@@ -8,6 +8,23 @@ static bool address_less(const struct address *a, const struct address *b)
 	return a->high != b->high ? a->high < b->high : a->low < b->low;
 }
 
+/*
+ * A host that talks to itself: its addresses tell no direction, its ports do (the lower one is at end a).
+ * Only a packet whose ports are there is turned round.
+ */
+static bool turned_by_ports(const struct packet *p)
+{
+	return address_equal(&p->from, &p->to) && p->captured >= 4 &&
+	       (p->protocol == PROTOCOL_TCP || p->protocol == PROTOCOL_SCTP) &&
+	       (!(p->marks & NWA_MARK_FRAGMENT) || p->marks & NWA_MARK_REASSEMBLED) &&
+	       get_be16(p->data) > get_be16(p->data + 2);
+}
+
+uint8_t path_direction_of(const struct packet *p, uint8_t by_address)
+{
+	return turned_by_ports(p) ? 1 : by_address;
+}
+
 uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direction)
 {
 	struct table *t = &a->tables[nwa_table_paths];
@@ -61,6 +78,7 @@ remember:
 	a->last_a = *direction ? p->to : p->from;
 	a->last_b = *direction ? p->from : p->to;
 found:
+	*direction = path_direction_of(p, *direction);
 	row->packets[*direction]++;
 	row->ip_bytes[*direction] += p->ip_bytes;
 	row->frame_bytes[*direction] += p->frame_bytes;
@@ -164,6 +182,8 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 
 void half_set_base(struct half *h, uint32_t base, bool known)
 {
+	if (h->has_base && h->base == base) /* the handshake says what was counted from before it was seen */
+		h->base_known |= known;
 	if (h->base_known || (h->has_base && !known))
 		return;
 	if (h->has_base && (h->highest || h->highest_ack)) /* another base is in use */

@@ -177,12 +177,21 @@ static uint16_t link_payload(struct packet *p, struct cursor *c)
 	}
 }
 
-/* Cuts what follows the IP packet (Ethernet padding). `whole`: the IP packet's length by its own word. */
+/*
+ * Cuts what follows the IP packet (Ethernet padding). `whole`: the IP packet's length by its own word. One
+ * longer than the frame that carries it lies, unless the frame was cut and its length on the wire was not
+ * kept.
+ */
 static void cut_to(struct packet *p, struct cursor *c, uint32_t whole)
 {
-	if (whole > c->length)
-		p->marks |= NWA_MARK_MALFORMED; /* longer than the frame that carries it */
-	c->length = whole;
+	if (whole > c->length && p->at_limit) {
+		p->marks |= NWA_MARK_TRUNCATED;
+		p->length_lost = true;
+	} else if (whole > c->length) {
+		p->marks |= NWA_MARK_MALFORMED;
+		whole = c->length;
+	}
+	p->ip_bytes = c->length = whole;
 	if (c->captured > whole)
 		c->captured = whole;
 }
@@ -213,7 +222,7 @@ static bool ipv4(struct packet *p, struct cursor *c)
 	if (!whole) /* a segment yet to be cut by the network card (TSO): the frame's length is the only one
 		     */
 		whole = c->length;
-	p->ip_bytes = whole;
+	p->ip_bytes = whole < c->length ? whole : c->length;
 	p->tos = c->at[1];
 	p->ip_id = (uint32_t)get_be16(c->at + 4) << 16 | (get_be16(c->at + 6) & 0x3fff);
 	p->hop_limit = c->at[8];
@@ -346,6 +355,8 @@ bool packet_decode(struct packet *p, const struct record *r)
 
 	p->time_ns = r->time_ns;
 	p->link_type = r->link_type;
+	p->at_limit = r->at_limit;
+	p->length_lost = false;
 	p->frame_bytes = r->length;
 	p->marks = r->captured < r->length ? NWA_MARK_TRUNCATED : 0;
 	if (r->untimed)

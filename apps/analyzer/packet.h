@@ -34,6 +34,8 @@ struct packet {
 	uint8_t protocol;
 	uint8_t tos;
 	bool fragment_more; /* fragments follow */
+	bool at_limit;	    /* as of the record */
+	bool length_lost;   /* captured shorter than it was, by its IP header alone */
 	uint16_t link_type;
 };
 

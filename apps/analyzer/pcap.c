@@ -12,6 +12,14 @@ enum {
 
 static const uint32_t MAGIC_US = 0xa1b2c3d4, MAGIC_NS = 0xa1b23c4d;
 
+static uint16_t get16(const struct capture_file *p, const uint8_t *at)
+{
+	uint16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return p->swapped ? __builtin_bswap16(v) : v;
+}
+
 static uint32_t get32(const struct capture_file *p, const uint8_t *at)
 {
 	uint32_t v;
@@ -29,6 +37,55 @@ bool pcap_recognised(const uint8_t *header)
 	return magic == MAGIC_US || magic == MAGIC_NS || swapped == MAGIC_US || swapped == MAGIC_NS;
 }
 
+/* As libpcap has it (savefile.c, pcap_check_header): version 2.2 wrote the length on the wire first; 2.3, and
+ * one vendor's 543.0, sometimes did. */
+static void set_lengths_order(struct capture_file *p, uint16_t major, uint16_t minor)
+{
+	p->lengths_swapped = (major == 2 && minor < 3) || (major == 543 && !minor);
+	p->lengths_maybe_swapped = major == 2 && minor == 3;
+}
+
+/* A record's two lengths. */
+static void lengths(const struct capture_file *p, const uint8_t *header, uint32_t *captured, uint32_t *length)
+{
+	uint32_t first = get32(p, header + 8), second = get32(p, header + 12);
+	bool swapped = p->lengths_swapped || (p->lengths_maybe_swapped && first > second);
+
+	*captured = swapped ? second : first;
+	*length = swapped ? first : second;
+}
+
+/*
+ * Programs that convert old formats cut packets and write the cut length as the one on the wire. Then several
+ * records are as long as the longest and none says that it was longer. Looks at the records that are in
+ * memory already. 0: nothing of the kind.
+ */
+static uint32_t limit_of(const struct capture_file *p)
+{
+	const uint8_t *at = p->stream.buffer + p->stream.begin;
+	size_t left = stream_left(&p->stream);
+	uint32_t most = 0, times = 0;
+
+	while (left >= RECORD_HEADER) {
+		uint32_t captured, length;
+
+		lengths(p, at, &captured, &length);
+		if (captured > left - RECORD_HEADER)
+			break;
+		if (length > captured)
+			return 0;
+		if (captured > most)
+			times = 0;
+		if (captured >= most) {
+			most = captured;
+			times++;
+		}
+		at += RECORD_HEADER + (size_t)captured;
+		left -= RECORD_HEADER + (size_t)captured;
+	}
+	return times > 1 ? most : 0;
+}
+
 bool pcap_start(struct capture_file *p)
 {
 	const uint8_t *header = stream_peek(&p->stream, FILE_HEADER);
@@ -44,10 +101,12 @@ bool pcap_start(struct capture_file *p)
 	p->nanosecond = get32(p, header) == MAGIC_NS;
 	p->snaplen = get32(p, header + 16);
 	p->link_type = (uint16_t)(get32(p, header + 20) & 0xffff);
+	set_lengths_order(p, get16(p, header + 4), get16(p, header + 6));
 	interface->link_type = p->link_type;
 	interface->snaplen = p->snaplen;
 	interface->resolution = p->nanosecond ? 9 : 6;
 	stream_take(&p->stream, FILE_HEADER);
+	p->limit = limit_of(p);
 	return true;
 }
 
@@ -59,8 +118,7 @@ bool pcap_next(struct capture_file *p, struct record *r)
 	header = stream_peek(&p->stream, RECORD_HEADER);
 	if (!header)
 		return capture_file_end(p, "record's header");
-	r->captured = get32(p, header + 8);
-	length = get32(p, header + 12);
+	lengths(p, header, &r->captured, &length);
 	if (r->captured > RECORD_MAX)
 		return capture_file_stop(p, "a record claims %u captured bytes: not read on from there",
 					 r->captured);
@@ -71,6 +129,7 @@ bool pcap_next(struct capture_file *p, struct record *r)
 		     (int64_t)get32(p, header + 4) * (p->nanosecond ? 1 : 1000);
 	r->length = length > r->captured ? length : r->captured;
 	r->data = header + RECORD_HEADER;
+	r->at_limit = length == r->captured && (length == p->limit || length == p->snaplen);
 	r->link_type = p->link_type;
 	r->interface = 0;
 	r->untimed = false;

@@ -240,6 +240,7 @@ static bool take_packet(struct capture_file *p, const struct block *b, struct re
 	}
 	if (r->length < r->captured)
 		r->length = r->captured;
+	r->at_limit = r->length == r->captured && r->length == interface->snaplen;
 	r->data = b->at + header;
 	return true;
 }

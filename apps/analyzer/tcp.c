@@ -97,7 +97,9 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 
 /*
  * The connection and the segment's direction in it. A SYN begins a new one where the ports had one with
- * another initial number, or one that is over (tshark has only the first of these two rules).
+ * another initial number, or one that is over (tshark has only the first of these two rules). One with the
+ * same number is the same attempt when a reset had refused it (RFC 9293 3.10.7.3), or when the answer to it
+ * was recorded before it.
  */
 static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			       uint16_t flags, uint32_t seq, uint8_t *direction)
@@ -117,8 +119,10 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 		h = &f->half[*direction];
 		if ((flags & (SYN | ACK)) != SYN)
 			return f;
-		if (!f->half[0].ended && !f->half[1].ended && (h->numbered ? h->base == seq : !h->has_base))
-			return f;
+		if (!h->has_base || h->base == seq)
+			if ((!f->half[0].ended && !f->half[1].ended) ||
+			    (h->numbered && !f->half[!*direction].numbered && !h->highest))
+				return f;
 	}
 	f = flow_new(a, p, &to, first);
 	if (!f)

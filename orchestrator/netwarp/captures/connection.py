@@ -97,7 +97,7 @@ def make_connection(stream: Stream, row: int, number: int, used: Rows, analysis:
     facts = {
         "start_s": int(flow["first_ns"] - stream.t0_ns) / 1e9,
         "duration_s": span_s,
-        "handshake_seen": bool(flow["initiator_known"]),
+        "handshake_seen": bool(flow["base_known"].all()),
         "ended": [bool(value) for value in flow["ended"]],
         "mptcp_subflow": bool(flow["mptcp"]),
     }

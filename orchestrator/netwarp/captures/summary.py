@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..core.errors import CaptureError
 from ..core.numbers import fixed
 from .capture import Capture, point_names
 from .connection import Connection, Multipath, make_connection, multipath_of
@@ -73,16 +74,28 @@ class FileSummary:
 
 
 def summarise_points(
-    points: Sequence[Sequence[str | os.PathLike[str]]], *, full: bool = False
+    points: Sequence[Sequence[str | os.PathLike[str]]],
+    *,
+    full: bool = False,
+    refused: Callable[[CaptureError], None] | None = None,
 ) -> tuple[FileSummary, ...]:
     """Summarise captures of any origin. points: of each capture point the files of its interfaces, merged by time.
 
     More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also
-    analyses every connection. Raises CaptureError naming the file that cannot be read; a truncated file is used up to
-    its end, and a note of the summary says so.
+    analyses every connection. A truncated file is used up to its end, and a note of the summary says so. refused: is
+    told of each point that cannot be read, and the others are summarised; without it the first raises CaptureError.
     """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
-    return tuple(_summarise(point, "+".join(next(names) for _ in point), full) for point in points)
+    found = []
+    for point in points:
+        name = "+".join(next(names) for _ in point)
+        try:
+            found.append(_summarise(point, name, full))
+        except CaptureError as error:
+            if refused is None:
+                raise
+            refused(error)
+    return tuple(found)
 
 
 def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:

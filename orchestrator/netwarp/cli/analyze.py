@@ -64,12 +64,15 @@ def run_analyze(args: argparse.Namespace) -> int:
         write_tables(args.csv, analyzed.files, analyzed.join)
     if args.html:
         write_page(args.html, analyzed.files, analyzed.join)
+    for reason in analyzed.refused:
+        print(f"netwarp: {reason}", file=sys.stderr)
+    status = 1 if analyzed.refused else 0
     if args.json:
         import msgspec
 
         encoded = msgspec.json.encode(analyzed.as_json())
         sys.stdout.buffer.write(msgspec.json.format(encoded, indent=2) + b"\n")
-        return 0
+        return status
     from .analyze_text import print_captures
 
     print_captures(analyzed.files, analyzed.join)
@@ -77,7 +80,7 @@ def run_analyze(args: argparse.Namespace) -> int:
         print(f"tables: {args.csv}")
     if args.html:
         print(f"page: {args.html}")
-    return 0
+    return status
 
 
 def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:

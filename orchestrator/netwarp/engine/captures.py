@@ -22,14 +22,19 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedCaptures:
-    """What is in captures: a summary each, and the hops between them where they were joined."""
+    """What is in captures: a summary each, and the hops between them where they were joined. refused: why others of
+    them could not be read, a sentence that names the file each.
+    """
 
     files: tuple[FileSummary, ...]
     join: Join | None = None
+    refused: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The object of `netwarp analyze CAPTURE --json`."""
         value: dict[str, Any] = {"format": FORMAT, "files": [file.as_json() for file in self.files]}
+        if self.refused:
+            value["refused"] = list(self.refused)
         return value if self.join is None else value | {"join": self.join.as_json()}
 
 
@@ -40,7 +45,8 @@ def analyze_captures(
 
     join: they are of one run: loss and delay of each hop. one_clock: with join, all times are of one clock. merge: they
     are the interfaces of one node: one summary. full: look at everything, however large a capture is.
-    Raises CaptureError, SpecError.
+    Of several captures those that cannot be read are `refused`, and the others analysed. Raises CaptureError where none
+    can be read (joined or merged: where one cannot), SpecError.
     """
     if one_clock and not join:
         raise SpecError("--one-clock says something about joined captures: give --join too")
@@ -51,11 +57,20 @@ def analyze_captures(
         from ..captures import join_captures
 
         for file in files:
+            if not file.exists():
+                raise CaptureError(f"{file}: no such capture")
             if not file.is_file():
                 raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
         cell = all(cell for cell, _ in points)
         joined = join_captures(files, one_clock=one_clock or cell, whole=cell)
-    return AnalyzedCaptures(tuple(summarise_points([group for _, group in points], full=full)), joined)
+    errors: list[CaptureError] = []
+    together = join or merge or len(points) == 1
+    files_read = summarise_points(
+        [group for _, group in points], full=full, refused=None if together else errors.append
+    )
+    if not files_read:
+        raise CaptureError("\n".join(map(str, errors)))
+    return AnalyzedCaptures(files_read, joined, tuple(map(str, errors)))
 
 
 def captures_of(directory: Path) -> list[Path]:
@@ -69,8 +84,6 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
     points: list[tuple[bool, list[Path]]] = []
     for path in (Path("/dev/stdin") if str(one) == "-" else one for one in paths):
         if not path.is_dir():
-            if not path.exists():
-                raise CaptureError(f"{path}: no such capture")
             points.append((False, [path]))
             continue
         from ..store.run_dir import CellDir

@@ -236,3 +236,27 @@ def test_why_something_was_sent_again_is_not_kept_silent_about(
     assert "why is not known here" in capsys.readouterr().out
     assert main(["analyze", str(recorded("tcp", "a", ["p1"])[0])]) == 0
     assert "why is not known here" not in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_leaves_the_others_their_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.pcap").write_bytes(pcap(tcp_transfer()))
+    (tmp_path / "bad.pcap").write_bytes(b"no capture at all, whatever its name says")
+    (tmp_path / "other.pcap").write_bytes(pcap([(1, b"x" * 60)], link_type=147))
+    assert main(["analyze", str(tmp_path), str(tmp_path / "gone.pcap"), "--json"]) == 1
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [Path(file["files"][0]).name for file in found["files"]] == ["good.pcap"]
+    reasons = ("bad.pcap: not a pcap", "other.pcap: link type 147", "gone.pcap: No such file")
+    for reason, line, said in zip(reasons, err.splitlines(), found["refused"], strict=True):
+        assert reason in line
+        assert reason in said
+    # nothing can be read: the reasons alone, and of one file as before
+    assert main(["analyze", str(tmp_path / "bad.pcap"), str(tmp_path / "gone.pcap")]) == 1
+    out, err = capsys.readouterr()
+    assert not out
+    assert "bad.pcap" in err
+    assert "gone.pcap" in err
+    assert main(["analyze", "--merge", str(tmp_path)]) == 1
+    assert not capsys.readouterr().out

@@ -87,13 +87,13 @@ class Windows:
 
 
 def windows_of(acks: DirectionColumns) -> Windows:
-    """Zero windows and window updates (RFC 9293 3.8.6)."""
+    """Zero windows and window updates (RFC 9293 3.8.6). A FIN's window closes nothing: some stacks have 0 there."""
     if not len(acks):
         empty = np.zeros(0, dtype=np.int64)
         return Windows(empty.astype(np.bool_), empty.astype(np.bool_), empty, empty)
-    counts = acks.flags & (SYN | RST) == 0
+    counts = acks.flags & CONTROL == 0
     zero = (acks.window == 0) & counts
-    update = counts & (acks.payload_bytes == 0) & (acks.flags & FIN == 0)
+    update = counts & (acks.payload_bytes == 0)
     update &= acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
     update &= acks.window != np.concatenate([acks.window[:1], acks.window[:-1]])
     announcing = np.flatnonzero(counts)

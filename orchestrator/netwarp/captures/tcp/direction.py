@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 
-from ...core.wire import CWR, ECE, FIN, RST, SYN
+from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
 from ..native import Bools, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
@@ -96,7 +96,8 @@ class Direction:
             "new_bytes": int(data.new_bytes.sum()),
             "acknowledged_unseen_bytes": self._unseen(),
             "data_packets": int(carries.sum()),
-            "pure_ack_packets": self._pure_acks(),
+            "pure_ack_packets": _pure_acks(data),
+            "pure_acks_back": _pure_acks(self.acks),
             "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,
             "last_new_data_s": None if not len(moments) else (int(moments[-1]) - t0_ns) / 1e9,
             "longest_data_gap_s": None if len(moments) < 2 else int(np.diff(moments).max()) / 1e9,
@@ -138,10 +139,6 @@ class Direction:
         beyond = np.clip(data.end - (data.flags & FIN != 0) - end, 0, data.new_bytes)
         seen = int((data.new_bytes - beyond)[known].sum())
         return max(0, end - begin - seen)
-
-    def _pure_acks(self) -> int:
-        only_ack = (self.data.payload_bytes == 0) & (self.data.flags & 0b10111 == 0b10000)
-        return int(only_ack.sum())
 
     def _repeated(self) -> dict[str, Total]:
         data, classified = self.data, self.retransmissions
@@ -218,3 +215,8 @@ class Direction:
             "ece_packets": int(((self.data.flags & ECE != 0) & plain).sum()),
             "cwr_packets": int(((self.data.flags & CWR != 0) & plain).sum()),
         }
+
+
+def _pure_acks(sent: DirectionColumns) -> int:
+    """ACK flag, no payload, none of SYN, FIN, RST."""
+    return int(((sent.payload_bytes == 0) & (sent.flags & (SYN | FIN | RST | ACK) == ACK)).sum())

@@ -95,7 +95,8 @@ def retransmissions_of(
     stale = again & head & ~news & overdue & (state.quiet_ns > _reaction_ns(state.quiet_ns[evidence & ~again]))
     only = head & tail
     probe_first = tail & quiet & sack & (state.earlier == 0) & ~evidence & ~(only & _backed_off(state))
-    timer = ((quiet & head) | stale) & ~probe_first
+    # no timer expires within a round trip of what it watches (RFC 6298 2)
+    timer = ((quiet & head) | stale) & ~probe_first & (state.unanswered_ns >= silence)
     if rtt_min_ns is None:
         timer &= ~evidence
     # one that was spurious is undone and begins no recovery (RFC 4015)
@@ -128,8 +129,8 @@ def _reaction_ns(quiet_ns: Ints) -> int:
 @dataclasses.dataclass(frozen=True)
 class _State:
     """What the sender knew when it sent each retransmission. earlier: retransmissions of the same number before;
-    overtaken: something sent after this number was last sent had been reported to have arrived (RFC 8985 6.2), first
-    overtaken_ns ago.
+    unanswered_ns: since that number was last sent; overtaken: something sent after that had been reported to have
+    arrived (RFC 8985 6.2), first overtaken_ns ago.
     """
 
     seq: Ints
@@ -140,6 +141,7 @@ class _State:
     duplicates: Ints
     quiet_ns: Ints
     waited_ns: Ints
+    unanswered_ns: Ints
     next_wait_ns: Ints
     earlier: Ints
     overtaken: Bools
@@ -168,6 +170,7 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
         duplicates=at_sending(reports.duplicates, 0),
         quiet_ns=time_ns - np.maximum(last_heard, data.time_ns[0] if len(data) else 0),
         waited_ns=time_ns - since,
+        unanswered_ns=time_ns - last_sent,
         next_wait_ns=next_sent - time_ns,
         earlier=earlier,
         overtaken=since_ns >= 0,
