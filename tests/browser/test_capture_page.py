@@ -7,16 +7,19 @@ import struct
 from pathlib import Path
 
 import pytest
-from netwarp.cli import main
+from netwarp import analyze_captures
+from netwarp.present.captures.page_sections import write_page
 from support.captures import pcap, recorded, segment
 from support.chromium import Page
 
 CHARTS = "document.querySelectorAll('[data-chart]')"
 
 
-def page_of(tmp_path: Path, *arguments: object, name: str = "page.html") -> str:
-    assert main(["analyze", *map(str, arguments), "--html", str(tmp_path / name)]) == 0
-    return (tmp_path / name).as_uri()
+def page_of(tmp_path: Path, *captures: Path, join: bool = False, merge: bool = False) -> str:
+    """The address of the page of these captures."""
+    analyzed = analyze_captures(captures, join=join, merge=merge)
+    write_page(tmp_path / "page.html", analyzed.files, analyzed.join)
+    return (tmp_path / "page.html").as_uri()
 
 
 def draw_all(page: Page) -> int:
@@ -31,7 +34,7 @@ def draw_all(page: Page) -> int:
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark")])
 def test_joined_captures_are_drawn_offline(page: Page, tmp_path: Path, width: int, scheme: str) -> None:
     page.emulate(width=width, height=900, mobile=width < 600, scheme=scheme)
-    address = page_of(tmp_path, "--join", *recorded("tcp", "a", ["p1"]), *recorded("tcp", "b", ["p1"]))
+    address = page_of(tmp_path, *recorded("tcp", "a", ["p1"]), *recorded("tcp", "b", ["p1"]), join=True)
     page.open(address)
     assert draw_all(page) == 3
     assert page.requests == [address]
@@ -46,7 +49,7 @@ def test_joined_captures_are_drawn_offline(page: Page, tmp_path: Path, width: in
 
 
 def test_zoom(page: Page, tmp_path: Path) -> None:
-    page.open(page_of(tmp_path, "--merge", *recorded("sctp", "a", ["p1", "p2"])))
+    page.open(page_of(tmp_path, *recorded("sctp", "a", ["p1", "p2"]), merge=True))
     draw_all(page)
     before = page.evaluate(f"{CHARTS}[0].layout.xaxis.range")
     page.click(".moves .control:nth-of-type(2)")
@@ -99,7 +102,7 @@ def test_a_large_capture_makes_no_large_page(page: Page, tmp_path: Path) -> None
 
 def test_the_analysers_own_tables_are_there(page: Page, tmp_path: Path) -> None:
     """Paths with their shares of SACKs and data, head-of-line delay by stream, chunks of every type."""
-    page.open(page_of(tmp_path, "--merge", *recorded("sctp", "b", ["p1", "p2"])))
+    page.open(page_of(tmp_path, *recorded("sctp", "b", ["p1", "p2"]), merge=True))
     captions = page.evaluate("[...document.querySelectorAll('summary')].map((one) => one.innerText)")
     assert {"Paths (4)", "Chunks (11)", "Streams (1)"} <= set(captions)
     page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from netwarp.core.types import CellOutcome, Measurement, Outcome
@@ -12,8 +10,8 @@ from netwarp.plan.types import Plan
 from netwarp.present.answer_words import sentences
 from netwarp.results import Results
 from netwarp.results.answers import answer_rows
-from netwarp.results.write import csv_text
 
+from support.results_kit import text_rows
 from support.specs import BASE, spec_of
 
 STUDY = (
@@ -67,7 +65,7 @@ def answered(plan: Plan, measurements: list[Measurement], failed: str = "") -> t
         for cell in plan.cells
     }
     (answer,) = plan.answers
-    rows = list(csv.DictReader(io.StringIO(csv_text(answer_rows(Results(plan, outcomes, measurements), answer)))))
+    rows = text_rows(answer_rows(Results(plan, outcomes, measurements), answer))
     return rows, list(sentences(plan, answer, rows))
 
 

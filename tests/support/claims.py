@@ -12,7 +12,6 @@ from netwarp.results import Judged, Results, judge
 from support.specs import BASE, spec_of
 
 FACTORS = '[factor.who]\nlevels = ["a", "b", "c"]\n[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
-LOSS = '[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n'
 OVER = 'over = { x = ["1 s", "2 s", "3 s"] }\n'
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 from netwarp.cli import main
 from support.captures import DATA, pcap, recorded, segment, tcp_transfer
 from support.checkout import ROOT
+from support.run_files import rows
 
 
 def run(*arguments: object, columns: int = 100) -> subprocess.CompletedProcess[str]:
@@ -62,11 +62,6 @@ def test_interfaces_of_one_node_are_merged(capsys: pytest.CaptureFixture[str]) -
     (flow,) = file["flows"]
     assert len(file["files"]) == len(flow["paths"]) == 2
     assert flow["directions"][0]["new_bytes"] == 1_201_200
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

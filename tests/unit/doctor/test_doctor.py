@@ -1,10 +1,8 @@
 """The doctor on this machine, and on machines that lack one thing each."""
 
-import argparse
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -12,21 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from netwarp.cli import doctor as command
 from netwarp.core.built_programs import BUILD, BUILT_FILES
 from netwarp.core.checkout import CHECKOUT
 from netwarp.core.executables import find_executable
-from netwarp.core.types import Problem
 from netwarp.doctor import check_guest, check_virtual, distribution, examine, guest, machine, memory_dir, packages
 from netwarp.guestkernel import find_kernel
 from netwarp.guestkernel import packaged as packaged
-from netwarp.sandbox.netns import NetnsBackend
-
-
-def arguments(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add_parser(parser.add_subparsers())
-    return parser.parse_args(["doctor", *words])
 
 
 def problems() -> dict[str, str]:
@@ -76,32 +65,6 @@ def test_guest_memory_is_not_put_where_nothing_may_be_executed(monkeypatch: pyte
     assert memory_dir() is not None
     monkeypatch.setattr(os, "statvfs", noexec)
     assert memory_dir() is None
-
-
-def test_the_status_says_whether_it_can_run(capsys: pytest.CaptureFixture[str]) -> None:
-    status = command.run(arguments("--json"))
-    report = json.loads(capsys.readouterr().out)
-    able = [name for name in ("virtual", "guest", "netns") if report[name]]
-    assert bool(able) == (status == 0)
-    assert report["virtual"] == all(finding["state"] != "missing" for finding in report["findings"])
-    assert {finding["what"] for finding in report["findings"]} == {"netns", *(finding.what for finding in examine())}
-    netns = next(finding for finding in report["findings"] if finding["what"] == "netns")
-    assert (netns["state"] == "ok") == report["netns"] == (not netns["remedy"])
-
-
-def test_without_a_kernel_the_status_is_1_and_no_guest_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
-    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    unable = NetnsBackend(tmp_path), [Problem("no netem", "modprobe sch_netem")]
-    monkeypatch.setattr(command, "netns_backend", lambda apps: unable)
-    monkeypatch.setattr(packaged, "BINARY", tmp_path / "linux.uml")
-    assert command.run(arguments()) == 1
-    out = capsys.readouterr().out
-    assert re.search(r"guest kernel +missing", out)
-    assert re.search(r"guest boots +note +not tried", out)
-    assert out.endswith("Can run here: nothing yet. Cannot: virtual, guest, netns.\n")
 
 
 def test_the_packaged_kernel_is_for_the_back_end_guest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import netwarp
@@ -13,6 +12,7 @@ from netwarp.experiment import load_spec
 from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir
 from support.report_kit import plan_of, spec_text, write_run
+from support.run_files import rows as csv_rows
 
 CLAIM = """
 [[claim]]
@@ -50,8 +50,7 @@ def later(folder: Path, text: str, expected: str | None = None) -> Path:
 
 
 def rows(run: RunDir, table: str) -> list[dict[str, str]]:
-    with open(run.tables / f"{table}.csv", newline="") as file:
-        return list(csv.DictReader(file))
+    return csv_rows(run.tables / f"{table}.csv")
 
 
 def files(run: RunDir) -> dict[Path, bytes]:

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import CellOutcome, Outcome
 from netwarp.present.answer_grids import SIGNS, AnswerWords, answer_words
 from netwarp.present.html import environment
 from netwarp.present.run_data import read_run
@@ -15,26 +14,26 @@ from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir, write_json
 from support.answers import answered, study, usual
 from support.report_kit import MANIFEST
+from support.results_kit import completed
 
-Told = tuple[AnswerWords, list[dict[str, str]], list[str]]
+Shown = tuple[AnswerWords, list[dict[str, str]], list[str]]
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
+def shown(tmp_path: Path) -> Shown:
     """The answer as the report reads it, the rows of its table, and the sentences of the terminal."""
     plan, run = study(), RunDir(tmp_path)
     measurements = usual(plan)
     rows, words = answered(plan, measurements)
     write_plan(run, plan)
     write_json(run.manifest, MANIFEST | {"spec": plan.name, "seed": plan.seed, "repetitions": plan.repetitions})
-    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
-    write_tables(plan, outcomes, measurements, run.tables)
+    write_tables(plan, completed(plan), measurements, run.tables)
     (answer,) = answer_words(read_run(run))
     return answer, rows, words
 
 
-def test_every_choice_has_its_verdict_and_every_sentence_is_there(told: Told) -> None:
-    answer, rows, words = told
+def test_every_choice_has_its_verdict_and_every_sentence_is_there(shown: Shown) -> None:
+    answer, rows, words = shown
     assert [f"{condition}: {text}" for condition, text in answer.sentences] == words
     found = {
         (condition.title, choice.setting, budget): verdict[0]
@@ -47,8 +46,8 @@ def test_every_choice_has_its_verdict_and_every_sentence_is_there(told: Told) ->
     assert {sign for sign, _, _ in answer.signs} == {SIGNS[row["verdict"]][0] for row in rows}
 
 
-def test_the_page_has_them_and_escapes(told: Told) -> None:
-    answer, rows, _ = told
+def test_the_page_has_them_and_escapes(shown: Shown) -> None:
+    answer, rows, _ = shown
     longer = dataclasses.replace(answer, sentences=(*answer.sentences, ("RTT 1 s", "<none>")))
     page = environment().get_template("answers.html.j2").render(answers=[longer])
     assert "&lt;none&gt;" in page and "<none>" not in page

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from netwarp.cli import main
+from netwarp import SpecError, calibrate
 from netwarp.present import write_calibration_page
 from netwarp.store.calibration import Calibration
 
@@ -65,13 +65,14 @@ def test_a_calibration_without_curves_has_a_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("names", "options", "message"),
     [
-        (["wired-lann"], 'there is no profile "wired-lann", did you mean "wired-lan"?'),
-        (["wired-lan", "--jobs", "0"], "--jobs 0: at least 1"),
-        (["generic", "--backend", "guest"], "name profiles"),
+        (["wired-lann"], {}, 'there is no profile "wired-lann", did you mean "wired-lan"?'),
+        (["wired-lan"], {"jobs": 0}, "--jobs 0: at least 1"),
+        (["generic"], {"backend": "guest"}, "name profiles"),
     ],
 )
-def test_mistakes_measure_nothing(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", *arguments]) == 2
-    assert says in capsys.readouterr().err
+def test_mistakes_measure_nothing(names: list[str], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        calibrate(names, **options)
+    assert message in str(caught.value)

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import pytest
-from netwarp.cli import main
-from netwarp.core.types import CellOutcome, Measurement, Outcome
-from netwarp.plan import make_plan
+from netwarp.core.types import CellOutcome, Outcome
 from netwarp.present.agreement_words import levels_words, sentences
 from netwarp.present.pages.agreement import AgreementPage, SideFacts, agreement_page
 from netwarp.results import Results
 from netwarp.results.agreement import Agreed, Agreement, agree, agreement_rows
 from netwarp.results.tolerance import Circumstances, tolerance
-from support.specs import BASE, spec_of
+from support.results_kit import ONE_LEVEL, one_factor_run
 
 LATE_S = 0.01
-LEVELS = '[factor.x]\nlevels = ["1 s"]\n'
 OUTAGE = '[event.outage]\naction = "cut"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\n'
 
 
-def run(
-    values: Sequence[float | None], *, random: bool = True, seed: int = 1, metric: str = "packets", text: str = LEVELS,
-    others: dict[str, float] | None = None,
-) -> Results:  # fmt: skip
-    """A run whose k-th repetition measured the k-th value; `others` in every one."""
-    base = BASE.replace('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"') if random else BASE
-    plan = make_plan(spec_of(base + text), seed=seed, repetitions=len(values))
-    there = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
-    measured = []
-    for cell in plan.cells:
-        measured.append(Measurement(cell.id, "f", metric, values[cell.repetition], ""))
-        measured += [Measurement(cell.id, "f", name, value, "") for name, value in (others or {}).items()]
-    units = {"packets": "packets", "recovery_time_s": "s", "goodput_bit_s": "bit/s"}
-    named = [Measurement(m.cell_id, m.flow, m.metric, m.value, units.get(m.metric, "s")) for m in measured]
-    return Results(plan, there, named)
+def run(values: Sequence[float | None], **more: Any) -> Results:
+    """A run whose k-th repetition measured the k-th value."""
+    return one_factor_run(values, levels=ONE_LEVEL, **more)
 
 
 def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LATE_S) -> Agreed:
@@ -47,8 +32,7 @@ def test_what_is_not_random_agrees_within_its_bound() -> None:
     exact = run([1000.0], random=False)
     found = one(exact, run([1000.0, 1001.0, 1001.0], random=False))
     assert found.verdict == "agree"
-    assert found.low is not None
-    assert found.high is not None
+    assert found.low is not None and found.high is not None
     assert found.low <= 2 / 3 <= found.high
     assert one(exact, run([1100.0, 1101.0, 1101.0], random=False)).verdict == "differ"
     # the interval reaches over the bound, the difference does not lie beyond it by more than chance
@@ -97,8 +81,7 @@ def test_equal_seeds_meet_equal_losses_and_are_held_pair_by_pair() -> None:
     # one of the pairs is broken: its other half would shift the mean by tens
     broken = one(run(values), run([None, *shifted[1:]]))
     assert broken.draws == (7, 7)
-    assert broken.low is not None
-    assert broken.high is not None
+    assert broken.low is not None and broken.high is not None
     assert broken.difference is not None
     assert broken.low <= broken.difference <= broken.high < 5
 
@@ -150,9 +133,8 @@ def test_a_bound_is_what_may_shift(
 
 
 def test_the_silence_of_either_side_widens_the_bounds() -> None:
-    text = LEVELS + OUTAGE
-    a = run([1000.0] * 2, random=False, text=text, others={"outage_s": 2.0})
-    b = run([1000.0, 1001.0], random=False, text=text, others={"outage_s": 4.0})
+    a = run([1000.0] * 2, random=False, more=OUTAGE, others={"outage_s": 2.0})
+    b = run([1000.0, 1001.0], random=False, more=OUTAGE, others={"outage_s": 4.0})
     cell = a.plan.cells[0]
     window_s = (cell.flows[0].stop_ns or cell.duration_ns) / 1e9
     assert one(a, b).bound == pytest.approx(2 + 1000.5 * (2 * LATE_S + 4 / 8) / window_s)
@@ -179,8 +161,8 @@ def test_words_and_rows_say_it() -> None:
 def test_the_page_escapes_what_it_is_given() -> None:
     side = SideFacts("<b>virtual", "virtual", "6.12", "1 COMPLETED", 1, 0.5, "2026-01-01T00:00:00Z", ("<i>late",))
     found = agreement()
-    partings = {found.numbers[0].levels: ["<script>alert(1)</script>"]}
-    page = agreement_page(AgreementPage("<u>title", "everything", [side, side], found, partings)).decode()
+    divergences = {found.numbers[0].levels: ["<script>alert(1)</script>"]}
+    page = agreement_page(AgreementPage("<u>title", "everything", [side, side], found, divergences)).decode()
     assert "<script" not in page
     assert "&lt;u&gt;title" in page
     assert "&lt;b&gt;virtual" in page
@@ -188,37 +170,3 @@ def test_the_page_escapes_what_it_is_given() -> None:
     assert page.count("<circle") == len(found.numbers)
     assert 'src="' not in page
     assert "http" not in page.replace("http-equiv", "")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--backends", "virtual"], "wants two different ones of virtual, guest, netns"),
-        (["--backends", "virtual,fast"], "wants two different ones"),
-        (["--backends", "virtual,virtual"], "wants two different ones"),
-        ([], "netwarp agree RUN_A RUN_B"),
-        (["--backends", "virtual,guest", "--resume"], "--resume wants --out"),
-        (["--backends", "virtual,guest", "--jobs", "0"], "--jobs 0: at least 1"),
-        (["there", "--backends", "virtual,guest"], "one of the two"),
-        (["spec.toml"], "spec.toml: is no run directory"),
-    ],
-)
-def test_mistakes_run_nothing(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "spec.toml").write_text(BASE)
-    assert main(["agree", "spec.toml", *arguments]) == 2
-    assert said in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]
-
-
-def test_a_back_end_that_cannot_run_here_is_77_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NETWARP_KERNEL", str(tmp_path / "none"))
-    (tmp_path / "spec.toml").write_text(BASE)
-    assert main(["agree", "spec.toml", "--backends", "virtual,guest"]) == 77
-    assert "the virtual back end cannot run here" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]

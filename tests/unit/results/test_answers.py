@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.types import CellOutcome, Measurement, Outcome
@@ -12,8 +9,8 @@ from netwarp.plan import make_plan
 from netwarp.present.answer_words import sentences
 from netwarp.results import Results
 from netwarp.results.answers import answer_rows, value_words
-from netwarp.results.write import csv_text
 from support.answers import STUDY, answered, measure, study, usual
+from support.results_kit import completed, text_rows
 from support.specs import spec_of
 
 
@@ -60,11 +57,10 @@ def test_what_has_no_end_is_worse_than_any_number_and_what_did_not_run_is_said()
 def test_why_a_cell_did_not_run_to_its_end_is_said() -> None:
     plan = study()
     lost = next(cell for cell in plan.cells if cell.factors["knob"] == "low" and cell.factors["rtt"] == "10 ms")
-    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
-    outcomes[lost.id] = CellOutcome(Outcome.FAILED, "the sender broke", 1.0, 1.0)
+    outcomes = completed(plan) | {lost.id: CellOutcome(Outcome.FAILED, "the sender broke", 1.0, 1.0)}
     (answer,) = plan.answers
     numbers = [one for one in usual(plan) if one.cell_id != lost.id]
-    rows = list(csv.DictReader(io.StringIO(csv_text(answer_rows(Results(plan, outcomes, numbers), answer)))))
+    rows = text_rows(answer_rows(Results(plan, outcomes, numbers), answer))
     low = next(row for row in rows if row["knob"] == "low" and row["rtt"] == "10 ms")
     assert low["verdict"] == "not measured"
     assert low["because"] == "1 of 2 cells did not run to their end (FAILED: the sender broke)"
@@ -140,7 +136,7 @@ def test_cells_that_did_not_run_to_their_end_keep_no_budget() -> None:
     }
     measurements = measure(plan, outage_s=lambda factors, _: 0.1 if factors["knob"] == "low" else 5.0)
     (answer,) = plan.answers
-    rows = list(csv.DictReader(io.StringIO(csv_text(answer_rows(Results(plan, outcomes, measurements), answer)))))
+    rows = text_rows(answer_rows(Results(plan, outcomes, measurements), answer))
     verdicts = {(row["knob"], row["verdict"], row["because"]) for row in rows if row["budget"] == "500 ms"}
     assert ("low", "not measured", "1 of 2 cells did not run to their end") in verdicts
     assert {verdict for knob, verdict, _ in verdicts if knob != "low"} <= {"does not", "looks tempting, does not"}
@@ -153,22 +149,21 @@ def test_a_reason_is_no_time_longer_than_what_it_explains() -> None:
         "because = [", 'because = [{ metric = "first_retransmission_other_path_s", text = "late" },', 1
     )
     plan = study(text)
-    late = [
-        Measurement(one.cell_id, one.flow, one.metric, 12.8, one.unit)
-        if one.metric == "first_retransmission_other_path_s"
-        else one
-        for one in usual(plan)
-    ]
-    rows, _ = answered(plan, late)
-    found = {(row["rtt"], row["budget"], row["knob"]): row for row in rows}
-    assert found["10 ms", "500 ms", "mid"]["worst"] == "1.1"
-    assert found["10 ms", "500 ms", "mid"]["because"] == "the outage of 1.1 s is above the budget"
-    within = [
-        Measurement(one.cell_id, one.flow, one.metric, 1.05, one.unit)
-        if one.metric == "first_retransmission_other_path_s"
-        else one
-        for one in usual(plan)
-    ]
-    rows, _ = answered(plan, within)
-    found = {(row["rtt"], row["budget"], row["knob"]): row for row in rows}
-    assert found["10 ms", "500 ms", "mid"]["because"] == "late"
+
+    def because(first_retransmission_s: float) -> str:
+        numbers = [
+            Measurement(one.cell_id, one.flow, one.metric, first_retransmission_s, one.unit)
+            if one.metric == "first_retransmission_other_path_s"
+            else one
+            for one in usual(plan)
+        ]
+        (row,) = (
+            row
+            for row in answered(plan, numbers)[0]
+            if (row["rtt"], row["budget"], row["knob"]) == ("10 ms", "500 ms", "mid")
+        )
+        assert row["worst"] == "1.1"
+        return row["because"]
+
+    assert because(12.8) == "the outage of 1.1 s is above the budget"
+    assert because(1.05) == "late"

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 from netwarp.core.numbers import MINUS
-from netwarp.core.types import CellOutcome, Measurement, Outcome
+from netwarp.core.types import Measurement
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Selection
 from netwarp.present.claim_blocks import statements
 from netwarp.results import Judged, Results, judge, write_tables
-from support.claims import LOSS, OVER, claim, judged, plan_of, rows
+from support.claims import OVER, claim, judged, plan_of, rows
+from support.results_kit import LOSS, completed
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_repetitions_that_differ_are_random_whatever_was_planned(tmp_path: Path)
 
 def test_claims_csv(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, claim("greater", 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'))
-    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
+    outcomes = completed(plan)
     values = [Measurement(c.id, "f", "packets", 3.0 if c.factors["who"] == "a" else 2.0, "packets") for c in plan.cells]
     write_tables(plan, outcomes, values, tmp_path / "tables")
     with open(tmp_path / "tables" / "claims.csv", newline="") as file:
@@ -211,7 +212,7 @@ def fed_with(source: str) -> dict[str, Judged]:
         if (name, "paper_utilisation") in values:
             values.setdefault((name, "paper_throughput_byte_s"), values[name, "paper_utilisation"] * rate)
     measured = [Measurement(name, "ftp", metric, value, "") for (name, metric), value in values.items()]
-    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 100.0, 1.0) for cell in plan.cells}
+    outcomes = completed(plan)
     return {one.claim.name: one for one in judge(Results(plan, outcomes, measured))}
 
 
@@ -223,7 +224,7 @@ def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
         "C34c": 0.181, "C37b": 0.020, "C37c": 0.022, "C38": 0.116, "C38b": 0.178, "C38c": 0.104, "C38d": 0.065,
     }.items():  # fmt: skip
         assert paper[name].measured == pytest.approx(gain, abs=6e-4), name
-    for name in (
+    for name in [
         "C3",
         "C3b",
         "C4b",
@@ -239,14 +240,14 @@ def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
         "C20",
         "C21",
         "C26",
-    ):
+    ]:
         assert paper[name].verdict == "holds", name
     for name in ("C22", "C25", "C27", "C31", "C32", "C33", "C36c"):  # contradicted by the paper's own tables
         assert paper[name].verdict == "does not hold", name
     simulator = fed_with("ns2_29")
     for name, gain in {"C17": 0.1855, "C17b": 0.271, "C23": 0.270, "C34": 0.083}.items():
         assert simulator[name].measured == pytest.approx(gain, abs=5e-4), name
-    for name in ("C3", "C4", "C6", "C7", "C7b", "C9", "C10", "C11", "C15", "C16", "C16b", "C16c", "C37", "C39"):
+    for name in ["C3", "C4", "C6", "C7", "C7b", "C9", "C10", "C11", "C15", "C16", "C16b", "C16c", "C37", "C39"]:
         assert simulator[name].verdict == "holds", name
     for name in ("C9b", "C9c", "C9d", "C6 failover=rfc4960", "C8"):
         assert simulator[name].verdict == "does not hold", name

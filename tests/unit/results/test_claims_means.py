@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,9 @@ from netwarp.core.errors import SpecError
 from netwarp.plan import make_plan
 from netwarp.results import write_tables
 from netwarp.results.published import published
-from support.claims import FACTORS, LOSS, OVER, claim, judged, plan_of, rows
+from support.claims import FACTORS, OVER, claim, judged, plan_of, rows
+from support.results_kit import LOSS
+from support.run_files import rows as csv_rows
 from support.specs import BASE, spec_of
 
 A_B = 'a = { who = "a" }\nb = { who = "b" }\n'
@@ -157,6 +158,5 @@ def test_claims_stand_beside_what_others_numbers_make_of_them(tmp_path: Path) ->
         "as printed, without an interval"
     )
     write_tables(plan, {}, [], tmp_path / "tables")
-    with open(tmp_path / "tables" / "claim_details.csv", newline="") as file:
-        (row,) = csv.DictReader(file)
+    (row,) = csv_rows(tmp_path / "tables" / "claim_details.csv")
     assert (row["paper"], row["other"]) == ("0.5", "")

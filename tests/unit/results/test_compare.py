@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.cli import compare as command
-from netwarp.core.types import CellOutcome, Measurement, Outcome
-from netwarp.engine import Run, RunComparison
-from netwarp.engine.comparison import CaptureComparison
-from netwarp.plan import make_plan
+from netwarp.core.types import CellOutcome, Outcome
 from netwarp.results import Results
 from netwarp.results.compare import Status, compare, comparison_rows
 from netwarp.results.statistics import false_discoveries, student_t_95, student_t_p
-from netwarp.store.run_dir import RunDir
-from support.specs import BASE, spec_of
-
-LEVELS = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
-
-
-def run(
-    values: Sequence[float | None],
-    *,
-    random: bool = True,
-    seed: int = 1,
-    levels: str = LEVELS,
-    metric: str = "packets",
-    unit: str = "packets",
-) -> Results:
-    """A run whose n-th cell measured the n-th value; as many repetitions as the values say."""
-    text = BASE.replace('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"') if random else BASE
-    count = levels.count('"') // 2 or 1
-    plan = make_plan(spec_of(text + levels), seed=seed, repetitions=len(values) // count)
-    there = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
-    ordered = sorted(plan.cells, key=lambda cell: list(cell.factors.values()))
-    measured = [Measurement(cell.id, "f", metric, v, unit) for cell, v in zip(ordered, values, strict=True)]
-    return Results(plan, there, measured)
+from support.results_kit import ONE_LEVEL
+from support.results_kit import one_factor_run as run
 
 
 def statuses(a: Results, b: Results) -> list[Status]:
@@ -67,31 +40,31 @@ def test_equal_seeds_are_compared_pair_by_pair() -> None:
     """A small step in every repetition, in values that differ much between them: seen only in pairs."""
     a = [100.0, 200.0, 300.0, 400.0]
     b = [101.0, 201.1, 300.9, 401.0]
-    one = '[factor.x]\nlevels = ["1 s"]\n'
-    assert statuses(run(a, levels=one), run(b, levels=one)) == ["changed"]
-    assert statuses(run(a, levels=one), run(b, levels=one, seed=50)) == ["within noise"]
+    assert statuses(run(a, levels=ONE_LEVEL), run(b, levels=ONE_LEVEL)) == ["changed"]
+    assert statuses(run(a, levels=ONE_LEVEL), run(b, levels=ONE_LEVEL, seed=50)) == ["within noise"]
 
 
 def test_what_the_clock_does_not_resolve_is_no_change() -> None:
     """One read of the guest's clock (256 ns) on a short time; a count is exact, and so is a difference beyond it."""
     clock_s = 2e-6
-    one = '[factor.x]\nlevels = ["1 s"]\n'
 
-    def found(a: list[float | None], b: list[float | None], metric: str, unit: str, *, random: bool = False) -> Status:
-        sides = [run(values, random=random, levels=one, metric=metric, unit=unit) for values in (a, b)]
+    def status(a: list[float | None], b: list[float | None], metric: str, unit: str, *, random: bool = False) -> Status:
+        sides = [run(values, random=random, levels=ONE_LEVEL, metric=metric, unit=unit) for values in (a, b)]
         (number,) = compare(*sides, clock_s).numbers
         assert compare(*sides, clock_s).differs == (number.status == "changed")
         assert [each.status for each in compare(*sides).numbers] != ["unresolved"]
         return number.status
 
-    assert found([0.4e-6], [0.656e-6], "hol_blocking_s", "s") == "unresolved"
-    assert found([0.4e-6], [4.5e-6], "hol_blocking_s", "s") == "changed"
-    assert found([1e6], [1e6 + 0.02], "goodput_bit_s", "bit/s") == "unresolved", "10 s that may be 256 ns longer"
-    assert found([1e6], [1e6 + 2], "goodput_bit_s", "bit/s") == "changed"
-    assert found([1e8], [1e8 + 1], "wire_bytes", "bytes") == "changed"
-    assert found([1e8], [1e8 + 1], "packets", "packets") == "changed"
+    assert status([0.4e-6], [0.656e-6], "hol_blocking_s", "s") == "unresolved"
+    assert status([0.4e-6], [4.5e-6], "hol_blocking_s", "s") == "changed"
+    assert status([1e6], [1e6 + 0.02], "goodput_bit_s", "bit/s") == "unresolved", "10 s that may be 256 ns longer"
+    assert status([1e6], [1e6 + 2], "goodput_bit_s", "bit/s") == "changed"
+    assert status([1e8], [1e8 + 1], "wire_bytes", "bytes") == "changed"
+    assert status([1e8], [1e8 + 1], "packets", "packets") == "changed"
     drawn: list[float | None] = [1e-6, 2e-6, 3e-6]
-    assert found(drawn, [one + 256e-9 for one in drawn if one], "hol_blocking_s", "s", random=True) == "unresolved"
+    assert (
+        status(drawn, [value + 256e-9 for value in drawn if value], "hol_blocking_s", "s", random=True) == "unresolved"
+    )
 
 
 def test_what_only_one_run_has() -> None:
@@ -99,7 +72,10 @@ def test_what_only_one_run_has() -> None:
     found = compare(run([1.0, 2.0], random=False), run([2.0], random=False, levels=less))
     assert [one.status for one in found.numbers] == ["only in A", "same"]
     assert not found.differs
-    assert statuses(run([2.0], random=False, levels=less), run([1.0, 2.0], random=False)) == ["same", "only in B"]
+    assert statuses(run([2.0], random=False, levels=less), run([1.0, 2.0], random=False)) == [
+        "same",
+        "only in B",
+    ]
     other = run([1.0, 2.0], random=False, metric="data_packets")
     assert statuses(run([1.0, 2.0], random=False), other) == ["only in A"] * 2 + ["only in B"] * 2
 
@@ -127,8 +103,7 @@ def test_the_table_has_a_column_for_each_factor() -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=6))
 def test_a_run_compared_with_itself_is_the_same(values: list[float]) -> None:
-    one = '[factor.x]\nlevels = ["1 s"]\n'
-    assert not compare(run(values, levels=one), run(values, levels=one)).differs
+    assert not compare(run(values, levels=ONE_LEVEL), run(values, levels=ONE_LEVEL)).differs
 
 
 @pytest.mark.parametrize("degrees", range(1, 31))
@@ -150,20 +125,3 @@ def test_false_discoveries() -> None:
     assert false_discoveries(p, 0.05) == [True] * 4 + [False] * 11
     assert false_discoveries(p[::-1], 0.05) == [False] * 11 + [True] * 4
     assert false_discoveries([], 0.05) == []
-
-
-@pytest.mark.parametrize(("columns", "width"), [("64", 64), ("200", 200), (None, 120), ("wide", 120)])
-def test_what_is_printed_is_as_wide_as_columns_says(
-    columns: str | None, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    if columns is not None:
-        monkeypatch.setenv("COLUMNS", columns)
-    metric = "data_packets_of_the_flow_that_" + "was_started_first_" * 5
-    levels = LEVELS.replace("factor.x", "factor.an_outage_with_a_long_name")
-    a, b = (run(values, random=False, levels=levels, metric=metric) for values in ([1.0, 2.0], [1.0, 4.0]))
-    runs = [Run(RunDir(Path(name)), results.plan) for name, results in (("a", a), ("b", b))]
-    command.print_comparison(RunComparison(*runs, (), compare(a, b), CaptureComparison(0, 0, 0), 2e-6))
-    longest = max(map(len, capsys.readouterr().out.splitlines()))
-    assert longest <= width
-    assert longest > 0.7 * width, "the metric's name needs all of it"

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import CellOutcome, Measurement, Outcome
+from netwarp.core.types import Measurement
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import Results, judge
 from netwarp.results.answers import answer_rows
 from netwarp.results.published import published
 from netwarp.results.rows import draw_rows, number_rows
+from support.results_kit import completed
 from support.specs import BASE, problems_of, spec_of
 
 STUDY = (
@@ -105,14 +106,13 @@ def planned(folder: Path, claims: str = CLAIMS) -> Plan:
 
 def results(plan: Plan, **values: float) -> Results:
     """The outage of each flow, a tenth more with load; a flow without one has no such metric."""
-    outcomes = {cell.id: CellOutcome(Outcome.COMPLETED, "", 1.0, 1.0) for cell in plan.cells}
     measured = [
         Measurement(cell.id, flow.name, "outage_s", values[flow.name] + (cell.factors["load"] == "full") / 10, "s")
         for cell in plan.cells
         for flow in cell.flows
         if flow.name in values
     ]
-    return Results(plan, outcomes, measured)
+    return Results(plan, completed(plan), measured)
 
 
 def test_a_table_has_a_row_for_each_flow_of_each_cell(plan: Plan) -> None:

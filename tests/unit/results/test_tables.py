@@ -19,6 +19,7 @@ from netwarp.results import Results, write_tables
 from netwarp.results.rows import cell_rows, draw_rows, measurement_rows, number_rows
 from netwarp.results.statistics import Estimate, estimate, student_t_95
 from netwarp.results.write import csv_text
+from support.results_kit import LOSS, text_rows
 from support.specs import BASE, spec_of
 
 FACTORS = '[factor.x]\nlevels = ["2 s", "1 s"]\n[factor.y]\nlevels = ["a", "b"]\nonly = { x = "1 s" }\n'
@@ -79,7 +80,7 @@ def test_cells_csv(tmp_path: Path) -> None:
     p = plan(tmp_path)
     failed = results(p, [1.0, 2.0, 3.0], c1=done(Outcome.FAILED, "disk full, sadly"))
     del failed.outcomes[p.cells[2].id]  # type: ignore[attr-defined]
-    rows = list(csv.DictReader(io.StringIO(csv_text(cell_rows(failed)))))
+    rows = text_rows(cell_rows(failed))
     assert list(rows[0]) == [
         "cell_id", "experiment", "repetition", "seed", "outcome", "reason", "virtual_s", "x", "y",
     ]  # fmt: skip
@@ -103,7 +104,7 @@ def test_measurements_csv_holds_only_what_completed_in_plan_order(tmp_path: Path
 
 def test_table_rows_and_published_numbers(tmp_path: Path) -> None:
     p = plan(tmp_path)
-    rows = list(csv.DictReader(io.StringIO(csv_text(number_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0])))))
+    rows = text_rows(number_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0]))
     # y "-" first, then in the order of the levels; x in the order of its levels
     assert [(row["y"], row["x"], row["value"]) for row in rows] == [
         ("-", "2 s", "1.0"), ("a", "1 s", "2.0"), ("b", "1 s", "3.0"),
@@ -117,11 +118,7 @@ def test_table_rows_and_published_numbers(tmp_path: Path) -> None:
 
 def test_failed_and_empty_places_are_not_silent(tmp_path: Path) -> None:
     p = plan(tmp_path)
-    rows = list(
-        csv.DictReader(
-            io.StringIO(csv_text(number_rows(results(p, [1.0, 2.0, None], c1=done(Outcome.TIMED_OUT)), p.tables[0])))
-        )
-    )
+    rows = text_rows(number_rows(results(p, [1.0, 2.0, None], c1=done(Outcome.TIMED_OUT)), p.tables[0]))
     assert [row["value"] for row in rows] == ["1.0", "", ""]
     assert rows[1]["note"] == f"{p.cells[1].id} TIMED_OUT"
     assert rows[2]["note"] == f"{p.cells[2].id} has no packets"
@@ -143,7 +140,7 @@ def test_repetitions(tmp_path: Path) -> None:
 
 
 def test_one_draw_of_something_random_is_no_estimate(tmp_path: Path) -> None:
-    p = plan(tmp_path, more='[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n')
+    p = plan(tmp_path, more=LOSS)
     assert all(cell.random for cell in p.cells)
     rows = number_rows(results(p, [1.0, 2.0, 3.0]), p.tables[0])
     assert {row[rows.header.index("spread")] for row in rows.rows} == {"single"}
@@ -151,7 +148,7 @@ def test_one_draw_of_something_random_is_no_estimate(tmp_path: Path) -> None:
 
 
 def test_equal_draws_of_something_random_have_no_interval(tmp_path: Path) -> None:
-    p = plan(tmp_path, repetitions=3, more='[link.p2]\nbetween = ["a", "b"]\nloss = "1 %"\n')
+    p = plan(tmp_path, repetitions=3, more=LOSS)
     rows = number_rows(results(p, [5.0] * 3 + [1.0, 2.0, 3.0] + [4.0] * 3), p.tables[0])
     by = [dict(zip(rows.header, row, strict=True)) for row in rows.rows]
     assert [row["spread"] for row in by] == ["equal in 3 draws", "ci95", "equal in 3 draws"]
