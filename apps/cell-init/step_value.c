@@ -28,6 +28,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
+/* The characters of _PLAIN in orchestrator/netwarp/testbed/steps.py, which writes the values. */
 static bool is_plain(char c)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||

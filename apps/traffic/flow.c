@@ -11,8 +11,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* After so many `corrupt` records only their number grows: a broken flow must not fill the disk. */
-#define FAULTS_RECORDED 16
+/* Of `corrupt` and of `refused` records; more are only counted: a broken flow must not fill the disk. */
+#define MAX_ERROR_RECORDS 16
 
 void flow_connected(struct flow *flow, int64_t t_ns)
 {
@@ -153,7 +153,7 @@ static void abort_connection(struct flow *flow)
 
 static void refuse(struct flow *flow)
 {
-	if (flow->refused++ < FAULTS_RECORDED) {
+	if (flow->refused++ < MAX_ERROR_RECORDS) {
 		ndjson_begin(&flow->out, "refused");
 		ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
 		flow->ops->addresses(flow);
@@ -199,7 +199,7 @@ void flow_write_buffers(struct flow *flow, int fd)
 
 static void tell_fault(struct flow *flow, const struct account_fault *fault)
 {
-	if (flow->faults++ >= FAULTS_RECORDED)
+	if (flow->faults++ >= MAX_ERROR_RECORDS)
 		return;
 	ndjson_begin(&flow->out, "corrupt");
 	ndjson_int(&flow->out, "t_ns", flow->read_ns);

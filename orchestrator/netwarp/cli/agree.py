@@ -15,8 +15,9 @@ from rich.text import Text
 from .. import engine
 from ..core.errors import SpecError
 from ..core.invocation import command
+from ..core.metrics.catalogue import HEADLINE
 from ..engine.agreement import BackendAgreement
-from ..present.agreement_words import LEADING, amount, gap_words, interval_words, levels_words, sentences
+from ..present.agreement_words import amount, gap_words, interval_words, levels_words, sentences
 from ..present.captures.page_sections import claim_page
 from ..present.pages.agreement import AgreementPage, SideFacts, agreement_page
 from ..results.agreement import VERDICTS, Agreed, Agreement, agreement_rows
@@ -197,7 +198,7 @@ def _print(judged: BackendAgreement, page: Path | None, out: Path | None) -> Non
 def _metrics(agreement: Agreement) -> tuple[Table, int]:
     """The metrics that say most, and how many are not shown."""
     metrics = agreement.metrics()
-    telling = [one for one in metrics if one.counts["differ"] or one.counts["unclear"] or one.metric in LEADING]
+    telling = [one for one in metrics if one.counts["differ"] or one.counts["unclear"] or one.metric in HEADLINE]
     shown = Table(title="Metrics, over all places", title_justify="left", title_style="bold")
     shown.add_column("metric", no_wrap=True)
     for column in ("agree", "differ", "unclear", "mean offset"):

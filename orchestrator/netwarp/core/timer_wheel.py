@@ -13,6 +13,8 @@ HZ = 1000
 LVL_CLK_SHIFT = 3
 LVL_SIZE = 1 << 6
 LVL_DEPTH = 9
+LATENESS_RATIO = (1 << LVL_CLK_SHIFT) / (LVL_SIZE - 1)
+"""Of timers from level 1 on (63 ms): late by at most 8/63 (12.7 %) of their length, a slot over the level's start."""
 
 
 def level_start_s(level: int) -> float:
@@ -21,6 +23,6 @@ def level_start_s(level: int) -> float:
 
 
 def slot_s(duration_s: float) -> float:
-    """Width of the slots of a timer that is set for so long: it fires at most so late."""
+    """Width of the slots of a timer of this duration: it fires late by at most that."""
     level = max(level for level in range(LVL_DEPTH) if level_start_s(level) <= max(duration_s, 0.0))
     return (1 << (level * LVL_CLK_SHIFT)) / HZ

@@ -25,10 +25,10 @@ Steps = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value of a document and where it was written. `key` is its dotted path from the top of the file.
+    """A value of a TOML document with its position. `key` is its dotted path from the top of the file.
 
-    note: said after a problem with a value that was filled in: where it is used, or how it was written there.
-    used: the item that a level or parameter was filled in for; its place is where the value is used.
+    note: added to a problem's message where the value replaced a parameter or level: its use, or its spelling there.
+    used: the item that this value replaced, at the position where the value is used.
     """
 
     value: dict[str, Item] | list[Item] | Scalar
@@ -39,35 +39,35 @@ class Item:
     used: Item | None = None
 
     def table(self) -> dict[str, Item]:
-        """The value as a table; empty if it is none (which the grammar check has already said)."""
+        """The value as a table; empty if it is of another type (the grammar check reports that)."""
         return self.value if isinstance(self.value, dict) else {}
 
     def items(self) -> list[Item]:
-        """The value as a list; empty if it is none."""
+        """The value as a list; empty if it is of another type."""
         return self.value if isinstance(self.value, list) else []
 
     def get(self, *keys: str) -> Item | None:
-        """What stands under these keys, or None."""
-        found: Item | None = self
+        """The item under these keys, or None."""
+        item: Item | None = self
         for key in keys:
-            found = found.table().get(key) if found is not None else None
-        return found
+            item = item.table().get(key) if item is not None else None
+        return item
 
     def with_place(self, other: Item) -> Item:
-        """The same value at the place of another."""
+        """The same value at the position of another."""
         return Item(self.value, other.file, other.line, other.key)
 
     def part(self, text: str) -> Item:
-        """The last element of a list that is this text: it stands in a line of its own. The list itself if none is."""
+        """The last element of a list that equals this text, which has its own line; the list itself if none does."""
         return next((child for child in reversed(self.items()) if child.value == text), self)
 
     def with_value(self, value: dict[str, Item] | list[Item] | Scalar) -> Item:
-        """Another value at the same place."""
+        """Another value at the same position."""
         return Item(value, self.file, self.line, self.key)
 
 
 def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
-    """Parse a file's bytes; on an error says where, and returns None."""
+    """Parse a file's bytes; adds an error to `problems` with its line, and returns None."""
     if len(text) > LARGEST_FILE_BYTES:
         problems.add_at(file, 1, "", f"larger than {LARGEST_FILE_BYTES} bytes")
         return None
@@ -88,7 +88,7 @@ def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
         problems.add_at(file, *_syntax_problem(error, text))
         return None
     except (ValueError, RecursionError) as error:  # a number of a million digits, a thousand nested brackets
-        problems.add_at(file, 1, "", f"not a document netwarp reads: {error}")
+        problems.add_at(file, 1, "", f"not TOML that netwarp can read: {error}")
         return None
     if _depth(values) > 2 * DEEPEST:
         problems.add_at(file, 1, "", f"nested deeper than {DEEPEST} levels")
@@ -103,18 +103,19 @@ def _tree(text: bytes) -> tree_sitter.Node:
 
 
 def _syntax_problem(error: tomllib.TOMLDecodeError, text: bytes) -> tuple[int, str, str]:
-    """Line, key and words for what tomllib refuses."""
-    said, _, place = str(error).rpartition(" (at ")
+    """Line, key and message for a document that tomllib refuses."""
+    message, _, place = str(error).rpartition(" (at ")
     line = _line_of(place, text)
-    if said.startswith(syntax.TWICE):
-        found = _Lines({})
+    if message.startswith(syntax.TWICE):
+        lines = _Lines({})
         with contextlib.suppress(RecursionError):  # a key of ten thousand dots
-            found.document(_tree(text))
-        if found.twice is not None:
-            path, second, first = found.twice
+            lines.document(_tree(text))
+        if lines.twice is not None:
+            path, second, first = lines.twice
             return second, dotted(path), f"stands in line {first} already; leave one of the two out"
-    lines = text.decode("utf-8").split("\n")
-    return line, "", f"not TOML: {said or error}{syntax.hint(said or str(error), lines[min(line, len(lines)) - 1])}"
+    texts = text.decode("utf-8").split("\n")
+    message = message or str(error)
+    return line, "", f"not TOML: {message}{syntax.hint(message, texts[min(line, len(texts)) - 1])}"
 
 
 def read_bounded(path: Path) -> bytes:
@@ -128,13 +129,13 @@ def _depth(value: Any) -> int:
     deepest, level = 0, [value]
     while level:
         deepest += 1
-        inner = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+        inner = [list(v.values()) if isinstance(v, dict) else v for v in level if isinstance(v, (dict, list))]
         level = [child for children in inner for child in children]
     return deepest
 
 
 def plain(value: str | float | bool | list[Any] | dict[str, Any], file: str, line: int, key: str) -> Item:
-    """An Item of a value that stands in no file (a named shape, --set)."""
+    """An Item of a value that is in no file (a named shape, --set)."""
     if isinstance(value, dict):
         return Item(
             {name: plain(v, file, line, f"{key}.{name}".strip(".")) for name, v in value.items()}, file, line, key
@@ -164,7 +165,7 @@ def _build(value: Any, path: Steps, lines: dict[Steps, int], file: str, line: in
         return Item(parts, file, line, key)
     if isinstance(value, (str, int, float, bool)):
         return Item(value, file, line, key)
-    problems.add_at(file, line, key, 'a date means nothing here; write text, for example "10 s"')
+    problems.add_at(file, line, key, 'a date is not a value of any key; write text, for example "10 s"')
     return Item("", file, line, key)
 
 
@@ -181,14 +182,14 @@ def dotted(path: Steps) -> str:
 
 
 class _Lines:
-    """Walks the syntax tree and notes the first line of every path."""
+    """The first line of every path of a syntax tree."""
 
     def __init__(self, lines: dict[Steps, int]) -> None:
         self._lines = lines
         self._arrays: dict[Steps, int] = {}
         self._tables: set[Steps] = set()
         self.twice: tuple[Steps, int, int] | None = None
-        """The first path that is given a value, or begun as a table, twice; its second and its first line."""
+        """The first path with two values, or two table headers; its second and its first line."""
 
     def document(self, root: tree_sitter.Node) -> None:
         """Every pair and table of the file."""

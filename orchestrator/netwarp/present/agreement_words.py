@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import DASH, fixed, given, percent, readable, with_unit
 from ..core.units import counted
 from ..results.agreement import VERDICTS, Agreed, Agreement, MetricAgreement
 from ..results.compare import Levels
 
-LEADING = ("goodput_bit_s", "throughput_bit_s", "completion_time_s", "outage_s", "failover_time_s", "recovery_time_s",
-           "retransmitted_packets")  # fmt: skip
-"""The sentences name these metrics if both runs have them."""
 NAMED = 6
 TINY = 1e-9
 """Smaller relative differences come from another order of summation."""
@@ -28,7 +26,7 @@ def sentences(agreement: Agreement, names: Sequence[str]) -> list[str]:
         f"{agree} agree within their bounds, {differ} differ, {unclear} are unclear, {missing} cannot be compared."
     ]
     metrics = {metric.metric: metric for metric in agreement.metrics()}
-    for name in LEADING:
+    for name in HEADLINE:
         if name in metrics and metrics[name].offset is not None:
             texts.append(_offset(metrics[name], a, b))
     differing = [metric for metric in metrics.values() if metric.counts["differ"]]

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from ..core.outputs import Answer
 from ..core.units import counted_of
 from ..plan.types import Plan
-from ..results.answers import VERDICTS, value_words
+from ..results.answers import AT_A_COST, FAILS, NOT_MEASURED, SUFFICES, TEMPTING, VERDICTS, value_words
 
 Row = Mapping[str, str]
 _NUMBERS = re.compile(r"\d[\d.,]*( (ms|s)\b)?")
 LEADS = {
-    VERDICTS[1]: "Suffices at a cost",
-    VERDICTS[2]: "Looks sufficient, but fails",
-    VERDICTS[3]: "Fails",
-    VERDICTS[4]: "Not measured",
+    AT_A_COST: "Suffices at a cost",
+    TEMPTING: "Looks sufficient, but fails",
+    FAILS: "Fails",
+    NOT_MEASURED: "Not measured",
 }
 
 
@@ -38,7 +38,7 @@ class _Titles:
         return [f"{self._titles[factor]} {self.level(row, factor)}" for factor in factors if row[factor] != "-"]
 
     def settings(self, rows: Sequence[Row], factors: Sequence[str]) -> list[str]:
-        """Rows in few words: of several factors, rows that differ in the first one only share their words."""
+        """A phrase for each setting; those that differ in the first factor only share one ("path_max 0/1, RTO 1 s")."""
         if len(factors) == 1:
             return [self.level(row, factors[0]) for row in rows]
         by_others: dict[tuple[str, ...], list[Row]] = {}
@@ -73,11 +73,11 @@ def sentences(plan: Plan, answer: Answer, rows: Sequence[Row]) -> tuple[str, ...
 
 def _choices(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
     by_verdict = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in VERDICTS}
-    good = by_verdict[VERDICTS[0]]
+    good = by_verdict[SUFFICES]
     if good:
         parts = [f"{_listed(good, settings, names)} {'suffices' if len(good) == 1 else 'suffice'}."]
     else:
-        parts = [f"Nothing measured suffices{' without a cost' if by_verdict[VERDICTS[1]] else ''}."]
+        parts = [f"Nothing measured suffices{' without a cost' if by_verdict[AT_A_COST] else ''}."]
     for verdict, lead in LEADS.items():
         alike: dict[str, list[Row]] = {}
         for row in by_verdict[verdict]:

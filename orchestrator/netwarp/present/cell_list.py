@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import decimals, fixed, scale
 from .html import file_name
-from .metric_names import LISTED, unit_beside
+from .metric_names import unit_beside
 from .run_data import RunData
 
 
@@ -42,7 +43,7 @@ class Listing:
 
 
 def make_listing(data: RunData) -> Listing:
-    """Columns: experiment and repetition if there are several, factors that vary, the metrics of LISTED."""
+    """Columns: experiment and repetition if there are several, factors that vary, the metrics of HEADLINE."""
     factors = [
         factor.name
         for factor in data.plan.factors
@@ -52,7 +53,9 @@ def make_listing(data: RunData) -> Listing:
     several = len({result.cell.experiment for result in data.cells}) > 1
     repeated = data.plan.repetitions > 1
     metrics = [
-        name for name in LISTED if any(name == metric for (_, metric), value in data.only.items() if value is not None)
+        name
+        for name in HEADLINE
+        if any(name == metric for (_, metric), value in data.only.items() if value is not None)
     ]
     columns: dict[str, tuple[float, str, int]] = {}
     for name in metrics:

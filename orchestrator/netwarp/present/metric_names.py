@@ -25,8 +25,6 @@ OWN = "The experiment's own"
 GROUP_ORDER = (OWN, *GROUPS.values())
 """How a list of metrics is ordered: what is looked for first stands first."""
 _SPELLED = {"rtt": "RTT", "rto": "RTO", "t3": "T3", "hol": "head-of-line", "sacks": "SACKs", "p95": "95th percentile"}
-LISTED = ("goodput_bit_s", "outage_s", "failover_time_s", "retransmitted_packets")
-"""Shown beside each cell in the list, where anything has them."""
 
 
 def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:

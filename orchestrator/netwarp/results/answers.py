@@ -18,7 +18,9 @@ from ..core.units import counted_of, parse_quantity
 from .rows import Field, Rows, combinations
 from .run_results import CellFlow, Results
 
-VERDICTS = ("does it", "does it, at a cost", "looks tempting, does not", "does not", "not measured")
+SUFFICES, AT_A_COST, TEMPTING = "does it", "does it, at a cost", "looks tempting, does not"
+FAILS, NOT_MEASURED = "does not", "not measured"
+VERDICTS = (SUFFICES, AT_A_COST, TEMPTING, FAILS, NOT_MEASURED)
 COUNTED = ("timeouts", "chunks", "messages", "events")
 """Units that a reason's text names itself."""
 _NAME = re.compile(r"\{([^{}]*)\}")
@@ -135,18 +137,18 @@ def _judge(
     results: Results, answer: Answer, choice: _Choice, budget: float, units: Mapping[str, str]
 ) -> tuple[str, str]:
     if choice.absent == choice.cells:
-        return "not measured", ""
+        return NOT_MEASURED, ""
     within = choice.value is not None and choice.value <= budget
     if within and choice.absent:
         return (
-            "not measured",
+            NOT_MEASURED,
             f"{counted_of(choice.absent, choice.cells, 'cell')} did not run to their end{choice.lost}",
         )
     if within:
         if answer.cost is not None and choice.cost and choice.cost_at is not None:
             why = _filled(results, choice.cost_at, answer.cost.text, choice.cost, answer.cost.metric, units)
-            return "does it, at a cost", why
-        return "does it", ""
+            return AT_A_COST, why
+        return SUFFICES, ""
     reasons = (
         _filled(results, choice.worst, reason.text, value, reason.metric, units)
         for reason in answer.because
@@ -156,7 +158,7 @@ def _judge(
     )
     why = next(reasons, "")
     looks = _value(results, choice.worst, answer.tempting) if answer.tempting else None
-    return ("looks tempting, does not" if looks is not None and looks <= budget else "does not"), why
+    return (TEMPTING if looks is not None and looks <= budget else FAILS), why
 
 
 def _may_explain(answer: Answer, choice: _Choice, metric: str, value: float) -> bool:

@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.metrics.catalogue import METRICS, Clock
+from ..core.timer_wheel import LATENESS_RATIO
 
 EXPLAINED = (
     ("L", "The lateness at which a cell still counts (beyond it, it is INVALID): every start, fault and repair may be "
           "that late."),
-    ("w", "An eighth of the time that timers decide: the kernel's timer wheel rounds an expiry up by at most 1/8 "
+    ("w", "8/63 of the time that timers decide: the kernel's timer wheel rounds an expiry up by at most 8/63 "
           "of the timer's length, depending on where in its ticks the timer begins (kernel/time/timer.c: 64 ms for "
           "timers of 0.5 to 4 s at 1000 Hz). The virtual clock begins every cell at the same tick, the wall clock at "
           "any. Times after a repair count from the fault here, where those timers began."),
-    ("S/T", "S = 2 L + an eighth of the longest silence at a fault is how far the times of a flow may shift; over the "
+    ("S/T", "S = 2 L + 8/63 of the longest silence at a fault is how far the times of a flow may shift; over the "
             "time T that it sends, amounts and rates may differ by S/T."),
     ("2, 2 packets", "The packets that one acknowledgement is for (RFC 9260 6.2, RFC 9293 3.8.6.3): they may fall on "
                      "the other side of an edge."),
@@ -31,7 +32,6 @@ EXPLAINED = (
              "is beyond it by more than chance (false discoveries held at 5 %)."),
 )  # fmt: skip
 """(term, what it is), for people."""
-WHEEL = 1 / 8
 COUNTS = frozenset({"packets", "packet", "chunks", "chunk", "messages", "message", "events", "event", "timeouts"})
 PAIR = 2
 """Packets: one acknowledgement, and so what it lets go, is for two (RFC 9260 6.2, RFC 9293 3.8.6.3)."""
@@ -60,7 +60,7 @@ class Circumstances:
     @property
     def shift_s(self) -> float:
         """S."""
-        return 2 * self.lateness_s + WHEEL * self.silence_s
+        return 2 * self.lateness_s + LATENESS_RATIO * self.silence_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: f
     if unit == "s" and clock != "delay":
         # the timers that end a time after a repair began at the fault
         length = (size + (at.fault_s if "repair" in clocks else 0.0)) if at.fault_s else 0.0
-        bound, why = 2 * at.lateness_s + WHEEL * length, "2 L + w" if length else "2 L"
+        bound, why = 2 * at.lateness_s + LATENESS_RATIO * length, "2 L + w" if length else "2 L"
         if "sample" in clocks:
             bound, why = bound + at.sample_s, f"{why} + sample"
     elif unit == "s":

@@ -29,8 +29,8 @@ class HostLoad(Frozen, frozen=True, omit_defaults=True):
 
 
 class Environment(Frozen, frozen=True, kw_only=True, omit_defaults=True):
-    """network: as testbed.readback decodes the kernel's answers. programs: the user's own, and senders of another
-    machine. host: on the wall clock only.
+    """network: as testbed.readback decodes the kernel's answers. programs: the user's own, and senders for another
+    processor (arm64). host: on the wall clock only.
     """
 
     backend: str

@@ -9,6 +9,7 @@ from ..core.numbers import plain
 
 HEADER = "netwarp-steps 1"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,@+-")
+"""Bytes of a value written as they are; is_plain() of apps/cell-init/step_value.c reads the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def only(text: str) -> str:
         ('paths = ["p1"]', 'paths = "p1"', "flow.f.paths", "must be a list of texts", '["p1", "p2"]'),
         ('paths = ["p1"]', 'paths = ["p1"]\nport = 70000', "flow.f.port", "whole number from 1 to 65535", "5001"),
         ("[node.a]", "node.a = 3", "node.a", "must be a table", "kind"),
-        ('name = "test"', 'name = 2009-01-01', "name", "a date means nothing here", '"10 s"'),
+        ('name = "test"', 'name = 2009-01-01', "name", "a date is not a value of any key", '"10 s"'),
         # the network
         ('between = ["a", "b"]', 'between = ["a"]', "link.p1.between", "two different ends", '["a", "b"]'),
         ('between = ["a", "b"]', 'between = ["a", "a"]', "link.p1.between[1]", "twice", '["a", "b"]'),

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.core.timer_wheel import HZ, slot_s
+from netwarp.core.timer_wheel import HZ, LATENESS_RATIO, level_start_s, slot_s
 from netwarp.measure.first_divergence import Divergence, Sent
 from netwarp.measure.groups.failover import THEORY, theory_metrics
 from netwarp.measure.models.failover_inputs import FailoverConditions, FailoverSettings
@@ -101,8 +101,14 @@ def test_a_timer_of_506_ms_is_in_the_level_that_begins_at_504() -> None:
 
 
 @given(st.floats(0.063, 258, allow_nan=False))
-def test_and_that_is_hardly_more_than_an_eighth(seconds: float) -> None:
-    assert slot_s(seconds) <= seconds * 8 / 63
+def test_lateness_is_at_most_8_63_of_the_timer(seconds: float) -> None:
+    assert slot_s(seconds) <= seconds * LATENESS_RATIO
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+def test_the_bound_of_lateness_is_reached_at_the_start_of_each_level(level: int) -> None:
+    start_s = level_start_s(level)
+    assert slot_s(start_s) / start_s == pytest.approx(LATENESS_RATIO) == pytest.approx(8 / 63)
 
 
 def test_the_rto_is_a_point_where_its_floor_decides_and_a_range_where_samples_do() -> None:

@@ -114,15 +114,17 @@ def at(fault_s: float = 0.0, silence_s: float = 0.0) -> Circumstances:
     ("metric", "unit", "value", "fault_s", "silence_s", "bound"),
     [
         ("completion_time_s", "s", 50.0, 0.0, 0.0, 0.02),
-        ("outage_s", "s", 11.0, 10.0, 11.0, 0.02 + 11 / 8),
-        ("recovery_time_s", "s", 1.0, 10.0, 11.0, 0.02 + 11 / 8),
+        ("outage_s", "s", 11.0, 10.0, 11.0, 0.02 + 11 * 8 / 63),
+        ("recovery_time_s", "s", 1.0, 10.0, 11.0, 0.02 + 11 * 8 / 63),
         ("goodput_bit_s", "bit/s", 5e5, 0.0, 0.0, 5e5 * (0.0002 + 0.002)),
-        ("goodput_bit_s", "bit/s", 5e5, 10.0, 8.0, 5e5 * (1.02 / 100 + 0.002)),
-        ("packets", "packets", 1000.0, 10.0, 8.0, 2 + 1000 * 1.02 / 100),
+        ("goodput_bit_s", "bit/s", 5e5, 10.0, 6.3, 5e5 * (0.82 / 100 + 0.002)),
+        ("packets", "packets", 1000.0, 10.0, 6.3, 2 + 1000 * 0.82 / 100),
         ("sacks_other_path_ratio", "ratio", 0.0, 0.0, 0.0, 2 / 500),
         ("cwnd_end_bytes", "bytes", 0.0, 0.0, 0.0, 1500.0),
         ("own_s", "s", 3.0, 0.0, 0.0, 0.02 + 0.1),
-        ("srtt_s", "s", 1.0, 10.0, 8.0, 0.02 + 1.02 / 100),
+        ("srtt_s", "s", 1.0, 10.0, 6.3, 0.02 + 0.82 / 100),
+        ("rtt_mean_s", "s", 1.0, 10.0, 6.3, 0.02 + 0.82 / 100),  # a mean of delays
+        ("first_timeout_s", "s", 1.0, 10.0, 6.3, 0.02 + 8 / 63),  # a timer decides it
     ],
 )
 def test_a_bound_is_what_may_shift(
@@ -137,7 +139,7 @@ def test_the_silence_of_either_side_widens_the_bounds() -> None:
     b = run([1000.0, 1001.0], random=False, more=OUTAGE, others={"outage_s": 4.0})
     cell = a.plan.cells[0]
     window_s = (cell.flows[0].stop_ns or cell.duration_ns) / 1e9
-    assert one(a, b).bound == pytest.approx(2 + 1000.5 * (2 * LATE_S + 4 / 8) / window_s)
+    assert one(a, b).bound == pytest.approx(2 + 1000.5 * (2 * LATE_S + 4 * 8 / 63) / window_s)
 
 
 def agreement() -> Agreement:

@@ -37,8 +37,9 @@ class CatalogueMetric:
     group: the function that computes it (measure/groups). flows: which have it; "connection": TCP, MPTCP and SCTP;
     "messages": those of them that netwarp's own programs send; "several": flows of cells with two or more;
     "cell": the cell as a whole (its flow is empty).
-    clock: the times it hangs on. "moment": from one instant to another (unit s); "repair": the same from the repair of
-    a fault; "delay": of packets, which no instant of the cell decides; "sample": the kernel's samples; "flow": the time
+    clock: the times that its value depends on. "moment": from one instant to another (unit s), also where one timer
+    decides it: the wait for a timeout, the longest or 95th percentile of head-of-line delays; "repair": the same from
+    the repair of a fault; "delay": of packets, and means over them; "sample": the kernel's samples; "flow": the time
     that the flow sends, of amounts and rates.
     definition: a sentence for docs/metrics.md.
     """
@@ -70,6 +71,9 @@ def _read() -> dict[str, CatalogueMetric]:
 
 
 METRICS = _read()
+HEADLINE = ("goodput_bit_s", "completion_time_s", "outage_s", "failover_time_s", "recovery_time_s",
+            "retransmitted_packets")  # fmt: skip
+"""The metrics that lists and summaries show first, where they have values."""
 CELL_METRICS = frozenset(name for name, metric in METRICS.items() if metric.flows == "cell")
 """Metrics of the whole cell: their flow is empty."""
 
