@@ -238,7 +238,7 @@ def test_what_is_refused_is_said(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     what, remedy = done.stdout.splitlines()
     assert what == "user namespaces are refused (unshare: Operation not permitted)"
-    assert "in a chroot nobody may make them" in remedy
+    assert "in a chroot the kernel refuses them" in remedy
     assert "--backend virtual or guest" in remedy
 
 
