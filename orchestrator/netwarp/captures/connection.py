@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 
 from ..core.wire import SCTP
-from .capture import Capture
-from .native import Rows
+from .capture import Capture, FlowOrder, take_rows
+from .flow_analysis import analyze_flow
+from .native import Bools, Ints
 from .stream import FlowSeries, Stream
 
 COUNTS = (
     "packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets", "data_chunks",
     "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
 )  # fmt: skip
-SCTP_ONLY = COUNTS[6:]
+TCP_COUNTS, SCTP_COUNTS = COUNTS[:6], COUNTS
+FLOW_COLUMNS = (
+    "protocol", "path", "path_direction", "port", "first_ns", "last_ns", "base_known", "ended", "mptcp", "mss",
+)  # fmt: skip
+TOGETHER = 1024
+"""Connections that are made at once from the tables."""
 BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "retransmitted_chunks"}
 """Counts that take a DATA chunk's TSN."""
 Series = tuple[Any, Any]
@@ -28,8 +35,8 @@ Series = tuple[Any, Any]
 class Connection:
     """number: in the order of size within the file, from 1. `ends`: address and port of the initiator (or who was seen
     first) and of the other; direction 0 is from ends[0]. directions: counts and goodput of each; paths: the same by
-    address pair. totals, series, events, tables (rows): of the protocol's own analyser (docs/metrics.md), and
-    series of packets.
+    address pair. totals, events, tables (rows): of the protocol's own analyser (docs/metrics.md). make_series: see
+    series.
     """
 
     number: int
@@ -40,11 +47,16 @@ class Connection:
     directions: tuple[dict[str, Any], dict[str, Any]]
     paths: tuple[dict[str, Any], ...]
     totals: Mapping[str, Any]
-    series: Mapping[str, Series]
-    events: tuple[Mapping[str, Any], ...]
+    events: Sequence[Mapping[str, Any]]
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     silences: tuple[tuple[int, float, float, bool], ...]
     """(direction, begin in s, length in s, whether a retransmission ended it) of the longest pauses in data."""
+    make_series: Callable[[], Mapping[str, Series]] = dataclasses.field(repr=False, compare=False)
+
+    @functools.cached_property
+    def series(self) -> Mapping[str, Series]:
+        """Of packets, and of the protocol's own analyser."""
+        return self.make_series()
 
     @property
     def name(self) -> str:
@@ -73,50 +85,159 @@ class Connection:
         }
 
 
-def make_connection(stream: Stream, row: int, number: int, used: Rows, analysis: Mapping[str, Any]) -> Connection:
-    """used: the flow's rows of flow_paths. analysis: `totals`, `series` and `events` of its protocol's analyser, empty
-    without one.
+class Connections(Sequence[Connection]):
+    """The connections of a capture point, the largest first. Each is made when somebody looks at it, and only the
+    `detailed` largest, whose packets are analysed, are kept: 300,000 of them in memory would be a gigabyte.
     """
-    capture, packets = stream.capture, stream.flows.get(row)
-    flow = capture.flows[row]
-    protocol = "sctp" if flow["protocol"] == SCTP else "tcp"
-    end = int(flow["path_direction"])
-    ends = [_with_port(capture.address(int(flow["path"]), side), int(flow["port"][at])) for at, side in
-            enumerate((end, 1 - end))]  # fmt: skip
-    span_s = int(flow["last_ns"] - flow["first_ns"]) / 1e9
-    counts = [name for name in COUNTS if protocol == "sctp" or name not in SCTP_ONLY]
-    directions = []
-    for direction in (0, 1):
-        totals: dict[str, Any] = {name: int(used[name][:, direction].sum()) for name in counts}
-        totals["retransmitted_data_packets"] = int(packets.repeats[direction]) if packets else None
-        totals["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
-        if _no_tsn(totals):
-            totals |= dict.fromkeys(BY_TSN)
-        directions.append(totals)
-    unknown = [direction for direction in (0, 1) if directions[direction]["new_bytes"] is None]
-    facts = {
-        "start_s": int(flow["first_ns"] - stream.t0_ns) / 1e9,
-        "duration_s": span_s,
-        "handshake_seen": bool(flow["base_known"].all()),
-        "ended": [bool(value) for value in flow["ended"]],
-        "mptcp_subflow": bool(flow["mptcp"]),
-    }
-    if protocol == "tcp":
-        facts["mss_bytes"] = [int(value) or None for value in flow["mss"]]
-    return Connection(
-        number=number,
-        row=row,
-        protocol=protocol,
-        ends=(ends[0], ends[1]),
-        facts=facts,
-        directions=(directions[0], directions[1]),
-        paths=tuple(_path(capture, path, counts, unknown) for path in used),
-        totals=analysis.get("totals", {}),
-        series={**(_series(stream, packets) if packets else {}), **analysis.get("series", {})},
-        events=tuple(analysis.get("events", ())),
-        tables=analysis.get("tables", {}),
-        silences=tuple((d, *silence) for d in (0, 1) for silence in packets.silences[d]) if packets else (),
-    )
+
+    def __init__(self, stream: Stream, detailed: int) -> None:
+        capture = stream.capture
+        self.stream, self.detailed = stream, detailed if stream.whole else 0
+        self._used = FlowOrder(capture.flow_paths["flow"], len(capture.flows))
+        size = self._by_flow("ip_bytes")
+        self.rows = np.argsort(-size, kind="stable")
+        self.numbers = np.empty(len(size), dtype=np.int64)
+        self.numbers[self.rows] = np.arange(1, len(size) + 1)
+        """By row of the flow table: the connection's number."""
+        self._kept: dict[int, Connection] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Connection: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Connection, ...]: ...
+    def __getitem__(self, place: int | slice) -> Connection | tuple[Connection, ...]:
+        places = range(len(self))[place]
+        return self._make([places])[0] if isinstance(places, int) else tuple(self.at(places))
+
+    def __iter__(self) -> Iterator[Connection]:
+        return self.at(range(len(self)))
+
+    def at(self, places: Sequence[int]) -> Iterator[Connection]:
+        """Those at these places."""
+        for begin in range(0, len(places), TOGETHER):
+            yield from self._make(places[begin : begin + TOGETHER])
+
+    def unanswered(self) -> Bools:
+        """Of each place, whether one end is alone, and no data of it: a handshake in vain (or less than one)."""
+        data, packets = (self._by_flow(name, axis=0) for name in ("data_packets", "packets"))
+        lonely: Bools = ((packets == 0).any(axis=1) & (data == 0).all(axis=1))[self.rows]
+        return lonely
+
+    def worth_a_look(self) -> Bools:
+        """Of each place, whether more than its counts are known or something was sent again."""
+        return (np.arange(len(self)) < self.detailed) | (self._by_flow("retransmitted_packets")[self.rows] > 0)
+
+    def _by_flow(self, name: str, axis: int | None = 1) -> Ints:
+        """Sums of a column of flow_paths, of both directions together or (axis 0) apart."""
+        column = self.stream.capture.flow_paths[name].astype(np.int64)
+        column = column.sum(axis=1) if axis else column
+        total = np.zeros((len(self._used.edges) - 1, *column.shape[1:]), dtype=np.int64)
+        np.add.at(total, self.stream.capture.flow_paths["flow"], column)
+        return total
+
+    def _make(self, places: Sequence[int]) -> list[Connection]:
+        new = [place for place in places if place not in self._kept]
+        made = dict(zip(new, self._make_new(new), strict=True)) if new else {}
+        self._kept |= {place: connection for place, connection in made.items() if place < self.detailed}
+        return [made.get(place) or self._kept[place] for place in places]
+
+    def _make_new(self, places: Sequence[int]) -> Iterator[Connection]:
+        """With the columns of all of them taken out of the tables at once."""
+        capture = self.stream.capture
+        rows = self.rows[np.array(places, dtype=np.int64)]
+        used, edges = self._used.places_of(rows)
+        table, facts = take_rows(capture.flow_paths, used), take_rows(capture.flows, rows)
+        columns = [table[name] for name in COUNTS]
+        sums = [_sums(column, edges) for column in columns]
+        forward, back = (list(zip(*(column[:, d].tolist() for column in sums), strict=True)) for d in (0, 1))
+        counts = list(zip(*(column.tolist() for column in columns), strict=True))
+        flows = {name: facts[name].tolist() for name in FLOW_COLUMNS}
+        addresses = self._addresses(np.concatenate([table["path"], facts["path"]]))
+        ends = [
+            (addresses[path][side], addresses[path][1 - side])
+            for path, side in zip(table["path"].tolist(), table["path_direction"].tolist(), strict=True)
+        ]
+        for at, (place, row) in enumerate(zip(places, rows.tolist(), strict=True)):
+            names = SCTP_COUNTS if flows["protocol"][at] == SCTP else TCP_COUNTS
+            paths = tuple(
+                {"addresses": list(ends[number]), **dict(zip(names, counts[number], strict=False))}
+                for number in range(edges[at], edges[at + 1])
+            )
+            flow = {name: column[at] for name, column in flows.items()}
+            totals = [dict(zip(names, by_flow[at], strict=False)) for by_flow in (forward, back)]
+            yield self._connection(place, row, flow, addresses[flow["path"]], paths, totals)
+
+    def _connection(
+        self,
+        place: int,
+        row: int,
+        flow: dict[str, Any],
+        addresses: tuple[str, str],
+        paths: tuple[dict[str, Any], ...],
+        directions: list[dict[str, Any]],
+    ) -> Connection:
+        stream, packets = self.stream, self.stream.flows.get(row)
+        sctp = flow["protocol"] == SCTP
+        end = flow["path_direction"]
+        for direction, totals in enumerate(directions):
+            totals["retransmitted_data_packets"] = int(packets.repeats[direction]) if packets else None
+            totals["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
+        for direction in (0, 1):
+            if _no_tsn(directions[direction]):
+                directions[direction] |= dict.fromkeys(BY_TSN)
+                for path in paths:
+                    for name in BY_TSN & path.keys():
+                        path[name][direction] = None
+        facts = {
+            "start_s": (flow["first_ns"] - stream.t0_ns) / 1e9,
+            "duration_s": (flow["last_ns"] - flow["first_ns"]) / 1e9,
+            "handshake_seen": all(flow["base_known"]),
+            "ended": flow["ended"],
+            "mptcp_subflow": flow["mptcp"],
+        }
+        if not sctp:
+            facts["mss_bytes"] = [value or None for value in flow["mss"]]
+        analysis = analyze_flow(stream.capture, row, stream.t0_ns) if place < self.detailed else None
+        return Connection(
+            number=place + 1,
+            row=row,
+            protocol="sctp" if sctp else "tcp",
+            ends=(_with_port(addresses[end], flow["port"][0]), _with_port(addresses[1 - end], flow["port"][1])),
+            facts=facts,
+            directions=(directions[0], directions[1]),
+            paths=paths,
+            totals=analysis.totals if analysis else {},
+            events=self._numbered(analysis.events) if analysis else (),
+            tables=analysis.tables if analysis else {},
+            silences=tuple((d, *silence) for d in (0, 1) for silence in packets.silences[d]) if packets else (),
+            make_series=lambda: {
+                **(_series(stream, packets) if packets else {}),
+                **(analysis.series() if analysis else {}),
+            },
+        )
+
+    def _addresses(self, paths: Ints) -> dict[int, tuple[str, str]]:
+        """Both ends of each of these paths."""
+        capture, numbers = self.stream.capture, set(paths.tolist())
+        return {path: (capture.address(path, 0), capture.address(path, 1)) for path in numbers}
+
+    def _numbered(self, events: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+        """Events name another connection by its number here, not by its row in the capture."""
+        return tuple(
+            event
+            if event.get("restart_of") is None
+            else {**event, "restart_of": int(self.numbers[event["restart_of"]])}
+            for event in events
+        )
+
+
+def _sums(column: Ints, edges: Sequence[int]) -> Ints:
+    """Of each stretch between two edges."""
+    total = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(column, axis=0, dtype=np.int64)])
+    return np.diff(total[edges], axis=0)
 
 
 def _no_tsn(counts: Mapping[str, Any]) -> bool:
@@ -126,17 +247,6 @@ def _no_tsn(counts: Mapping[str, Any]) -> bool:
 
 def _with_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def _path(capture: Capture, used: Rows, counts: list[str], unknown: list[int]) -> dict[str, Any]:
-    """unknown: directions none of whose TSNs was captured."""
-    side = int(used["path_direction"])
-    path: dict[str, Any] = {name: used[name].tolist() for name in counts}
-    for direction in (0, 1):
-        if direction in unknown:
-            for name in BY_TSN & path.keys():
-                path[name][direction] = None
-    return {"addresses": [capture.address(int(used["path"]), end) for end in (side, 1 - side)], **path}
 
 
 def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:
@@ -173,13 +283,14 @@ class Multipath:
         return {"connection": values.pop("number"), **values}
 
 
-def multipath_of(capture: Capture, connections: Sequence[Connection], start_ns: int) -> tuple[Multipath, ...]:
-    """Those of a capture whose rows are in memory, the largest first; times from start_ns."""
-    if not any(connection.facts["mptcp_subflow"] for connection in connections):
+def multipath_of(capture: Capture, numbers: Sequence[int], start_ns: int) -> tuple[Multipath, ...]:
+    """Those of a capture whose rows are in memory, the largest first; times from start_ns. numbers: of connections, by
+    row of the flow table.
+    """
+    if not capture.flows["mptcp"].any():
         return ()
     from .mptcp import analyze_mptcp  # here: few captures have any
 
-    numbers = {connection.row: connection.number for connection in connections}
     analyses = sorted(
         analyze_mptcp(capture, t0_ns=start_ns), key=lambda analysis: -(analysis.totals["payload_bytes"] or 0)
     )

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.numbers import fixed, given, in_short, percent
 from ..core.units import counted, counted_of
-from .connection import Connection, Multipath
+from .connection import Connection, Connections, Multipath
 from .hops import Hop
 
 MOST = 12
@@ -29,27 +31,20 @@ QUEUED = 1.5
 """A hop's p95 delay is told from this many times the shortest one on."""
 
 
-def file_findings(connections: Sequence[Connection], multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
+def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
     """Sentences, at most MOST."""
     sentences: list[str] = [text for connection in multipath for text in _multipath(connection)]
-    silent = sum(map(_unanswered, connections))
+    unanswered = connections.unanswered()
+    silent = int(unanswered.sum())
     if silent > MANY_UNANSWERED:
         sentences.append(f"{counted_of(silent, len(connections), 'connection')} were never answered")
-    for connection in connections:
-        if silent > MANY_UNANSWERED and _unanswered(connection):
-            continue
+    looked_at = connections.worth_a_look() & ~(unanswered & (silent > MANY_UNANSWERED))
+    for connection in connections.at(np.flatnonzero(looked_at).tolist()):
         where = f"flow {connection.number}: " if len(connections) > 1 else ""
         sentences += [where + text for text in connection_findings(connection)]
         if len(sentences) >= MOST:
             break
     return tuple(sentences[:MOST])
-
-
-def _unanswered(connection: Connection) -> bool:
-    """One end alone, and no data of it: a handshake in vain (or less than one)."""
-    return not all(counts["packets"] for counts in connection.directions) and not any(
-        counts["data_packets"] for counts in connection.directions
-    )
 
 
 def connection_findings(connection: Connection) -> list[str]:

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.wire import DATA, I_DATA, SCTP
-from .capture import Capture
+from .capture import Capture, rows_of_flow
 from .native import UNKNOWN, Floats, Ints, Rows
 
-Series = tuple[Floats, Ints]
+Series = tuple[Floats, Floats | Ints]
 
 
-def analyze_flow(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
-    """`totals`, `series`, `events` and `tables` of a connection whose rows are in memory; times from start_ns."""
+@dataclasses.dataclass(frozen=True)
+class FlowAnalysis:
+    """What the protocol's analyser says of a connection. series: makes them when called, from the rows again: few
+    reports show them, and they are as large as the rows.
+    """
+
+    totals: Mapping[str, Any]
+    events: Sequence[Mapping[str, Any]]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    series: Callable[[], dict[str, Series]]
+
+
+def analyze_flow(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
+    """Of a connection whose rows are in memory; times from start_ns."""
     if capture.flows["protocol"][flow] == SCTP:
         return _sctp(capture, flow, start_ns)
     return _tcp(capture, flow, start_ns)
 
 
-def _tcp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+def _tcp(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
     from .tcp import analyze_tcp
 
+    def series() -> dict[str, Series]:
+        again = analyze_tcp(capture, flow, t0_ns=start_ns)
+        return progress_series(capture, flow, again.data_direction, start_ns) | again.series
+
     connection = analyze_tcp(capture, flow, t0_ns=start_ns)
-    return {
-        "totals": connection.totals,
-        "series": progress_series(capture, flow, connection.data_direction, start_ns) | connection.series,
-        "events": connection.events,
-    }
+    return FlowAnalysis(connection.totals, connection.events, {}, series)
 
 
-def _sctp(capture: Capture, flow: int, start_ns: int) -> dict[str, Any]:
+def _sctp(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
     from .sctp import analyze_sctp  # here, as TCP's: a capture that has none need not wait for its import
+
+    def series() -> dict[str, Series]:
+        again = analyze_sctp(capture, flow, t0_ns=start_ns)
+        return progress_series(capture, flow, again.direction, start_ns) | again.series
 
     association = analyze_sctp(capture, flow, t0_ns=start_ns)
     about = {"data_direction": association.direction, "point": association.point, "ending": association.ended}
-    return {
-        "totals": about | association.totals,
-        "series": progress_series(capture, flow, association.direction, start_ns) | association.series,
-        "events": association.events,
-        "tables": association.tables,
-    }
+    return FlowAnalysis(about | association.totals, association.events, association.tables, series)
 
 
 def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) -> dict[str, Series]:
@@ -49,13 +62,13 @@ def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) 
     acknowledged (the stream's first byte is 1); SCTP: TSNs from the initial one on. Times from `start_ns` in s.
     """
     if capture.flows["protocol"][flow] == SCTP:
-        chunks = capture.chunks[(capture.chunks["flow"] == flow) & (capture.chunks["tsn"] != UNKNOWN)]
+        chunks = rows_of_flow(capture, "chunks", flow)
+        chunks = chunks[chunks["tsn"] != UNKNOWN]
         mine = chunks[(chunks["direction"] == direction) & ((chunks["type"] == DATA) | (chunks["type"] == I_DATA))]
-        sacks = capture.sacks
-        back = sacks[(sacks["flow"] == flow) & (sacks["direction"] != direction)]
-        back = back[back["cumulative_tsn"] != UNKNOWN]
+        sacks = rows_of_flow(capture, "sacks", flow)
+        back = sacks[(sacks["direction"] != direction) & (sacks["cumulative_tsn"] != UNKNOWN)]
         return _named("tsn", mine, mine["tsn"], back["time_ns"], back["cumulative_tsn"], start_ns)
-    rows = capture.segments[capture.segments["flow"] == flow]
+    rows = rows_of_flow(capture, "segments", flow)
     mine = rows[(rows["direction"] == direction) & (rows["payload_bytes"] > 0)]
     back = rows[(rows["direction"] != direction) & (rows["ack"] != UNKNOWN)]
     last = mine["seq"] + mine["payload_bytes"] - 1

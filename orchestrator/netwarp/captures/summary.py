@@ -12,9 +12,8 @@ import numpy as np
 from ..core.errors import CaptureError
 from ..core.numbers import fixed
 from .capture import Capture, point_names
-from .connection import Connection, Multipath, make_connection, multipath_of
+from .connection import Connections, Multipath, multipath_of
 from .findings import file_findings
-from .flow_analysis import analyze_flow
 from .notes import capture_notes
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
 
@@ -41,7 +40,7 @@ class FileSummary:
     facts: dict[str, Any]
     notes: tuple[str, ...]
     findings: tuple[str, ...]
-    connections: tuple[Connection, ...]
+    connections: Connections
     multipath: tuple[Multipath, ...]
     stream: Stream
 
@@ -60,15 +59,16 @@ class FileSummary:
         """What times of connections count from, ns since 1970."""
         return self.stream.t0_ns
 
-    def as_json(self) -> dict[str, Any]:
-        """The keys of docs/analyze.md."""
+    def as_json(self, *, flows_in_parts: bool = False) -> dict[str, Any]:
+        """The keys of docs/analyze.md. flows_in_parts: `flows` is an iterator, so that not all are in memory."""
+        flows = (connection.as_json() for connection in self.connections)
         return {
             "name": self.name,
             "files": list(self.files),
             **self.facts,
             "notes": list(self.notes),
             "findings": list(self.findings),
-            "flows": [connection.as_json() for connection in self.connections],
+            "flows": flows if flows_in_parts else list(flows),
             "mptcp": [connection.as_json() for connection in self.multipath],
         }
 
@@ -101,40 +101,18 @@ def summarise_points(
 def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:
     stream = read_stream(files, keep=None if full else PACKETS_IN_MEMORY)
     capture, whole = stream.capture, stream.whole
-    order = np.argsort(capture.flow_paths["flow"], kind="stable")
-    edges = np.searchsorted(capture.flow_paths["flow"][order], np.arange(len(capture.flows) + 1))
-    size = np.zeros(len(capture.flows), dtype=np.int64)
-    np.add.at(size, capture.flow_paths["flow"], capture.flow_paths["ip_bytes"].sum(axis=1).astype(np.int64))
-    largest = np.argsort(-size, kind="stable").tolist()
-    detailed = largest if full else largest[:DETAILED_FLOWS]
-    numbers = {row: number + 1 for number, row in enumerate(largest)}
-    connections = tuple(
-        make_connection(
-            stream, row, number + 1, capture.flow_paths[order[edges[row] : edges[row + 1]]],
-            _numbered(analyze_flow(capture, row, stream.t0_ns), numbers) if whole and number < len(detailed) else {},
-        )
-        for number, row in enumerate(largest)
-    )  # fmt: skip
-    multipath = multipath_of(capture, connections, stream.t0_ns) if whole else ()
+    connections = Connections(stream, len(capture.flows) if full else DETAILED_FLOWS)
+    multipath = multipath_of(capture, connections.numbers.tolist(), stream.t0_ns) if whole else ()
     return FileSummary(
         name=name,
         files=capture.files,
         facts=_facts(stream),
-        notes=_notes(stream, len(detailed)),
+        notes=_notes(stream, len(capture.flows) if full else min(len(capture.flows), DETAILED_FLOWS)),
         findings=file_findings(connections, multipath),
         connections=connections,
         multipath=multipath,
         stream=stream,
     )
-
-
-def _numbered(analysis: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:
-    """Events name another connection by its number here, not by its row in the capture."""
-    events = [
-        event if event.get("restart_of") is None else {**event, "restart_of": numbers[event["restart_of"]]}
-        for event in analysis["events"]
-    ]
-    return {**analysis, "events": events}
 
 
 def _facts(stream: Stream) -> dict[str, Any]:

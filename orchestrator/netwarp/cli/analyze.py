@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .. import engine
 from ..core.errors import SpecError
 
 MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
+JSON_DEPTH = 4
+"""Levels of the object down to a file's list of connections."""
+JSON_TOGETHER = 256
+"""Connections that are made text at once."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -68,10 +74,8 @@ def run_analyze(args: argparse.Namespace) -> int:
         print(f"netwarp: {reason}", file=sys.stderr)
     status = 1 if analyzed.refused else 0
     if args.json:
-        import msgspec
-
-        encoded = msgspec.json.encode(analyzed.as_json())
-        sys.stdout.buffer.write(msgspec.json.format(encoded, indent=2) + b"\n")
+        sys.stdout.buffer.writelines(_json_parts(analyzed.as_json(flows_in_parts=True), b"\n", JSON_DEPTH))
+        sys.stdout.buffer.write(b"\n")
         return status
     from .analyze_text import print_captures
 
@@ -81,6 +85,38 @@ def run_analyze(args: argparse.Namespace) -> int:
     if args.html:
         print(f"page: {args.html}")
     return status
+
+
+def _json_parts(value: Any, line: bytes, depth: int) -> Iterator[bytes]:
+    """Indented JSON, the outer `depth` levels in parts: a capture may have more connections than fit in memory as text.
+    line: what begins a line of `value`.
+    """
+    if depth and isinstance(value, dict):
+        comma = b"{"
+        for key, item in value.items():
+            yield comma + line + b'  "' + key.encode() + b'": '
+            yield from _json_parts(item, line + b"  ", depth - 1)
+            comma = b","
+        yield line + b"}"
+    elif depth and isinstance(value, list | Iterator):
+        items = iter(value)
+        comma = b"["
+        while some := list(itertools.islice(items, JSON_TOGETHER if depth == 1 else 1)):
+            if depth == 1:
+                yield comma + _json(some)[1:-2].replace(b"\n", line)
+            else:
+                yield comma + line + b"  "
+                yield from _json_parts(some[0], line + b"  ", depth - 1)
+            comma = b","
+        yield line + b"]" if comma == b"," else b"[]"
+    else:
+        yield _json(value).replace(b"\n", line)
+
+
+def _json(value: Any) -> bytes:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
 
 
 def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:

@@ -74,12 +74,13 @@ def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
     for connection in one.connections[:SHOWN]:
         console.print()
         console.print(Padding(_connection_block(connection), (0, 0, 0, 2)))
-    rest = one.connections[SHOWN:]
-    if rest:
+    listed = one.connections[SHOWN : SHOWN + LISTED]
+    if listed:
         console.print()
-        console.print(Padding(_list(rest[:LISTED]), (0, 0, 0, 2)))
-    if len(rest) > LISTED:
-        console.print(f"  and {counted(len(rest) - LISTED, 'smaller connection')} (--json and --csv hold all)")
+        console.print(Padding(_list(listed), (0, 0, 0, 2)))
+    rest = len(one.connections) - SHOWN - len(listed)
+    if listed and rest:
+        console.print(f"  and {counted(rest, 'smaller connection')} (--json and --csv hold all)")
 
 
 def _bullet(console: Console, text: Text) -> None:

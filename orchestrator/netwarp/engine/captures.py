@@ -30,9 +30,10 @@ class AnalyzedCaptures:
     join: Join | None = None
     refused: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        """The object of `netwarp analyze CAPTURE --json`."""
-        value: dict[str, Any] = {"format": FORMAT, "files": [file.as_json() for file in self.files]}
+    def as_json(self, *, flows_in_parts: bool = False) -> dict[str, Any]:
+        """The object of `netwarp analyze CAPTURE --json`. flows_in_parts: see FileSummary.as_json."""
+        files = [file.as_json(flows_in_parts=flows_in_parts) for file in self.files]
+        value: dict[str, Any] = {"format": FORMAT, "files": files}
         if self.refused:
             value["refused"] = list(self.refused)
         return value if self.join is None else value | {"join": self.join.as_json()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...core.wire import (
     SYN,
     mptcp_subtype_name,
 )
-from ..capture import Capture, address_text
+from ..capture import Capture, address_text, rows_of_flow, rows_of_flows
 from ..native import Bools, Floats, Ints, Rows
 from .data_level import DataLevel, data_level
 from .subflows import Lifetime, SubflowGroup, lifetimes
@@ -62,8 +63,8 @@ class _Data:
 
 def make_connection(capture: Capture, group: SubflowGroup, direction: int | None, t0_ns: int) -> MptcpConnection:
     """direction: None takes the one with more new data."""
-    flows = np.array(group.flows)
-    both = [_data(capture, group, way) for way in (0, 1)]
+    segments = rows_of_flows(capture, "segments", group.flows)
+    both = [_data(segments, group, way) for way in (0, 1)]
     if direction is None:
         direction = int(both[1].level.new_bytes.sum() > both[0].level.new_bytes.sum())
     data = both[direction]
@@ -86,7 +87,7 @@ def make_connection(capture: Capture, group: SubflowGroup, direction: int | None
         direction=direction,
         complete=group.complete,
         version=group.version,
-        totals=_totals(capture, flows, data, both[1 - direction]) | _lives(lives),
+        totals=_totals(capture, group.flows, data, both[1 - direction]) | _lives(lives),
         series=series,
         events=_events(capture, group, data, names, t0_ns),
         tables={
@@ -106,25 +107,21 @@ def _name(capture: Capture, flow: int) -> str:
     return ">".join(f"{address}:{port}" for address, port in zip(ends, row["port"].tolist(), strict=True))
 
 
-def _data(capture: Capture, group: SubflowGroup, direction: int) -> _Data:
-    segments = capture.segments
-    number = np.full(len(capture.flows), -1, dtype=np.int64)
-    number[list(group.flows)] = np.arange(len(group.flows))
-    turned = np.zeros(len(capture.flows), dtype=np.int64)
-    turned[list(group.flows)] = group.turned
-    keep = (number[segments["flow"]] >= 0) & (segments["payload_bytes"] > 0)
-    keep &= segments["direction"] ^ turned[segments["flow"]] == direction
-    rows = segments[keep]
-    return _Data(rows, number[rows["flow"]], data_level(rows, "flow"))
+def _data(segments: Rows, group: SubflowGroup, direction: int) -> _Data:
+    flows = np.array(group.flows)
+    order = np.argsort(flows)
+    number = order[np.searchsorted(flows[order], segments["flow"])]
+    keep = (segments["payload_bytes"] > 0) & (segments["direction"] ^ np.array(group.turned)[number] == direction)
+    return _Data(segments[keep], number[keep], data_level(segments[keep], "flow"))
 
 
-def _totals(capture: Capture, flows: Ints, data: _Data, back: _Data) -> dict[str, float | int | None]:
+def _totals(capture: Capture, flows: Sequence[int], data: _Data, back: _Data) -> dict[str, float | int | None]:
     new, rows = data.level.new_bytes, data.rows
     again = data.level.elsewhere_bytes
     arrivals = rows["time_ns"][new > 0]
     span = int(arrivals[-1] - arrivals[0]) if len(arrivals) else 0
     carriers = data.subflow[new > 0]
-    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], flows)]
+    options = rows_of_flows(capture, "mptcp_options", flows)
     return {
         "subflows": len(flows),
         "subflows_with_data": len(np.unique(data.subflow)),
@@ -160,7 +157,7 @@ def _life(life: Lifetime, t0_ns: int) -> dict[str, Any]:
 def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, name: str, t0_ns: int) -> dict[str, Any]:
     flow, mine = group.flows[number], data.subflow == number
     rows, level = data.rows[mine], data.level
-    options = capture.mptcp_options[capture.mptcp_options["flow"] == flow]
+    options = rows_of_flow(capture, "mptcp_options", flow)
     joins = options[options["subtype"] == MP_JOIN]
     new = int(level.new_bytes[mine].sum())
     every = int(level.new_bytes.sum())
@@ -189,8 +186,8 @@ def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, na
 def _events(capture: Capture, group: SubflowGroup, data: _Data, names: list[str], t0_ns: int) -> list[Event]:
     events: list[Event] = []
     place = {flow: number for number, flow in enumerate(group.flows)}
-    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
-    segments = capture.segments[np.isin(capture.segments["flow"], list(group.flows))]
+    options = rows_of_flows(capture, "mptcp_options", group.flows)
+    segments = rows_of_flows(capture, "segments", group.flows)
     counts: dict[int, int] = {}
     finished: set[int] = set()
     opening = set(segments["packet"][segments["flags"] & SYN > 0].tolist())

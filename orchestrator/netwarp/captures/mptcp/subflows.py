@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 
 from ...core.wire import ACK, ADD_ADDR, DSS, FIN, MP_CAPABLE, MP_FASTCLOSE, MP_JOIN, RST, SYN
-from ..capture import Capture, address_text
+from ..capture import Capture, address_text, rows_of_flows
 from ..native import Rows
 
 ECHO = 1
@@ -97,9 +97,7 @@ class Lifetime:
 
 def lifetimes(capture: Capture, group: SubflowGroup, end_ns: int | None = None) -> tuple[Lifetime, ...]:
     """Every subflow of a connection, in the group's order. end_ns: what comes later is left out."""
-    flows = list(group.flows)
-    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], flows)]
-    segments = capture.segments[np.isin(capture.segments["flow"], flows)]
+    options, segments = (rows_of_flows(capture, table, group.flows) for table in ("mptcp_options", "segments"))
     if end_ns is not None:
         options, segments = options[options["time_ns"] <= end_ns], segments[segments["time_ns"] <= end_ns]
     # every DSS option that the table holds has a DATA_FIN (3.3.3)
@@ -107,7 +105,7 @@ def lifetimes(capture: Capture, group: SubflowGroup, end_ns: int | None = None) 
     closed_ns = int(closing[0]) if len(closing) else None
     return tuple(
         _lifetime(flow, options[options["flow"] == flow], segments[segments["flow"] == flow], closed_ns)
-        for flow in flows
+        for flow in group.flows
     )
 
 
@@ -145,7 +143,7 @@ def _lost_ns(segments: Rows, closed_ns: int | None) -> int | None:
 
 def addresses_announced(capture: Capture, group: SubflowGroup) -> dict[str, int]:
     """Address -> when an ADD_ADDR that is no echo (3.4.1) was first seen here."""
-    options = capture.mptcp_options[np.isin(capture.mptcp_options["flow"], list(group.flows))]
+    options = rows_of_flows(capture, "mptcp_options", group.flows)
     announced = options[(options["subtype"] == ADD_ADDR) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
     first_ns: dict[str, int] = {}
     for row in announced:  # one or two an address

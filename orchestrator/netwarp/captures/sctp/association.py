@@ -119,12 +119,13 @@ class Association:
     @functools.cached_property
     def paths(self) -> list[int]:
         """Rows of the capture's path table that the association used, in the order of first use."""
-        return [int(path) for path in self.capture.flow_paths["path"][self.capture.flow_paths["flow"] == self.flow]]
+        paths: list[int] = rows_of_flow(self.capture, "flow_paths", self.flow)["path"].tolist()
+        return paths
 
     def path_name(self, path: int) -> str:
         """ "<initiator's address>><responder's>"."""
-        used = self.capture.flow_paths
-        row = used[(used["flow"] == self.flow) & (used["path"] == path)][0]
+        used = rows_of_flow(self.capture, "flow_paths", self.flow)
+        row = used[used["path"] == path][0]
         end = int(row["path_direction"])
         return f"{self.capture.address(path, end)}>{self.capture.address(path, 1 - end)}"
 

@@ -17,6 +17,7 @@ from ...core.wire import (
     cause_name,
     chunk_name,
 )
+from ..capture import rows_of_flow
 from .association import Association
 from .transmissions import NEVER
 
@@ -55,7 +56,7 @@ def _control(association: Association, t0_ns: int) -> list[Event]:
         place = np.arange(len(order))
         keep = place - np.maximum.accumulate(np.where(begins, place, 0)) < MOST
         rows = rows[np.sort(order[keep])]
-    causes = association.capture.causes[association.capture.causes["flow"] == association.flow]
+    causes = rows_of_flow(association.capture, "causes", association.flow)
     causes_of: dict[tuple[int, int], list[str]] = {}
     for cause in causes:
         causes_of.setdefault((int(cause["packet"]), int(cause["type"])), []).append(cause_name(int(cause["code"])))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.wire import HEARTBEAT_ACK, PAYLOAD_NAMES, SACK, cause_name, chunk_name
+from ..capture import rows_of_flow
 from ..native import Ints
 from .association import Association
 from .interval_search import run_lengths, unique_with_places
@@ -33,7 +34,7 @@ def tables(association: Association, t0_ns: int) -> dict[str, list[Row]]:
 def _paths(association: Association) -> list[Row]:
     """By path and direction: packets, data new and again, SACKs, heartbeats; and its share of new data and of SACKs."""
     rows = []
-    totals = association.capture.flow_paths[association.capture.flow_paths["flow"] == association.flow]
+    totals = rows_of_flow(association.capture, "flow_paths", association.flow)
     chunks = association.columns
     is_data = chunks.is_data
     all_new = is_data & ~chunks["is_retransmission"]
@@ -174,7 +175,7 @@ def _after(moment: int, since: int) -> float | None:
 
 
 def _causes(association: Association, t0_ns: int) -> list[Row]:
-    rows = association.capture.causes[association.capture.causes["flow"] == association.flow]
+    rows = rows_of_flow(association.capture, "causes", association.flow)
     return [
         {
             "t_s": (int(row["time_ns"]) - t0_ns) / 1e9,

@@ -173,16 +173,15 @@ def _retransmissions(summaries: Sequence[FileSummary]) -> Rows:
     header = ("file", "frame", "flow", "direction", "time_s", "source", "destination", "payload_bytes", "new_bytes")
     rows: list[list[Field]] = []
     for summary in summaries:
-        by_row = {connection.row: connection for connection in summary.connections}
         packets = summary.capture.packets
         for at in packets["is_retransmission"].nonzero()[0].tolist():
             packet = packets[at]
-            flow = by_row[int(packet["flow"])]
+            flow = int(summary.connections.numbers[packet["flow"]])
             path, way = int(packet["path"]), int(packet["path_direction"])
             ends = [summary.capture.address(path, end) for end in (way, 1 - way)]
             time_s = (int(packet["time_ns"]) - summary.first_ns) / 1e9
             rows.append([
-                summary.name, at + 1, flow.number, int(packet["direction"]), time_s, *ends,
+                summary.name, at + 1, flow, int(packet["direction"]), time_s, *ends,
                 int(packet["payload_bytes"]), int(packet["new_bytes"]),
             ])  # fmt: skip
     return _table("retransmissions", header, rows)
