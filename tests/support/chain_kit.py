@@ -222,15 +222,24 @@ def processes(mark: Path) -> dict[int, str]:
     return found
 
 
-def guests(netwarp_pid: int) -> list[int]:
-    """The guest kernels that a running netwarp has started."""
-    found: list[int] = []
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    started: list[int] = []
     with contextlib.suppress(OSError):
-        for thread in Path(f"/proc/{netwarp_pid}/task").iterdir():
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                children = [int(word) for word in (thread / "children").read_text().split()]
-                found += [pid for pid in children if is_guest(pid)]
-    return sorted(found)
+                started += [int(word) for word in (thread / "children").read_text().split()]
+    return started
+
+
+def guests(netwarp_pid: int) -> list[int]:
+    """The guest kernels that the workers of a running netwarp have started."""
+    return sorted(pid for worker in children(netwarp_pid) for pid in guests_of(worker))
+
+
+def guests_of(worker: int) -> list[int]:
+    """Those of one worker."""
+    return [pid for pid in children(worker) if is_guest(pid)]
 
 
 def is_guest(pid: int) -> bool:

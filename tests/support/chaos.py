@@ -1,9 +1,10 @@
 """kill -9 at random moments, again and again: `make chaos`. After each nothing is left, and --resume makes it whole.
 
-Whom: netwarp itself; a sandbox (the guest's kernel; netns-exec); a process in it (of a guest as the host sees it; on
-netns cell-init with its capture process, the sender, the receiver). When: drawn from the whole length of a run, first
-line of code to last line of the report; a process that is not there yet is killed as soon as it is. In virtual time
-tables and captures are then equal to an undisturbed run's, byte for byte; on the wall clock the same cells COMPLETED.
+Whom: netwarp itself; a worker process of it; a sandbox (the guest's kernel; netns-exec); a process in it (of a guest as
+the host sees it; on netns cell-init with its capture process, the sender, the receiver). When: drawn from the whole
+length of a run, first line of code to last line of the report; a process that is not there yet is killed as soon as it
+is. In virtual time tables and captures are then equal to an undisturbed run's, byte for byte; on the wall clock the
+same cells COMPLETED.
 
 The netns back end runs here if this machine's kernel has netem, else in a guest on the wall clock.
 """
@@ -105,7 +106,7 @@ def running(name: str) -> Callable[[int], list[int]]:
 
 
 def kernels(netwarp: int) -> list[int]:
-    """The guests' kernels: netwarp's own children that have become `linux`."""
+    """The guests' kernels: children of netwarp's workers that have become `linux`."""
     return [pid for pid in family(netwarp) if is_guest(pid) and not is_guest(parent(pid))]
 
 
@@ -120,12 +121,20 @@ def parent(pid: int) -> int:
     return 0
 
 
-GUEST_TARGETS: dict[str, Callable[[int], list[int]]] = {"guest": kernels, "process of a guest": in_guests}
+def workers(netwarp: int) -> list[int]:
+    """The processes that run cells: forked from netwarp, and the same program still."""
+    return [pid for pid in family(netwarp) if parent(pid) == netwarp and program(pid) == program(netwarp)]
+
+
+GUEST_TARGETS: dict[str, Callable[[int], list[int]]] = {
+    "worker": workers, "guest": kernels, "process of a guest": in_guests
+}  # fmt: skip
 TARGETS: dict[str, dict[str, Callable[[int], list[int]]]] = {
     "virtual": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
     "guest": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
     "netns": {
         "netwarp": lambda pid: [pid],
+        "worker": workers,
         "netns-exec": running("netns-exec"),
         "cell-init": running("init"),
         "sender": running("sender"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Iterable
 from types import TracebackType
@@ -65,7 +64,6 @@ class CellsProgress:
         self._simulated_s = 0.0  # a cell whose flows end by bytes ends before its duration
         self._left_s = sum(self._duration_s.values())
         self._started = self._said = time.monotonic()
-        self._lock = threading.Lock()
         self._bar = Progress(
             TextColumn("cells"),
             BarColumn(),
@@ -91,25 +89,23 @@ class CellsProgress:
 
     def virtual(self, cell_id: str, virtual_s: float) -> None:
         """A running cell has reached this virtual time."""
-        with self._lock:
-            if cell_id in self._over or cell_id not in self._duration_s:  # heard after its end; none of the plan's
-                return
-            self._running[cell_id] = min(max(0.0, virtual_s), self._duration_s[cell_id])
-            self._show()
+        if cell_id in self._over or cell_id not in self._duration_s:  # heard after its end; none of the plan's
+            return
+        self._running[cell_id] = min(max(0.0, virtual_s), self._duration_s[cell_id])
+        self._show()
 
     def finished(self, cell: Cell, outcome: CellOutcome) -> None:
         """A cell has its outcome."""
-        with self._lock:
-            self._done += 1
-            self._over.add(cell.id)
-            self._running.pop(cell.id, None)
-            self._finished_s += self._duration_s[cell.id]
-            self._simulated_s += outcome.virtual_s or 0.0
-            if outcome.outcome is not Outcome.COMPLETED:
-                self._console.print(f"{outcome.outcome} {cell.id}: {outcome.reason}", markup=False, soft_wrap=True)
-                for line in outcome.console_tail:
-                    self._console.print(f"    {line}", markup=False, soft_wrap=True)
-            self._show()
+        self._done += 1
+        self._over.add(cell.id)
+        self._running.pop(cell.id, None)
+        self._finished_s += self._duration_s[cell.id]
+        self._simulated_s += outcome.virtual_s or 0.0
+        if outcome.outcome is not Outcome.COMPLETED:
+            self._console.print(f"{outcome.outcome} {cell.id}: {outcome.reason}", markup=False, soft_wrap=True)
+            for line in outcome.console_tail:
+                self._console.print(f"    {line}", markup=False, soft_wrap=True)
+        self._show()
 
     @property
     def speed(self) -> float:

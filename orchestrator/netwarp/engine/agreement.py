@@ -30,7 +30,7 @@ from .analysis import tabulate
 from .events import Notice, Progress, no_progress
 from .planning import Where, load_experiment, plan_experiment
 from .run_directory import Run, open_run
-from .running import begin, cell_times, check_jobs, end, ended_early, run_cells
+from .running import begin, check_jobs, end, ended_early, run_cells
 
 REPETITIONS = 5
 """Unless told: fewer draws cannot tell a difference of random numbers from chance at all."""
@@ -164,7 +164,7 @@ def _run_side(
     progress: Progress,
 ) -> AgreementSide:
     """Run what is left of a side. Raises BackendUnavailable; KeyboardInterrupt, and what is finished is kept."""
-    chosen = choose(name, cell_times(progress))
+    chosen = choose(name)
     cores = os.cpu_count() or 1
     jobs = (jobs or 1) if chosen.backend.wall_clock else min(jobs or cores, cores)
     progress(Notice(f"{counted(len(plan.cells), 'cell')} on {name}, {jobs} at once"))
@@ -177,8 +177,7 @@ def _run_side(
             for cell_id, reason in late.items():
                 progress(Notice(f"rerunning cell {cell_id}, the host was late: {reason}"))
                 directory.set_aside(cell_id)
-            # a back end that has run its cells is at its end: a new one
-            run_cells(plan, directory, choose(name, cell_times(progress)), jobs, progress)
+            run_cells(plan, directory, chosen, jobs, progress)
         end(directory, manifest, None if resume else round(time.monotonic() - started, 3))
         tabulate(plan, directory)
     return side_of(directory, name, tuple(f"{cell_id}: {reason}" for cell_id, reason in late.items()))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.types import Outcome
 from ..measure.capture_point import missing_raw
-from ..measure.cell import analyze_cell
 from ..plan.types import Plan
 from ..present import make_report
 from ..results import Results, write_tables, write_timelines
 from ..store.manifest import Manifest
 from ..store.plan_file import keep_texts, read_plan, write_outputs
-from ..store.run_dir import CellDir, RunDir, locked, read_json
-from .collect import collect, judge_by_checks, ran_to_its_end
+from ..store.run_dir import RunDir, locked, read_json
+from .collect import collect, ran_to_its_end
+from .execute import analyze_cells
 from .outputs import Combination, later_outputs, texts_of
 from .run_directory import Run
 
@@ -75,13 +74,6 @@ def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:
     return make_report(run)
 
 
-def analyze_one(directory: CellDir) -> None:
-    """Derive one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
-    if ran_to_its_end(directory):
-        analyze_cell(directory.read_cell(), directory.root)
-        judge_by_checks(directory)
-
-
 def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dict[str, list[str]]:
     """Derive every finished cell, or (not anew) those that have no derived files.
 
@@ -98,15 +90,8 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dic
         if missing := missing_raw(cell, directory):
             left[cell.id] = missing
         else:
-            todo.append(directory)
-    # threads: NumPy and the C core do the work, and an interrupted pool of processes leaves processes behind
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for _ in pool.map(analyze_one, todo):
-                pass
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            todo.append(cell)
+    analyze_cells(todo, run, jobs=jobs)
     return left
 
 

@@ -1,6 +1,6 @@
 """Progress events: what a long call of the engine hands to its `progress` callback.
 
-The callback runs in the thread where the event happens, worker threads among them; an exception in it stops the call.
+The callback runs in the thread of the call; an exception in it stops the call.
 """
 
 from __future__ import annotations

@@ -1,85 +1,221 @@
-"""Runs the cells of a plan through a back end, several at once; keeps what is finished, whatever happens."""
+"""Gives the cells of a plan to workers in batches, several at once; keeps what is finished, whatever happens."""
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import functools
+import queue
 import signal
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, Future
 from types import FrameType
+from typing import Generic, Protocol, TypeVar
 
-from ..core.types import Cell, CellOutcome
+from ..core.errors import CaptureError, CellError
+from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted
 from ..store.run_dir import RunDir
+from .cell_tasks import analyze_batch, run_batch
+from .events import CellTime, Notice, Progress, no_progress
+from .local_workers import LocalWorkers
 
-log = logging.getLogger(__name__)
 Finished = Callable[[Cell, CellOutcome], None]
+MOST_LOSSES = 3
+"""So many workers may die under a cell. From the second on it runs alone, so that no other cell is blamed for it."""
+T = TypeVar("T")
 
 
 class Stopped(KeyboardInterrupt):
     """The run was interrupted; what is finished is kept. No Exception: nothing takes it for an error to go on after."""
 
 
-def execute(cells: Sequence[Cell], backend: Backend, run: RunDir, *, jobs: int, finished: Finished) -> None:
-    """Run every cell that has no outcome yet. `finished` is called from worker threads as each one ends.
+class Workers(Protocol):
+    """An Executor of the standard library's protocol, opened. shutdown(cancel_futures=True) stops what runs at once."""
 
-    Raises Stopped on SIGINT or SIGTERM, after every sandbox has been stopped; StoreError where the run directory cannot
-    be written (DiskFull: no room): cells not yet run stay without outcome, so that --resume runs them.
+    def begin(self) -> None:
+        """Be ready to run tasks."""
+
+    def submit(self, task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell], /) -> Future[T]:
+        """Run a task on a batch of cells."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers."""
+
+
+def execute(
+    cells: Sequence[Cell],
+    backend: Backend,
+    run: RunDir,
+    *,
+    jobs: int,
+    finished: Finished,
+    analyze: bool = False,
+    progress: Progress = no_progress,
+) -> None:
+    """Run every cell that has no outcome yet, and analyse it where it ran. `finished` is called as each one ends.
+
+    Both callbacks are called in the thread of the caller. Raises Stopped on SIGINT or SIGTERM, after every sandbox has
+    been stopped; StoreError where the run directory cannot be written (DiskFull: no room): cells not yet run stay
+    without outcome, so that --resume runs them.
     """
     run.clear_partial()
     done = run.finished()
     waiting = [cell for cell in cells if cell.id not in done]
     run.partial.mkdir(parents=True, exist_ok=True)
-    stop = threading.Event()
 
-    def work(cell: Cell) -> None:
-        if stop.is_set():
-            raise Interrupted
-        try:
-            outcome = backend.run_cell(cell, run)
+    def received(batch: Sequence[Cell], outcomes: Sequence[CellOutcome]) -> None:
+        for cell, outcome in zip(batch, outcomes, strict=True):
             finished(cell, outcome)
-        except BaseException:
-            stop.set()  # here: this worker takes the next cell before the thread that waits for it wakes
-            raise
 
-    with _signals(stop, backend), ThreadPoolExecutor(jobs) as pool:
-        futures: set[Future[None]] = {pool.submit(work, cell) for cell in waiting}
-        failure: BaseException | None = None
+    def given_up(cell: Cell) -> None:
+        outcome = CellOutcome(Outcome.FAILED, f"{MOST_LOSSES} worker processes were killed while it ran", None, 0.0)
+        run.keep_outcome(cell, outcome)
+        finished(cell, outcome)
+
+    try:
+        _Dispatch(
+            waiting,
+            functools.partial(run_batch, run.root, analyze),
+            lambda clock: LocalWorkers(min(jobs, len(waiting)), backend, clock),
+            jobs,
+            received=received,
+            given_up=given_up,
+            progress=progress,
+        ).all()
+    finally:
+        run.clear_partial()
+
+
+def analyze_cells(cells: Sequence[Cell], run: RunDir, *, jobs: int) -> None:
+    """Derive cells that ran before. Raises Stopped, CaptureError, StoreError."""
+
+    def given_up(cell: Cell) -> None:
+        raise CaptureError(
+            f"{run.cell(cell.id).root}: {MOST_LOSSES} worker processes were killed while it was analysed"
+        )
+
+    _Dispatch(
+        cells,
+        functools.partial(analyze_batch, run.root),
+        lambda clock: LocalWorkers(min(jobs, len(cells)), None, clock),
+        jobs,
+        received=lambda batch, nothing: None,
+        given_up=given_up,
+        progress=no_progress,
+    ).all()
+
+
+class _Dispatch(Generic[T]):
+    """Batches of cells on their way through workers."""
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        task: Callable[[Sequence[Cell]], T],
+        workers: Callable[[Callable[[str, float], None]], Workers],
+        at_once: int,
+        *,
+        received: Callable[[Sequence[Cell], T], None],
+        given_up: Callable[[Cell], None],
+        progress: Progress,
+    ) -> None:
+        self._waiting = deque(cells)
+        self._suspects: deque[Cell] = deque()
+        self._losses: Counter[str] = Counter()
+        self._barren = 0
+        self._task, self._workers, self._at_once = task, workers, at_once
+        self._received, self._given_up, self._progress = received, given_up, progress
+        # a signal's handler may put() while this thread is in get(): this queue allows it
+        self._events: queue.SimpleQueue[Future[T] | CellTime | None] = queue.SimpleQueue()
+        self._stopped = False
+
+    def all(self) -> None:
+        """Until every cell has been received. Raises Stopped, and what a task raised."""
+        with _signals(self._stop):
+            while (self._waiting or self._suspects) and not self._stopped:
+                self._with_workers()
+        if self._stopped:
+            raise Stopped
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._events.put(None)
+
+    def _with_workers(self) -> None:
+        """Until every cell has been received, or a worker was lost."""
+        workers = self._workers(lambda cell_id, virtual_s: self._events.put(CellTime(cell_id, virtual_s)))
+        under_way: dict[Future[T], Sequence[Cell]] = {}
+        whole = False
         try:
-            while futures:
-                ended, futures = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    error = future.exception()
-                    if error is not None and not isinstance(error, Interrupted) and failure is None:
-                        failure = error
-                        stop.set()
-                        backend.close()
+            workers.begin()
+            while not self._stopped:
+                self._fill(workers, under_way)
+                if not under_way:
+                    break
+                self._take(self._events.get(), under_way)
+            whole = not self._stopped
+        except BrokenExecutor as error:
+            self._barren += 1
+            if self._barren > MOST_LOSSES:
+                raise CellError("worker processes are killed again and again before a cell is finished") from error
+            self._lost([cell for batch in under_way.values() for cell in batch])
         finally:
-            if stop.is_set() or futures:
-                stop.set()
-                backend.close()
-                for future in futures:
-                    future.cancel()
-    run.clear_partial()
-    if failure is not None:
-        raise failure
-    if stop.is_set():
-        raise Stopped
+            workers.shutdown(cancel_futures=not whole)
+
+    def _fill(self, workers: Workers, under_way: dict[Future[T], Sequence[Cell]]) -> None:
+        """Batches for every worker, and one more, so that none waits for this process; a suspect alone."""
+        while self._waiting and len(under_way) <= self._at_once:
+            self._submit(workers, self._waiting.popleft(), under_way)
+        if self._suspects and not under_way:
+            self._submit(workers, self._suspects.popleft(), under_way)
+
+    def _submit(self, workers: Workers, cell: Cell, under_way: dict[Future[T], Sequence[Cell]]) -> None:
+        try:
+            future = workers.submit(self._task, (cell,))
+        except BrokenExecutor:
+            self._waiting.appendleft(cell)
+            raise
+        under_way[future] = (cell,)
+        future.add_done_callback(self._events.put)
+
+    def _take(self, event: Future[T] | CellTime | None, under_way: dict[Future[T], Sequence[Cell]]) -> None:
+        if isinstance(event, CellTime):
+            self._progress(event)
+        elif event is not None and event in under_way and not self._stopped:
+            try:
+                result = event.result()
+            except Interrupted:  # nobody stopped the run: somebody ended that worker
+                self._lost(under_way.pop(event))
+                return
+            self._barren = 0
+            self._received(under_way.pop(event), result)
+
+    def _lost(self, cells: Sequence[Cell]) -> None:
+        """Cells whose worker is gone run again; one under which it happens again and again is given up."""
+        if cells and not self._stopped:
+            names = ", ".join(cell.id for cell in cells)
+            self._progress(Notice(f"a worker process was killed; what was under way runs again: {names}"))
+        for cell in reversed(cells):
+            self._losses[cell.id] += 1
+            if self._losses[cell.id] == 1:
+                self._waiting.appendleft(cell)
+            elif self._losses[cell.id] < MOST_LOSSES:
+                self._suspects.append(cell)
+            else:
+                self._given_up(cell)
 
 
-@contextmanager
-def _signals(stop: threading.Event, backend: Backend) -> Iterator[None]:
+@contextlib.contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
     """SIGINT and SIGTERM stop every sandbox at once (only the main thread may install handlers)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        # the handler may run while this thread holds a lock of the back end: close from another one
-        threading.Thread(target=backend.close, daemon=True).start()
+        stop()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,7 +14,7 @@ import msgspec
 from ..core import invocation
 from ..core.built_programs import program_digests
 from ..core.errors import DiskFull, SpecError, StoreError
-from ..core.types import Cell, CellOutcome, Outcome
+from ..core.types import Outcome
 from ..experiment import Spec
 from ..plan.changes import plan_changes
 from ..plan.types import Plan
@@ -24,9 +24,9 @@ from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
 from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
-from .analysis import analyze_all, analyze_one, tabulate
+from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
-from .events import CellFinished, CellsFinished, CellsStarted, CellTime, Notice, Progress, no_progress
+from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
 from .outputs import texts_of
 from .planning import Where, level_pairs, load_experiment, plan_experiment
@@ -80,7 +80,7 @@ def run(
     plan = plan_experiment(
         spec, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, progress=progress
     )
-    chosen = choose(backend, cell_times(progress))
+    chosen = choose(backend)
     if chosen.why:
         progress(Notice(chosen.why))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
@@ -141,21 +141,14 @@ def ended_early(error: BaseException, run: Run) -> NoReturn:
     raise error
 
 
-def cell_times(progress: Progress) -> Callable[[str, float], None]:
-    """What a back end calls as a cell's clock moves on."""
-    return lambda cell_id, virtual_s: progress(CellTime(cell_id, virtual_s))
-
-
 def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress) -> None:
     """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
     progress(CellsStarted(plan.cells, frozenset(directory.finished())))
     try:
-
-        def after(cell: Cell, outcome: CellOutcome) -> None:
-            analyze_one(directory.cell(cell.id))
-            progress(CellFinished(cell, outcome))
-
-        execute(plan.cells, chosen.backend, directory, jobs=jobs, finished=after)
+        execute(
+            plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, progress=progress,
+            finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
+        )  # fmt: skip
     finally:
         progress(CellsFinished())
     analyze_all(plan, directory, jobs, anew=False)

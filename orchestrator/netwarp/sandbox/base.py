@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ..core.types import Cell, CellOutcome, Problem
@@ -13,9 +14,12 @@ class Interrupted(Exception):
 
 
 class Backend(Protocol):
-    """Four members. run_cell leaves a finished cell directory behind, or (Interrupted) nothing."""
+    """run_cell leaves a finished cell directory behind, or (Interrupted) nothing. progress: called with a cell's id and
+    its time as its clock moves on.
+    """
 
     name: str
+    progress: Callable[[str, float], None]
 
     def check(self) -> list[Problem]:
         """What keeps this back end from running here; empty = nothing."""

@@ -12,7 +12,7 @@ from ..core.types import Problem
 from ..doctor import check_guest, check_virtual, wall_kernel_build
 from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.packaged import distribution_kernel, is_distribution
-from . import DistributionBackend, GuestBackend, Progress, SandboxBackend, VirtualBackend, netns_backend
+from . import DistributionBackend, GuestBackend, SandboxBackend, VirtualBackend, netns_backend
 from .virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
 
 BACKENDS = ("auto", "virtual", "guest", "netns", "hosts")
@@ -36,24 +36,24 @@ class Chosen:
         return self.kernel.release, self.kernel.sha256
 
 
-def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
+def choose(name: str) -> Chosen:
     """The back end of that name (of BACKENDS). Raises BackendUnavailable with every remedy where it cannot run here."""
     if name == "hosts":
         raise BackendUnavailable("the back end 'hosts' is not built yet; use --backend virtual")
     if name == "netns":
-        backend, problems = netns_backend(BUILD, progress)
+        backend, problems = netns_backend(BUILD)
         if problems:
             raise BackendUnavailable(cannot("netns", problems))
         return Chosen(backend, None)
     if name == "guest":
-        return guest(progress)
+        return guest()
     problems = check_virtual()
     kernel = None if problems else find_kernel()
     if kernel is not None:
-        return Chosen(VirtualBackend(kernel.binary, BUILD, problems=check_virtual, progress=progress), kernel)
+        return Chosen(VirtualBackend(kernel.binary, BUILD, problems=check_virtual), kernel)
     said = cannot("virtual", problems)
     if name == "auto":
-        other, more = netns_backend(BUILD, progress)
+        other, more = netns_backend(BUILD)
         if not more:
             return Chosen(other, None, f"{said}\nso cells run on this machine's own kernel, on the wall clock (netns)")
         said += "\n" + cannot("netns", more)
@@ -63,18 +63,18 @@ def choose(name: str, progress: Progress = lambda cell_id, virtual_s: None) -> C
     raise BackendUnavailable(said)
 
 
-def guest(progress: Progress = lambda cell_id, virtual_s: None) -> Chosen:
+def guest() -> Chosen:
     """The back end `guest`: of the kernel that is built, else of the distribution's, and says so then."""
     problems = check_guest()
     kernel = None if problems else wall_kernel_build()
     if kernel is None:
         raise BackendUnavailable(cannot("guest", problems))
     if is_distribution(kernel):
-        backend = DistributionBackend(kernel, BUILD, problems=check_guest, progress=progress)
+        backend = DistributionBackend(kernel, BUILD, problems=check_guest)
         chosen = Chosen(backend, kernel)
         why = f"cells run on {_named(chosen)}: its timers are 10 ms grained, and losses need not follow the seed"
         return replace(chosen, why=why)
-    return Chosen(GuestBackend(kernel.binary, BUILD, problems=check_guest, progress=progress), kernel)
+    return Chosen(GuestBackend(kernel.binary, BUILD, problems=check_guest), kernel)
 
 
 def lateness_s(backend: str) -> float:

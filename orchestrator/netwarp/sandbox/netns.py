@@ -21,7 +21,7 @@ from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .cell_verdict import records_left
 from .privileges import hand_over
-from .sandbox import Progress, SandboxBackend
+from .sandbox import SandboxBackend
 from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
 
 PROBE_LIMIT_S = 60
@@ -37,8 +37,8 @@ class NetnsBackend(SandboxBackend):
     )
     lateness_ns = WALL_LATENESS_NS
 
-    def __init__(self, apps: Path, *, root: bool = False, progress: Progress = lambda cell_id, virtual_s: None) -> None:
-        super().__init__(apps, problems=self._probe, progress=progress)
+    def __init__(self, apps: Path, *, root: bool = False) -> None:
+        super().__init__(apps, problems=self._probe)
         self.root = root
         if root:
             self.user = None
@@ -112,14 +112,12 @@ def _refused(message: str, step: str) -> Problem:
     return Problem(f"this kernel refuses `{step}` ({message})", "use --backend virtual")
 
 
-def netns_backend(
-    apps: Path, progress: Progress = lambda cell_id, virtual_s: None
-) -> tuple[NetnsBackend, list[Problem]]:
+def netns_backend(apps: Path) -> tuple[NetnsBackend, list[Problem]]:
     """The back end with user namespaces, or with root where only that works; and what keeps both from running here."""
-    user = NetnsBackend(apps, progress=progress)
+    user = NetnsBackend(apps)
     problems = user.check()
     if problems and os.geteuid() == 0:
-        root = NetnsBackend(apps, root=True, progress=progress)
+        root = NetnsBackend(apps, root=True)
         problems = root.check()
         return root, problems
     return user, problems

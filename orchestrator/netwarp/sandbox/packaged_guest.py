@@ -9,7 +9,6 @@ from pathlib import Path
 from ..core.types import Cell, Problem
 from ..guestkernel import KernelBuild
 from ..guestkernel.packaged import modules_of
-from .sandbox import Progress
 from .virtual import GuestBackend
 
 NEWER_SCHEDULERS = ("fc", "wfq")
@@ -25,9 +24,8 @@ class DistributionBackend(GuestBackend):
         apps: Path,
         *,
         problems: Callable[[], list[Problem]] = list,
-        progress: Progress = lambda cell_id, virtual_s: None,
     ) -> None:
-        super().__init__(kernel.binary, apps, problems=problems, progress=progress)
+        super().__init__(kernel.binary, apps, problems=problems)
         self.release = kernel.release
         self.clock = replace(self.clock, modules=tuple(str(path) for path in modules_of(kernel.release)))
 

@@ -74,13 +74,12 @@ class SandboxBackend(abc.ABC):
         apps: Path,
         *,
         problems: Callable[[], list[Problem]] = list,
-        progress: Progress = lambda cell_id, virtual_s: None,
     ) -> None:
         self.apps = apps
         self._problems = problems
         # in virtual time equal cells have equal captures; elsewhere a payload belongs to one run
         self._secret = os.urandom(16) if self.wall_clock else b""
-        self._progress = progress
+        self.progress: Progress = lambda cell_id, virtual_s: None
         self.user = unprivileged()
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -143,26 +142,16 @@ class SandboxBackend(abc.ABC):
         Raises DiskFull where there was no room: the next cell would find none either.
         """
         directory = run.partial_cell(cell.id)
-        shutil.rmtree(directory.root, ignore_errors=True)
         # names only: tables of equal runs hold no path of a machine
         reason = str(error).replace(f"{directory.root}/", "")
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror + (f" ({Path(os.fsdecode(error.filename)).name})" if error.filename else "")
         reason = f"its files could not be written: {reason}"
         outcome = CellOutcome(Outcome.FAILED, reason, None, round(time.monotonic() - started, 3))
-        write_atomic(directory.cell, to_json(cell) + b"\n")
-        write_atomic(directory.outcome, to_json(outcome) + b"\n")
-        self._install(directory, run, cell)
+        run.keep_outcome(cell, outcome)
         if no_room(error):
             raise DiskFull(f"{run.root}: {reason} (cell {cell.id})") from error
         return outcome
-
-    def _install(self, directory: CellDir, run: RunDir, cell: Cell) -> None:
-        """Move the finished directory into its place."""
-        final = run.cell(cell.id).root
-        if final.exists():
-            shutil.rmtree(final)
-        os.replace(directory.root, final)
 
     def prepare(self, directory: CellDir, cell: Cell, compiled: Compiled) -> None:
         """Fill a cell's new directory: programs, cell.json, steps.txt."""
@@ -212,7 +201,7 @@ class SandboxBackend(abc.ABC):
                 now = last_mark(directory.console)
                 if now is not None and now > virtual_s:
                     virtual_s, moved = now, time.monotonic()
-                    self._progress(cell.id, virtual_s)
+                    self.progress(cell.id, virtual_s)
                 elif time.monotonic() - moved > STALL_WALL_S:
                     at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {given(virtual_s)} s"
                     why = f"no virtual second passed in {given(STALL_WALL_S)} s"
@@ -297,7 +286,7 @@ class SandboxBackend(abc.ABC):
             host_load_1min=os.getloadavg()[0],
         )
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
-        self._install(directory, run, cell)
+        run.install(cell.id)
         return outcome
 
 

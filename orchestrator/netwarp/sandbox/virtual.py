@@ -17,7 +17,7 @@ from ..doctor import memory_dir
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
 from .privileges import open_to_all
-from .sandbox import Progress, SandboxBackend
+from .sandbox import SandboxBackend
 from .user_programs import spinning_program
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
@@ -49,9 +49,8 @@ class GuestBackend(SandboxBackend):
         apps: Path,
         *,
         problems: Callable[[], list[Problem]] = list,
-        progress: Progress = lambda cell_id, virtual_s: None,
     ) -> None:
-        super().__init__(apps, problems=problems, progress=progress)
+        super().__init__(apps, problems=problems)
         self.kernel = kernel
         place = memory_dir()
         if self.user is not None and place is not None and not open_to_all(place, kernel, apps / "lib" / "seed.so"):

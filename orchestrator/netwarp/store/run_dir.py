@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -16,12 +17,13 @@ from typing import TypeVar
 import msgspec
 
 from ..core.errors import DiskFull, StoreError
-from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json
+from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json, to_json
 
 FORMAT_VERSION = 1
 LOCK = ".lock"
 UNFINISHED = ".part"
 """How the name of a file ends that is still being written."""
+DYING_S = 2.0
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 
@@ -68,6 +70,21 @@ class RunDir:
         aside.parent.mkdir(exist_ok=True)
         os.replace(self.cell(cell_id).root, aside)
 
+    def install(self, cell_id: str) -> None:
+        """Move a cell's directory from where it ran into its place, by one rename."""
+        final = self.cell(cell_id).root
+        if final.exists():
+            shutil.rmtree(final)
+        os.replace(self.partial_cell(cell_id).root, final)
+
+    def keep_outcome(self, cell: Cell, outcome: CellOutcome) -> None:
+        """Keep of a cell nothing but how it ended."""
+        directory = self.partial_cell(cell.id)
+        shutil.rmtree(directory.root, ignore_errors=True)
+        write_atomic(directory.cell, to_json(cell) + b"\n")
+        write_atomic(directory.outcome, to_json(outcome) + b"\n")
+        self.install(cell.id)
+
     def captures(self) -> list[Path]:
         """Every capture file of its finished cells, of those set aside too."""
         return sorted(path for path in self.cells.rglob("capture/*") if path.is_file() and not path.is_symlink())
@@ -79,8 +96,14 @@ class RunDir:
 
     def clear_partial(self) -> None:
         """Remove what an interrupted run left; never trusted, never read."""
-        if self.partial.exists():
-            shutil.rmtree(self.partial)
+        until = time.monotonic() + DYING_S
+        while self.partial.exists():
+            try:
+                shutil.rmtree(self.partial)
+            except OSError:  # the guest of a worker that was killed may still write while it dies
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
         for left in self.root.rglob(f".*{UNFINISHED}"):
             left.unlink()
 

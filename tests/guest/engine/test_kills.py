@@ -16,9 +16,11 @@ from support.chain_kit import (
     Checkout,
     all_completed,
     captures,
+    children,
     ended,
     factor,
     guests,
+    guests_of,
     nothing_left,
     outcomes,
     raw_files,
@@ -85,6 +87,14 @@ def killed_after(process: subprocess.Popen[str], delay_s: float, number: int = s
     return False
 
 
+def working_directory(pid: int) -> Path | None:
+    """Of a process; None when it has just gone."""
+    try:
+        return Path(os.readlink(f"/proc/{pid}/cwd"))
+    except OSError:
+        return None
+
+
 def test_netwarp_killed_at_any_moment(
     checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path, moments: random.Random
 ) -> None:
@@ -142,6 +152,51 @@ def test_guests_killed_at_any_moment(
         completes(checkout, spec, run, reference)
         rounds += 1
         assert rounds < 10, "guests always ended before they could be killed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_ended_at_any_moment(
+    number: int, checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path, moments: random.Random
+) -> None:
+    """What was under way runs again in another worker, and the run ends as if nothing had been."""
+    reference, wall_s = undisturbed
+    run = tmp_path / "x"
+    process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
+    ends = 0
+    while process.poll() is None and ends < 2:
+        killed_after(process, moments.uniform(0, wall_s / 4), 0)
+        if working := [pid for pid in children(process.pid) if guests_of(pid)]:
+            os.kill(moments.choice(working), number)
+            ends += 1
+    done = ended(process).ok()
+    assert done.err.count("a worker process was killed") >= 1, done
+    all_completed(run)
+    same(tables(run), tables(reference))
+    same(captures(run), captures(reference))
+    same(raw_files(run), raw_files(reference))
+    nothing_left(tmp_path, run=run)
+
+
+def test_a_cell_under_which_every_worker_dies(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+    """It alone FAILED, with the reason; a resume runs it again."""
+    run = tmp_path / "x"
+    process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
+    deadly = ""
+    while process.poll() is None:
+        for pid in children(process.pid):
+            cells = [path.name for guest in guests_of(pid) if (path := working_directory(guest)) is not None]
+            deadly = deadly or next(iter(cells), "")
+            if deadly and deadly in cells:
+                os.kill(pid, signal.SIGKILL)
+                time.sleep(0.05)
+    done = ended(process)
+    assert done.status == 1, done
+    (failed,) = [cell_id for cell_id, o in outcomes(run).items() if o.outcome is not Outcome.COMPLETED]
+    assert failed == deadly and len(outcomes(run)) == 2 * len(DELAYS)
+    assert outcomes(run)[failed].reason == "3 worker processes were killed while it ran"
+    checkout.run("run", spec, "--out", run, "--resume", "--jobs", 2, cwd=tmp_path).ok()
+    all_completed(run)
+    nothing_left(tmp_path, run=run)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,0 +1,140 @@
+"""Worker processes on this machine: an Executor whose workers die with the process that made them.
+
+They are forked before any cell runs, so that they begin at once and need no second import. Two ties hold a worker: the
+kernel kills it when its parent dies (PR_SET_PDEATHSIG), and the end of a pipe tells it to stop the cell it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+
+from ..sandbox import Backend
+
+PR_SET_PDEATHSIG = 1
+LINE_BYTES = 4096
+"""PIPE_BUF: a write of up to so many bytes to a pipe is one, whoever else writes (pipe(7))."""
+CellClock = Callable[[str, float], None]
+
+
+class Worker:
+    """The part of a worker process: the back end it runs cells on (None: it only analyses), and whether it was told to
+    stop.
+    """
+
+    def __init__(self, backend: Backend | None) -> None:
+        self.backend = backend
+        self.stopped = threading.Event()
+        self.busy = threading.Lock()
+
+    def stop(self) -> None:
+        """End the sandbox that runs, start no other."""
+        self.stopped.set()
+        if self.backend is not None:
+            self.backend.close()
+
+    def leave(self) -> None:
+        """Stop, and end the process once its cell has been cleared away."""
+        self.stop()
+        with self.busy:
+            os._exit(128 + signal.SIGTERM)
+
+
+_here: Worker | None = None
+
+
+def this_worker() -> Worker:
+    """The worker that this process is."""
+    if _here is None:
+        raise RuntimeError("this process is no worker: its task came here by mistake")
+    return _here
+
+
+class LocalWorkers(ProcessPoolExecutor):
+    """`jobs` worker processes. clock: called, in a thread of this process, with a cell's id and its time as it runs.
+
+    shutdown(cancel_futures=True) stops every sandbox at once: the tasks that run end with Interrupted.
+    """
+
+    def __init__(self, jobs: int, backend: Backend | None, clock: CellClock | None = None) -> None:
+        stop_end, self._stop = os.pipe()
+        times, times_end = os.pipe()
+        os.set_blocking(times_end, False)  # a reader that is slow loses progress, never time of a cell
+        self._ours = [stop_end, times_end]
+        super().__init__(
+            jobs,
+            mp_context=multiprocessing.get_context("fork"),
+            initializer=_begin,
+            initargs=(os.getpid(), backend, stop_end, times_end, (self._stop, times)),
+        )
+        self._reader = threading.Thread(target=_read_times, args=(times, clock), daemon=True)
+
+    def begin(self) -> None:
+        """Fork the workers, from the thread that calls: they die with it. Then the thread that reads their clocks."""
+        self.submit(_nothing).result()
+        self._reader.start()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As every Executor's; with cancel_futures what runs is stopped as well."""
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+        if cancel_futures:
+            self._close_stop()
+        if wait:
+            super().shutdown(wait=True)
+            self._close_stop()
+            while self._ours:
+                os.close(self._ours.pop())
+            if self._reader.ident is not None:
+                self._reader.join()
+
+    def _close_stop(self) -> None:
+        handle, self._stop = self._stop, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def _nothing() -> None:
+    """The first task: the pool forks its processes when it gets one."""
+
+
+def _begin(parent: int, backend: Backend | None, stop_end: int, times_end: int, not_ours: tuple[int, ...]) -> None:
+    """The first thing that a worker does."""
+    global _here
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before that took
+        os._exit(128 + signal.SIGKILL)
+    for handle in not_ours:
+        os.close(handle)
+    _here = worker = Worker(backend)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all: the parent says what to do
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=worker.leave, daemon=True).start())
+    if backend is not None:
+        backend.progress = lambda cell_id, virtual_s: _tell(times_end, cell_id, virtual_s)
+    threading.Thread(target=_await_stop, args=(stop_end, worker), daemon=True).start()
+
+
+def _await_stop(stop_end: int, worker: Worker) -> None:
+    """Nothing is ever written to the pipe: a read ends when the parent has closed its end."""
+    os.read(stop_end, 1)
+    worker.stop()
+
+
+def _tell(times_end: int, cell_id: str, virtual_s: float) -> None:
+    line = json.dumps([cell_id, virtual_s]).encode() + b"\n"
+    if len(line) <= LINE_BYTES:
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            os.write(times_end, line)
+
+
+def _read_times(times: int, clock: CellClock | None) -> None:
+    with open(times, "rb") as lines:
+        for line in lines:
+            if clock is not None:
+                clock(*json.loads(line))
