@@ -1,4 +1,4 @@
-"""`netwarp kernel build|headers|list`.
+"""`netwarp kernel build|export|headers|import|list`.
 
 Also `python3 -m netwarp.cli.kernel`: the standard library alone is imported, so that the Makefile can build a kernel
 before there is a virtual environment.
@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..core.errors import KernelError
-from ..guestkernel import KernelBuild, build_kernel, find_kernel, list_kernels, load_recipe
+from ..guestkernel import (
+    KernelBuild,
+    build_kernel,
+    export_kernel,
+    find_kernel,
+    import_kernel,
+    list_kernels,
+    load_recipe,
+)
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.headers import ARCHES, make_headers
 from ..guestkernel.run import Progress
@@ -35,8 +43,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
-    """The verbs `build`, `headers` and `list` with their options."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|headers|list")
+    """The verbs with their options."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|export|headers|import|list")
     build = verbs.add_parser(
         "build",
         help="build the guest kernel into the cache (nothing to do if it is there)",
@@ -63,17 +71,37 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     headers = verbs.add_parser("headers", help="the kernel's headers for programs, without the kernel (seconds)")
     headers.add_argument("--arch", choices=ARCHES, default="x86", help="of the programs (default: x86)")
     headers.add_argument("--link", type=Path, required=True, help="point this symbolic link to them")
-    for verb in (build, listing):
+    leaving = verbs.add_parser("export", help="write a kernel into a file, for machines that shall not build one")
+    leaving.add_argument("file", type=Path, metavar="FILE", help="e.g. kernel.tar.gz")
+    leaving.add_argument("--key", help="of the kernel, or its beginning (default: the one that runs use)")
+    coming = verbs.add_parser("import", help="put an exported kernel into the cache, if it is the one that was built")
+    coming.add_argument("file", type=Path, metavar="FILE")
+    for verb in (build, listing, coming):
         verb.add_argument("--json", action="store_true", help="one JSON value on stdout")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out `kernel build`, `headers` or `list`; returns the exit status. Raises KernelError, KeyboardInterrupt."""
+    """Carry out a verb; returns the exit status. Raises KernelError, KeyboardInterrupt."""
     if args.verb == "headers":
         with _Shown("kernel headers") as shown, _terminable():
             _link(args.link, make_headers(args.arch, shown.update))
         return 0
+    if args.verb == "export":
+        return _export(args.file, args.key)
+    if args.verb == "import":
+        with _terminable():
+            return _say(import_kernel(args.file), args.json)
     return _list(args) if args.verb == "list" else _build(args)
+
+
+def _export(file: Path, key: str | None) -> int:
+    build = find_kernel(key)
+    if build is None:
+        raise KernelError(f"there is no such kernel in {kernels_dir()}; `netwarp kernel list` lists them")
+    with _terminable():
+        export_kernel(build, file)
+    print(file)
+    return 0
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -85,7 +113,11 @@ def _build(args: argparse.Namespace) -> int:
         if build.include is None:
             raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
         _link(args.headers_link, build.include)
-    if args.json:
+    return _say(build, args.json)
+
+
+def _say(build: KernelBuild, as_json: bool) -> int:
+    if as_json:
         print(json.dumps(_record(build)))
     else:
         print(f"kernel {build.release} ({build.key or build.kind}): {build.binary}")

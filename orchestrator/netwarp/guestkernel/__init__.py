@@ -6,5 +6,9 @@ Standard library only, so that it builds with the system's Python while the virt
 from .build import build_kernel
 from .cache import KernelBuild, find_kernel, list_kernels
 from .recipe import Recipe, load_recipe
+from .transfer import export_kernel, import_kernel
 
-__all__ = ["KernelBuild", "Recipe", "build_kernel", "find_kernel", "list_kernels", "load_recipe"]
+__all__ = [
+    "KernelBuild", "Recipe", "build_kernel", "export_kernel", "find_kernel", "import_kernel", "list_kernels",
+    "load_recipe",
+]  # fmt: skip
