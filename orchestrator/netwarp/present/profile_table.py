@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -46,13 +47,11 @@ def profile_table(rows: Sequence[Row]) -> str:
     lines = [BEGIN, HEAD, "| --- " * HEAD.count(" | ") + "| --- |\n"]
     for profile in list_profiles():
         lines += profile_lines(profile, [row for row in rows if row.probe == profile])
-    lines += [
-        "\n",
-        "| profile | what it is | delays in order | where its numbers come from |\n",
-        "| --- | --- | --- | --- |\n",
-    ]
+    lines.append("\n")
     for profile, title in list_profiles().items():
-        lines.append(f"| {profile} | {title} | {_order(profile)} | {source_of(profile)} |\n")
+        order = f"; delays {_order(profile)}" if _order(profile) else ""
+        words = f"- **{profile}**: {title}{order}. Source: {source_of(profile)}."
+        lines += [f"{line}\n" for line in textwrap.wrap(words, 150, subsequent_indent="  ", break_on_hyphens=False)]
     return "".join([*lines, END])
 
 
