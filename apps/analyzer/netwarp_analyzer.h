@@ -150,8 +150,9 @@ typedef uint8_t nwa_b1;
 	F(i8, time_ns)                                                                                       \
 	F(i8, seq) /* of the first payload byte (of SYN: 0); first byte of the stream is 1 */                \
 	F(i8, ack) /* NWA_UNKNOWN without ACK flag */                                                        \
-	F(i8, dsn) /* MPTCP: data sequence number of the first payload byte, 64 bit as on the wire (options  \
-		      has NWA_OPTION_MAPPED) */                                                              \
+	F(i8, dsn) /* MPTCP, 64 bit as on the wire: data sequence number of the first payload byte (options  \
+		      has NWA_OPTION_MAPPED); of a segment without payload its 64-bit DATA_ACK               \
+		      (NWA_OPTION_DATA_ACK) */                                                               \
 	F(i8, window_bytes) /* scaled; NWA_UNKNOWN where the scale was not seen */                           \
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
@@ -331,7 +332,8 @@ enum nwa_option_seen {
 	NWA_OPTION_SACK = 8,
 	NWA_OPTION_TIMESTAMP = 16,
 	NWA_OPTION_MPTCP = 32,
-	NWA_OPTION_MAPPED = 64 /* no option: dsn is known */
+	NWA_OPTION_MAPPED = 64,	  /* no option: dsn is known */
+	NWA_OPTION_DATA_ACK = 128 /* dsn is the DATA_ACK of a segment without payload */
 };
 
 /* nwa_open's options */

@@ -29,8 +29,10 @@ struct options {
 	uint32_t map_seq;
 	uint16_t map_bytes;
 	bool map_short; /* only the lower half of map_dsn was sent */
-	bool subflow;	/* MP_CAPABLE or MP_JOIN */
-	bool has_mptcp; /* an MPTCP option that is worth a row */
+	uint64_t data_ack;
+	bool has_data_ack; /* of 64 bit: Linux sends no other */
+	bool subflow;	   /* MP_CAPABLE or MP_JOIN */
+	bool has_mptcp;	   /* an MPTCP option that is worth a row */
 	bool malformed;
 };
 
@@ -40,8 +42,14 @@ static void read_dss(struct options *o, const uint8_t *at, uint8_t length)
 	uint8_t flags = at[3];
 	uint32_t offset = 4, dsn_bytes = flags & DSS_DSN_64 ? 8 : 4;
 
-	if (flags & DSS_ACK)
-		offset += flags & DSS_ACK_64 ? 8 : 4;
+	if (flags & DSS_ACK) {
+		uint32_t ack_bytes = flags & DSS_ACK_64 ? 8 : 4;
+
+		o->has_data_ack = ack_bytes == 8 && offset + ack_bytes <= length;
+		if (o->has_data_ack)
+			o->data_ack = get_be64(at + offset);
+		offset += ack_bytes;
+	}
 	if (!(flags & DSS_MAP) || offset + dsn_bytes + 6 > length)
 		return;
 	o->map_short = dsn_bytes == 4;
@@ -259,6 +267,10 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		row->ended[direction] = true;
 	}
 
+	if (!payload && o.has_data_ack) {
+		dsn = (int64_t)o.data_ack;
+		o.present |= NWA_OPTION_DATA_ACK;
+	}
 	if (payload && row->mptcp)
 		dsn = data_number(h, &o, at);
 

@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from ..captures.mptcp import MAPPED, data_level
+from ..captures.mptcp import DATA_ACK, MAPPED, data_level
 from ..captures.native import Bools, Ints, Rows
 from ..captures.sctp.messages import messages
 from ..core.wire import ABORT
@@ -36,7 +36,7 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     """Everything the receiving application could read, from the receiver's capture."""
     capture = receiver.point.capture
     if protocol == "mptcp":
-        parts = [_mptcp(accepted_segments(receiver, protocol))]
+        parts = [_mptcp(accepted_segments(receiver, protocol), _data_acks(receiver))]
     elif protocol == "sctp":
         chunks = sent_rows(receiver, capture.chunks)
         by_flow = [(row, chunks[chunks["flow"] == row]) for row in receiver.data_direction]
@@ -57,9 +57,23 @@ def _tcp(segments: Rows) -> Delivery:
     return _stream(fresh["seq"] - 1, fresh, fresh["time_ns"])  # the stream's first byte is number 1
 
 
-def _mptcp(segments: Rows) -> Delivery:
+def _data_acks(receiver: FlowPackets) -> Rows:
+    """The receiver's segments with a DATA_ACK, in the order of the capture."""
+    table = receiver.point.capture.segments
+    mine = table[(table["options"] & DATA_ACK > 0) & np.isin(table["flow"], list(receiver.data_direction))]
+    sends = np.array([receiver.data_direction[row] for row in mine["flow"].tolist()], dtype=mine["direction"].dtype)
+    acks: Rows = mine[mine["direction"] != sends]
+    return acks
+
+
+def _mptcp(segments: Rows, acks: Rows) -> Delivery:
     """The stream of the data level. A subflow hands over what has no hole before it on that subflow (RFC 8684 3.3.1),
     even where the data level lacks nothing. Where no mapping was seen (fallback to TCP), the stream of the one subflow.
+
+    acks: the receiver's DATA_ACKs. Linux drops what a subflow hands over out of order and beyond the connection's
+    receive window (net/mptcp/protocol.c, mptcp_data_queue_ofo(), counter NoDSSInWindow), though that subflow has
+    acknowledged it. Where the last DATA_ACK still asks for a byte that had been handed over before it, that byte was
+    dropped, and nothing from it on was read.
     """
     if not (segments["options"] & MAPPED).any():
         return _tcp(segments)
@@ -71,9 +85,22 @@ def _mptcp(segments: Rows) -> Delivery:
         when.append(np.maximum.accumulate(segments["time_ns"][fresh[whole]]))
     rows, ready = np.concatenate(handed), np.concatenate(when)
     order = np.lexsort((rows, ready))
-    order = order[data_level(segments[rows[order]]).new_bytes > 0]
-    rows = rows[order]
-    return _stream(data_level(segments).start[rows], segments[rows], ready[order])
+    rows, ready = rows[order], ready[order]
+    start = data_level(segments).start[rows]
+    first = data_level(segments[rows]).new_bytes > 0
+    keep = first & (start < _dropped_from(start, segments[rows], ready, acks))
+    return _stream(start[keep], segments[rows[keep]], ready[keep])
+
+
+def _dropped_from(start: Ints, segments: Rows, ready_ns: Ints, acks: Rows) -> int:
+    """The number, counted as `start`, of the first byte that was handed over and dropped; none: NEVER."""
+    if not len(acks):
+        return NEVER
+    asked = start + (acks["dsn"][-1] - segments["dsn"])  # 64-bit numbers wrap, their distances do not
+    holds = (segments["options"] & MAPPED > 0) & (asked >= start) & (asked < start + segments["payload_bytes"])
+    if not holds.any() or (ready_ns[holds] >= acks["time_ns"][-1]).any():
+        return NEVER
+    return int(asked[holds][0])
 
 
 def _stream(first: Ints, segments: Rows, ready_ns: Ints) -> Delivery:

@@ -13,7 +13,7 @@ from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
 from netwarp.measure.delivery import delivered
 from netwarp.measure.flow_packets import packets_at_both_ends
 from support.captures import T, pcap, read
-from support.mptcp_packets import ACK, KEYS, MS, RST, SYN, joined, opened, option, segment, sent
+from support.mptcp_packets import ACK, KEYS, MS, RST, SYN, first_number, joined, opened, option, segment, sent
 
 REASON = option(8, b"\0")
 """MP_TCPRST (RFC 8684 3.6)."""
@@ -42,6 +42,13 @@ def readable(tmp_path: Path, protocol: str, packets: Sequence[bytes]) -> int:
     return int(delivered(receiver, protocol).payload_bytes.sum())
 
 
+def data_ack(dsn: int, path: int) -> bytes:
+    """The receiver acknowledges the connection's bytes before number `dsn`, on the subflow of that path."""
+    return segment(
+        1, 0, option(2, struct.pack("!BQ", 3, (first_number(KEYS[0]) + 1 + dsn) % 2**64)), path=path, back=True
+    )
+
+
 START = [*opened(), *joined(), sent(0, 1, 1), sent(100, 1, 2)]
 
 
@@ -62,6 +69,14 @@ START = [*opened(), *joined(), sent(0, 1, 1), sent(100, 1, 2)]
         # the data level lacks nothing before 250, but what comes next waits behind a hole on its own subflow
         ([sent(250, 151, 2), sent(100, 101, 1), sent(200, 201, 1, 50)], 250),
         ([sent(250, 151, 2), sent(100, 101, 1), sent(200, 201, 1, 50), sent(200, 101, 2, 50)], 350),
+        # acknowledged by its subflow, dropped by the connection (NoDSSInWindow): the last DATA_ACK still asks for it
+        ([sent(200, 101, 2), data_ack(200, 2), sent(300, 201, 2), data_ack(200, 2)], 200),
+        # ... and has come again, whether that is acknowledged or not
+        ([sent(200, 101, 2), data_ack(200, 2), sent(200, 101, 1)], 300),
+        ([sent(200, 101, 2), data_ack(200, 2), sent(200, 101, 1), data_ack(300, 1)], 300),
+        # a DATA_ACK that asks for what has not come, or waits on its subflow, tells of no drop
+        ([data_ack(200, 1), sent(200, 101, 2)], 300),
+        ([sent(300, 201, 2), data_ack(200, 2), sent(200, 101, 2)], 400),
         # the reset of one subflow ends that one alone
         ([segment(101, 0, REASON, flags=RST | ACK, path=1), sent(200, 101, 2)], 300),
     ],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..capture import Capture
 from .connection import MptcpConnection, make_connection
-from .data_level import MAPPED, DataLevel, data_level
+from .data_level import DATA_ACK, MAPPED, DataLevel, data_level
 from .subflows import subflow_groups
 
-__all__ = ["MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp", "data_level"]
+__all__ = ["DATA_ACK", "MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp", "data_level"]
 
 
 def analyze_mptcp(
