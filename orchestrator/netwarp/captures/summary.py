@@ -86,16 +86,16 @@ def summarise_points(
     told of each point that cannot be read, and the others are summarised; without it the first raises CaptureError.
     """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
-    found = []
+    summaries = []
     for point in points:
         name = "+".join(next(names) for _ in point)
         try:
-            found.append(_summarise(point, name, full))
+            summaries.append(_summarise(point, name, full))
         except CaptureError as error:
             if refused is None:
                 raise
             refused(error)
-    return tuple(found)
+    return tuple(summaries)
 
 
 def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:

@@ -161,7 +161,7 @@ def _page(judged: BackendAgreement) -> AgreementPage:
             )
             for side in judged.sides
         ],
-        found=judged.agreement,
+        agreement=judged.agreement,
         partings={
             levels: [divergence.words(*names) for divergence in divergences]
             for levels, divergences in judged.divergences.items()
@@ -198,20 +198,20 @@ def _print(judged: BackendAgreement, page: Path | None, out: Path | None) -> Non
 def _metrics(agreement: Agreement) -> tuple[Table, int]:
     """The metrics that say most, and how many are not shown."""
     metrics = agreement.metrics()
-    telling = [one for one in metrics if one.counts["differ"] or one.counts["unclear"] or one.metric in HEADLINE]
+    telling = [row for row in metrics if row.counts["differ"] or row.counts["unclear"] or row.metric in HEADLINE]
     shown = Table(title="Metrics, over all places", title_justify="left", title_style="bold")
     shown.add_column("metric", no_wrap=True)
     for column in ("agree", "differ", "unclear", "mean offset"):
         shown.add_column(column, justify="right", no_wrap=True)
     for column in ("farthest out", "its bound"):
         shown.add_column(column, justify="right", overflow="fold")
-    for one in telling[:SHOWN]:
-        counts = [str(one.counts[verdict] or "") for verdict in ("agree", "differ", "unclear")]
-        far = one.worst
+    for row in telling[:SHOWN]:
+        counts = [str(row.counts[verdict] or "") for verdict in ("agree", "differ", "unclear")]
+        far = row.worst
         worst = (
             ("", "") if far is None else (amount(far.difference, far.unit, signed=True), amount(far.bound, far.unit))
         )
-        shown.add_row(one.metric, *counts, gap_words(one), *worst)
+        shown.add_row(row.metric, *counts, gap_words(row), *worst)
     return shown, len(metrics) - min(len(telling), SHOWN)
 
 
@@ -223,12 +223,21 @@ def _print_numbers(console: Console, numbers: list[Agreed], verdict: str, names:
         shown.add_column(column, overflow="fold")
     for column in (*names, "difference, 95 %", "bound"):
         shown.add_column(column, justify="right")
-    numbers = sorted(numbers, key=lambda one: -abs(one.difference or 0.0) / (one.bound or 1.0))
-    for one in numbers[:most]:
-        metric = f"{one.flow} {one.metric}".strip()
-        values = [amount(one.a, one.unit), amount(one.b, one.unit)]
+    numbers = sorted(numbers, key=lambda number: -abs(number.difference or 0.0) / (number.bound or 1.0))
+    for number in numbers[:most]:
+        metric = f"{number.flow} {number.metric}".strip()
+        values = [amount(number.a, number.unit), amount(number.b, number.unit)]
         shown.add_row(
-            *map(Text, (levels_words(one.levels), metric, *values, interval_words(one), amount(one.bound, one.unit)))
+            *map(
+                Text,
+                (
+                    levels_words(number.levels),
+                    metric,
+                    *values,
+                    interval_words(number),
+                    amount(number.bound, number.unit),
+                ),
+            )
         )
     console.print(shown)
     if len(numbers) > most:

@@ -28,7 +28,7 @@ SHOWN = 10
 LISTED = 40
 
 
-def print_captures(found: Sequence[FileSummary], join: Join | None) -> None:
+def print_captures(summaries: Sequence[FileSummary], join: Join | None) -> None:
     """To stdout. Colours only on a terminal, and its width; else PLAIN_WIDTH unless COLUMNS says otherwise."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
@@ -37,48 +37,48 @@ def print_captures(found: Sequence[FileSummary], join: Join | None) -> None:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PLAIN_WIDTH
     with console.capture() as captured:
-        _print_all(console, found, join)
+        _print_all(console, summaries, join)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def _print_all(console: Console, found: Sequence[FileSummary], join: Join | None) -> None:
-    for number, one in enumerate(found):
+def _print_all(console: Console, summaries: Sequence[FileSummary], join: Join | None) -> None:
+    for number, summary in enumerate(summaries):
         if number:
             console.print()
-        _print_file(console, one, brief=join is not None)
+        _print_file(console, summary, brief=join is not None)
     if join is not None:
         console.print()
         _print_join(console, join)
 
 
-def _print_file(console: Console, one: FileSummary, *, brief: bool) -> None:
-    facts = one.facts
-    console.print(Text(one.name, style="bold"))
+def _print_file(console: Console, file: FileSummary, *, brief: bool) -> None:
+    facts = file.facts
+    console.print(Text(file.name, style="bold"))
     parts = [
         " and ".join(facts["link_types"]), counted(facts["packets"], "packet"),
         with_unit(facts["frame_bytes"], "bytes"), seconds(facts["duration_s"]),
-        counted(len(one.connections), "connection"),
+        counted(len(file.connections), "connection"),
     ]  # fmt: skip
     console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
-    for note in one.notes:
+    for note in file.notes:
         _bullet(console, Text("note: ", style="yellow") + Text(note))
-    if one.findings:
+    if file.findings:
         console.print(Padding(Text("What stands out", style="bold"), (1, 0, 0, 2)))
-        for text in one.findings:
+        for text in file.findings:
             _bullet(console, Text(text))
     if brief:
         return
-    for multipath in one.multipath[:SHOWN]:
+    for multipath in file.multipath[:SHOWN]:
         console.print()
         console.print(Padding(_multipath_block(multipath), (0, 0, 0, 2)))
-    for connection in one.connections[:SHOWN]:
+    for connection in file.connections[:SHOWN]:
         console.print()
         console.print(Padding(_connection_block(connection), (0, 0, 0, 2)))
-    listed = one.connections[SHOWN : SHOWN + LISTED]
+    listed = file.connections[SHOWN : SHOWN + LISTED]
     if listed:
         console.print()
         console.print(Padding(_list(listed), (0, 0, 0, 2)))
-    rest = len(one.connections) - SHOWN - len(listed)
+    rest = len(file.connections) - SHOWN - len(listed)
     if listed and rest:
         console.print(f"  and {counted(rest, 'smaller connection')} (--json and --csv hold all)")
 
@@ -93,10 +93,10 @@ def _bullet(console: Console, text: Text) -> None:
 
 def _list(rest: Iterable[Connection]) -> RenderableType:
     table = plain_table("flow", "", "who with whom", ">packets", ">bytes")
-    for one in rest:
+    for connection in rest:
         table.add_row(
-            str(one.number), one.protocol.upper(), one.name,
-            fixed(sum(d["packets"] for d in one.directions), 0), with_unit(one.ip_bytes, "bytes"),
+            str(connection.number), connection.protocol.upper(), connection.name,
+            fixed(sum(d["packets"] for d in connection.directions), 0), with_unit(connection.ip_bytes, "bytes"),
         )  # fmt: skip
     return table
 
@@ -134,25 +134,29 @@ def _print_join(console: Console, join: Join) -> None:
     console.print("  burst: packets lost in a row, mean/longest; reord.: arrived after one sent later", style="dim")
 
 
-def _connection_block(one: Connection) -> RenderableType:
+def _connection_block(connection: Connection) -> RenderableType:
     """One connection: its ends, both directions side by side, the findings of the protocol's analyser."""
-    head = Text.assemble((f"{one.number}  ", "dim"), (protocol(one), HEAD), f"  {one.ends[0]} \u2194 {one.ends[1]}")
-    return Group(head, Text(f"   {lead(one)}"), _directions(one), *_details(detail_lines(one)))
+    head = Text.assemble(
+        (f"{connection.number}  ", "dim"),
+        (protocol(connection), HEAD),
+        f"  {connection.ends[0]} \u2194 {connection.ends[1]}",
+    )
+    return Group(head, Text(f"   {lead(connection)}"), _directions(connection), *_details(detail_lines(connection)))
 
 
-def _directions(one: Connection) -> Table:
+def _directions(connection: Connection) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="dim")
     table.add_column("  ")
     for direction in (0, 1):
-        table.add_column(Text(f"{one.ends[direction]} sends"), justify="right", overflow="fold")
-    for name, forward, back in direction_rows(one):
+        table.add_column(Text(f"{connection.ends[direction]} sends"), justify="right", overflow="fold")
+    for name, forward, back in direction_rows(connection):
         table.add_row(f"   {name}", forward, back)
     return table
 
 
-def _multipath_block(one: Multipath) -> RenderableType:
+def _multipath_block(multipath: Multipath) -> RenderableType:
     """An MPTCP connection: the data level above its subflows."""
-    return Group(Text(multipath_title(one), style=HEAD), *_details(multipath_lines(one)))
+    return Group(Text(multipath_title(multipath), style=HEAD), *_details(multipath_lines(multipath)))
 
 
 def _details(lines: Lines) -> list[RenderableType]:

@@ -122,8 +122,8 @@ def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None
     shown = Table(title=title, title_justify="left", title_style="bold")
     for column in ("", "A", "B"):
         shown.add_column(column, overflow="fold")
-    for one in moved[:SHOWN]:
-        shown.add_row(*map(Text, (one.name, one.a, one.b)))
+    for row in moved[:SHOWN]:
+        shown.add_row(*map(Text, (row.name, row.a, row.b)))
     console.print(shown)
     if len(moved) > SHOWN:
         console.print(f"... and {len(moved) - SHOWN} more: --json has all of them")
@@ -135,9 +135,9 @@ def _changes(changed: list[Change]) -> Table:
         shown.add_column(column, overflow="fold")
     for column in ("A", "B", "change"):
         shown.add_column(column, justify="right", no_wrap=True)
-    for one in changed:
-        levels = " ".join(level for _, level in one.levels)
-        change = "" if one.relative is None else percent(one.relative, signed=True)
-        numbers = (readable(value) for value in (one.a, one.b))
-        shown.add_row(*map(Text, (levels, one.flow, f"{one.metric} [{one.unit}]", *numbers, change)))
+    for row in changed:
+        levels = " ".join(level for _, level in row.levels)
+        change = "" if row.relative is None else percent(row.relative, signed=True)
+        numbers = (readable(value) for value in (row.a, row.b))
+        shown.add_row(*map(Text, (levels, row.flow, f"{row.metric} [{row.unit}]", *numbers, change)))
     return shown

@@ -56,13 +56,13 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
     """["a=b"] -> [("a", "b")]; raises SpecError on anything else."""
-    found: list[tuple[str, str]] = []
+    split: list[tuple[str, str]] = []
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise SpecError(f"{option} {text}: wants key=value, e.g. {option} outage='10 s'")
-        found.append((key.strip(), value.strip()))
-    return found
+        split.append((key.strip(), value.strip()))
+    return split
 
 
 def plan_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def _interactive() -> list[str]:
 def _greeting(cell: Cell, node: str) -> str:
     layout = make_layout(cell)
     lines = [f"netwarp: the network of {cell.id} stands; this is {node}, `exit` takes it down"]
-    ends = [one for one in layout.interfaces() if one.node in {each.name for each in cell.nodes}]
-    lines += [f"  {one.node:<10} {one.ip:<16} on {one.name}" for one in ends]
+    ends = [end for end in layout.interfaces() if end.node in {each.name for each in cell.nodes}]
+    lines += [f"  {end.node:<10} {end.ip:<16} on {end.name}" for end in ends]
     others = ", ".join(name for name in layout.namespaces if name != node)
     return "\n".join([*lines, f"  on another node: ip netns exec NODE COMMAND; there is: {others}"])

@@ -95,12 +95,12 @@ def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[
 
 def _verdicts(claims: list[dict[str, str]], names: bool = False) -> str:
     """2 holds (C1, C2), 1 not tested."""
-    found: dict[str, list[str]] = {}
+    by_verdict: dict[str, list[str]] = {}
     for row in claims:
-        found.setdefault(row["verdict"], []).append(row["claim"])
+        by_verdict.setdefault(row["verdict"], []).append(row["claim"])
     return ", ".join(
         f"{len(ids)} {verdict}" + (_named(ids) if names and verdict != "not tested" else "")
-        for verdict, ids in sorted(found.items(), key=lambda one: -len(one[1]))
+        for verdict, ids in sorted(by_verdict.items(), key=lambda item: -len(item[1]))
     )
 
 
@@ -123,12 +123,14 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
     for head in grid.column_heads:
         shown.add_column(Text(" ".join(level for level in head if level) or grid.metric), justify="right", no_wrap=True)
     for head, row in zip(grid.row_heads, grid.rows, strict=True):
-        numbers = ("" if one is None else _place_text(one, place) for one in row)
+        numbers = ("" if entry is None else _place_text(entry, place) for entry in row)
         shown.add_row(*(Text(level or "-") for level in head), *map(Text, numbers))
     if across:
         console.print(f"across: {across}")
     console.print(shown)
-    measured = [one.measured for row in grid.rows for one in row if one is not None and one.measured is not None]
+    measured = [
+        entry.measured for row in grid.rows for entry in row if entry is not None and entry.measured is not None
+    ]
     for line in _sureness(measured):
         console.print(line)
 
@@ -142,11 +144,11 @@ def _place_text(place: GridField, published: int | None) -> str:
 
 def _sureness(measured: Sequence[Number]) -> Iterator[str]:
     """What stands beside numbers that hang on the seed, and what does not."""
-    draws = sorted({one.n for one in measured if one.half})
+    draws = sorted({number.n for number in measured if number.half})
     if draws:
         count = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
         yield f"\u00b1 is the 95 % confidence interval of the mean of {count} draws (Student's t)"
-    single = sum(one.n == 1 for one in measured)
+    single = sum(number.n == 1 for number in measured)
     if single == len(measured) > 0:
         yield "one draw of something random each: no interval (--repetitions 5)"
     elif single:
@@ -162,8 +164,8 @@ def _print_identical(console: Console, plan: Plan, directory: RunDir, results: R
         if outcome.outcome is Outcome.COMPLETED
     }
     digests = {cell_id: read_json(path, dict[str, str]) for cell_id, path in there.items() if path.exists()}
-    for one in identical_levels(plan, digests):
-        console.print(f"note: {one.sentence}")
+    for identical in identical_levels(plan, digests):
+        console.print(f"note: {identical.sentence}")
 
 
 def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
@@ -171,11 +173,11 @@ def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
     paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
     with_unused: dict[str, list[str]] = {}
     several: Counter[str] = Counter()
-    for one in (one for rows in results.by_cell.values() for one in rows):
-        if one.metric == "paths_used" and paths[one.cell_id, one.flow] > 1 and one.value is not None:
-            several[one.flow] += 1
-            if one.value < paths[one.cell_id, one.flow]:
-                with_unused.setdefault(one.flow, []).append(one.cell_id)
+    for row in (row for rows in results.by_cell.values() for row in rows):
+        if row.metric == "paths_used" and paths[row.cell_id, row.flow] > 1 and row.value is not None:
+            several[row.flow] += 1
+            if row.value < paths[row.cell_id, row.flow]:
+                with_unused.setdefault(row.flow, []).append(row.cell_id)
     for flow, cells in with_unused.items():
         share = f"{len(cells)} of {counted(several[flow], 'cell')}"
         yield f'flow "{flow}" had no subflow on some of its paths in {share} (metric paths_used; the first: {cells[0]})'

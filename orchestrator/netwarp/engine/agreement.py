@@ -56,7 +56,7 @@ class AgreementSide:
     @property
     def outcomes(self) -> str:
         """148 COMPLETED, 2 INVALID."""
-        counts = Counter(str(one.outcome) for one in self.run.results.outcomes.values())
+        counts = Counter(str(each.outcome) for each in self.run.results.outcomes.values())
         missing = len(self.run.results.plan.cells) - sum(counts.values())
         said = [f"{count} {outcome}" for outcome, count in counts.most_common()]
         return ", ".join(said + ([f"{missing} not run"] if missing else []))
@@ -64,12 +64,12 @@ class AgreementSide:
     @property
     def late(self) -> str:
         """How much of the time the host let the cells that count wake late; "" where nothing measured it."""
-        found = []
+        recorded = []
         for cell in self.run.results.plan.cells:
             if self.run.results.completed(cell.id):
                 host = read_json(self.run.directory.cell(cell.id).environment, Environment).host
-                found.append(None if host is None else host.late_wakes_ratio)
-        ratios = [ratio for ratio in found if ratio is not None]
+                recorded.append(None if host is None else host.late_wakes_ratio)
+        ratios = [ratio for ratio in recorded if ratio is not None]
         if not ratios:
             return ""
         return (
@@ -198,21 +198,23 @@ def _named_apart(a: AgreementSide, b: AgreementSide) -> tuple[AgreementSide, Agr
 
 def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> dict[Levels, tuple[Divergence, ...]]:
     """Of the places that differ, from their captures: where the senders of repetition 0 part."""
-    places = list(dict.fromkeys(one.levels for one in agreement.numbers if one.verdict == "differ"))
+    places = list(dict.fromkeys(number.levels for number in agreement.numbers if number.verdict == "differ"))
     divergences: dict[Levels, tuple[Divergence, ...]] = {}
     for levels in places[:MOST_DIVERGENCES]:
         cells = []
         for side in (a, b):
             mine = [cell for cell in side.run.results.plan.cells if set(levels_of(cell)) == set(levels)]
             cells.append(next((cell for cell in mine if side.run.results.completed(cell.id)), None))
-        one, other = cells
-        if one is None or other is None:
+        cell_a, cell_b = cells
+        if cell_a is None or cell_b is None:
             continue
         slack_s = 2 * agreement.lateness_s
-        directories = a.run.directory.cell(one.id), b.run.directory.cell(other.id)
+        directories = a.run.directory.cell(cell_a.id), b.run.directory.cell(cell_b.id)
         try:
             seen = [
-                first_divergence(one, *directories, flow.name, slack_s) for flow in one.flows if not flow.is_datagrams
+                first_divergence(cell_a, *directories, flow.name, slack_s)
+                for flow in cell_a.flows
+                if not flow.is_datagrams
             ]
         except (CaptureError, KeyError, StopIteration):
             continue  # captures that cannot be read explain nothing; the numbers stand
@@ -222,14 +224,14 @@ def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> di
 
 def late_cells(plan: Plan, directory: RunDir) -> dict[str, str]:
     """Cells that are INVALID for the host's lateness alone -> the reason."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     finished = directory.finished()
     for cell in plan.cells:
         if cell.id in finished:
             outcome = directory.cell(cell.id).read_outcome()
             if _host_was_late(directory.cell(cell.id).environment, outcome):
-                found[cell.id] = outcome.reason
-    return found
+                reasons[cell.id] = outcome.reason
+    return reasons
 
 
 def _host_was_late(environment: Path, outcome: CellOutcome) -> bool:

@@ -103,6 +103,6 @@ def tabulate(plan: Plan, run: RunDir) -> Results:
 
 
 def _write_tables(results: Results, run: RunDir) -> None:
-    measurements = (one for rows in results.by_cell.values() for one in rows)
+    measurements = (row for rows in results.by_cell.values() for row in rows)
     write_tables(results.plan, results.outcomes, measurements, run.tables)
     write_timelines(results.plan, results.outcomes, run)

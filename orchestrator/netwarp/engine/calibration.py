@@ -122,15 +122,15 @@ def calibration_for(chosen: Chosen, jobs: int, scratch: Path, progress: Progress
         return None
     path = stored(chosen)
     if path.exists():
-        found = read_json(path, Calibration)
+        calibration = read_json(path, Calibration)
     else:
         progress(Notice("calibrating this kernel and these programs once ..."))
-        found = measure(chosen, (GENERIC,), jobs, scratch, keep=False)
-        _keep(chosen, found, (GENERIC,))
+        calibration = measure(chosen, (GENERIC,), jobs, scratch, keep=False)
+        _keep(chosen, calibration, (GENERIC,))
     more = _stored_profiles(chosen)
     if more is not None:
-        found = msgspec.structs.replace(found, rows=found.rows + more.rows, curves=more.curves)
-    return found
+        calibration = msgspec.structs.replace(calibration, rows=calibration.rows + more.rows, curves=more.curves)
+    return calibration
 
 
 def _stored_profiles(chosen: Chosen) -> Calibration | None:
@@ -141,41 +141,41 @@ def _stored_profiles(chosen: Chosen) -> Calibration | None:
 def measured_profiles() -> tuple[Row, ...]:
     """What is stored of the profiles on the virtual clock; nothing where that cannot run here."""
     try:
-        found = _stored_profiles(choose("virtual"))
+        profiles = _stored_profiles(choose("virtual"))
     except BackendUnavailable:
         return ()
-    return found.rows if found is not None else ()
+    return profiles.rows if profiles is not None else ()
 
 
-def _keep(chosen: Chosen, found: Calibration, names: Iterable[str]) -> Path | None:
+def _keep(chosen: Chosen, calibration: Calibration, names: Iterable[str]) -> Path | None:
     """Store it for the next runs, and its page; returns the page. Not if a probe did not complete (a full disk, a
     killed guest: no word on the testbed). A checkout that this user may not write to has it measured again."""
-    if any(row.unit == NOT_COMPLETED for row in found.rows):
+    if any(row.unit == NOT_COMPLETED for row in calibration.rows):
         return None
     try:
         if GENERIC in names:
             generic = {probe.name for probe in probes()}
-            rows = tuple(row for row in found.rows if row.probe in generic)
-            write_json(stored(chosen), msgspec.structs.replace(found, rows=rows, curves=()))
+            rows = tuple(row for row in calibration.rows if row.probe in generic)
+            write_json(stored(chosen), msgspec.structs.replace(calibration, rows=rows, curves=()))
         if set(names) - {GENERIC}:
-            return _keep_profiles(chosen, found)
+            return _keep_profiles(chosen, calibration)
     except (OSError, StoreError) as error:
         log.warning("the calibration is not kept: %s", error)
     return None
 
 
-def _keep_profiles(chosen: Chosen, found: Calibration) -> Path:
+def _keep_profiles(chosen: Chosen, calibration: Calibration) -> Path:
     """What was measured now over what was measured before."""
     generic = {probe.name for probe in probes()}
-    rows = [row for row in found.rows if row.probe not in generic]
-    curves, now = list(found.curves), {row.probe for row in rows}
+    rows = [row for row in calibration.rows if row.probe not in generic]
+    curves, now = list(calibration.curves), {row.probe for row in rows}
     before = _stored_profiles(chosen)
     if before is not None:
         rows += [row for row in before.rows if row.probe not in now]
         curves += [curve for curve in before.curves if curve.probe not in now]
     path = stored(chosen, profiles=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = msgspec.structs.replace(found, rows=tuple(rows), curves=tuple(curves))
+    whole = msgspec.structs.replace(calibration, rows=tuple(rows), curves=tuple(curves))
     write_json(path, whole)
     return write_calibration_page(path.with_suffix(".html"), whole)
 

@@ -81,9 +81,9 @@ def captures_of(directory: Path) -> list[Path]:
 
 
 def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:
-    """Capture points: (whether of a netwarp cell, whose clock is one, and its files). A cell's files go by node."""
+    """Capture points: (whether of a netwarp cell, all on one clock, and its files). A cell's files go by node."""
     points: list[tuple[bool, list[Path]]] = []
-    for path in (Path("/dev/stdin") if str(one) == "-" else one for one in paths):
+    for path in (Path("/dev/stdin") if str(given) == "-" else given for given in paths):
         if not path.is_dir():
             points.append((False, [path]))
             continue
@@ -96,7 +96,7 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
         if cell.cell.is_file():
             points += [(True, group) for group in _by_node(cell.read_cell(), captures)]
         else:
-            points += [(False, [one]) for one in captures]
+            points += [(False, [file]) for file in captures]
     if merge:
         if any(cell for cell, _ in points):
             raise SpecError("--merge: the captures of a cell are merged by host already")
@@ -110,7 +110,7 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
 def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
     """The captures of each host, which are named <node>-<interface>; a router's one by one, as its packets pass two."""
     hosts = {node.name for node in cell.nodes if node.kind == "host"}
-    nodes = {f"{one.node}-{one.link}": one.node for one in cell.captures if one.node in hosts}
+    nodes = {f"{each.node}-{each.link}": each.node for each in cell.captures if each.node in hosts}
     groups: dict[str, list[Path]] = {}
     for capture in captures:
         stem = capture.name.split(".pcap")[0]

@@ -76,7 +76,7 @@ def compare_runs(a: str | Path, b: str | Path) -> RunComparison:
 
 def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
     """How the runs were made, where that differs."""
-    sets = [" ".join(one.sets) or "-" for one in (a, b)]
+    sets = [" ".join(manifest.sets) or "-" for manifest in (a, b)]
     return (Moved("--set", *sets),) * (sets[0] != sets[1]) + tuple(
         Moved(title, _said(getattr(a, field), getattr(b, field)), _said(getattr(b, field), getattr(a, field)))
         for field, title in MADE_BY.items()
@@ -88,7 +88,7 @@ def _planned(a: Plan, b: Plan) -> tuple[Moved, ...]:
     """Parameters and parts chosen (--only, --where) that differ."""
     said = [{**plan.parameters, "part": " ".join(plan.filters) or "everything"} for plan in (a, b)]
     return tuple(
-        Moved(name, *(str(one.get(name, "-")) for one in said))
+        Moved(name, *(str(values.get(name, "-")) for values in said))
         for name in dict.fromkeys([*said[0], *said[1]])
         if said[0].get(name) != said[1].get(name)
     )
@@ -128,6 +128,6 @@ def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
 
 def _capture_files(cell: Cell, directory: CellDir) -> list[Path] | None:
     """A cell's captures, in the order of the plan; None where one is not there."""
-    found = [capture_file(directory.root, one.node, one.link) for one in cell.captures]
-    there = [path for path in found if path is not None]
-    return there if len(there) == len(found) else None
+    files = [capture_file(directory.root, capture.node, capture.link) for capture in cell.captures]
+    there = [path for path in files if path is not None]
+    return there if len(there) == len(files) else None

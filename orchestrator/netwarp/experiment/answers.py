@@ -49,7 +49,9 @@ def _answer(name: str, item: Item, names: Names, problems: Problems) -> Answer:
         budgets=_budgets(item, metrics.get(metric), problems),
         where=read_selector(item, names, problems),
         tempting="" if tempting is None else str(tempting.value),
-        because=tuple(_reason(one, metrics, problems) for one in (because.items() if because is not None else ())),
+        because=tuple(
+            _reason(reason, metrics, problems) for reason in (because.items() if because is not None else ())
+        ),
         cost=None
         if cost is None
         else Cost(

@@ -71,17 +71,17 @@ class ClaimReader:
     def claims(self) -> tuple[Claim, ...]:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
         claims = self._document.get("claim")
-        found: list[Claim] = []
+        every: list[Claim] = []
         items = self.places
         for item in claims.items() if claims is not None else ():
             claim = self._claim(item)
-            for one in [claim, *self._also(item, claim)]:
-                if one.name in items:
-                    self._problems.add(item, f'two claims are called "{one.name}"')
-                items[one.name] = item
-                found.append(one)
-        self._check_means(found, items)
-        return tuple(found)
+            for each in [claim, *self._also(item, claim)]:
+                if each.name in items:
+                    self._problems.add(item, f'two claims are called "{each.name}"')
+                items[each.name] = item
+                every.append(each)
+        self._check_means(every, items)
+        return tuple(every)
 
     def _claim(self, item: Item) -> Claim:
         problems = self._problems
@@ -165,13 +165,13 @@ class ClaimReader:
             self._problems.add(child, f"is empty; for example {CLAIM['of'].example}")
         return names
 
-    def _check_means(self, found: list[Claim], items: Mapping[str, Item]) -> None:
+    def _check_means(self, claims: list[Claim], items: Mapping[str, Item]) -> None:
         """What a mean is of must be there, and be one number."""
-        gains = [(claim.id, claim.condition_text) for claim in found if claim.kind in GAINS]
-        for claim in found:
+        gains = [(claim.id, claim.condition_text) for claim in claims if claim.kind in GAINS]
+        for claim in claims:
             for name in claim.of:
                 if (name, claim.condition_text) not in gains:
-                    known = [one for one, condition in gains if condition == claim.condition_text]
+                    known = [gain for gain, condition in gains if condition == claim.condition_text]
                     under = f" under {claim.condition_text}" if claim.condition else ""
                     said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{under}{nearest(name, known)}'
                     self._problems.add((items[claim.name].get("of") or items[claim.name]).part(name), said)
@@ -204,7 +204,7 @@ class ClaimReader:
 
         A mean under other conditions is of the claims it is of under the same ones.
         """
-        found: list[Claim] = []
+        mirrored: list[Claim] = []
         also = item.get("also")
         if also is not None and not isinstance(also.value, list):
             self._problems.add(also, 'must be a list of selectors; for example [{ reading = "rtt" }]')
@@ -214,8 +214,8 @@ class ClaimReader:
                 if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):
                     self._problems.add(part, f'"{factor}" stands in no selector of this claim')
             a, b = (tuple(_replaced(s, other) for s in side) for side in (claim.a, claim.b))
-            found.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
-        return found
+            mirrored.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
+        return mirrored
 
     def _required(self, item: Item, key: str, fields: Mapping[str, Field]) -> Item | None:
         child = item.get(key)

@@ -140,7 +140,7 @@ def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None
                 child,
                 f'"{name[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first); for example {field.example}',
             )
-        if child.items() and all(isinstance(one.value, dict) for one in child.items()):
+        if child.items() and all(isinstance(each.value, dict) for each in child.items()):
             problems.add(child, f"stands in single brackets, [{child.key}]; for example {field.example}")
             continue
         check_keys(child, fields, problems, fill=fill)
@@ -156,7 +156,7 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
         problems.add(item, f"{shown}; {words} is text with its unit{wanted}")
         return None
     try:
-        found = parse_quantity(item.value, kind)
+        quantity = parse_quantity(item.value, kind)
     except QuantityError as error:
         text = str(error)
         if comma := _decimal_comma(item.value):
@@ -164,16 +164,16 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
             return None
         problems.add(item, text if field.example in text else text.split("; write for example")[0] + wanted)
         return None
-    if found.kind not in field.kinds:
-        problems.add(item, f"'{item.value}' is {WORDS[found.kind]}, but {words} is wanted{wanted}")
+    if quantity.kind not in field.kinds:
+        problems.add(item, f"'{item.value}' is {WORDS[quantity.kind]}, but {words} is wanted{wanted}")
         return None
-    if found.kind == field.kinds[0]:
+    if quantity.kind == field.kinds[0]:
         for limit, wrong, word in ((field.low, -1, "least"), (field.high, 1, "most")):
-            if limit is not None and (found.value - limit) * wrong > 0:
-                bound = format_quantity(Quantity(found.kind, limit if found.kind == "ratio" else int(limit)))
+            if limit is not None and (quantity.value - limit) * wrong > 0:
+                bound = format_quantity(Quantity(quantity.kind, limit if quantity.kind == "ratio" else int(limit)))
                 problems.add(item, f"'{item.value}' is out of range: at {word} {bound}{wanted}")
                 return None
-    return found
+    return quantity
 
 
 def _decimal_comma(text: str) -> str:

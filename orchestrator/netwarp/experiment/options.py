@@ -127,7 +127,7 @@ def read_options(
     item: Item | None, role: str, protocol: str, bdp_bytes: int | None, problems: Problems
 ) -> dict[str, OptionValue]:
     """Options of one app in the table's order. bdp_bytes: what "1 bdp" is on the flow's first path (None: no rate)."""
-    found: dict[str, OptionValue] = {}
+    values: dict[str, OptionValue] = {}
     table: Mapping[str, Item] = item.table() if item is not None else {}
     if item is not None and not isinstance(item.value, dict):
         problems.add(item, 'must be a table; for example { rcvbuf = "64 KiB" }')
@@ -142,18 +142,18 @@ def read_options(
         if name in SCHEDULE:  # read_schedule() does: it has to know the size of a message
             continue
         if option.off is not None and child.value == "off":
-            found[option.off] = True
+            values[option.off] = True
             continue
         value = _value(child, option.field, bdp_bytes, problems)
         if name == "window_clamp" and isinstance(value, int):
             value = _window(child, value, problems)
         if value is not None and _whole(child, option, value, problems):
-            found[option.cell_key] = value
-    if "window_clamp" in table and "rcvbuf" in table and "window_clamp_bytes" in found:
+            values[option.cell_key] = value
+    if "window_clamp" in table and "rcvbuf" in table and "window_clamp_bytes" in values:
         problems.add(table["rcvbuf"], "window_clamp sets the receive buffer too; give one of the two")
-    _together(table, found, problems)
+    _together(table, values, problems)
     keys = [key for option in OPTIONS.values() for key in (option.cell_key, option.off)]
-    return {key: found[key] for key in keys if key is not None and key in found}
+    return {key: values[key] for key in keys if key is not None and key in values}
 
 
 def _whole(item: Item, option: Option, value: OptionValue, problems: Problems) -> bool:
@@ -165,18 +165,18 @@ def _whole(item: Item, option: Option, value: OptionValue, problems: Problems) -
     return True
 
 
-def _together(table: Mapping[str, Item], found: Mapping[str, OptionValue], problems: Problems) -> None:
+def _together(table: Mapping[str, Item], values: Mapping[str, OptionValue], problems: Problems) -> None:
     """Options that only make sense together, or not together."""
     for low, high in (("rto_min", "rto_max"), ("pf_retrans", "ps_retrans")):
-        first, second = (found.get(OPTIONS[name].cell_key) for name in (low, high))
+        first, second = (values.get(OPTIONS[name].cell_key) for name in (low, high))
         if isinstance(first, int) and isinstance(second, int) and first > second:
             problems.add(table[low], f"is above {high}, which the kernel refuses; give a {low} of at most that")
-    if found.get("sack_frequency") == 1 and "sack_delay_ns" in found:
+    if values.get("sack_frequency") == 1 and "sack_delay_ns" in values:
         problems.add(table["sack_delay"], "with sack_frequency = 1 no SACK is put off; leave one of the two out")
-    if "lifetime_ns" in found and "max_retransmissions" in found:
+    if "lifetime_ns" in values and "max_retransmissions" in values:
         problems.add(table["lifetime"], "a message has one such limit: leave this or max_retransmissions out")
-    values, streams = found.get("stream_values"), found.get("streams", 1)
-    if isinstance(values, str) and isinstance(streams, int) and len(values.split(",")) > streams:
+    stream_values, streams = values.get("stream_values"), values.get("streams", 1)
+    if isinstance(stream_values, str) and isinstance(streams, int) and len(stream_values.split(",")) > streams:
         problems.add(table["stream_values"], f"has more values than there are streams ({streams})")
 
 
@@ -194,15 +194,15 @@ def _window(item: Item, value: int, problems: Problems) -> int:
 
 def _value(item: Item, field: Field, bdp_bytes: int | None, problems: Problems) -> OptionValue | None:
     if field.type == "quantity":
-        found = read_quantity(item, field, problems)
-        if found is None or found.kind != "bdp":
-            return None if found is None else int(found.value)
+        quantity = read_quantity(item, field, problems)
+        if quantity is None or quantity.kind != "bdp":
+            return None if quantity is None else int(quantity.value)
         if bdp_bytes is None:
             problems.add(
                 item, f"'{item.value}': the flow's first path has no rate, so no bdp; write for example \"64 KiB\""
             )
             return None
-        return max(int(field.low or 1), round(found.value * bdp_bytes))
+        return max(int(field.low or 1), round(quantity.value * bdp_bytes))
     if field.type == "integer":
         return read_integer(item, field, problems)
     if field.type == "switch":

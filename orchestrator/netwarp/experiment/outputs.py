@@ -65,7 +65,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         return nearest(word, known)
 
     known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
-    found: list[OwnMetric] = []
+    metrics: list[OwnMetric] = []
     for name, child in named(document, "metric"):
         texts: dict[str, str] = {}
         for key in ("unit", "value"):
@@ -79,9 +79,9 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         wrong = expression_problem(texts["value"], known, hint) if value is not None else None
         if value is not None and wrong is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
-        found.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"]))
+        metrics.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"]))
         known.add(name)
-    return tuple(found)
+    return tuple(metrics)
 
 
 def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
@@ -92,7 +92,7 @@ def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
 
 def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table, ...]:
     """Every [table.NAME]."""
-    found: list[Table] = []
+    tables: list[Table] = []
     for name, item in named(document, "table"):
         if name in RESERVED_TABLES:
             problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
@@ -103,14 +103,14 @@ def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table
         _check_twice(item, (*rows, *columns), problems)
         flows, where = read_flows(item, names, problems), read_selector(item, names, problems)
         beside = read_beside(item, metric, names.metrics, problems)
-        found.append(Table(name, read_title(item, name), metric, flows, rows, columns, where, beside))
-    return tuple(found)
+        tables.append(Table(name, read_title(item, name), metric, flows, rows, columns, where, beside))
+    return tuple(tables)
 
 
 def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figure, ...]:
     """Every [figure.NAME]."""
     tables = {name for name, _ in named(document, "table")} | RESERVED_TABLES
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for name, item in named(document, "figure"):
         if name in tables:
             problems.add(item, f'"{name}" is a table too; their files would have one name')
@@ -142,8 +142,8 @@ def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figu
         if kind != "line" and figure.beside:
             problems.add(item, f"a figure of kind {kind} has nothing beside its metric, only one of kind line")
         _check_twice(item, figure.axes, problems)
-        found.append(figure)
-    return tuple(found)
+        figures.append(figure)
+    return tuple(figures)
 
 
 def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems: Problems) -> tuple[str, ...]:

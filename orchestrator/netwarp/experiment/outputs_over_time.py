@@ -25,7 +25,7 @@ PACKETS = 4
 
 def read_time_series(document: Item, names: Names, problems: Problems) -> tuple[TimeSeries, ...]:
     """Every [figure.NAME] that has `series`."""
-    found: list[TimeSeries] = []
+    figures: list[TimeSeries] = []
     for name, item in named(document, "figure"):
         series = item.get("series")
         if series is None:
@@ -34,23 +34,23 @@ def read_time_series(document: Item, names: Names, problems: Problems) -> tuple[
             continue
         _refuse(item, ("metric", "x", "lines"), "a figure over time has `series` and `where`", problems)
         shown = read_names(series, FIGURE["series"], Problems())
-        for unknown in (one for one in shown if one not in SERIES):
+        for unknown in (column for column in shown if column not in SERIES):
             problems.add(series.part(unknown), f'unknown series "{unknown}"{nearest(unknown, SERIES)}')
         if not shown:
             problems.add(series, f"is empty; for example {FIGURE['series'].example}")
         where = read_selector(item, names, problems)
         window = _window(item.get("window"), problems)
         flows = read_flows(item, names, problems)
-        units = dict.fromkeys(SERIES[one] for one in shown if one in SERIES)
+        units = dict.fromkeys(SERIES[column] for column in shown if column in SERIES)
         if len(units) > 1:
             problems.add(series, f"have one axis and {len(units)} units: {', '.join(units)}; make a figure of each")
-        found.append(TimeSeries(name, read_title(item, name), flows, shown, window, where))
-    return tuple(found)
+        figures.append(TimeSeries(name, read_title(item, name), flows, shown, window, where))
+    return tuple(figures)
 
 
 def read_event_tables(document: Item, names: Names, problems: Problems) -> tuple[EventTable, ...]:
     """Every [table.NAME] that has `around`."""
-    found: list[EventTable] = []
+    tables: list[EventTable] = []
     for name, item in named(document, "table"):
         around = item.get("around")
         if around is None:
@@ -70,8 +70,8 @@ def read_event_tables(document: Item, names: Names, problems: Problems) -> tuple
         if len(flows) > 1 and (child := item.get("flow")) is not None:
             problems.add(child, f'a table of events is of one flow; for example flow = "{flows[0]}"')
         flow = next(iter(flows), "")
-        found.append(EventTable(name, read_title(item, name), flow, moments, number or PACKETS, where))
-    return tuple(found)
+        tables.append(EventTable(name, read_title(item, name), flow, moments, number or PACKETS, where))
+    return tuple(tables)
 
 
 def _refuse(item: Item, keys: tuple[str, ...], why: str, problems: Problems) -> None:

@@ -61,7 +61,7 @@ def _unknown(name: str, key: str, document: Item, parameters: list[str]) -> str:
         return (
             f'"{name}" is a factor; choose its levels with --where {name}=LEVEL, or give others: factor.{name}.levels'
         )
-    section = next((one for one in NAMED if name in _known(document, one)), None)
+    section = next((named for named in NAMED if name in _known(document, named)), None)
     if section is not None:
         return f'unknown key "{name}"; write {section}.{key}'
     return f"unknown key{nearest(name, [*parameters, *TOP])}"
@@ -81,8 +81,8 @@ def _layers(document: Item) -> Iterator[Item]:
     yield from levels
     for layer in (document, *levels):
         shape = layer.get("shape")
-        for one in _kinds(shape) if shape is not None else ():
-            if (expanded := expand_shape(one, Problems())) is not None:
+        for variant in _kinds(shape) if shape is not None else ():
+            if (expanded := expand_shape(variant, Problems())) is not None:
                 yield expanded
 
 
@@ -91,7 +91,7 @@ def _kinds(shape: Item) -> list[Item]:
     kind = shape.get("kind")
     if kind is None or not is_open(str(kind.value)):
         return [shape]
-    return [shape.with_value({**shape.table(), "kind": kind.with_value(one)}) for one in SHAPE["kind"].choices]
+    return [shape.with_value({**shape.table(), "kind": kind.with_value(name)}) for name in SHAPE["kind"].choices]
 
 
 def _tables(item: Item) -> list[Item]:
@@ -99,19 +99,19 @@ def _tables(item: Item) -> list[Item]:
 
 
 def _names(document: Item, section: str) -> list[str]:
-    found = document.get(section)
-    return list(found.table()) if found is not None else []
+    table = document.get(section)
+    return list(table.table()) if table is not None else []
 
 
 def _split(key: str) -> list[str]:
     """The parts of a dotted TOML key (`factor.outage."10 s".title`)."""
     try:
-        found: Any = tomllib.loads(f"{key} = 0")
+        inner: Any = tomllib.loads(f"{key} = 0")
     except (ValueError, RecursionError):
         return []
     path: list[str] = []
-    while isinstance(found, dict) and len(found) == 1:
-        name, found = next(iter(found.items()))
+    while isinstance(inner, dict) and len(inner) == 1:
+        name, inner = next(iter(inner.items()))
         path.append(name)
     return path
 

@@ -17,13 +17,13 @@ PROFILES = CHECKOUT / "netem-profiles"
 def list_profiles(folder: Path = PROFILES) -> dict[str, str]:
     """Name -> title of every profile that can be read, by name. Raises SpecError for one that cannot."""
     problems = Problems()
-    found: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")) if folder.is_dir() else []:
         item = read_profile(path, problems)
         title = item.get("title") if item is not None else None
-        found[path.stem] = str(title.value) if title is not None else ""
+        titles[path.stem] = str(title.value) if title is not None else ""
     problems.check()
-    return found
+    return titles
 
 
 def read_profile(path: Path, problems: Problems) -> Item | None:

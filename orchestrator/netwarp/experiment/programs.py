@@ -67,7 +67,7 @@ def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Pro
         problems.add(item, f"sender is missing; for example {EXAMPLE}")
     if ready is not None and receiver is None:
         problems.add(ready, "is what the receiver says when it listens, but there is no receiver; leave it out")
-    lists = [_arguments(one, problems) if one is not None else () for one in (sender, receiver)]
+    lists = [_arguments(arguments, problems) if arguments is not None else () for arguments in (sender, receiver)]
     text = "" if ready is None else read_text(ready, PROGRAM["ready"], problems) or ""
     if ready is not None and not text:
         problems.add(ready, f"is empty; for example {PROGRAM['ready'].example}")
@@ -82,7 +82,7 @@ def _preset(item: Item, name: str, protocol: Protocol, duration_ns: int, problem
         problems.add(item, f'"{name[:40]}" is no ready-made program{nearest(name, PRESETS)}; or write {EXAMPLE}')
         return None
     if protocol not in preset.protocols:
-        spoken = " or ".join(f'"{one}"' for one in preset.protocols)
+        spoken = " or ".join(f'"{name_of}"' for name_of in preset.protocols)
         problems.add(item, f"{name} does not speak {protocol}; for example protocol = {spoken}")
         return None
     if preset.whole_seconds and duration_ns % 10**9:

@@ -44,10 +44,10 @@ def read_schedule(sender: Item | None, message_bytes: int, problems: Problems) -
     name, item = given[0], table[given[0]]
     if name == "burst":
         return _burst(item, message_bytes, problems)
-    found = read_quantity(item, SCHEDULE[name], problems)
-    if found is None:
+    quantity = read_quantity(item, SCHEDULE[name], problems)
+    if quantity is None:
         return {}
-    interval_ns = int(found.value) if name == "interval" else round(message_bytes * 8 * S / found.value)
+    interval_ns = int(quantity.value) if name == "interval" else round(message_bytes * 8 * S / quantity.value)
     if interval_ns < US:
         problems.add(item, f"messages of {message_bytes} B would come less than 1 us apart; send larger ones")
     return {"interval_ns": interval_ns}
@@ -65,13 +65,13 @@ def _burst(item: Item, message_bytes: int, problems: Problems) -> dict[str, Opti
     if len(problems) > before or every is None:
         return {}
     if messages is not None:
-        found = [message_bytes] * (read_integer(messages, BURST["messages"], problems) or 0)
+        burst = [message_bytes] * (read_integer(messages, BURST["messages"], problems) or 0)
     else:
-        found = _sizes(sizes, problems)
+        burst = _sizes(sizes, problems)
     interval = read_quantity(every, _EVERY, problems)
-    if interval is None or not found:
+    if interval is None or not burst:
         return {}
-    return {"interval_ns": int(interval.value), "burst_bytes": ",".join(str(size) for size in found)}
+    return {"interval_ns": int(interval.value), "burst_bytes": ",".join(str(size) for size in burst)}
 
 
 def _sizes(item: Item | None, problems: Problems) -> list[int]:

@@ -41,9 +41,9 @@ def build_kernel(
     missing = [tool for tool in _TOOLS if find_executable(tool) is None]
     if missing:
         raise KernelError(f"the kernel build needs {', '.join(missing)}; `make setup` installs what is missing")
-    found = find_source(source, recipe)
+    tree = find_source(source, recipe)
     compiler = toolchain()
-    key = kernel_key(found, recipe, compiler)
+    key = kernel_key(tree, recipe, compiler)
     target = cache.kernels_dir() / key
     if target.exists() and (build := cache.read_build(target)) is not None:
         return build
@@ -64,7 +64,7 @@ def build_kernel(
         log_path = cache.kernels_dir() / f"{key}.log"
         with log_path.open("wb") as log:
             runner = Runner(log, log_path, recipe.identity, progress)
-            release = _make(found, recipe, work, jobs or len(os.sched_getaffinity(0)), runner)
+            release = _make(tree, recipe, work, jobs or len(os.sched_getaffinity(0)), runner)
         kernel = work / "kernel"
         build = KernelBuild(
             key=key,
@@ -72,8 +72,8 @@ def build_kernel(
             include=kernel / "include",
             release=release,
             sha256=file_sha256(kernel / "linux"),
-            source=found.text,
-            kind=found.kind,
+            source=tree.text,
+            kind=tree.kind,
             compiler=compiler,
             recipe=recipe.digest,
             config_sha256=file_sha256(kernel / "config"),

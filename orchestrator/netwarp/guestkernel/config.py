@@ -91,7 +91,7 @@ def _kconfigs(tree: Path) -> Iterable[Path]:
 
 def _definition(name: str, tree: Path) -> list[str] | None:
     """The stripped lines of the option's definitions in the Kconfig files; None if there is none."""
-    found: list[str] | None = None
+    body: list[str] | None = None
     head = re.compile(rf"(?:menu)?config\s+{re.escape(name)}")
     block = re.compile(r"(?:menu)?config\b|choice\b|endchoice\b|menu\b|endmenu\b|if\b|endif\b|source\b|comment\b")
     for path in _kconfigs(tree):
@@ -99,17 +99,17 @@ def _definition(name: str, tree: Path) -> list[str] | None:
         for raw in path.read_text(errors="replace").splitlines():
             line = raw.strip()
             if head.fullmatch(line):
-                inside, found = True, found or []
+                inside, body = True, body or []
             elif inside and (line in ("help", "---help---") or block.match(line)):
                 inside = False
-            elif inside and found is not None and line:
-                found.append(line)
-    return found
+            elif inside and body is not None and line:
+                body.append(line)
+    return body
 
 
 def _selectors(name: str, tree: Path) -> list[str]:
     """Options that select this one, whatever their conditions."""
-    found: dict[str, None] = {}
+    selectors: dict[str, None] = {}
     for path in _kconfigs(tree):
         current = ""
         for raw in path.read_text(errors="replace").splitlines():
@@ -117,5 +117,5 @@ def _selectors(name: str, tree: Path) -> list[str]:
             if match := re.fullmatch(r"(?:menu)?config\s+(\w+)", line):
                 current = match[1]
             elif re.match(rf"select\s+{re.escape(name)}\b", line) and current:
-                found[current] = None
-    return list(found)
+                selectors[current] = None
+    return list(selectors)

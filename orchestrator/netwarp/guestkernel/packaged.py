@@ -72,8 +72,8 @@ def _ordered(wanted: Iterable[str], depends: dict[str, list[str]]) -> list[str]:
     """Dependencies first: modules.dep(5) lists them so that the last is to be loaded first."""
     order: dict[str, None] = {}
     for name in wanted:
-        for one in (*reversed(depends[name]), name):
-            order.setdefault(one)
+        for package in (*reversed(depends[name]), name):
+            order.setdefault(package)
     return list(order)
 
 

@@ -105,12 +105,12 @@ def _files(path: Path) -> Iterator[str]:
         names = subprocess.run(command, capture_output=True, check=True).stdout.split(b"\0")
         yield from sorted({os.fsdecode(name) for name in names if name})
         return
-    found = []
+    files_below = []
     for folder, folders, files in os.walk(path):
         folders[:] = [name for name in folders if name not in (".git", ".hg")]
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        found += [os.path.relpath(os.path.join(folder, name), path) for name in files + links]
-    yield from sorted(found)
+        files_below += [os.path.relpath(os.path.join(folder, name), path) for name in files + links]
+    yield from sorted(files_below)
 
 
 def _digest(path: Path, copy: Path | None) -> str:

@@ -236,10 +236,14 @@ def with_expressions(
 ) -> list[Measurement]:
     """A cell's measurements and the metrics of another spec, computed from them. Raises CaptureError: one cannot be."""
     changed = {name: text for name, text in expressions.items() if cell.metrics.get(name) != text}
-    kept = [one for one in measurements if one.metric not in changed]
+    kept = [measurement for measurement in measurements if measurement.metric not in changed]
     asked = msgspec.structs.replace(cell, metrics=changed)
     for flow in cell.flows if changed else ():
-        own, wrong = _own_metrics(asked, flow, {one.metric: one.value for one in kept if one.flow == flow.name})
+        own, wrong = _own_metrics(
+            asked,
+            flow,
+            {measurement.metric: measurement.value for measurement in kept if measurement.flow == flow.name},
+        )
         if wrong:
             raise CaptureError(f"{cell.id}: {wrong[0].check}: {wrong[0].detail}")
         kept += _measurements(cell, flow, own)

@@ -39,7 +39,7 @@ class Captures:
             self._problems.add(top, f'two interfaces would be captured into "{name}.pcap": rename a link')
         item = top.get("captures")
         if item is None or item.value == "hosts":
-            return tuple(one for one in self._there.values() if self._nodes[one.node].kind == "host")
+            return tuple(each for each in self._there.values() if self._nodes[each.node].kind == "host")
         if item.value == "all":
             return tuple(self._there.values())
         return self._listed(item)
@@ -49,32 +49,31 @@ class Captures:
             self._problems.add(item, f"must be {EXAMPLE}")
             return ()
         if not item.value:
-            hosts = [name for name, one in self._there.items() if self._nodes[one.node].kind == "host"]
+            hosts = [name for name, capture in self._there.items() if self._nodes[capture.node].kind == "host"]
             shown = ", ".join(f'"{name}"' for name in hosts)
             self._problems.add(item, f'is empty; for example [{shown}], or leave the key out ("hosts")')
             return ()
         before = len(self._problems)
-        found: dict[str, Capture] = {}
+        listed: dict[str, Capture] = {}
         for child in item.value:
             text = str(child.value)
             if text not in self._there:
                 said = f'there is no interface "{text[:60]}"{nearest(text, self._there)}'
                 self._problems.add(child, said, context=self._context)
             else:
-                found[text] = self._there[text]
+                listed[text] = self._there[text]
         if len(self._problems) == before:
-            self._check_both_ends(item, found)
-        return tuple(found.values())
+            self._check_both_ends(item, listed)
+        return tuple(listed.values())
 
-    def _check_both_ends(self, item: Item, found: Mapping[str, Capture]) -> None:
+    def _check_both_ends(self, item: Item, listed: Mapping[str, Capture]) -> None:
         """What is captured beside a flow's own interfaces, on routers for example, is nobody's mistake."""
-        for one in self._flows:
-            missing = [name for name in interfaces_of(one) if name not in found]
+        for routed in self._flows:
+            missing = [name for name in interfaces_of(routed) if name not in listed]
             if missing:
                 shown = ", ".join(f'"{name}"' for name in missing)
-                said = (
-                    f'flow "{one.flow.name}" is measured at both its ends: add {shown}, or leave the key out ("hosts")'
-                )
+                flow = routed.flow.name
+                said = f'flow "{flow}" is measured at both its ends: add {shown}, or leave the key out ("hosts")'
                 self._problems.add(item, said, context=self._context)
 
 

@@ -73,11 +73,11 @@ class CellPlanner:
         if len(self._problems) > before:
             return ()
         own_nodes = _explicit(nodes, routed)
-        flows = tuple(one.flow for one in routed)
+        flows = tuple(each.flow for each in routed)
         parameters = dict(resolved.parameters)
         metrics = self._metrics(parameters, duration)
         units = {metric.name: metric.unit for metric in self._spec.own_metrics}
-        phased = any(one.phase is not None and one.phase[0] < one.phase[1] for one in routed)
+        phased = any(each.phase is not None and each.phase[0] < each.phase[1] for each in routed)
         random = phased or is_random(built, planned, flows)
         return tuple(
             Cell(
@@ -89,7 +89,7 @@ class CellPlanner:
                 duration_ns=duration,
                 nodes=own_nodes,
                 links=built,
-                flows=tuple(one.drawn(seed + number) for one in routed),
+                flows=tuple(each.drawn(seed + number) for each in routed),
                 timeline=draw(planned, seed + number),
                 captures=captures,
                 random=random,
@@ -108,7 +108,7 @@ class CellPlanner:
 
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
     """The nodes with the sysctls netwarp itself asks for; what the spec says wins."""
-    sctp = {node for one in routed if one.flow.protocol == "sctp" for node in (one.flow.sender, one.flow.receiver)}
+    sctp = {node for each in routed if each.flow.protocol == "sctp" for node in (each.flow.sender, each.flow.receiver)}
     return tuple(
         msgspec.structs.replace(
             node, sysctls={**IPV6_OFF, **(SCTP_EXPOSE if node.name in sctp else {}), **node.sysctls}

@@ -28,12 +28,12 @@ def plan_changes(before: Plan, now: Plan) -> list[str]:
 
 def cell_changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
     """One line a difference between cells in pairs; what only names a cell is none."""
-    found: dict[Change, int] = {}
+    counts: dict[Change, int] = {}
     for old, new in zip(before, now, strict=True):
         for change in _between("", _fields(old), _fields(new)):
             if change[0].split(".")[0] not in COMPUTED:
-                found[change] = found.get(change, 0) + 1
-    lines = [f"{what}: {old} in the run, asked for: {new} ({n} cells)" for (what, old, new), n in found.items()]
+                counts[change] = counts.get(change, 0) + 1
+    lines = [f"{what}: {old} in the run, asked for: {new} ({n} cells)" for (what, old, new), n in counts.items()]
     return lines[:MOST] + ([f"... and {len(lines) - MOST} more"] if len(lines) > MOST else [])
 
 
@@ -42,12 +42,12 @@ def _of_the_whole(before: Plan, now: Plan) -> Iterator[Change]:
         ("spec", before.name, now.name),
         ("seed", before.seed, now.seed),
         ("repetitions", before.repetitions, now.repetitions),
-        ("choice of cells", *(" and ".join(one.filters) or "everything" for one in (before, now))),
+        ("choice of cells", *(" and ".join(plan.filters) or "everything" for plan in (before, now))),
     ):
         if old != new:
             yield what, str(old), str(new)
     for name in dict.fromkeys([*before.parameters, *now.parameters]):
-        old, new = (one.parameters.get(name, "none") for one in (before, now))
+        old, new = (plan.parameters.get(name, "none") for plan in (before, now))
         if old != new:
             yield f"parameter {name}", old, new
 
@@ -55,13 +55,13 @@ def _of_the_whole(before: Plan, now: Plan) -> Iterator[Change]:
 def _of_cells(before: Plan, now: Plan) -> Iterator[Change]:
     """Each field once, however many cells it differs in; then combinations of levels that only one plan has."""
     old, new = ({_place(cell): cell for cell in plan.cells} for plan in (before, now))
-    found: dict[Change, list[Cell]] = {}
+    changed: dict[Change, list[Cell]] = {}
     for place, cell in old.items():
         if place in new and new[place] != cell:
             for change in _between("", _fields(cell), _fields(new[place])):
-                found.setdefault(change, []).append(cell)
-    for (what, one, other), cells in found.items():
-        yield what, one, f"{other} (in {len(cells)} of {len(old)} cells, e.g. {cells[0].id})"
+                changed.setdefault(change, []).append(cell)
+    for (what, old_value, new_value), cells in changed.items():
+        yield what, old_value, f"{new_value} (in {len(cells)} of {len(old)} cells, e.g. {cells[0].id})"
     if before.filters == now.filters and before.repetitions == now.repetitions and old.keys() != new.keys():
         yield "cells", _first(old, new), _first(new, old)
 

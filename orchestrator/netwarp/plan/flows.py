@@ -16,7 +16,7 @@ from ..experiment.schedule import SCHEDULE, read_schedule
 from ..experiment.toml_positions import Item
 from .network import SIDES, UnresolvedLink, bdp_bytes
 from .phases import draw_phase, read_phase
-from .programs import own_program, told_apart
+from .programs import check_datagrams_differ, own_program
 from .reader import Reader
 
 FIRST_PORT = 5001
@@ -68,7 +68,7 @@ class Flows:
 
     def read(self, items: Mapping[str, Item]) -> tuple[Routed, ...]:
         """Every flow in order; what is wrong is collected."""
-        found: list[Routed] = []
+        read_so_far: list[Routed] = []
         ports: dict[tuple[str, int], str] = {}
         for number, (name, item) in enumerate(items.items()):
             reader = Reader(item, FLOW, self._problems, self._context)
@@ -79,10 +79,10 @@ class Flows:
             if place in ports:
                 reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')
             ports[place] = name
-            told_apart((one.flow for one in found), routed.flow, reader)
-            self._one_way_back([*found, routed], reader)
-            found.append(routed)
-        return tuple(found)
+            check_datagrams_differ((each.flow for each in read_so_far), routed.flow, reader)
+            self._one_way_back([*read_so_far, routed], reader)
+            read_so_far.append(routed)
+        return tuple(read_so_far)
 
     def _flow(self, name: str, port: int, reader: Reader) -> Routed | None:
         before = len(self._problems)
@@ -187,8 +187,8 @@ class Flows:
             reader.problem("paths", 'tcp has one path; several need protocol = "sctp" or "mptcp"')
         before = len(self._problems)
         routes = [self._route(child, sender, receiver) for child in item.items()]
-        found = tuple(route for route in routes if route is not None)
-        return found if len(self._problems) == before else ()
+        known = tuple(route for route in routes if route is not None)
+        return known if len(self._problems) == before else ()
 
     def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
         """`"p1"`, or `"up>down"`: the link at the sender and the one at the receiver; `"up>down<back"`: and the
@@ -259,12 +259,12 @@ class Flows:
     def _one_way_back(self, routed: Sequence[Routed], reader: Reader) -> None:
         """A host has one route to an address: where a path says by which link its answers leave, all others agree."""
         leaves: dict[tuple[str, str], tuple[str, bool]] = {}
-        for one in routed:
-            for route in one.routes:
-                ends = (one.flow.receiver, route.path.sender_link)
+        for each in routed:
+            for route in each.routes:
+                ends = (each.flow.receiver, route.path.sender_link)
                 link, said = route.back[0].link, route.path.back_link is not None
-                known, told = leaves.setdefault(ends, (link, said))
-                if known != link and (said or told):
+                known, known_said = leaves.setdefault(ends, (link, said))
+                if known != link and (said or known_said):
                     reader.problem(
                         "paths",
                         f'"{ends[0]}" has one route to "{ends[1]}": packets cannot leave over "{known}" for one path '
@@ -325,7 +325,7 @@ class Flows:
     ) -> tuple[PrimarySwitch, ...]:
         item = reader.item.get("switch_primary")
         paths = {route.path.name: route.path for route in routes}
-        found: list[PrimarySwitch] = []
+        switches: list[PrimarySwitch] = []
         for child in item.items() if item is not None else ():
             inner = reader.below(child, SWITCH)
             if protocol != "sctp":
@@ -342,8 +342,8 @@ class Flows:
             if path is not None and path not in paths:
                 inner.wrong("path", f'"{path}" is no path of this flow{nearest(path, paths)}')
             if at is not None and path in paths:
-                found.append(PrimarySwitch(at_ns=at, path=path))
-        return tuple(sorted(found, key=lambda switch: switch.at_ns))
+                switches.append(PrimarySwitch(at_ns=at, path=path))
+        return tuple(sorted(switches, key=lambda switch: switch.at_ns))
 
     def _touches(self, link: str, node: str) -> bool:
         return node in (self._links[link].a, self._links[link].b)
@@ -358,8 +358,8 @@ class Flows:
 def rtt_of_links(routed: Sequence[Routed], links: Mapping[str, UnresolvedLink]) -> dict[tuple[str, DirectionName], int]:
     """(link, direction) -> the longest base RTT (ns) of the paths that cross it so; the link's own if none does."""
     longest: dict[tuple[str, DirectionName], int] = {}
-    for one in routed:
-        for route in one.routes:
+    for each in routed:
+        for route in each.routes:
             for hop in (*route.there, *route.back):
                 key = (hop.link, hop.direction)
                 longest[key] = max(longest.get(key, 0), route.path.base_rtt_ns)

@@ -60,7 +60,7 @@ def make_plan(
     cells: list[Cell] = []
     for asking, levels in chosen:
         if matches(levels, wanted, ()) and problems.distinct < ENOUGH_PROBLEMS:
-            wishes = [(one.repetitions or spec.repetitions, one.only_random) for one in asking]
+            wishes = [(each.repetitions or spec.repetitions, each.only_random) for each in asking]
             cells += planner.cells(
                 asking[0].name,
                 levels,
@@ -126,27 +126,27 @@ def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> t
             for experiment in asking:
                 shared.setdefault(experiment.name, []).append(place)
     return tuple(
-        Experiment(name=one.name, title=one.title, factors=one.factors, shared=tuple(shared.get(one.name, ())))
-        for one in spec.experiments
+        Experiment(name=each.name, title=each.title, factors=each.factors, shared=tuple(shared.get(each.name, ())))
+        for each in spec.experiments
     )
 
 
 def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[Asked]:
     """(every experiment that has it, levels), each combination of levels once, where the first experiment has it."""
-    found: dict[tuple[str, ...], tuple[list[ExperimentSpec], Combination]] = {}
+    by_levels: dict[tuple[str, ...], tuple[list[ExperimentSpec], Combination]] = {}
     most = MOST_CELLS // repetitions
     for experiment in spec.experiments:
         if experiment.name not in names:
             continue
         for levels in combinations(spec.factors, experiment):
-            found.setdefault(tuple(levels.values()), ([], levels))[0].append(experiment)
-            if len(found) > most:
+            by_levels.setdefault(tuple(levels.values()), ([], levels))[0].append(experiment)
+            if len(by_levels) > most:
                 raise SpecError(
                     f'{experiment.item.file}:{experiment.item.line}: experiment "{experiment.name}": more than'
                     f" {MOST_CELLS} cells ({repetitions} repetitions); use fewer levels, or zip factors"
                     ' that go together, for example zip = [["rate", "queue"]]'
                 )
-    return list(found.values())
+    return list(by_levels.values())
 
 
 def _experiments(spec: Spec, only: str | Sequence[str] | None) -> list[str]:
@@ -166,10 +166,10 @@ def _where(spec: Spec, where: Sequence[tuple[str, str]]) -> Levels:
         if factor is None:
             problems.add_at("--where", 0, text, f'there is no factor "{name}"{nearest(name, spec.factors)}')
             continue
-        found = factor.level(level)
-        if found is None and level != DOES_NOT_APPLY:
+        level_spec = factor.level(level)
+        if level_spec is None and level != DOES_NOT_APPLY:
             known = [level.name for level in factor.levels]
             problems.add_at("--where", 0, text, f'factor "{name}" has the levels: {", ".join(known)}')
-        chosen.setdefault(name, []).append(found.name if found is not None else DOES_NOT_APPLY)
+        chosen.setdefault(name, []).append(level_spec.name if level_spec is not None else DOES_NOT_APPLY)
     problems.check()
     return {name: tuple(levels) for name, levels in chosen.items()}

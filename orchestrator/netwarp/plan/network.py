@@ -67,21 +67,21 @@ class Network:
 
     def nodes(self, items: Mapping[str, Item], context: str) -> dict[str, Node]:
         """Every node with the sysctls the spec gives it."""
-        found: dict[str, Node] = {}
+        nodes: dict[str, Node] = {}
         for name, item in items.items():
             reader = Reader(item, NODE, self._problems, context)
             kind = reader.text("kind") or "host"
-            found[name] = Node(name=name, kind="router" if kind == "router" else "host", sysctls=self._sysctls(reader))
-        return found
+            nodes[name] = Node(name=name, kind="router" if kind == "router" else "host", sysctls=self._sysctls(reader))
+        return nodes
 
     def links(self, items: Mapping[str, Item], nodes: Mapping[str, Node], context: str) -> dict[str, UnresolvedLink]:
         """Every link, in order."""
-        found: dict[str, UnresolvedLink] = {}
+        links: dict[str, UnresolvedLink] = {}
         for name, item in items.items():
             draft = self._link(name, Reader(item, LINK, self._problems, context), nodes)
             if draft is not None:
-                found[name] = draft
-        return found
+                links[name] = draft
+        return links
 
     def directions(self, reader: Reader) -> tuple[Direction, Direction] | None:
         """Both directions of a link's (or an event's) table; None after saying what is wrong."""
@@ -209,7 +209,7 @@ class Network:
         item = reader.item.get("sysctl")
         if item is not None and not isinstance(item.value, dict):
             reader.problem("sysctl", f"must be a table; for example {SYSCTL_EXAMPLE}")
-        found: dict[str, str] = {}
+        sysctls: dict[str, str] = {}
         for name, child in item.table().items() if item is not None else ():
             text = str(child.value) if isinstance(child.value, (str, int)) else ""
             if isinstance(child.value, dict):
@@ -220,8 +220,8 @@ class Network:
             elif isinstance(child.value, bool) or not SYSCTL_VALUE.fullmatch(text):
                 self._problems.add(child, f"must be the text to write there; for example {SYSCTL_EXAMPLE}")
             else:
-                found[name] = text
-        return found
+                sysctls[name] = text
+        return sysctls
 
 
 def _joined(name: str, item: Item) -> str:

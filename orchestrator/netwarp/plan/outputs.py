@@ -29,7 +29,7 @@ class _Cells:
     """The combinations of a spec, each with the experiments that have it."""
 
     def __init__(self, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> None:
-        self._everything = [([one.name for one in asking], levels) for asking, levels in everything]
+        self._everything = [([experiment.name for experiment in asking], levels) for asking, levels in everything]
 
     def where(self, selector: Levels) -> list[Combination]:
         """The combinations that satisfy a selector."""
@@ -48,8 +48,8 @@ def check_wanted(
         _check_axes(spec, "table", table.name, table.axes, table.where, cells, problems)
     for figure in spec.figures:
         _check_axes(spec, "figure", figure.name, figure.axes, figure.where, cells, problems)
-    shown = [("figure", one.name, one.where) for one in spec.time_series]
-    for section, name, where in [*shown, *(("table", one.name, one.where) for one in spec.event_tables)]:
+    shown = [("figure", output.name, output.where) for output in spec.time_series]
+    for section, name, where in [*shown, *(("table", output.name, output.where) for output in spec.event_tables)]:
         if not cells.where(where):
             problems.add(_selector_place(_place(spec, section, name, "")), _none(where))
     for answer in spec.answers:
@@ -151,7 +151,7 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Resolved:
         tuple(resolve("table", table, table.axes) for table in spec.tables),
         tuple(resolve("figure", figure, figure.axes) for figure in spec.figures),
         tuple(_claim_with_flow(spec, claim, flows, problems) for claim in spec.claims),
-        tuple(resolve("figure", one, (FLOW,) if one.flows else ()) for one in spec.time_series),
+        tuple(resolve("figure", series, (FLOW,) if series.flows else ()) for series in spec.time_series),
         tuple(events(table) for table in spec.event_tables),
         tuple(resolve("answer", answer, answer.axes) for answer in spec.answers),
     )

@@ -34,7 +34,7 @@ def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | No
     return program if len(reader.problems) == before else None
 
 
-def told_apart(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
+def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
     """Datagrams are told apart by protocol and addresses alone: say so where another flow has the same."""
     for other in others:
         same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths

@@ -46,13 +46,13 @@ class Reader:
 
     def whole(self, key: str) -> int | None:
         """A time, amount or rate in its base unit."""
-        found = self.quantity(key)
-        return None if found is None else int(found.value)
+        quantity = self.quantity(key)
+        return None if quantity is None else int(quantity.value)
 
     def ratio(self, key: str) -> float | None:
         """A ratio 0..1."""
-        found = self.quantity(key)
-        return None if found is None else float(found.value)
+        quantity = self.quantity(key)
+        return None if quantity is None else float(quantity.value)
 
     def text(self, key: str) -> str | None:
         """A text, name or choice."""

@@ -82,7 +82,7 @@ def _section(
     named = document.get(section)
     table = named.table() if named is not None else {}
     default = document.get("default", section)
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     if len(table) > MOST_OF_A_KIND and named is not None:
         problems.add(named, f"{len(table)} of them; at most {MOST_OF_A_KIND}")
         return {}
@@ -98,8 +98,8 @@ def _section(
         if switches is not None and isinstance(switches.value, list):
             kept = switches.with_value([child for child in switches.items() if _applies(child, levels)])
             layered = layered.with_value({**layered.table(), "switch_primary": kept})
-        found[name] = _filled(layered, values, problems, context).with_place(item)
-    return found
+        items[name] = _filled(layered, values, problems, context).with_place(item)
+    return items
 
 
 def _filled(item: Item, values: Values, problems: Problems, context: str) -> Item:

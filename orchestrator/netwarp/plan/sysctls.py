@@ -54,7 +54,7 @@ def _sysctl_problem(name: str, links: Sequence[str], known: KernelSysctls) -> st
     if there in known.sysctls:
         return "" if known.sysctls[there] else f"{known.kernel} lets nobody write this one; leave it out"
     every = f".{EVERY_INTERFACE}."
-    own = [one.replace(every, f".{link}.") for link in links for one in known.sysctls if every in one]
+    own = [sysctl.replace(every, f".{link}.") for link in links for sysctl in known.sysctls if every in sysctl]
     names = [*known.sysctls, *own]
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
     guess = f', did you mean "{near[0]}"?' if near else f"; for example {SYSCTL_EXAMPLE}"

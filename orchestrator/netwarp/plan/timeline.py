@@ -93,14 +93,14 @@ class Timeline:
             return []
         if first.undo is None:
             reader.problem("every", 'needs `for`: what happens again has ended before; for example for = "50 ms"')
-        found: list[Planned] = []
+        repeats: list[Planned] = []
         for at in range(event.at_ns, latest, every):
             length = first.length_ns + _most(first.length_phase)
             stays = at + _most(first.phase) + length > self._duration_ns
             undo = None if stays else first.undo
-            one = replace(first, event=msgspec.structs.replace(event, at_ns=at), undo=undo)
-            found.append(replace(one, length_ns=0, length_phase=None) if stays else one)
-        return found
+            again = replace(first, event=msgspec.structs.replace(event, at_ns=at), undo=undo)
+            repeats.append(replace(again, length_ns=0, length_phase=None) if stays else again)
+        return repeats
 
     def _event(self, name: str, link: str, reader: Reader) -> Planned | None:
         before = len(reader.problems)
@@ -193,18 +193,18 @@ class Timeline:
         """Two faults of one direction at a time would be repaired by the first repair; two changes likewise."""
         in_time = sorted(enumerate(planned), key=lambda item: item[1].event.at_ns)
         for place, (number, first) in enumerate(in_time):
-            one = first.event
-            if first.undo is None and one.action == "change":
+            earlier = first.event
+            if first.undo is None and earlier.action == "change":
                 continue
             for other_number, second in in_time[place + 1 :]:
-                other = second.event
-                if first.undo is not None and other.at_ns >= first.last_ns():
+                later = second.event
+                if first.undo is not None and later.at_ns >= first.last_ns():
                     break
-                if one.link != other.link or not set(one.directions) & set(other.directions):
+                if earlier.link != later.link or not set(earlier.directions) & set(later.directions):
                     continue
-                if (one.action == "change") == (other.action == "change"):
+                if (earlier.action == "change") == (later.action == "change"):
                     listed = (first, second) if number < other_number else (second, first)
-                    said = f'overlaps event "{listed[0].event.name}" on link "{one.link}"; one must end first'
+                    said = f'overlaps event "{listed[0].event.name}" on link "{earlier.link}"; one must end first'
                     listed[1].reader.problem("at", said)
 
 

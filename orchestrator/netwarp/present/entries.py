@@ -48,7 +48,7 @@ def read_entries(data: RunData, output: Table | Figure) -> Entries:
     places: dict[tuple[str, ...], list[str]] = {}
     results = [result for result in data.cells if data.selection.has(result.cell, output.where)]
     for result in results:
-        for flow in [one.name for one in result.cell.flows] if FLOW in factors else [""]:
+        for flow in [each.name for each in result.cell.flows] if FLOW in factors else [""]:
             places.setdefault(levels_of({**result.cell.factors, FLOW: flow}, factors), []).append(result.id)
     entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(output.name, ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))

@@ -105,19 +105,19 @@ class Agreement:
     @property
     def differs(self) -> bool:
         """Whether any number differs."""
-        return any(one.verdict == "differ" for one in self.numbers)
+        return any(number.verdict == "differ" for number in self.numbers)
 
     def count(self, verdict: Verdict) -> int:
         """Numbers of that verdict."""
-        return sum(one.verdict == verdict for one in self.numbers)
+        return sum(number.verdict == verdict for number in self.numbers)
 
     def metrics(self) -> tuple[MetricAgreement, ...]:
         """By metric, those with differences first."""
         by_metric: dict[str, list[Agreed]] = {}
-        for one in self.numbers:
-            by_metric.setdefault(one.metric, []).append(one)
+        for number in self.numbers:
+            by_metric.setdefault(number.metric, []).append(number)
         made = [_metric(name, numbers) for name, numbers in by_metric.items()]
-        return tuple(sorted(made, key=lambda one: (-one.counts["differ"], -one.counts["unclear"])))
+        return tuple(sorted(made, key=lambda number: (-number.counts["differ"], -number.counts["unclear"])))
 
 
 def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
@@ -139,14 +139,14 @@ def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
 
 def agreement_rows(agreement: Agreement) -> Rows:
     """agreement.csv: one row a number; a column for every factor, "-" where it does not apply."""
-    factors = list(dict.fromkeys(factor for one in agreement.numbers for factor, _ in one.levels))
+    factors = list(dict.fromkeys(factor for number in agreement.numbers for factor, _ in number.levels))
     rows = []
-    for one in agreement.numbers:
-        levels = dict(one.levels)
+    for number in agreement.numbers:
+        levels = dict(number.levels)
         place = (levels.get(factor, "-") for factor in factors)
         rows.append(
-            (*place, one.flow, one.metric, one.unit, one.verdict, one.a, one.b, one.difference, one.low, one.high,
-             one.bound, one.bound_of, *one.draws, "yes" if one.random else "no")
+            (*place, number.flow, number.metric, number.unit, number.verdict, number.a, number.b, number.difference,
+             number.low, number.high, number.bound, number.bound_of, *number.draws, "yes" if number.random else "no")
         )  # fmt: skip
     return Rows("agreement", (*factors, *HEADER), tuple(rows))
 
@@ -155,7 +155,7 @@ def _circumstances(
     a: Results, b: Results, cells_a: Sequence[Cell], cells_b: Sequence[Cell], flow: str, lateness_s: float
 ) -> Circumstances:
     cell = (*cells_a, *cells_b)[0]
-    mine = [one for one in cell.flows if one.name == flow] or list(cell.flows)
+    mine = [each for each in cell.flows if each.name == flow] or list(cell.flows)
     steps = [event.at_ns for event in cell.timeline]
 
     def largest(metric: str) -> float:
@@ -170,7 +170,7 @@ def _circumstances(
         packets=largest("packets"),
         acks=largest("ack_packets") or largest("packets"),
         mtu_bytes=max(link.mtu_bytes for link in cell.links),
-        sample_s=max((_sample_s(one) for one in mine), default=0.0),
+        sample_s=max((_sample_s(each) for each in mine), default=0.0),
         own=cell.metrics,
     )
 
@@ -246,25 +246,27 @@ def _p_beyond(excess: float, variance: float, degrees: int) -> float | None:
 
 def _beyond_chance(numbers: Sequence[Agreed]) -> tuple[Agreed, ...]:
     families: dict[str, list[Agreed]] = {}
-    for one in numbers:
-        if one.low is not None:
-            families.setdefault(one.metric, []).append(one)
+    for number in numbers:
+        if number.low is not None:
+            families.setdefault(number.metric, []).append(number)
     beyond = set()
     for tested in families.values():
         # those within their bounds are tests too: their p is at least a half
-        rejected = false_discoveries([1.0 if one.p is None else one.p for one in tested], RATE)
-        beyond |= {id(one) for one, no in zip(tested, rejected, strict=True) if no}
-    return tuple(dataclasses.replace(one, verdict="differ") if id(one) in beyond else one for one in numbers)
+        rejected = false_discoveries([1.0 if number.p is None else number.p for number in tested], RATE)
+        beyond |= {id(number) for number, no in zip(tested, rejected, strict=True) if no}
+    return tuple(
+        dataclasses.replace(number, verdict="differ") if id(number) in beyond else number for number in numbers
+    )
 
 
 def _metric(name: str, numbers: Sequence[Agreed]) -> MetricAgreement:
-    counts: dict[Verdict, int] = {verdict: sum(one.verdict == verdict for one in numbers) for verdict in VERDICTS}
-    offsets = [one.relative for one in numbers if one.relative is not None]
+    counts: dict[Verdict, int] = {verdict: sum(number.verdict == verdict for number in numbers) for verdict in VERDICTS}
+    offsets = [number.relative for number in numbers if number.relative is not None]
     mean = statistics.fmean(offsets) if offsets else None
     half = None
     if len(offsets) > 1:
         half = student_t_95(len(offsets) - 1) * statistics.stdev(offsets) / math.sqrt(len(offsets))
     low, high = (None, None) if mean is None or half is None else (mean - half, mean + half)
-    out = [one for one in numbers if one.bound]
-    worst = max(out, key=lambda one: abs(one.difference or 0.0) / (one.bound or 1.0), default=None)
+    out = [number for number in numbers if number.bound]
+    worst = max(out, key=lambda number: abs(number.difference or 0.0) / (number.bound or 1.0), default=None)
     return MetricAgreement(name, numbers[0].unit, counts, mean, low, high, worst)

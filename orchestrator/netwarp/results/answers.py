@@ -89,9 +89,13 @@ def _number(budget: str) -> float:
 
 
 def _choice(results: Results, answer: Answer, group: Sequence[CellFlow]) -> _Choice:
-    measured = [(one, _value(results, one, answer.metric)) for one in group if results.completed(one.cell.id)]
-    without = [one for one, value in measured if value is None]
-    known = [(value, one) for one, value in measured if value is not None]
+    measured = [
+        (cell_flow, _value(results, cell_flow, answer.metric))
+        for cell_flow in group
+        if results.completed(cell_flow.cell.id)
+    ]
+    without = [cell_flow for cell_flow, value in measured if value is None]
+    known = [(value, cell_flow) for cell_flow, value in measured if value is not None]
     value, worst = max(known, key=lambda pair: pair[0]) if known and not without else (None, None)
     cost, cost_at = _cost(results, answer, group[0])
     return _Choice(
@@ -100,7 +104,7 @@ def _choice(results: Results, answer: Answer, group: Sequence[CellFlow]) -> _Cho
         cells=len(group),
         without=len(without),
         absent=len(group) - len(measured),
-        lost=next((why for one in group if (why := _lost(results, one.cell))), ""),
+        lost=next((why for cell_flow in group if (why := _lost(results, cell_flow.cell))), ""),
         cost=cost,
         cost_at=cost_at,
     )

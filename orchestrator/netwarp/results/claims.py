@@ -84,17 +84,17 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     empty = [place.missing for place in places if place.missing]
     if empty:
         return Judged(claim, "inconclusive", None, expected, unit, _first(empty))
-    decided = [_decide(claim, one, results, expected, unit) for one in compared]
-    return min(decided, key=lambda one: (_WORST.index(one.verdict), _margin(claim, one.measured)))
+    decided = [_decide(claim, each, results, expected, unit) for each in compared]
+    return min(decided, key=lambda each: (_WORST.index(each.verdict), _margin(claim, each.measured)))
 
 
 def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: str) -> Judged:
     """Each draw for itself: a mean over draws would call one miss in ten inconclusive."""
     interval = _interval(claim)
     draws = [(value, place, number) for place in places for number, value in sorted(place.values.items())]
-    missed = [one for one in draws if not interval.holds(one[0])]
+    missed = [draw for draw in draws if not interval.holds(draw[0])]
     if missed:
-        worst, place, number = min(missed, key=lambda one: _margin(claim, one[0]))
+        worst, place, number = min(missed, key=lambda draw: _margin(claim, draw[0]))
         cell = next((cell.id for cell in place.cells if cell.repetition == number), "")
         are = "is" if len(missed) == 1 else "are"
         why = f"{counted_of(len(missed), len(draws), 'value')} {are} outside, farthest in {cell}"

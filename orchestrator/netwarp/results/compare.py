@@ -87,7 +87,7 @@ class Comparison:
     @property
     def differs(self) -> bool:
         """Whether anything changed beyond noise."""
-        return bool(self.verdicts or self.outcomes) or any(one.status == "changed" for one in self.numbers)
+        return bool(self.verdicts or self.outcomes) or any(change.status == "changed" for change in self.numbers)
 
 
 def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
@@ -115,12 +115,25 @@ def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
 
 def comparison_rows(comparison: Comparison) -> Rows:
     """comparison.csv: one row a number; a column for every factor, "-" where it does not apply."""
-    factors = list(dict.fromkeys(factor for one in comparison.numbers for factor, _ in one.levels))
+    factors = list(dict.fromkeys(factor for change in comparison.numbers for factor, _ in change.levels))
     rows = []
-    for one in comparison.numbers:
-        levels = dict(one.levels)
+    for change in comparison.numbers:
+        levels = dict(change.levels)
         place = (levels.get(factor, "-") for factor in factors)
-        rows.append((*place, one.flow, one.metric, one.unit, one.status, one.a, one.b, one.relative, one.p, *one.draws))
+        rows.append(
+            (
+                *place,
+                change.flow,
+                change.metric,
+                change.unit,
+                change.status,
+                change.a,
+                change.b,
+                change.relative,
+                change.p,
+                *change.draws,
+            )
+        )
     return Rows("comparison", (*factors, *HEADER), tuple(rows))
 
 
@@ -142,17 +155,17 @@ def measured_numbers(
 ) -> dict[tuple[Key, str, str], Levels]:
     """Every number of a run, with its levels in the order of the spec."""
     return {
-        (key, one.flow, one.metric): levels_of(cell)
+        (key, row.flow, row.metric): levels_of(cell)
         for key, cells in combinations.items()
         for cell in cells
-        for one in results.by_cell[cell.id]
+        for row in results.by_cell[cell.id]
     }
 
 
 def units_of(results: Results) -> dict[str, str]:
     """Metric -> unit, also of the spec's own."""
     own = {metric.name: metric.unit for metric in results.plan.metrics}
-    measured = {one.metric: one.unit for cell in results.by_cell.values() for one in cell}
+    measured = {row.metric: row.unit for cell in results.by_cell.values() for row in cell}
     return {name: unit or own.get(name, "") for name, unit in measured.items()}
 
 
@@ -195,8 +208,8 @@ def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell
     places = [run.repeated(mine, flow, "completion_time_s") for run, mine in zip((a, b), cells, strict=True)]
     complete_s = max((value for place in places for value in place.values.values()), default=0.0)
     cell = (*cells[0], *cells[1])[0]
-    mine = [one for one in cell.flows if one.name == flow] or list(cell.flows)
-    ends = [(cell.duration_ns if one.stop_ns is None else one.stop_ns) - one.start_ns for one in mine]
+    mine = [each for each in cell.flows if each.name == flow] or list(cell.flows)
+    ends = [(cell.duration_ns if each.stop_ns is None else each.stop_ns) - each.start_ns for each in mine]
     return complete_s or max(ends, default=cell.duration_ns) / 1e9
 
 
@@ -231,17 +244,21 @@ def _p_of(difference: float, variance: float, degrees: int) -> float:
 
 
 def _beyond_chance(numbers: Sequence[Change]) -> tuple[Change, ...]:
-    tested = [one.p for one in numbers if one.p is not None]
+    tested = [change.p for change in numbers if change.p is not None]
     rejected = iter(false_discoveries(tested, RATE))
     return tuple(
-        dataclasses.replace(one, status="changed") if one.p is not None and next(rejected) else one for one in numbers
+        dataclasses.replace(change, status="changed") if change.p is not None and next(rejected) else change
+        for change in numbers
     )
 
 
 def moved_verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
     """Claims that both runs tested and judge differently."""
-    said = ({one.claim.name: str(one.verdict) for one in judge(run) if one.verdict != "not tested"} for run in (a, b))
-    return tuple(Moved(*one) for one in _differing(*said))
+    said = (
+        {judged.claim.name: str(judged.verdict) for judged in judge(run) if judged.verdict != "not tested"}
+        for run in (a, b)
+    )
+    return tuple(Moved(*judged) for judged in _differing(*said))
 
 
 def _outcomes(
@@ -257,7 +274,7 @@ def _outcomes(
                 levels = " ".join(f"{factor}={level}" for factor, level in levels_of(cell)) or cell.experiment
                 names[key, cell.repetition] = f"{levels} repetition {cell.repetition}"
                 said[-1][key, cell.repetition] = NOT_RUN if outcome is None else str(outcome.outcome)
-    return tuple(Moved(names[one], before, after) for one, before, after in _differing(*said))
+    return tuple(Moved(names[key], before, after) for key, before, after in _differing(*said))
 
 
 def _differing(a: Mapping[T, str], b: Mapping[T, str]) -> list[tuple[T, str, str]]:

@@ -62,25 +62,25 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
     pairs = list(itertools.product(a, b))
     match kind:
         case "greater" | "less" | "equal":
-            return [Comparison(two, _gain) for one, other in pairs for two in zip(one, other, strict=True)]
+            return [Comparison(two, _gain) for left, right in pairs for two in zip(left, right, strict=True)]
         case "gain":
-            return [Comparison((*one, *other), _gain_of_sums) for one, other in pairs]
+            return [Comparison((*left, *right), _gain_of_sums) for left, right in pairs]
         case "mean_gain":
-            return [Comparison((*one, *other), _mean_of_gains) for one, other in pairs]
+            return [Comparison((*left, *right), _mean_of_gains) for left, right in pairs]
         case "pooled_gain":
             first, second = [place for series in a for place in series], [place for series in b for place in series]
             return [Comparison((*first, *second), _gain_of_means(len(first)))]
         case "value" | "every":
             return [Comparison((place,), _itself) for series in a for place in series]
         case "constant" if b:
-            return [Comparison((*one, *other), _spread_of_ratios) for one, other in pairs]
+            return [Comparison((*left, *right), _spread_of_ratios) for left, right in pairs]
         case "constant":
             return [Comparison(tuple(series), _spread) for series in a]
         case "increasing" | "decreasing" if b:
             return [
                 Comparison((*x, *y), _step_of_ratios)
-                for one, other in pairs
-                for x, y in itertools.pairwise(zip(one, other, strict=True))
+                for left, right in pairs
+                for x, y in itertools.pairwise(zip(left, right, strict=True))
             ]
         case "increasing" | "decreasing":
             return [Comparison(two, _step) for series in a for two in itertools.pairwise(series)]
@@ -108,8 +108,8 @@ def _mean_of_gains(values: Sequence[float]) -> float:
 
 def _gain_of_means(first: int) -> Callable[[Sequence[float]], float]:
     def statistic(values: Sequence[float]) -> float:
-        one, other = values[:first], values[first:]
-        return (math.fsum(one) / len(one)) / (math.fsum(other) / len(other)) - 1
+        numerators, denominators = values[:first], values[first:]
+        return (math.fsum(numerators) / len(numerators)) / (math.fsum(denominators) / len(denominators)) - 1
 
     return statistic
 

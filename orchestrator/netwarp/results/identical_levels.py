@@ -48,7 +48,7 @@ def identical_levels(plan: Plan, digests: Mapping[str, Digests]) -> list[Identic
 def _of_factor(factor: Factor, beside: Mapping[str, Mapping[object, Digests]]) -> list[Identical]:
     """Groups of levels: each one is equal to every other of its group."""
     groups: list[list[str]] = []
-    for level in (one.name for one in factor.levels if one.name in beside):
+    for level in (each.name for each in factor.levels if each.name in beside):
         for group in groups:
             if all(_compared(beside[other], beside[level]) for other in group):
                 group.append(level)

@@ -23,7 +23,7 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
             flows.setdefault(metric, {}).update(dict.fromkeys(flows_of(claim)))
     by_source: dict[str, dict[str, float]] = {}
     for source in plan.sources:
-        numbers = [one for one in plan.expected if one.source == source.name]
+        numbers = [each for each in plan.expected if each.source == source.name]
         values = [
             Measurement(name, flow, number.metric, number.value, "")
             for name, cell in names
@@ -32,5 +32,5 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
             if selection.has(cell, number.at, flow)
         ]
         judged = judge(Results(plan, outcomes, values))
-        by_source[source.name] = {one.claim.name: one.measured for one in judged if one.measured is not None}
+        by_source[source.name] = {each.claim.name: each.measured for each in judged if each.measured is not None}
     return by_source

@@ -46,9 +46,9 @@ def cell_rows(results: Results) -> Rows:
 def measurement_rows(results: Results) -> Rows:
     """measurements.csv: every measurement of every COMPLETED cell; an empty value: there was nothing to measure."""
     rows = tuple(
-        (one.cell_id, one.flow, one.metric, one.value, one.unit)
+        (row.cell_id, row.flow, row.metric, row.value, row.unit)
         for cell in results.plan.cells
-        for one in results.by_cell[cell.id]
+        for row in results.by_cell[cell.id]
     )
     return Rows("measurements", MEASUREMENT_COLUMNS, rows)
 
@@ -57,15 +57,15 @@ def claim_rows(judged: Sequence[Judged]) -> Rows:
     """claims.csv, in the columns of the contract."""
     rows = tuple(
         (
-            one.claim.id,
-            one.claim.condition_text,
-            one.verdict,
-            one.measured,
-            one.expected,
-            one.unit,
-            one.claim.source,
+            judgement.claim.id,
+            judgement.claim.condition_text,
+            judgement.verdict,
+            judgement.measured,
+            judgement.expected,
+            judgement.unit,
+            judgement.claim.source,
         )
-        for one in judged
+        for judgement in judged
     )
     return Rows("claims", CLAIM_COLUMNS, rows)
 
@@ -77,16 +77,16 @@ def detail_rows(judged: Sequence[Judged], others: Mapping[str, Mapping[str, floa
     """
     rows = tuple(
         (
-            one.claim.id,
-            one.claim.condition_text,
-            one.claim.text,
-            one.claim.kind,
-            one.claim.metric,
-            one.claim.tolerance,
-            one.reason,
-            *(numbers.get(one.claim.name) for numbers in others.values()),
+            judgement.claim.id,
+            judgement.claim.condition_text,
+            judgement.claim.text,
+            judgement.claim.kind,
+            judgement.claim.metric,
+            judgement.claim.tolerance,
+            judgement.reason,
+            *(numbers.get(judgement.claim.name) for numbers in others.values()),
         )
-        for one in judged
+        for judgement in judged
     )
     return Rows("claim_details", (*DETAIL_COLUMNS, *others), rows)
 
@@ -105,7 +105,7 @@ def number_rows(results: Results, output: Table | Figure) -> Rows:
     rows: list[tuple[Field, ...]] = []
     selection = Selection(plan)
     for levels, group in combinations(results, output):
-        cells, flow = [one.cell for one in group], group[0].flow
+        cells, flow = [cell_flow.cell for cell_flow in group], group[0].flow
         measured = results.repeated(cells, flow, output.metric)
         estimate = measured.estimate()
         number: tuple[Field, ...] = (
@@ -115,7 +115,7 @@ def number_rows(results: Results, output: Table | Figure) -> Rows:
         )
         others = (_published(plan, selection, source, output.metric, group) for source in sources)
         beside = (results.repeated(cells, flow, metric).estimate() for metric in output.beside)
-        means = (None if one is None else one.mean for one in beside)
+        means = (other.mean if other is not None else None for other in beside)
         rows.append((*levels, *number, measured.missing, *others, *means))
     return Rows(output.name, (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
 
@@ -129,8 +129,8 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
     unit = next((metric.unit for metric in results.plan.metrics if metric.name == figure.metric), "")
     rows: list[tuple[Field, ...]] = []
     for levels, group in combinations(results, figure):
-        for one in group:
-            cell, measured = one.cell, results.repeated([one.cell], one.flow, figure.metric)
+        for cell_flow in group:
+            cell, measured = cell_flow.cell, results.repeated([cell_flow.cell], cell_flow.flow, figure.metric)
             value = measured.values.get(cell.repetition)
             rows.append((*levels, cell.repetition, cell.seed, value, unit, measured.missing, cell.id))
     return Rows(figure.name, (*axes, *DRAW_COLUMNS), tuple(rows))
@@ -139,8 +139,8 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
 def combinations(results: Results, output: Table | Figure | Answer) -> Iterator[tuple[tuple[str, ...], list[CellFlow]]]:
     """Each combination of levels of an output's axes, in their order ("-" first), and the cells that have it."""
     groups: dict[tuple[str, ...], list[CellFlow]] = {}
-    for one in results.cell_flows(output):
-        groups.setdefault(tuple(one.levels[axis] for axis in output.axes), []).append(one)
+    for cell_flow in results.cell_flows(output):
+        groups.setdefault(tuple(cell_flow.levels[axis] for axis in output.axes), []).append(cell_flow)
     for levels in in_level_order(results.plan, output.axes, groups):
         yield levels, groups[levels]
 
@@ -151,6 +151,6 @@ def _published(plan: Plan, selection: Selection, source: str, metric: str, group
         for number in plan.expected
         if number.source == source
         and number.metric == metric
-        and all(selection.has(one.cell, number.at, one.flow) for one in group)
+        and all(selection.has(cell_flow.cell, number.at, cell_flow.flow) for cell_flow in group)
     }
     return values.pop() if len(values) == 1 else None

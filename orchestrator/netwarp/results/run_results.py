@@ -58,11 +58,11 @@ class Results:
         self._values: dict[tuple[str, str, str], float | None] = {}
         self._flows: dict[str, set[str]] = {}
         """Metric -> the flows that have it in any cell."""
-        for one in measurements:
-            if one.cell_id in self.by_cell and self.completed(one.cell_id):
-                self.by_cell[one.cell_id].append(one)
-                self._values[one.cell_id, one.flow, one.metric] = one.value
-                self._flows.setdefault(one.metric, set()).add(one.flow)
+        for row in measurements:
+            if row.cell_id in self.by_cell and self.completed(row.cell_id):
+                self.by_cell[row.cell_id].append(row)
+                self._values[row.cell_id, row.flow, row.metric] = row.value
+                self._flows.setdefault(row.metric, set()).add(row.flow)
 
     def name(self, cell: Cell) -> str:
         """A cell's id."""

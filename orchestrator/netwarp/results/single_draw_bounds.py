@@ -35,7 +35,7 @@ class Spread:
 
     def __or__(self, other: Spread) -> Spread:
         """The wider of both, over all combinations of both."""
-        wider = max(self, other, key=lambda one: one.relative)
+        wider = max(self, other, key=lambda spread: spread.relative)
         both = self.combinations + other.combinations
         return Spread(wider.relative, max(self.absolute, other.absolute), both, wider.widest)
 
@@ -84,8 +84,8 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
             continue
         mean, distance = math.fsum(values) / len(values), max(values) - min(values)
         kind = kind_of(cells[0])
-        one = Spread(distance / abs(mean) if mean else 0.0, distance, 1, results.name(cells[0]))
-        by_kind[kind] = by_kind[kind] | one if kind in by_kind else one
+        spread = Spread(distance / abs(mean) if mean else 0.0, distance, 1, results.name(cells[0]))
+        by_kind[kind] = by_kind[kind] | spread if kind in by_kind else spread
     return by_kind
 
 

@@ -30,8 +30,10 @@ def write_tables(
     judged = judge(results)
     tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged, published(plan))]
     tables += [number_rows(results, table) for table in plan.tables]
-    tables += [draw_rows(results, one) if one.distribution else number_rows(results, one) for one in plan.figures]
-    tables += [answer_rows(results, one) for one in plan.answers]
+    tables += [
+        draw_rows(results, output) if output.distribution else number_rows(results, output) for output in plan.figures
+    ]
+    tables += [answer_rows(results, output) for output in plan.answers]
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())
     return judged

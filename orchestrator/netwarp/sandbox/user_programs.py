@@ -25,7 +25,9 @@ ANSWER_S = 10
 def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
     for flow in cell.flows:
         if flow.program is not None:
-            yield from ((flow.name, one) for one in (flow.program.sender, flow.program.receiver) if one)
+            yield from (
+                (flow.name, arguments) for arguments in (flow.program.sender, flow.program.receiver) if arguments
+            )
 
 
 def missing_program(cell: Cell) -> str:

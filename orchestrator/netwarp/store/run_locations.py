@@ -41,7 +41,9 @@ def check_out(out: Path, resume: bool, parts: Iterable[str] = ()) -> None:
         raise SpecError(f"{out}: there is no run to go on with; look at the name, or leave --resume away to start one")
     if any((run / "plan.json").exists() for run in runs):
         return
-    strangers = [name for name in holds if name not in parts and not any(fnmatch.fnmatch(name, one) for one in BEGUN)]
+    strangers = [
+        name for name in holds if name not in parts and not any(fnmatch.fnmatch(name, pattern) for pattern in BEGUN)
+    ]
     if strangers:
         named = ", ".join(strangers[:NAMED]) + (", ..." if len(strangers) > NAMED else "")
         raise SpecError(f"{out}: holds files that are not netwarp's ({named}); --out wants a new or an empty directory")

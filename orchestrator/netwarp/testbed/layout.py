@@ -136,7 +136,7 @@ def make_layout(cell: Cell) -> Layout:
             ends = pair
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
             shaped[link.name, "forward"], shaped[link.name, "backward"] = ends
-    routes = apply_route_overrides(cell.flows, _routes(hosts, veths), [one for pair in veths for one in pair])
+    routes = apply_route_overrides(cell.flows, _routes(hosts, veths), [end for pair in veths for end in pair])
     return Layout(tuple(names), frozenset(routers), tuple(veths), routes, shaped)
 
 

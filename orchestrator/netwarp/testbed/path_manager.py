@@ -46,11 +46,11 @@ def path_manager(flows: Sequence[Flow], layout: Layout) -> list[tuple[int, Reque
                 endpoints.setdefault((flow.receiver, path.receiver_link), SIGNAL)
             else:
                 endpoints.setdefault((flow.sender, path.sender_link), SUBFLOW)
-    found = [(layout.namespaces.index(host), limits(count)) for host, count in more.items()]
+    requests = [(layout.namespaces.index(host), limits(count)) for host, count in more.items()]
     for (host, link), flag in endpoints.items():
         interface = layout.interface(host, link)
-        found.append((interface.namespace, endpoint(interface.ip, flag)))
-    return found
+        requests.append((interface.namespace, endpoint(interface.ip, flag)))
+    return requests
 
 
 def _attribute(kind: int, value: bytes) -> bytes:

@@ -53,23 +53,23 @@ def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
     """The arguments with every placeholder replaced; one with `{to_all}` and the like once for each address."""
     path, stop_ns = flow.paths[0], flow.stop_ns or flow.start_ns
     ends = (sender_addresses(flow, layout), receiver_addresses(flow, layout))
-    one = (
+    single = (
         layout.interface(flow.sender, path.sender_link).ip,
         layout.interface(flow.receiver, path.receiver_link).ip,
         str(flow.port),
         *(_seconds(time_ns) for time_ns in (flow.start_ns, stop_ns, stop_ns - flow.start_ns)),
     )
-    values = dict(zip((*OF_ONE, *JOINED), (*one, *map(",".join, ends)), strict=True))
+    values = dict(zip((*OF_ONE, *JOINED), (*single, *map(",".join, ends)), strict=True))
     each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))
-    found: list[str] = []
+    filled_in: list[str] = []
     for text in arguments:
         name = next((name for name in each if f"{{{name}}}" in text), None)
         for known in [values] if name is None else [{**values, name: address} for address in each[name]]:
             filled = text
             for key, value in known.items():
                 filled = filled.replace(f"{{{key}}}", value)
-            found.append(filled)
-    return found
+            filled_in.append(filled)
+    return filled_in
 
 
 def _seconds(time_ns: int) -> str:

@@ -59,7 +59,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
     skipped = compiled.skipped(played, over_ns)
     checks: list[Check] = []
     unanswered = dict(compiled.restored)
-    found: dict[str, Any] = {"namespaces": {name: {} for name in compiled.layout.namespaces}, "qdiscs": []}
+    network: dict[str, Any] = {"namespaces": {name: {} for name in compiled.layout.namespaces}, "qdiscs": []}
     seen: set[tuple[int, str]] = set()
     sysctls = 0
     for record in records:
@@ -69,7 +69,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
             name = compiled.layout.namespaces[record["ns"]]
             asked, got = " ".join(record["asked"].split()), " ".join(record["value"].split())
             checks.append(_same(f"sysctl {record['path']} in {name}", asked, got))
-            found["namespaces"][name].setdefault("sysctls", {})[record["path"]] = got
+            network["namespaces"][name].setdefault("sysctls", {})[record["path"]] = got
         elif kind == "offload":
             state = {feature: record[feature] for feature in OFFLOADS}
             where = f"{compiled.layout.namespaces[record['ns']]} {record['iface']}"
@@ -81,7 +81,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
                 qdiscs = list(decode_qdiscs(data))
                 expected = compiled.expected(record["step"], namespace, played)
                 checks += _check_qdiscs(compiled, namespace, expected, qdiscs)
-                found["qdiscs"].append(
+                network["qdiscs"].append(
                     {"step": record["step"], "namespace": compiled.layout.namespaces[namespace], "qdiscs": qdiscs}
                 )
             elif (namespace, record["label"]) not in seen:  # the first dump is the one before T0
@@ -92,7 +92,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
                 shown = [_readable(entry) for entry in entries]
                 if record["label"] == "neighbour":  # dumped in the order of a hash of addresses inside the kernel
                     shown.sort(key=str)
-                found["namespaces"][name][record["label"]] = shown
+                network["namespaces"][name][record["label"]] = shown
             elif unanswered.pop(record["step"], None):
                 checks += _check_entries(compiled, namespace, record["label"], list(decode(record["label"], data)))
     checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
@@ -105,12 +105,12 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
             continue
         name = compiled.layout.namespaces[namespace]
         checks.append(Check(f"{label} dump of {name} after its repair", False, f"step {number} was never answered"))
-    answered = {entry["step"] for entry in found["qdiscs"]}
-    found["netem_seeded"] = all(qdisc.seeded for entry in found["qdiscs"] for qdisc in entry["qdiscs"])
+    answered = {entry["step"] for entry in network["qdiscs"]}
+    network["netem_seeded"] = all(qdisc.seeded for entry in network["qdiscs"] for qdisc in entry["qdiscs"])
     missing = sorted(set(compiled.qdiscs) - answered - skipped)
     if missing:
         checks.append(Check("qdisc dumps", False, f"steps {missing} were never answered"))
-    return checks, found
+    return checks, network
 
 
 def _same(what: str, asked: object, got: object) -> Check:
@@ -129,9 +129,9 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
     name = layout.namespaces[namespace]
     own = [interface for interface in layout.interfaces() if interface.namespace == namespace]
     if label == "link":
-        found = {entry["index"]: _attributes(entry) for entry in entries}
+        by_index = {entry["index"]: _attributes(entry) for entry in entries}
         for interface in own:
-            link = found.get(interface.ifindex, {})
+            link = by_index.get(interface.ifindex, {})
             got = (link.get("IFLA_IFNAME"), link.get("IFLA_MTU"), link.get("IFLA_ADDRESS"), link.get("IFLA_OPERSTATE"))
             asked = (interface.name, interface.mtu_bytes, interface.mac, "UP")
             yield _same(f"link {interface.name} of {name}", asked, got)
@@ -170,9 +170,9 @@ def _check_qdiscs(
     compiled: Compiled, namespace: int, expected: list[ExpectedQdisc], qdiscs: list[Qdisc]
 ) -> Iterator[Check]:
     name = compiled.layout.namespaces[namespace]
-    found = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in ("netem", "tbf")}
+    unmatched = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in ("netem", "tbf")}
     for want in expected:
-        got = found.pop((want.ifindex, want.handle), None)
+        got = unmatched.pop((want.ifindex, want.handle), None)
         what = f"qdisc {want.handle:x}: on {want.interface} of {name}"
         if got is None or got.kind != want.stage.kind:
             yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
@@ -186,7 +186,7 @@ def _check_qdiscs(
                 seed=got.netem.seed if got.seeded else want.stage.seed,
             )
         yield _same(what, (want.parent, want.stage.as_shown()), (got.parent, shown))
-    for ifindex, handle in found:
+    for ifindex, handle in unmatched:
         yield Check(f"qdiscs of {name}", False, f"unexpected qdisc {handle:x}: on interface {ifindex}")
 
 

@@ -73,8 +73,8 @@ class Transmissions:
     @functools.cached_property
     def new(self) -> Bools:
         """Of each row, whether it is the first transmission."""
-        found: Bools = self.nth == 0
-        return found
+        first: Bools = self.nth == 0
+        return first
 
     @functools.cached_property
     def packets(self) -> Ints:

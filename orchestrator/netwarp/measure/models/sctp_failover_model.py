@@ -102,7 +102,9 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
         # what is sent again alone times out on the other path too, before its delayed SACK, and goes back and forth:
         # the gap lasts until new data moves, and timeouts beside the heartbeats count
         gap = None if gap is None else Range(gap.low, max(gap.high, new_data.high + other))
-        further = (backed_off(settings, first, one).low for one in range(timeouts + 1, settings.path_max_retrans + 2))
+        further = (
+            backed_off(settings, first, timeout).low for timeout in range(timeouts + 1, settings.path_max_retrans + 2)
+        )
         unreachable = (
             None if unreachable is None else Range(min(unreachable.low, done.low + sum(further)), unreachable.high)
         )

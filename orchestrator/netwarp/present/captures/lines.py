@@ -30,10 +30,10 @@ def _parts(*parts: str | None) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _some(totals: Totals, name: str, one: str, many: str = "") -> str | None:
+def _some(totals: Totals, name: str, single: str, many: str = "") -> str | None:
     """ "3 words" where the total is there and above 0."""
     count = totals.get(name)
-    return counted(count, one, many) if count else None
+    return counted(count, single, many) if count else None
 
 
 def _kept(lines: Lines) -> Lines:

@@ -47,7 +47,7 @@ class AgreementPage:
     title: str
     part: str
     sides: Sequence[SideFacts]
-    found: Agreement
+    agreement: Agreement
     partings: Mapping[Levels, Sequence[str]]
 
 
@@ -66,13 +66,13 @@ def agreement_page(page: AgreementPage) -> bytes:
     names = [side.name for side in page.sides]
     not_agreeing = {
         verdict: sorted(
-            (number for number in page.found.numbers if number.verdict == verdict),
+            (number for number in page.agreement.numbers if number.verdict == verdict),
             key=lambda number: -abs(number.difference or 0.0) / (number.bound or 1.0),
         )
         for verdict in ("differ", "unclear", "not comparable")
     }
     by_metric: dict[str, list[Agreed]] = {}
-    for number in page.found.numbers:
+    for number in page.agreement.numbers:
         by_metric.setdefault(number.metric, []).append(number)
     return (
         environment()
@@ -80,9 +80,9 @@ def agreement_page(page: AgreementPage) -> bytes:
         .render(
             page=page,
             names=names,
-            sentences=sentences(page.found, names),
-            verdicts=[(verdict, page.found.count(verdict), *CLASSES[verdict]) for verdict in VERDICTS],
-            metrics=[(metric, dots(metric, by_metric[metric.metric])) for metric in page.found.metrics()],
+            sentences=sentences(page.agreement, names),
+            verdicts=[(verdict, page.agreement.count(verdict), *CLASSES[verdict]) for verdict in VERDICTS],
+            metrics=[(metric, dots(metric, by_metric[metric.metric])) for metric in page.agreement.metrics()],
             not_agreeing=not_agreeing,
             explained=EXPLAINED,
             amount=amount,

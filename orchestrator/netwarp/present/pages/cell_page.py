@@ -27,11 +27,11 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
     cell, directory = result.cell, data.run.cell(result.id)
     series = _optional(directory.series, dict[str, Any])
     environment: Environment | None = _optional(directory.environment, Environment)
-    told = (
+    sources = (
         ("set-up", environment.checks if environment else ()),
         ("analysis", _optional(directory.checks, list[Check])),
     )
-    checks = [{"from": origin, **msgspec.structs.asdict(check)} for origin, made in told for check in made or ()]
+    checks = [{"from": origin, **msgspec.structs.asdict(check)} for origin, made in sources for check in made or ()]
     return {
         "id": result.id,
         "experiment": cell.experiment,
@@ -73,7 +73,7 @@ def _link_rows(link: Link) -> list[dict[str, str]]:
     return [
         {
             "link": link.name,
-            "direction": f"{one} \u2192 {other}",
+            "direction": f"{sender} \u2192 {receiver}",
             "rate": quantity("rate", shape.rate_bit_s, "unlimited")
             + (" (Ethernet)" if shape.layer == "ethernet" else ""),
             "one-way delay": quantity("time", shape.one_way_delay_ns),
@@ -84,7 +84,7 @@ def _link_rows(link: Link) -> list[dict[str, str]]:
             "other": _other(shape),
             "MTU": f"{link.mtu_bytes} B",
         }
-        for one, other, shape in ((link.a, link.b, link.forward), (link.b, link.a, link.backward))
+        for sender, receiver, shape in ((link.a, link.b, link.forward), (link.b, link.a, link.backward))
     ]
 
 

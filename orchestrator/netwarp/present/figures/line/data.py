@@ -87,7 +87,7 @@ def variant_looks(data: RunData) -> dict[str, Look]:
         for result in data.cells
         for figure in data.plan.figures
         if figure.kind != "heatmap"
-        for flow in ([one.name for one in result.cell.flows] if FLOW in figure.lines else [""])
+        for flow in ([each.name for each in result.cell.flows] if FLOW in figure.lines else [""])
     ]
     return looks(keys)
 
