@@ -32,87 +32,49 @@ if TYPE_CHECKING:
         SpecError,
         StoreError,
     )
-    from .engine import (
-        Analyzed,
-        AnalyzedCaptures,
-        BackendAgreement,
-        Calibrated,
-        CellFinished,
-        CellsFinished,
-        CellsStarted,
-        CellTime,
-        Event,
-        Freed,
-        Notice,
-        Progress,
-        Run,
-        RunComparison,
-        RunInterrupted,
-        RunOutOfSpace,
-        agree_backends,
-        agree_runs,
-        analyze,
-        analyze_captures,
-        calibrate,
-        compare_runs,
-        export_captures,
-        load_experiment,
-        open_run,
-        plan_experiment,
-        remove_captures,
-        remove_derived,
-        report,
-        resume,
-        run,
-    )
+    from .engine.agreement import BackendAgreement, agree_backends, agree_runs
+    from .engine.analysis import Analyzed, analyze, report
+    from .engine.calibration import Calibrated, calibrate
+    from .engine.captures import AnalyzedCaptures, analyze_captures
+    from .engine.cleaning import Freed, remove_captures, remove_derived
+    from .engine.comparison import RunComparison, compare_runs
+    from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
+    from .engine.export import export_captures
+    from .engine.planning import load_experiment, plan_experiment
+    from .engine.run_directory import Run, open_run
+    from .engine.running import RunInterrupted, RunOutOfSpace, resume, run
+
+_DEFINED_IN = {
+    "core.errors": (
+        "BackendUnavailable", "CaptureError", "CellError", "DiskFull", "KernelError", "NetwarpError", "SpecError",
+        "StoreError",
+    ),
+    "engine.agreement": ("BackendAgreement", "agree_backends", "agree_runs"),
+    "engine.analysis": ("Analyzed", "analyze", "report"),
+    "engine.calibration": ("Calibrated", "calibrate"),
+    "engine.captures": ("AnalyzedCaptures", "analyze_captures"),
+    "engine.cleaning": ("Freed", "remove_captures", "remove_derived"),
+    "engine.comparison": ("RunComparison", "compare_runs"),
+    "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
+    "engine.export": ("export_captures",),
+    "engine.planning": ("load_experiment", "plan_experiment"),
+    "engine.run_directory": ("Run", "open_run"),
+    "engine.running": ("RunInterrupted", "RunOutOfSpace", "resume", "run"),
+}  # fmt: skip
+_MODULE = {name: module for module, names in _DEFINED_IN.items() for name in names}
 
 __all__ = [
-    "Analyzed",
-    "AnalyzedCaptures",
-    "BackendAgreement",
-    "BackendUnavailable",
-    "Calibrated",
-    "CaptureError",
-    "CellError",
-    "CellFinished",
-    "CellTime",
-    "CellsFinished",
-    "CellsStarted",
-    "DiskFull",
-    "Event",
-    "Freed",
-    "KernelError",
-    "NetwarpError",
-    "Notice",
-    "Progress",
-    "Run",
-    "RunComparison",
-    "RunInterrupted",
-    "RunOutOfSpace",
-    "SpecError",
-    "StoreError",
-    "__version__",
-    "agree_backends",
-    "agree_runs",
-    "analyze",
-    "analyze_captures",
-    "calibrate",
-    "compare_runs",
-    "export_captures",
-    "load_experiment",
-    "open_run",
-    "plan_experiment",
-    "remove_captures",
-    "remove_derived",
-    "report",
-    "resume",
-    "run",
+    "Analyzed", "AnalyzedCaptures", "BackendAgreement", "BackendUnavailable", "Calibrated", "CaptureError", "CellError",
+    "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "DiskFull", "Event", "Freed", "KernelError",
+    "NetwarpError", "Notice", "Progress", "Run", "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError",
+    "StoreError", "__version__", "agree_backends", "agree_runs", "analyze", "analyze_captures", "calibrate",
+    "compare_runs", "export_captures", "load_experiment", "open_run", "plan_experiment", "remove_captures",
+    "remove_derived", "report", "resume", "run",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from the room that defines it."""
-    if name not in __all__:
+    """A public name, from the module that defines it."""
+    if name not in _MODULE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    errors = importlib.import_module(".core.errors", __name__)
-    return getattr(errors if hasattr(errors, name) else importlib.import_module(".engine", __name__), name)
+    return getattr(importlib.import_module(f".{_MODULE[name]}", __name__), name)

@@ -66,15 +66,12 @@ def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
             point = edge.pop()
             group.append(point)
             for other in sorted(left):
-                if any(_shared(seen[way], point, other) for way in (key, back)):
+                pairs = ((seen[way][point], seen[way][other]) for way in (key, back))
+                if any(np.isin(rows["fingerprint"], others["fingerprint"]).any() for rows, others in pairs):
                     left.discard(other)
                     edge.append(other)
         if len(group) > 1:
             yield sorted(group)
-
-
-def _shared(rows: dict[int, Rows], point: int, other: int) -> bool:
-    return bool(np.isin(rows[point]["fingerprint"], rows[other]["fingerprint"]).any())
 
 
 def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], int]:

@@ -20,7 +20,6 @@ from ..core.numbers import fixed
 from .capture import address_text, point_names, read_captures
 from .capture_order import Seen, point_orders
 from .hops import Hop, make_hop
-from .native import Rows
 
 TABLES = ("identities",)
 
@@ -112,12 +111,9 @@ def _read(paths: Sequence[str]) -> tuple[tuple[Point, ...], Seen]:
             mine = capture.identities[capture.identities["path"] == row]
             for direction, (a, b) in enumerate((("a", "b"), ("b", "a"))):
                 key = (address_text(bytes(ends[a])), address_text(bytes(ends[b])))
-                seen.setdefault(key, {})[number] = _in_time(mine[mine["path_direction"] == direction])
+                sent = mine[mine["path_direction"] == direction]
+                seen.setdefault(key, {})[number] = sent[np.argsort(sent["time_ns"], kind="stable")]
     return tuple(points), seen
-
-
-def _in_time(rows: Rows) -> Rows:
-    return rows[np.argsort(rows["time_ns"], kind="stable")]
 
 
 def _nothing_shared(points: Sequence[Point]) -> str:

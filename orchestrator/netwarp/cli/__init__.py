@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run a command; returns its exit status (0 done, 1 some cells did not complete, 2 bad spec or arguments,
     77 the back end cannot run here, 130 interrupted)."""
     try:
-        with _terminable():
+        with terminable():
             return _run(argv)
     except KeyboardInterrupt:
         print("netwarp: interrupted", file=sys.stderr)
@@ -89,7 +89,7 @@ def _run(argv: list[str] | None) -> int:
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """SIGTERM is Ctrl-C, whatever is being done (while cells run, execute() takes both for itself)."""
 
     def interrupt(number: int, frame: object) -> None:

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .. import engine
 from ..core.errors import SpecError
 from ..core.invocation import command
 from ..core.metrics.catalogue import HEADLINE
-from ..engine.agreement import BackendAgreement
+from ..engine.agreement import BackendAgreement, agree_backends, agree_runs
+from ..engine.running import RunInterrupted, RunOutOfSpace
 from ..present.agreement_words import amount, gap_words, interval_words, levels_words, sentences
 from ..present.captures.page_sections import claim_page
 from ..present.pages.agreement import AgreementPage, SideFacts, agreement_page
@@ -24,8 +24,9 @@ from ..results.agreement import VERDICTS, Agreed, Agreement, agreement_rows
 from ..results.write import csv_text
 from ..sandbox.choose import BACKENDS
 from ..store.run_dir import write_atomic, write_json
+from . import EXIT_INTERRUPTED
 from .progress import TerminalProgress
-from .run import EXIT_INTERRUPTED, add_plan_arguments, plan_options, resuming
+from .run import add_plan_arguments, plan_options, resuming
 from .summary import summary_console
 
 SHOWN, FEW = 20, 6
@@ -59,10 +60,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         try:
             judged = _two_backends(args)
-        except engine.RunInterrupted as stop:
+        except RunInterrupted as stop:
             print(f"netwarp: interrupted; go on with: {resuming(args, stop.run.path)}", file=sys.stderr)
             return EXIT_INTERRUPTED
-        except engine.RunOutOfSpace as stop:
+        except RunOutOfSpace as stop:
             print(f"netwarp: make room, then go on with: {resuming(args, stop.run.path)}", file=sys.stderr)
             raise
         out = judged.out
@@ -88,12 +89,12 @@ def _two_runs(args: argparse.Namespace) -> BackendAgreement:
                 f"{directory}: is no run directory; two runs: {command('agree', 'RUN_A', 'RUN_B')}, a spec: "
                 f"{command('agree', args.spec, '--backends', 'virtual,guest')}"
             )
-    return engine.agree_runs(args.spec, args.other)
+    return agree_runs(args.spec, args.other)
 
 
 def _two_backends(args: argparse.Namespace) -> BackendAgreement:
     with TerminalProgress() as progress:
-        return engine.agree_backends(
+        return agree_backends(
             **plan_options(args), backends=_backends(args.backends), jobs=args.jobs, out=args.out, resume=args.resume,
             arguments=args.typed, progress=progress,
         )  # fmt: skip
@@ -162,7 +163,7 @@ def _page(judged: BackendAgreement) -> AgreementPage:
             for side in judged.sides
         ],
         agreement=judged.agreement,
-        partings={
+        first_divergences={
             levels: [divergence.words(*names) for divergence in divergences]
             for levels, divergences in judged.divergences.items()
         },

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import engine
 from ..core.errors import SpecError
 
 MOST_NAMED = 5
@@ -63,9 +62,9 @@ def run_analyze(args: argparse.Namespace) -> int:
         from ..present.captures.page_sections import claim_page, write_page
 
         claim_page(args.html)
-    analyzed = engine.analyze_captures(
-        args.paths, join=args.join, one_clock=args.one_clock, merge=args.merge, full=args.full
-    )
+    from ..engine.captures import analyze_captures
+
+    analyzed = analyze_captures(args.paths, join=args.join, one_clock=args.one_clock, merge=args.merge, full=args.full)
     if args.csv:
         write_tables(args.csv, analyzed.files, analyzed.join)
     if args.html:
@@ -120,9 +119,10 @@ def _json(value: Any) -> bytes:
 
 
 def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:
+    from ..engine.analysis import analyze
     from .summary import print_summary
 
-    analyzed = engine.analyze(root, spec=spec, jobs=jobs)
+    analyzed = analyze(root, spec=spec, jobs=jobs)
     print_summary(analyzed.run)
     if analyzed.missing:
         _say_missing(analyzed.missing)

@@ -11,9 +11,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from .. import engine
 from ..core.numbers import DASH, given, percent
-from ..engine.calibration import GENERIC, NETEM, NOT_COMPLETED
+from ..engine.calibration import GENERIC, NETEM, NOT_COMPLETED, calibrate
 from ..present.profile_table import profile_table
 from ..store.calibration import Row
 from .progress import TerminalProgress
@@ -39,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Measure anew; 0 if everything is within its bounds, else 1."""
     with TerminalProgress() as progress:
-        done = engine.calibrate(
+        done = calibrate(
             args.names, backend=args.backend, jobs=args.jobs, out=args.out, html=args.html, progress=progress
         )
     measured = done.calibration

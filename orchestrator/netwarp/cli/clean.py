@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .. import engine
 from ..core import invocation
 from ..core.errors import SpecError
 from ..core.numbers import with_unit
 from ..core.units import counted
+from ..engine.cleaning import remove_captures, remove_derived
 from ..store.run_dir import RunDir
 from .summary import size_words
 
@@ -41,14 +41,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _remove_captures(root: Path) -> str:
-    freed = engine.remove_captures(root)
+    freed = remove_captures(root)
     if not freed.captures:
         return "has no captures"
     return f"freed {with_unit(freed.bytes, 'bytes')}: {counted(freed.captures, 'capture')}"
 
 
 def _remove_derived(root: Path) -> str:
-    freed = engine.remove_derived(root)
+    freed = remove_derived(root)
     return f"freed {with_unit(freed.bytes, 'bytes')}; netwarp analyze {root} makes the derived files again"
 
 

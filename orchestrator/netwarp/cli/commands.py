@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from .. import engine
 from ..core.errors import SpecError
 from ..core.numbers import given
 from ..core.units import counted
+from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
@@ -62,7 +62,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
 def run_report(args: argparse.Namespace) -> int:
     """`netwarp report`."""
-    print(engine.report(args.run_dir, spec=args.spec))
+    print(report(args.run_dir, spec=args.spec))
     return 0
 
 

@@ -14,11 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .. import engine
 from ..core.errors import SpecError
 from ..core.numbers import given, percent, readable
 from ..core.units import counted
-from ..engine.comparison import RunComparison
+from ..engine.comparison import RunComparison, compare_runs
 from ..results.compare import Change, Moved, comparison_rows
 from ..results.write import csv_text
 from ..store.run_dir import write_atomic
@@ -42,7 +41,7 @@ def run_compare(args: argparse.Namespace) -> int:
     """`netwarp compare`."""
     if args.csv is not None and args.csv.is_dir():
         raise SpecError(f"--csv {args.csv}: is a directory; name the file, e.g. {args.csv / 'comparison.csv'}")
-    compared = engine.compare_runs(args.a, args.b)
+    compared = compare_runs(args.a, args.b)
     if args.csv is not None:
         write_atomic(args.csv, csv_text(comparison_rows(compared.comparison)).encode())
     if args.json:

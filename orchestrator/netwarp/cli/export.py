@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .. import engine
+from ..engine.export import export_captures
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,6 +21,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_export(args: argparse.Namespace) -> int:
     """Print the name of each file as it is written."""
-    for target in engine.export_captures(args.captures, args.out):
+    for target in export_captures(args.captures, args.out):
         print(target)
     return 0

@@ -7,13 +7,10 @@ before there is a virtual environment.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -30,6 +27,7 @@ from ..guestkernel import (
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.headers import ARCHES, make_headers
 from ..guestkernel.run import Progress
+from . import EXIT_INTERRUPTED, terminable
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -83,7 +81,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry out a verb; returns the exit status. Raises KernelError, KeyboardInterrupt."""
     if args.verb == "headers":
-        with _Shown("kernel headers") as shown, _terminable():
+        with _Shown("kernel headers") as shown:
             _link(args.link, make_headers(args.arch, shown.update))
         return 0
     if args.verb == "export":
@@ -107,7 +105,7 @@ def _export(file: Path, key: str | None) -> int:
 def _build(args: argparse.Namespace) -> int:
     build = find_kernel() if args.if_missing and args.source is None else None
     if build is None:
-        with _Shown() as shown, _terminable():
+        with _Shown() as shown:
             build = build_kernel(args.source, args.jobs, shown.update)
     if args.headers_link is not None:
         if build.include is None:
@@ -166,20 +164,6 @@ def _positive(text: str) -> int:
     return value
 
 
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends a build as Ctrl-C does: children first, then the unfinished directory."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 class _Shown:
     """Progress on stderr: one line that is written over on a terminal, else a line a stage and every tenth."""
 
@@ -216,13 +200,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m netwarp.cli.kernel", description=__doc__)
     add_verbs(parser)
     try:
-        return run(parser.parse_args())
+        with terminable():  # SIGTERM ends a build as Ctrl-C does: children first, then the unfinished directory
+            return run(parser.parse_args())
     except KernelError as error:
         print(f"netwarp: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
         print("netwarp: interrupted", file=sys.stderr)
-        return 130
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -8,16 +8,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .. import engine
 from ..core import invocation
 from ..core.errors import SpecError
+from ..engine.planning import plan_experiment
 from ..engine.run_directory import Run
+from ..engine.running import RunInterrupted, RunOutOfSpace
+from ..engine.running import run as run_experiment
 from ..plan.types import Plan
 from ..sandbox.choose import BACKENDS
+from . import EXIT_INTERRUPTED
 from .progress import TerminalProgress
 from .summary import print_summary
 
-EXIT_OK, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 0, 1, 130
+EXIT_OK, EXIT_INCOMPLETE = 0, 1
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,21 +82,21 @@ def plan_options(args: argparse.Namespace) -> dict[str, Any]:
 def plan_of(args: argparse.Namespace, backend: str | None) -> Plan:
     """The plan the arguments ask for. backend: whose kernel must know the sysctls; None: they are not checked."""
     with TerminalProgress() as progress:
-        return engine.plan_experiment(**plan_options(args), backend=backend, progress=progress)
+        return plan_experiment(**plan_options(args), backend=backend, progress=progress)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run; the exit status of the contract."""
     try:
         with TerminalProgress() as progress:
-            finished = engine.run(
+            finished = run_experiment(
                 **plan_options(args), backend=args.backend, jobs=args.jobs, out=args.out, resume=args.resume,
                 report=not args.no_report, arguments=args.typed, progress=progress,
             )  # fmt: skip
-    except engine.RunInterrupted as stop:
+    except RunInterrupted as stop:
         say_stopped("interrupted", args, stop.run)
         return EXIT_INTERRUPTED
-    except engine.RunOutOfSpace as stop:
+    except RunOutOfSpace as stop:
         say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
         print(json.dumps(as_json(stop.run)) if args.json else stop.run.path)
         return EXIT_INCOMPLETE

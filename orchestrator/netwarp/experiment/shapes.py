@@ -30,16 +30,13 @@ def expand_shape(item: Item, problems: Problems) -> Item | None:
             problems.add(child, f'a {kind} has no {key}; for example {{ kind = "chain", hops = 3 }}')
     if kind is None:
         return None
-    nodes, links = _two_path() if kind == "two-path" else _dumbbell(counts["pairs"])
-    if kind == "chain":
-        nodes, links = _chain(counts["hops"])
+    if kind == "two-path":
+        nodes, links = {"a": "host", "b": "host"}, {"p1": ("a", "b"), "p2": ("a", "b")}
+    else:
+        nodes, links = _chain(counts["hops"]) if kind == "chain" else _dumbbell(counts["pairs"])
     node_tables: dict[str, Any] = {name: {"kind": node_kind} for name, node_kind in nodes.items()}
     link_tables: dict[str, Any] = {name: {"between": list(ends)} for name, ends in links.items()}
     return plain({"node": node_tables, "link": link_tables}, item.file, item.line, "")
-
-
-def _two_path() -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    return {"a": "host", "b": "host"}, {"p1": ("a", "b"), "p2": ("a", "b")}
 
 
 def _dumbbell(pairs: int) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:

@@ -11,6 +11,7 @@ import msgspec
 
 from ..core.errors import CaptureError, StoreError
 from ..store.ndjson import Record, last, read_ndjson
+from ..testbed.compile import COUNTERS
 
 
 class CaptureRecord(msgspec.Struct):
@@ -70,9 +71,6 @@ def read_cell_records(path: Path) -> CellRecords:
         raise CaptureError(f"{path}: {error}") from error
 
 
-PROC_FILES = ("net/snmp", "net/netstat", "net/sctp/snmp")
-
-
 def kernel_counters(init_records: Sequence[Record], namespaces: Sequence[str]) -> dict[str, dict[str, int]]:
     """Namespace (node) -> "Group.Name" -> count, of /proc/net/snmp, netstat and sctp/snmp: Tcp.RetransSegs,
     TcpExt.TCPDSACKRecv, Sctp.SctpT3Retransmits, ... init_records: of init.ndjson; namespaces: by number.
@@ -81,7 +79,7 @@ def kernel_counters(init_records: Sequence[Record], namespaces: Sequence[str]) -
     """
     counters: dict[str, dict[str, int]] = {}
     for record in init_records:
-        if record.get("record") != "proc" or record.get("path") not in PROC_FILES:
+        if record.get("record") != "proc" or record.get("path") not in COUNTERS:
             continue
         counts = counters.setdefault(namespaces[record["ns"]], {})
         text = record.get("text") or ""

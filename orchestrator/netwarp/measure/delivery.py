@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 
 from ..captures.mptcp import DATA_ACK, MAPPED, data_level
-from ..captures.native import Bools, Ints, Rows
+from ..captures.native import Ints, Rows
 from ..captures.sctp.messages import messages
 from ..core.wire import ABORT
 from .accepted_data import NEVER, accepted_segments
@@ -117,13 +117,8 @@ def _in_order(first: Ints, segments: Rows) -> tuple[Ints, Ints]:
     order = np.argsort(first, kind="stable")
     end = first[order] + segments["payload_bytes"][order].astype(np.int64)
     reach = np.maximum.accumulate(np.concatenate([[0], end]))
-    whole = _leading(first[order] <= reach[:-1])
+    whole = np.logical_and.accumulate(first[order] <= reach[:-1])
     return order[whole], np.diff(reach)[whole]
-
-
-def _leading(good: Bools) -> Bools:
-    """True up to the first False."""
-    return np.logical_and.accumulate(good)
 
 
 def aborted_ns(packets: FlowPackets, row: int) -> int:

@@ -62,7 +62,11 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
     pairs = list(itertools.product(a, b))
     match kind:
         case "greater" | "less" | "equal":
-            return [Comparison(two, _gain) for left, right in pairs for two in zip(left, right, strict=True)]
+            return [
+                Comparison(two, lambda values: values[0] / values[1] - 1)
+                for left, right in pairs
+                for two in zip(left, right, strict=True)
+            ]
         case "gain":
             return [Comparison((*left, *right), _gain_of_sums) for left, right in pairs]
         case "mean_gain":
@@ -71,14 +75,14 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
             first, second = [place for series in a for place in series], [place for series in b for place in series]
             return [Comparison((*first, *second), _gain_of_means(len(first)))]
         case "value" | "every":
-            return [Comparison((place,), _itself) for series in a for place in series]
+            return [Comparison((place,), lambda values: values[0]) for series in a for place in series]
         case "constant" if b:
             return [Comparison((*left, *right), _spread_of_ratios) for left, right in pairs]
         case "constant":
             return [Comparison(tuple(series), _spread) for series in a]
         case "increasing" | "decreasing" if b:
             return [
-                Comparison((*x, *y), _step_of_ratios)
+                Comparison((*x, *y), lambda values: _step([values[0] / values[1], values[2] / values[3]]))
                 for left, right in pairs
                 for x, y in itertools.pairwise(zip(left, right, strict=True))
             ]
@@ -86,14 +90,6 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
             return [Comparison(two, _step) for series in a for two in itertools.pairwise(series)]
         case _:
             return []
-
-
-def _itself(values: Sequence[float]) -> float:
-    return values[0]
-
-
-def _gain(values: Sequence[float]) -> float:
-    return values[0] / values[1] - 1
 
 
 def _gain_of_sums(values: Sequence[float]) -> float:
@@ -125,7 +121,3 @@ def _spread_of_ratios(values: Sequence[float]) -> float:
 
 def _step(values: Sequence[float]) -> float:
     return (values[1] - values[0]) / abs(values[0])
-
-
-def _step_of_ratios(values: Sequence[float]) -> float:
-    return _step([values[0] / values[1], values[2] / values[3]])

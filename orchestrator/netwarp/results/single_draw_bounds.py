@@ -9,7 +9,7 @@ nothing is known, and nothing is decided.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.types import Cell, OptionValue
@@ -109,11 +109,8 @@ def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | Non
             return None
         distance = abs(row[number]) * spread.relative or (0.0 if row[number] else spread.absolute)
         widest = spread if widest is None or spread.relative > widest.relative else widest
-        moved = [comparison.statistic(_with(row, number, row[number] + sign * distance)) for sign in (-1, 1)]
+        ends = (row[number] - distance, row[number] + distance)
+        moved = [comparison.statistic([*row[:number], end, *row[number + 1 :]]) for end in ends]
         low -= max(0.0, *(middle - value for value in moved))
         high += max(0.0, *(value - middle for value in moved))
     return Bounds(low, high, widest)
-
-
-def _with(row: Sequence[float], number: int, value: float) -> list[float]:
-    return [*row[:number], value, *row[number + 1 :]]

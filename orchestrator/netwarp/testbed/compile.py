@@ -11,7 +11,7 @@ from ..core.types import Cell, Event, Flow
 from . import messages
 from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
-from .layout import Interface, Layout, hop_name, make_layout
+from .layout import PREFIX_LENGTH, Interface, Layout, hop_name, make_layout
 from .messages import Request
 from .path_manager import FAMILY, path_manager
 from .programs import receiver_steps, sender_steps
@@ -42,7 +42,7 @@ DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Who sets T0: a fixed instant of the virtual clock, or a time after the sandbox is ready."""
+    """How T0 is set: a fixed instant of the virtual clock, or a time after the sandbox is ready."""
 
     sandbox: Literal["guest", "namespaces"] = "guest"
     t0_realtime_ns: int | None = None
@@ -180,7 +180,7 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
         command = f"ip netns exec {interface.node} ethtool -K {name} tx off rx off sg off tso off gso off gro off"
         out.add(step("offload", ns=ns, iface=name, command=command))
-        _request(out, layout, ns, messages.address(name, ifindex, interface.ip, 26))
+        _request(out, layout, ns, messages.address(name, ifindex, interface.ip, PREFIX_LENGTH))
         _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
         _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
     for route in layout.routes:
@@ -189,7 +189,9 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
             out,
             layout,
             via.namespace,
-            messages.route(route.subnet, 26, route.gateway, via.name, via.ifindex, route.initial_window_packets),
+            messages.route(
+                route.subnet, PREFIX_LENGTH, route.gateway, via.name, via.ifindex, route.initial_window_packets
+            ),
         )
     for namespace, request in shaping.install():
         _request(out, layout, namespace, request)
@@ -306,7 +308,9 @@ def _restore(end: Interface, layout: Layout) -> list[Request]:
     for route in layout.routes:
         if route.interface == end:
             requests.append(
-                messages.route(route.subnet, 26, route.gateway, end.name, end.ifindex, route.initial_window_packets)
+                messages.route(
+                    route.subnet, PREFIX_LENGTH, route.gateway, end.name, end.ifindex, route.initial_window_packets
+                )
             )
     return requests
 

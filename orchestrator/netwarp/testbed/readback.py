@@ -14,6 +14,7 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from ..core.types import Check, Frozen
 from .compile import Compiled
+from .layout import PREFIX_LENGTH
 from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_KIND, TCA_OPTIONS, Stage
 from .netem import Netem
 from .shaping import ExpectedQdisc
@@ -137,7 +138,7 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             yield _same(f"link {interface.name} of {name}", asked, got)
     elif label == "address":
         addresses = {(e["index"], _attributes(e).get("IFA_ADDRESS"), e["prefixlen"]) for e in entries}
-        asked_addresses = {(interface.ifindex, interface.ip, 26) for interface in own}
+        asked_addresses = {(interface.ifindex, interface.ip, PREFIX_LENGTH) for interface in own}
         yield _same(f"addresses of {name}", asked_addresses, {a for a in addresses if a[1] != "127.0.0.1"})
     elif label == "neighbour":
         permanent = {

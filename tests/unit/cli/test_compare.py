@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from netwarp import Run, RunComparison
 from netwarp.cli.compare import print_comparison
-from netwarp.engine import Run, RunComparison
 from netwarp.engine.comparison import CaptureComparison
 from netwarp.results.compare import compare
 from netwarp.store.run_dir import RunDir

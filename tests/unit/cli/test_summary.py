@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from netwarp import open_run
 from netwarp.cli.summary import print_summary
-from netwarp.engine import open_run
 from netwarp.results.identical_levels import identical_levels
 from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir

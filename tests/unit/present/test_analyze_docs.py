@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.engine import analyze_captures
+from netwarp import analyze_captures
 from netwarp.present.captures.csv_files import write_tables
 from support.captures import recorded
 from support.checkout import ROOT

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.wire import FIN, RST, SYN
 from ..capture import Capture, rows_of_flow
-from ..native import UNKNOWN, Bools, Ints, Rows
+from ..native import UNKNOWN, Bools, Ints
 
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
 """Bits of segments[options]."""
@@ -115,10 +115,7 @@ def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) ->
 
 def direction_columns(capture: Capture, flow: int) -> tuple[DirectionColumns, DirectionColumns]:
     """Both directions of a TCP connection; index = the flow's direction."""
-    return _split(rows_of_flow(capture, "segments", flow))
-
-
-def _split(rows: Rows) -> tuple[DirectionColumns, DirectionColumns]:
+    rows = rows_of_flow(capture, "segments", flow)
     sent_back = rows["direction"].astype(np.bool_)
     places = (np.flatnonzero(~sent_back), np.flatnonzero(sent_back))
     columns = (_columns(len(places[0])), _columns(len(places[1])))

@@ -58,7 +58,7 @@ class TcpConnection:
 
     def _handshake(self) -> dict[str, Total]:
         first, second = self.directions[0].data, self.directions[1].data
-        times = [_first_syn_ns(side) for side in (first, second)]
+        times = [int(side.time_ns[side.syns[0]]) if len(side.syns) else None for side in (first, second)]
         seen = handshake_ns(first, second)
         answered = None
         if times[0] is not None and times[1] is not None:
@@ -122,10 +122,6 @@ class TcpConnection:
     def events(self) -> list[dict[str, Any]]:
         """{t_s, what, direction, ...} in the order of time."""
         return tcp_events(self.directions, self.t0_ns)
-
-
-def _first_syn_ns(side: DirectionColumns) -> int | None:
-    return int(side.time_ns[side.syns[0]]) if len(side.syns) else None
 
 
 def _syn(side: DirectionColumns) -> tuple[int, int] | None:

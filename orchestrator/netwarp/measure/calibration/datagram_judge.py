@@ -73,42 +73,25 @@ def _extra_s(shape: LinkImpairment) -> float:
 def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clock) -> Iterator[Row]:
     measured, expected = way.delays_s - _extra_s(shape), delays_of(shape)
     count = len(measured)
+
+    def delay_row(what: str, configured_s: float, measured_s: float, bound_s: float) -> Row:
+        value = float(measured_s) if count else None
+        return Row.of(probe.name, f"one-way delay {name}, {what}", configured_s, value, bound_s + clock.late_s, "s")
+
     if not expected.width_s:
-        yield Row.of(probe.name, f"one-way delay {name}, least", expected.mean_s, _least(measured), clock.late_s, "s")
+        yield delay_row("least", expected.mean_s, measured.min(initial=np.inf), 0.0)
         if clock is VIRTUAL:
-            yield Row.of(
-                probe.name, f"one-way delay {name}, greatest", expected.mean_s, _greatest(measured), clock.late_s, "s"
-            )
+            yield delay_row("greatest", expected.mean_s, measured.max(initial=-np.inf), 0.0)
         else:  # one datagram in thousands may meet a host that is busy
-            middle = float(np.median(measured)) if count else None
-            yield Row.of(probe.name, f"one-way delay {name}, median", expected.mean_s, middle, clock.late_s, "s")
+            yield delay_row("median", expected.mean_s, np.median(measured) if count else 0.0, 0.0)
         return
-    mean = float(measured.mean()) if count else None
-    deviation = float(measured.std()) if count else None
-    yield Row.of(
-        probe.name,
-        f"one-way delay {name}, mean",
-        expected.mean_s,
-        mean,
-        expected.mean_bound_s(count) + clock.late_s,
-        "s",
-    )
-    yield Row.of(
-        probe.name, f"one-way delay {name}, standard deviation", expected.deviation_s, deviation,
-        expected.deviation_bound_s(count) + clock.late_s, "s",
-    )  # fmt: skip
+    mean, deviation = (measured.mean(), measured.std()) if count else (0.0, 0.0)
+    yield delay_row("mean", expected.mean_s, mean, expected.mean_bound_s(count))
+    yield delay_row("standard deviation", expected.deviation_s, deviation, expected.deviation_bound_s(count))
     distance = expected.distance(measured, clock.late_s) if count else None
     yield Row.of(
         probe.name, f"delays {name}, distance from the distribution", 0, distance, distance_bound(count), "ratio"
     )
-
-
-def _least(values: Floats) -> float | None:
-    return float(values.min()) if len(values) else None
-
-
-def _greatest(values: Floats) -> float | None:
-    return float(values.max()) if len(values) else None
 
 
 def _order(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Row]:

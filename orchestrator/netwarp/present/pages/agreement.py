@@ -42,13 +42,13 @@ class SideFacts:
 
 @dataclass(frozen=True, slots=True)
 class AgreementPage:
-    """What the page shows. partings: by place, where the senders part, in words."""
+    """What the page shows. first_divergences: by place, the first packets that differ, in words."""
 
     title: str
     part: str
     sides: Sequence[SideFacts]
     agreement: Agreement
-    partings: Mapping[Levels, Sequence[str]]
+    first_divergences: Mapping[Levels, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...axes import tick_texts
 from ...style import Look
 from ..print_canvas import Canvas, add_legend, dot_style, label_y, line_style, new_canvas, plain, spread_ticks
-from .data import FigureData, Line
+from .data import FigureData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,12 +47,8 @@ def _draw(axes: Axes, figure: FigureData, looks: Mapping[str, Look]) -> None:
         axes.margins(x=0.1)
     if figure.y.kind == "log":
         axes.set_yscale("log")
-    elif _from_zero(figure.lines):
+    elif all(y >= 0 for line in figure.lines for y in line.y):
         axes.set_ylim(bottom=0)
-
-
-def _from_zero(lines: tuple[Line, ...]) -> bool:
-    return all(y >= 0 for line in lines for y in line.y)
 
 
 def _legend(figure: FigureData, looks: Mapping[str, Look]) -> tuple[list[Any], list[str]]:
