@@ -9,7 +9,7 @@ from ..core.types import Capture, Link, Node
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
-from .flows import Routed
+from .routes import Routed
 
 EXAMPLE = RESOLVED["captures"].example
 

@@ -13,10 +13,11 @@ from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems
 from .captures import Captures
 from .combine import Combination
-from .flows import Flows, Routed, rtt_of_links
+from .flows import Flows
 from .network import SIDES, Network, build_link, check_linked, finish
 from .reader import Reader
 from .resolve import Resolved, resolve
+from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck
 from .timeline import Planned, Timeline, draw
 

@@ -1,54 +1,28 @@
-"""The flows of a cell: their paths through the network, times, sizes and options."""
+"""The flows of a cell: their times, sizes and options (routes.py: their paths through the network)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from ..core.topology import DirectedLink, NoRoute, find_route
-from ..core.types import DirectionName, Flow, Node, OptionValue, Path, PrimarySwitch, Protocol
+from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Protocol
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import read_options
 from ..experiment.problems import Problems, nearest
 from ..experiment.schedule import SCHEDULE, read_schedule
 from ..experiment.toml_positions import Item
-from .network import SIDES, UnresolvedLink, bdp_bytes
-from .phases import draw_phase, read_phase
+from .network import UnresolvedLink, bdp_bytes
+from .phases import read_phase
 from .programs import check_datagrams_differ, own_program
 from .reader import Reader
+from .routes import Route, Routed, Routes
 
 FIRST_PORT = 5001
 IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
 """Header sizes without options: RFC 791, RFC 9293, RFC 9260 sections 3 and 3.3.1."""
 SCTP_SNDBUF_BYTES = 212_992
 """net.core.wmem_default, and so the largest SCTP message without a sndbuf of its own (socket.c: EMSGSIZE)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A path of a flow and the links it takes, there and back."""
-
-    path: Path
-    there: tuple[DirectedLink, ...]
-    back: tuple[DirectedLink, ...]
-    mtu_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """A flow and its routes."""
-
-    flow: Flow
-    routes: tuple[Route, ...]
-    phase: tuple[int, int] | None = None
-    """Uniform from, to (ns), inclusive; added to the flow's start."""
-
-    def drawn(self, seed: int) -> Flow:
-        """The flow with its start drawn."""
-        start = self.flow.start_ns + draw_phase(self.phase, f"{seed}/start/{self.flow.name}")
-        return msgspec.structs.replace(self.flow, start_ns=start)
 
 
 class Flows:
@@ -65,6 +39,7 @@ class Flows:
         self._nodes, self._links, self._duration_ns = nodes, links, duration_ns
         self._hosts = frozenset(node.name for node in nodes.values() if node.kind == "host")
         self._problems, self._context = problems, context
+        self._routes = Routes(self._hosts, links, problems, context)
 
     def read(self, items: Mapping[str, Item]) -> tuple[Routed, ...]:
         """Every flow in order; what is wrong is collected."""
@@ -80,7 +55,7 @@ class Flows:
                 reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')
             ports[place] = name
             check_datagrams_differ((each.flow for each in read_so_far), routed.flow, reader)
-            self._one_way_back([*read_so_far, routed], reader)
+            self._routes.check_one_way_back([*read_so_far, routed], reader)
             read_so_far.append(routed)
         return tuple(read_so_far)
 
@@ -98,7 +73,7 @@ class Flows:
         reader.need("paths")
         if len(self._problems) > before or sender is None or receiver is None or protocol is None:
             return None
-        routes = self._routes(sender, receiver, protocol, reader)
+        routes = self._routes.read(sender, receiver, protocol, reader)
         if not routes:
             return None
         if reader.has("program"):
@@ -177,101 +152,6 @@ class Flows:
             )
         return next((protocol for protocol in known if protocol == text), None)
 
-    def _routes(self, sender: str, receiver: str, protocol: Protocol, reader: Reader) -> tuple[Route, ...]:
-        item = reader.item.get("paths")
-        texts = reader.names("paths")
-        if item is None or not texts:
-            reader.problem("paths", f"a flow has at least one path; for example paths = {FLOW['paths'].example}")
-            return ()
-        if protocol == "tcp" and len(texts) > 1 and not reader.has("program"):
-            reader.problem("paths", 'tcp has one path; several need protocol = "sctp" or "mptcp"')
-        before = len(self._problems)
-        routes = [self._route(child, sender, receiver) for child in item.items()]
-        known = tuple(route for route in routes if route is not None)
-        return known if len(self._problems) == before else ()
-
-    def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
-        """`"p1"`, or `"up>down"`: the link at the sender and the one at the receiver; `"up>down<back"`: and the
-        receiver's link by which its own packets leave.
-        """
-        first, arrow, last = str(item.value).partition(">")
-        last, turned, leaving = last.partition("<")
-        for link in (first, *((last,) if arrow else ()), *((leaving,) if turned else ())):
-            if link not in self._links:
-                self._say(item, f'there is no link "{link}"{nearest(link, self._links)}')
-                return None
-        if not self._touches(first, sender):
-            self._say(item, f'link "{first}" does not touch the sender "{sender}"; it has: {self._at(sender)}')
-            return None
-        if not arrow:
-            at_receiver = [name for name in self._links if self._touches(name, receiver)]
-            if first in at_receiver:
-                last = first
-            elif len(at_receiver) == 1:
-                last = at_receiver[0]
-            else:
-                self._say(item, f'which link of "{receiver}"? write "{first}>LINK" with one of: {self._at(receiver)}')
-                return None
-        if not self._touches(last, receiver):
-            self._say(item, f'link "{last}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
-            return None
-        if turned and not self._touches(leaving, receiver):
-            self._say(item, f'link "{leaving}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
-            return None
-        links = list(self._links.values())
-        try:
-            there = find_route(self._hosts, links, sender, receiver, last)
-            back = find_route(self._hosts, links, receiver, sender, first, leaving if turned else None)
-        except NoRoute as error:
-            self._say(item, f"the path does not exist: {error}{self._through_hosts(sender, receiver, last)}")
-            return None
-        for node, hops, link in ((sender, there, first), (receiver, back, leaving or last)):
-            if hops[0].link != link:
-                hint = "" if node == sender else f'; to have it so, write "{first}>{last}<{last}"'
-                reached = f'"{node}" reaches the other end over link "{hops[0].link}", not over "{link}" as written'
-                self._say(item, reached + hint)
-                return None
-        rates = [rate for hop in there if (rate := self._links[hop.link].side(hop.direction).shape.rate_bit_s)]
-        delay = sum(self._links[hop.link].side(hop.direction).shape.one_way_delay_ns for hop in (*there, *back))
-        path = Path(
-            name=first if first == last else f"{first}-{last}",
-            sender_link=first,
-            receiver_link=last,
-            bottleneck_bit_s=min(rates, default=None),
-            base_rtt_ns=delay,
-            back_link=leaving or None,
-        )
-        return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
-
-    def _through_hosts(self, sender: str, receiver: str, last: str) -> str:
-        """The hosts that would have to forward for there to be a way; "" if that would not do either."""
-        try:
-            hops = find_route(frozenset(), list(self._links.values()), sender, receiver, last)
-        except NoRoute:
-            return ""
-        between = {node for hop in hops for node in (self._links[hop.link].a, self._links[hop.link].b)}
-        hosts = sorted(between & self._hosts - {sender, receiver})
-        return "".join(
-            f'; "{node}" is a host, and hosts do not forward; write kind = "router" under [node.{node}]'
-            for node in hosts
-        )
-
-    def _one_way_back(self, routed: Sequence[Routed], reader: Reader) -> None:
-        """A host has one route to an address: where a path says by which link its answers leave, all others agree."""
-        leaves: dict[tuple[str, str], tuple[str, bool]] = {}
-        for each in routed:
-            for route in each.routes:
-                ends = (each.flow.receiver, route.path.sender_link)
-                link, said = route.back[0].link, route.path.back_link is not None
-                known, known_said = leaves.setdefault(ends, (link, said))
-                if known != link and (said or known_said):
-                    reader.problem(
-                        "paths",
-                        f'"{ends[0]}" has one route to "{ends[1]}": packets cannot leave over "{known}" for one path '
-                        f'and over "{link}" for another; write the same "<{link}" or "<{known}" at all of them',
-                    )
-                    return
-
     def _times(self, reader: Reader) -> tuple[int, int | None, int | None]:
         start, stop, total = (reader.whole(key) for key in ("start", "stop", "bytes"))
         if stop is None and total is None:
@@ -345,26 +225,5 @@ class Flows:
                 switches.append(PrimarySwitch(at_ns=at, path=path))
         return tuple(sorted(switches, key=lambda switch: switch.at_ns))
 
-    def _touches(self, link: str, node: str) -> bool:
-        return node in (self._links[link].a, self._links[link].b)
-
-    def _at(self, node: str) -> str:
-        return ", ".join(name for name in self._links if self._touches(name, node)) or "none"
-
     def _say(self, item: Item, text: str) -> None:
         self._problems.add(item, text, context=self._context)
-
-
-def rtt_of_links(routed: Sequence[Routed], links: Mapping[str, UnresolvedLink]) -> dict[tuple[str, DirectionName], int]:
-    """(link, direction) -> the longest base RTT (ns) of the paths that cross it so; the link's own if none does."""
-    longest: dict[tuple[str, DirectionName], int] = {}
-    for each in routed:
-        for route in each.routes:
-            for hop in (*route.there, *route.back):
-                key = (hop.link, hop.direction)
-                longest[key] = max(longest.get(key, 0), route.path.base_rtt_ns)
-    for name, draft in links.items():
-        own = draft.forward.shape.one_way_delay_ns + draft.backward.shape.one_way_delay_ns
-        for side in SIDES:
-            longest.setdefault((name, side), own)
-    return longest

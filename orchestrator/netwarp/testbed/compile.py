@@ -11,7 +11,7 @@ from ..core.types import Cell, Event, Flow
 from . import messages
 from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
-from .layout import PREFIX_LENGTH, Interface, Layout, hop_name, make_layout
+from .layout import PREFIX_LENGTH, Interface, Layout, Route, hop_name, make_layout
 from .messages import Request
 from .path_manager import FAMILY, path_manager
 from .programs import receiver_steps, sender_steps
@@ -122,7 +122,13 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
     for number in range(len(layout.namespaces)):
         _dumps(out, number, DUMPS, shaping)
     for capture in cell.captures:
-        _capture(out, layout.interface(capture.node, capture.link))
+        interface = layout.interface(capture.node, capture.link)
+        out.add(
+            step(
+                "capture", ns=interface.namespace, ifindex=interface.ifindex, iface=interface.name,
+                mtu=interface.mtu_bytes, file=f"capture/{interface.node}-{interface.name}.pcap",
+            )
+        )  # fmt: skip
     _trace(cell, out)
     out.add(step("capture-start"))
     tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
@@ -173,7 +179,8 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         for key, value in values.items():
             out.sysctls[number, key] = value
             command = f"ip netns exec {name} sysctl -w {key}={value}"
-            out.add(step("sysctl", ns=number, path=sysctl_path(key), value=value, command=command))
+            path = key if "/" in key else key.replace(".", "/")  # a name with slashes is a path already
+            out.add(step("sysctl", ns=number, path=path, value=value, command=command))
     for near, far in layout.veths:
         _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
     for interface in layout.interfaces():
@@ -184,15 +191,7 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
         _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
     for route in layout.routes:
-        via = route.interface
-        _request(
-            out,
-            layout,
-            via.namespace,
-            messages.route(
-                route.subnet, PREFIX_LENGTH, route.gateway, via.name, via.ifindex, route.initial_window_packets
-            ),
-        )
+        _request(out, layout, route.interface.namespace, _add_route(route))
     for namespace, request in shaping.install():
         _request(out, layout, namespace, request)
     for namespace, request in path_manager(cell.flows, layout):
@@ -224,19 +223,6 @@ def _dumps(
             out.qdiscs[number] = shaping.expected(namespace)
         if restored:
             out.restored[number] = (namespace, kind)
-
-
-def _capture(out: Compiled, interface: Interface) -> None:
-    out.add(
-        step(
-            "capture",
-            ns=interface.namespace,
-            ifindex=interface.ifindex,
-            iface=interface.name,
-            mtu=interface.mtu_bytes,
-            file=f"capture/{interface.node}-{interface.name}.pcap",
-        )
-    )
 
 
 def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: int | None = None) -> Step:
@@ -301,20 +287,13 @@ def _timeline(cell: Cell, senders: Iterator[Step], layout: Layout, shaping: Shap
 
 def _restore(end: Interface, layout: Layout) -> list[Request]:
     """Up again, with what the kernel dropped when the end went down: neighbour and static routes."""
-    requests = [
+    return [
         messages.set_link(end.name, end.ifindex, up=True),
         messages.neighbour(end.name, end.ifindex, end.peer_ip, end.peer_mac),
+        *(_add_route(route) for route in layout.routes if route.interface == end),
     ]
-    for route in layout.routes:
-        if route.interface == end:
-            requests.append(
-                messages.route(
-                    route.subnet, PREFIX_LENGTH, route.gateway, end.name, end.ifindex, route.initial_window_packets
-                )
-            )
-    return requests
 
 
-def sysctl_path(key: str) -> str:
-    """`net.ipv4.ip_forward` -> `net/ipv4/ip_forward` (a name that holds slashes is taken as a path)."""
-    return key if "/" in key else key.replace(".", "/")
+def _add_route(route: Route) -> Request:
+    via, window = route.interface, route.initial_window_packets
+    return messages.route(route.subnet, PREFIX_LENGTH, route.gateway, via.name, via.ifindex, window)
