@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,6 +14,7 @@ from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, parameter_numbers
 from ..core.types import Cell, Check, Flow, Measurement
+from ..store.derived import CellEvent, CellSeries, FlowSeries, NearPacket
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir, write_json
 from ..testbed.layout import make_layout
@@ -46,9 +46,9 @@ from .socket_samples import read_samples
 class _FlowResult:
     observation: FlowObservation
     metrics: dict[str, float | None]
-    series: dict[str, Any]
-    events: list[dict[str, Any]]
-    packets_around_fault: list[dict[str, Any]]
+    series: FlowSeries
+    events: list[CellEvent]
+    packets_around_fault: list[NearPacket]
     checks: list[Check]
 
 
@@ -83,16 +83,14 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     ]
     events = timeline_events(cell) + [event for result in results.values() for event in result.events]
     write_json(directory.measurements, measurements)
-    write_json(
-        directory.series,
-        {
-            "bin_s": bin_s(span_ns),
-            "duration_s": cell.duration_ns / 1e9,
-            "flows": {name: result.series for name, result in results.items()},
-            "faults": series.fault_spans(cell),
-            "events": sorted(events, key=lambda event: event["t_s"]),
-        },
+    curves = CellSeries(
+        bin_s=bin_s(span_ns),
+        duration_s=cell.duration_ns / 1e9,
+        flows={name: result.series for name, result in results.items()},
+        faults=series.fault_spans(cell),
+        events=sorted(events, key=lambda event: event.t_s),
     )
+    write_json(directory.series, curves)
     write_json(directory.exchange, {name: result.packets_around_fault for name, result in results.items()})
     write_json(directory.packets, _digests(directory.capture))
     write_json(directory.checks, checks)
@@ -172,7 +170,7 @@ def _flow(
     return _FlowResult(
         observation=observation,
         metrics=metrics,
-        series=series.flow_series(receiver, path_names, observation.samples, span_ns) | series.trace_series(traces),
+        series=series.flow_series(receiver, path_names, observation.samples, traces, span_ns),
         events=flow_events(observation),
         packets_around_fault=packets_around_fault(observation),
         checks=checks,

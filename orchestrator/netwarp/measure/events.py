@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..core.numbers import fixed
 from ..core.types import Cell
 from ..core.wire import HEARTBEAT, HEARTBEAT_ACK
+from ..store.derived import CellEvent
 from .groups.mptcp import mptcp_events
 from .observation import FlowObservation
 
@@ -16,23 +15,17 @@ HEARTBEATS_SHOWN = 60
 AFTER_REPAIR_NS = 10_000_000_000
 ANNOTATED = ("notification", "switch_primary", "gave_up", "error")
 
-Happening = dict[str, Any]
 
-
-def timeline_events(cell: Cell) -> list[Happening]:
+def timeline_events(cell: Cell) -> list[CellEvent]:
     """The spec's own events, at the times they were set for."""
-    return [
-        {
-            "t_s": event.at_ns / 1e9,
-            "flow": "",
-            "kind": event.action,
-            "text": f"{event.action} {event.link} ({event.name}, {' and '.join(event.directions)})",
-        }
-        for event in cell.timeline
-    ]
+    events = []
+    for event in cell.timeline:
+        text = f"{event.action} {event.link} ({event.name}, {' and '.join(event.directions)})"
+        events.append(CellEvent(event.at_ns / 1e9, "", event.action, text))
+    return events
 
 
-def flow_events(observation: FlowObservation) -> list[Happening]:
+def flow_events(observation: FlowObservation) -> list[CellEvent]:
     """Every event of a flow."""
     return [
         *_moments(observation),
@@ -43,7 +36,7 @@ def flow_events(observation: FlowObservation) -> list[Happening]:
     ]
 
 
-def _moments(observation: FlowObservation) -> list[Happening]:
+def _moments(observation: FlowObservation) -> list[CellEvent]:
     """The moments after the first fault."""
     flow, moments = observation.flow, observation.moments
     in_use = "?" if moments.path_in_use is None else observation.path_names[moments.path_in_use]
@@ -77,27 +70,21 @@ def _moments(observation: FlowObservation) -> list[Happening]:
         ),
     ):
         if at_ns is not None and origin is not None:
-            events.append(
-                {
-                    "t_s": at_ns / 1e9,
-                    "flow": flow.name,
-                    "kind": kind,
-                    "text": text.format(fixed((at_ns - origin) / 1e9, 6)),
-                }
-            )
+            after = fixed((at_ns - origin) / 1e9, 6)
+            events.append(CellEvent(at_ns / 1e9, flow.name, kind, text.format(after)))
     return events
 
 
-def _outage(observation: FlowObservation) -> list[Happening]:
+def _outage(observation: FlowObservation) -> list[CellEvent]:
     """The longest gap that touches a fault."""
     gap = observation.longest_gap
     if gap is None:
         return []
     text = f"no new payload arrives for {fixed((gap[1] - gap[0]) / 1e9, 6)} s"
-    return [{"t_s": gap[0] / 1e9, "flow": observation.flow.name, "kind": "outage", "text": text}]
+    return [CellEvent(gap[0] / 1e9, observation.flow.name, "outage", text)]
 
 
-def _socket(observation: FlowObservation) -> list[Happening]:
+def _socket(observation: FlowObservation) -> list[CellEvent]:
     """Notifications, primary switches and errors as the sender's socket gave them."""
     events = []
     for record in observation.sender_records:
@@ -109,18 +96,12 @@ def _socket(observation: FlowObservation) -> list[Happening]:
             for key, value in record.items()
             if key not in ("record", "t_ns", "flags") and value not in (None, 0, "")
         ]
-        events.append(
-            {
-                "t_s": (record["t_ns"] - observation.t0_monotonic_ns) / 1e9,
-                "flow": observation.flow.name,
-                "kind": str(kind),
-                "text": ", ".join(texts),
-            }
-        )
+        t_s = (record["t_ns"] - observation.t0_monotonic_ns) / 1e9
+        events.append(CellEvent(t_s, observation.flow.name, str(kind), ", ".join(texts)))
     return events
 
 
-def _heartbeats(observation: FlowObservation) -> list[Happening]:
+def _heartbeats(observation: FlowObservation) -> list[CellEvent]:
     """SCTP heartbeats and their answers at the sender, from the fault until 10 s after the repair; at most 60."""
     flow, sender, fault = observation.flow, observation.sender, observation.moments.fault
     if sender is None or fault is None or flow.protocol != "sctp":
@@ -129,7 +110,7 @@ def _heartbeats(observation: FlowObservation) -> list[Happening]:
     rows = chunks[np.isin(chunks["type"], (HEARTBEAT, HEARTBEAT_ACK))]
     t_ns = rows["time_ns"] - sender.t0_realtime_ns
     until = (fault.to_ns if fault.to_ns is not None else fault.from_ns) + AFTER_REPAIR_NS
-    events: list[Happening] = []
+    events: list[CellEvent] = []
     for at, row in zip(t_ns.tolist(), rows, strict=True):
         sends = sender.data_direction.get(int(row["flow"]))
         if sends is None or not fault.from_ns <= at <= until or len(events) == HEARTBEATS_SHOWN:
@@ -139,5 +120,5 @@ def _heartbeats(observation: FlowObservation) -> list[Happening]:
         path = observation.path_names[sender.path_index[int(row["path"])]]
         text = f"{'heartbeat ack' if answer else 'heartbeat'} from {node} on {path}"
         kind = "heartbeat_ack" if answer else "heartbeat"
-        events.append({"t_s": at / 1e9, "flow": flow.name, "kind": kind, "text": text})
+        events.append(CellEvent(at / 1e9, flow.name, kind, text))
     return events

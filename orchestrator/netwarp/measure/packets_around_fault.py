@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from ..captures.native import UNKNOWN, Ints, Rows
 from ..core.outputs import MOST_PACKETS
 from ..core.types import Flow
 from ..core.wire import DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, RST, SYN, chunk_name
+from ..store.derived import NearPacket
 from .faults import Fault
 from .flow_packets import FlowPackets, sent_rows
 from .observation import FlowObservation, Moments, first_ns
 from .sent_times import first_sent_since
 
 FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
-Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _heartbeat(flow: Flow, sender: FlowPackets, path: int, fault: Fault) -> dict
     return {}
 
 
-def packets_around_fault(observation: FlowObservation) -> list[Row]:
+def packets_around_fault(observation: FlowObservation) -> list[NearPacket]:
     """Rows in the order of time, `moments`: those each is next to, with its place before (-1 is the last) or after
     (0 is the first at or after) it. The timeline's own events are rows too.
     """
@@ -106,20 +105,20 @@ def packets_around_fault(observation: FlowObservation) -> list[Row]:
     for event in observation.cell.timeline:
         close = {name: 0 for name, moment in at.items() if moment == event.at_ns}
         rows.append(
-            {
-                "t_s": event.at_ns / 1e9,
-                "event": event.action,
-                "node": "",
-                "link": event.link,
-                "path": "",
-                "type": event.name,
-                "number": None,
-                "bytes": None,
-                "note": "" if len(event.directions) == 2 else event.directions[0],
-                "moments": close,
-            }
+            NearPacket(
+                t_s=event.at_ns / 1e9,
+                event=event.action,
+                node="",
+                link=event.link,
+                path="",
+                type=event.name,
+                number=None,
+                bytes=None,
+                note="" if len(event.directions) == 2 else event.directions[0],
+                moments=close,
+            )
         )
-    return sorted(rows, key=lambda row: (row["t_s"], bool(row["node"])))
+    return sorted(rows, key=lambda row: (row.t_s, bool(row.node)))
 
 
 def _seen(end: FlowPackets) -> tuple[Ints, Ints]:
@@ -131,7 +130,7 @@ def _seen(end: FlowPackets) -> tuple[Ints, Ints]:
 
 def _describe(
     seen: _Seen, flow: Flow, names: Sequence[str], near: dict[str, int], sender: FlowPackets, receiver: FlowPackets
-) -> Row:
+) -> NearPacket:
     packet = seen.end.point.capture.packets[seen.row]
     from_sender = int(packet["direction"]) == seen.end.data_direction[int(packet["flow"])]
     path = seen.end.path_index[int(packet["path"])]
@@ -139,18 +138,18 @@ def _describe(
     notes = ["again"] if packet["is_retransmission"] else []
     if from_sender and seen.at_sender and packet["payload_bytes"] and number is not None:
         notes += [] if _arrives(seen, flow, number, path, sender, receiver) else ["lost"]
-    return {
-        "t_s": seen.t_ns / 1e9,
-        "event": "sent" if from_sender == seen.at_sender else "arrives",
-        "node": flow.sender if seen.at_sender else flow.receiver,
-        "link": seen.end.point.links[int(packet["source"])],
-        "path": names[path],
-        "type": kind,
-        "number": number,
-        "bytes": int(packet["ip_bytes"]),
-        "note": " ".join(notes),
-        "moments": near,
-    }
+    return NearPacket(
+        t_s=seen.t_ns / 1e9,
+        event="sent" if from_sender == seen.at_sender else "arrives",
+        node=flow.sender if seen.at_sender else flow.receiver,
+        link=seen.end.point.links[int(packet["source"])],
+        path=names[path],
+        type=kind,
+        number=number,
+        bytes=int(packet["ip_bytes"]),
+        note=" ".join(notes),
+        moments=near,
+    )
 
 
 def _content(seen: _Seen, flow: Flow) -> tuple[str, int | None]:

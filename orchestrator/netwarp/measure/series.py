@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from ..captures.binning import bin_s, binned_bit_s
 from ..captures.native import Floats, Ints
 from ..core.types import Cell, Flow
+from ..store.derived import FaultSpan, FlowSeries, Sampled
 from .capture_point import CapturePoint
 from .faults import faults_of
 from .flow_packets import FlowPackets
@@ -28,59 +29,67 @@ def span_ns(cell: Cell, points: Iterable[CapturePoint], t0_realtime_ns: int) -> 
     return min(cell.duration_ns, max(1, max(lasts) - t0_realtime_ns + 1))
 
 
-def packet_series(receiver: FlowPackets, width_ns: int, span_ns: int) -> dict[str, list[float]]:
+def packet_series(receiver: FlowPackets, width_ns: int, span_ns: int) -> dict[str, tuple[float, ...]]:
     """Packets a second at the receiver, of both directions: all, those with data, and the others."""
     t_ns = np.concatenate([receiver.data.t_ns, receiver.back.t_ns])
     loaded = np.concatenate([receiver.data.payload_bytes, receiver.back.payload_bytes]) > 0
     every = np.ones(len(t_ns), dtype=np.int64)
     return {
-        name: [round(value / 8, 3) for value in binned_bit_s(t_ns, every * counts, width_ns, span_ns)]
+        name: tuple(round(value / 8, 3) for value in binned_bit_s(t_ns, every * counts, width_ns, span_ns))
         for name, counts in (("packets_s", every), ("data_packets_s", loaded), ("control_packets_s", ~loaded))
     }
 
 
 def flow_series(
-    receiver: FlowPackets | None, path_names: Sequence[str], samples: Mapping[str, Samples], span_ns: int
-) -> dict[str, Any]:
+    receiver: FlowPackets | None,
+    path_names: Sequence[str],
+    samples: Mapping[str, Samples],
+    traces: Mapping[str, PathTrace],
+    span_ns: int,
+) -> FlowSeries:
     """One flow: goodput, throughput by path (both at the receiver, data direction), packets a second of both
-    directions, the kernel's samples by path.
+    directions, the kernel's samples and traces by path.
     """
     width_ns = round(bin_s(span_ns) * 1e9)
-    series: dict[str, Any] = {"samples": {name: _columns(path) for name, path in samples.items()}}
-    series["states"] = {name: [list(change) for change in path.states] for name, path in samples.items() if path.states}
+    kernel = FlowSeries(
+        goodput_bit_s=(),
+        paths={},
+        samples={name: _columns(path) for name, path in samples.items()},
+        states={name: list(path.states) for name, path in samples.items() if path.states},
+        trace=trace_series(traces),
+    )
     if receiver is None:
-        return series | {"goodput_bit_s": [], "paths": {}}
+        return kernel
     data = receiver.data
-    series["goodput_bit_s"] = binned_bit_s(data.t_ns, data.new_bytes, width_ns, span_ns)
-    series |= packet_series(receiver, width_ns, span_ns)
-    series["paths"] = {}
+    throughput = {}
     for index, name in enumerate(path_names):
         mine = data.path == index
-        series["paths"][name] = {
-            "throughput_bit_s": binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, span_ns)
-        }
-    return series
+        throughput[name] = binned_bit_s(data.t_ns[mine], data.ip_bytes[mine], width_ns, span_ns)
+    return msgspec.structs.replace(
+        kernel,
+        goodput_bit_s=tuple(binned_bit_s(data.t_ns, data.new_bytes, width_ns, span_ns)),
+        paths={name: {"throughput_bit_s": rates} for name, rates in throughput.items()},
+        **packet_series(receiver, width_ns, span_ns),
+    )
 
 
-def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> dict[str, Any]:
+def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> FlowSeries:
     """The same of a flow of which only arriving packets are known: throughput alone."""
     width_ns = round(bin_s(cell.duration_ns) * 1e9)
     rates = binned_bit_s(t_ns, ip_bytes, width_ns, cell.duration_ns) if len(t_ns) else []
     paths = {flow.paths[0].name: {"throughput_bit_s": rates}} if rates else {}
-    return {"samples": {}, "states": {}, "goodput_bit_s": [], "paths": paths}
+    return FlowSeries(goodput_bit_s=(), paths=paths, samples={}, states={})
 
 
-def _columns(samples: Samples) -> dict[str, list[float | None]]:
+def _columns(samples: Samples) -> Sampled:
     """What the kernel gave of one path; cwnd and srtt together, even where one of them is not known yet."""
     there = {name for name in NUMBERS if not np.isnan(getattr(samples, name)).all()}
     there |= {"cwnd_bytes", "srtt_s"} if "cwnd_bytes" in there else set()
     return {name: _plain(getattr(samples, name)) for name in NUMBERS if name in there}
 
 
-def trace_series(traces: dict[str, PathTrace]) -> dict[str, Any]:
-    """`trace`: path -> its trace, for drawing: at most TRACE_POINTS events of it, evenly chosen, the last one among
-    them; nothing where nothing was traced.
-    """
+def trace_series(traces: Mapping[str, PathTrace]) -> dict[str, Sampled]:
+    """Path -> its trace, for drawing: at most TRACE_POINTS events of it, evenly chosen, the last one among them."""
     series = {}
     for name, trace in traces.items():
         count = len(trace.t_s)
@@ -89,22 +98,19 @@ def trace_series(traces: dict[str, PathTrace]) -> dict[str, Any]:
         series[name] = {
             column: values for column, values in drawn.items() if any(value is not None for value in values)
         }
-    return {"trace": series} if series else {}
+    return series
 
 
 def _plain(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def fault_spans(cell: Cell) -> list[dict[str, Any]]:
-    """The faults as the report shades them; one that is never repaired lasts to the end."""
+def fault_spans(cell: Cell) -> list[FaultSpan]:
+    """The faults of a cell."""
     return [
-        {
-            "name": fault.name,
-            "action": fault.action,
-            "link": fault.link,
-            "from_s": fault.from_ns / 1e9,
-            "to_s": (cell.duration_ns if fault.to_ns is None else fault.to_ns) / 1e9,
-        }
+        FaultSpan(
+            fault.name, fault.action, fault.link, fault.from_ns / 1e9,
+            (cell.duration_ns if fault.to_ns is None else fault.to_ns) / 1e9,
+        )
         for fault in faults_of(cell.timeline)
-    ]
+    ]  # fmt: skip

@@ -6,43 +6,42 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from ..results.time_tables import BINNED
+from ..store.derived import CellSeries
 
 MOST_POINTS = 3000
 """Points a sampled series may have. More are thinned bucket by bucket to smallest and largest: no peak is lost."""
 PLACES = {"_bit_s": 0, "_bytes": 0, "_packets": 0, "_s": 6, "_ratio": 6}
 
 
-def compact_series(series: Mapping[str, Any]) -> dict[str, Any]:
+def compact_series(series: CellSeries) -> dict[str, Any]:
     """series.json for the page (docs/formats.md), with `thinned`: whether any samples were left out."""
     flows: dict[str, Any] = {}
     thinned = False
-    for name, flow in (series.get("flows") or {}).items():
+    for name, flow in series.flows.items():
         samples: dict[str, Any] = {}
-        for path, columns in (flow.get("samples") or {}).items():
+        for path, columns in flow.samples.items():
             samples[path], cut = thin(columns)
             thinned |= cut
         flows[name] = {
-            **{key: rounded(key, value) for key, value in flow.items() if key not in ("samples", "paths", "states")},
+            **{key: rounded(key, getattr(flow, key)) for key in BINNED if key == BINNED[0] or getattr(flow, key)},
             "states": {
                 path: [[rounded("t_s", [at])[0], state] for at, state in changes]
-                for path, changes in (flow.get("states") or {}).items()
+                for path, changes in flow.states.items()
             },
             "paths": {
                 path: {key: rounded(key, value) for key, value in columns.items()}
-                for path, columns in (flow.get("paths") or {}).items()
+                for path, columns in flow.paths.items()
             },
             "samples": samples,
         }
-    return {
-        "bin_s": series.get("bin_s"),
-        "duration_s": series.get("duration_s"),
-        "flows": flows,
-        "faults": series.get("faults") or [],
-        "events": series.get("events") or [],
-        "thinned": thinned,
-    }
+        flows[name] |= {"trace": flow.trace} if flow.trace else {}
+    plain: dict[str, Any] = msgspec.to_builtins(series)
+    return plain | {"flows": flows, "thinned": thinned}
 
 
 def rounded(key: str, values: Any) -> Any:
@@ -68,8 +67,6 @@ def thin(columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     for key, values in columns.items():
         if key == "t_s" or len(values) != len(times) or not len(times):
             continue
-        if any(isinstance(value, str) for value in values):
-            continue  # a state's name is no curve
         numbers = np.asarray(values, dtype=np.float64)  # null -> nan
         keep = keep_extremes(numbers, MOST_POINTS)
         cut |= len(keep) < len(times)

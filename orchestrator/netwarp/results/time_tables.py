@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..core.outputs import EventTable, TimeSeries
 from ..core.types import Cell, CellOutcome, Outcome
 from ..plan.types import Plan, Selection
+from ..store.derived import CellSeries, Exchange, FlowSeries, Sampled
 from ..store.run_dir import RunDir, read_json
 from .rows import Field, Rows
 
@@ -17,6 +17,7 @@ EVENT_COLUMNS = ("near", "t_s", "event", "node", "link", "path", "type", "number
 UNITS = (("_bytes", "bytes"), ("_bit_s", "bit/s"), ("packets_s", "packets/s"), ("_s", "s"))
 BINNED = ("goodput_bit_s", "packets_s", "data_packets_s", "control_packets_s")
 """Binned series of a flow; throughput is binned by path."""
+NO_SERIES = FlowSeries(goodput_bit_s=(), paths={}, samples={}, states={})
 
 
 def series_unit(name: str) -> str:
@@ -32,14 +33,13 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, fi
     low, high = (end / 1e9 for end in figure.window_ns) if figure.window_ns else (float("-inf"), float("inf"))
     several = len(figure.flows) > 1
     for cell, head in _cells(plan, outcomes, figure):
-        series_of_cell = read_json(run.cell(cell.id).series, dict[str, Any])
+        series_of_cell = read_json(run.cell(cell.id).series, CellSeries)
         for name, series in itertools.product(figure.flows, figure.series):
-            flow = series_of_cell["flows"].get(name, {})
+            flow = series_of_cell.flows.get(name, NO_SERIES)
             named = (*head, name) if several else head
             unit = series_unit(series)
-            for path, times, values in _curves(flow, series, series_of_cell["bin_s"]):
-                inside = [(t, v) for t, v in zip(times, values, strict=True) if v is not None and low <= t <= high]
-                rows += [(*named, path, series, unit, t, float(v)) for t, v in inside]
+            for path, points in _curves(flow, series, series_of_cell.bin_s):
+                rows += [(*named, path, series, unit, t_s, float(v)) for t_s, v in points if low <= t_s <= high]
     flows = ("flow",) if several else ()
     return Rows(figure.name, ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
 
@@ -48,12 +48,11 @@ def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, tab
     """One row a packet (or event of the timeline) next to one of the moments of the table, in the order of time."""
     rows: list[tuple[Field, ...]] = []
     for cell, head in _cells(plan, outcomes, table):
-        packets = read_json(run.cell(cell.id).exchange, dict[str, list[dict[str, Any]]])
+        packets = read_json(run.cell(cell.id).exchange, Exchange)
         for row in packets.get(table.flow, ()):
-            places: dict[str, int] = row["moments"]
-            near = [name for name in table.around if -table.packets <= places.get(name, 99) < table.packets]
+            near = [name for name in table.around if -table.packets <= row.moments.get(name, 99) < table.packets]
             if near:
-                rows.append((*head, " ".join(near), *(row[column] for column in EVENT_COLUMNS[1:])))
+                rows.append((*head, " ".join(near), *(getattr(row, column) for column in EVENT_COLUMNS[1:])))
     return Rows(table.name, ("cell_id", *_factors(plan), *EVENT_COLUMNS), tuple(rows))
 
 
@@ -75,29 +74,24 @@ def _cells(
             yield cell, (name, *(cell.factors[factor] for factor in _factors(plan)))
 
 
-def _curves(
-    flow: Mapping[str, Any], series: str, bin_s: float
-) -> Iterator[tuple[str, Sequence[float], Sequence[float | None]]]:
-    """(path, times, values) of every path that has the series; an empty path is the flow's."""
-    if series in (*BINNED, "throughput_bit_s"):
-        curves = (
-            {"": flow.get(series, [])}
-            if series in BINNED
-            else {path: columns[series] for path, columns in flow.get("paths", {}).items()}
-        )
-        for path, values in curves.items():
-            yield path, [number * bin_s for number in range(len(values))], values
-        return
-    for path, columns in flow.get("samples", {}).items():
-        if series in columns:
-            yield path, *_changes(columns["t_s"], columns[series])
+def _curves(flow: FlowSeries, series: str, bin_s: float) -> Iterator[tuple[str, Iterable[tuple[float, float]]]]:
+    """(path, points) of every path that has the series; an empty path is the flow's."""
+    if series in BINNED:
+        yield "", _bins(getattr(flow, series), bin_s)
+    elif series == "throughput_bit_s":
+        yield from ((path, _bins(columns[series], bin_s)) for path, columns in flow.paths.items())
+    else:
+        yield from ((path, _changes(columns, series)) for path, columns in flow.samples.items() if series in columns)
 
 
-def _changes(times: Sequence[float], values: Sequence[float | None]) -> tuple[list[float], list[float | None]]:
+def _bins(values: Sequence[float], bin_s: float) -> Iterator[tuple[float, float]]:
+    return ((number * bin_s, value) for number, value in enumerate(values))
+
+
+def _changes(columns: Sampled, series: str) -> Iterator[tuple[float, float]]:
     """The first value, those that differ from the one before, and the last."""
-    kept = [
-        number
-        for number, (before, value) in enumerate(itertools.pairwise([object(), *values]))
-        if value != before or number == len(values) - 1
-    ]
-    return [times[number] for number in kept], [values[number] for number in kept]
+    values = columns[series]
+    for number, (t_s, value) in enumerate(zip(columns["t_s"], values, strict=True)):
+        changes = number in (0, len(values) - 1) or value != values[number - 1]
+        if changes and t_s is not None and value is not None:
+            yield t_s, value

@@ -175,7 +175,7 @@ def test_traces_by_path(tmp_path: Path) -> None:
 def test_the_series_is_thinned_to_its_last_event() -> None:
     cell = two_path_cell()
     found = path_traces(rows_of(10_000, cwnd=1), cell.flows[0], {"10.0.0.129": "p1"}, None, 0)
-    drawn = trace_series(found)["trace"]["p1"]
+    drawn = trace_series(found)["p1"]
     assert len(drawn["t_s"]) == len(drawn["cwnd_bytes"]) == TRACE_POINTS
     assert (drawn["t_s"][0], drawn["t_s"][-1]) == (0.0, 9.999)
     assert trace_series({}) == {}

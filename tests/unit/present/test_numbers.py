@@ -18,6 +18,7 @@ from netwarp.present.html import file_name, script_json, url
 from netwarp.present.result_tables import difference
 from netwarp.present.series import MOST_POINTS, compact_series, keep_extremes
 from netwarp.present.style import MARKERS, looks
+from netwarp.store.derived import CellSeries, FlowSeries, Sampled
 
 floats = st.floats(min_value=-1e12, max_value=1e12)
 
@@ -133,11 +134,16 @@ def test_thinning_keeps_every_extreme(values: list[float], most: int) -> None:
         assert {series.min(), series.max()} <= set(series[kept])
 
 
+def sampled(columns: Sampled) -> CellSeries:
+    """A cell's series with these samples of the path p1 of the flow f."""
+    flow = FlowSeries(goodput_bit_s=(), paths={}, samples={"p1": columns}, states={})
+    return CellSeries(bin_s=1.0, duration_s=500.0, flows={"f": flow}, faults=[], events=[])
+
+
 def test_long_series_are_thinned_and_say_so() -> None:
     times = np.arange(50_000) / 100
     wave = np.where(times == 250.0, 9e6, 15_000)
-    series = {"flows": {"f": {"samples": {"p1": {"t_s": times.tolist(), "cwnd_bytes": wave.tolist()}}}}}
-    found = compact_series(series)
+    found = compact_series(sampled({"t_s": times.tolist(), "cwnd_bytes": wave.tolist()}))
     points = found["flows"]["f"]["samples"]["p1"]["cwnd_bytes"]
     assert found["thinned"] is True
     assert len(points["v"]) <= MOST_POINTS + 2
@@ -145,8 +151,7 @@ def test_long_series_are_thinned_and_say_so() -> None:
 
 
 def test_samples_that_are_missing_stay_missing() -> None:
-    columns = {"t_s": [0.0, 1.0, 2.0], "srtt_s": [0.1, None, 0.3], "state": ["a", "b", "c"]}
-    found = compact_series({"flows": {"f": {"samples": {"p1": columns}}}})
+    found = compact_series(sampled({"t_s": [0.0, 1.0, 2.0], "srtt_s": [0.1, None, 0.3]}))
     assert json.loads(script_json(found["flows"]["f"]["samples"]["p1"]["srtt_s"]["v"])) == [0.1, None, 0.3]
 
 

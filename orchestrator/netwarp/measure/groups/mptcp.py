@@ -6,11 +6,11 @@ Definitions: docs/metrics.md, Subflows of MPTCP.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...captures.mptcp.subflows import Lifetime, addresses_announced
 from ...core.metrics.catalogue import METRICS
 from ...core.numbers import fixed
+from ...store.derived import CellEvent
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, mptcp_groups
 
@@ -41,16 +41,16 @@ def mptcp_metrics(observation: FlowObservation) -> dict[str, float | None]:
     return metrics
 
 
-def mptcp_events(observation: FlowObservation) -> list[dict[str, Any]]:
+def mptcp_events(observation: FlowObservation) -> list[CellEvent]:
     """Subflows joined and lost and unused paths, for the cell's page."""
     sender, flow, names, subflows = observation.sender, observation.flow, observation.path_names, observation.subflows
     if sender is None or flow.protocol != "mptcp":
         return []
     t0_ns, first = sender.t0_realtime_ns, _first_subflows(sender)
-    events: list[dict[str, Any]] = []
+    events: list[CellEvent] = []
 
     def add(at_ns: int, kind: str, text: str) -> None:
-        events.append({"t_s": (at_ns - t0_ns) / 1e9, "flow": flow.name, "kind": kind, "text": text})
+        events.append(CellEvent((at_ns - t0_ns) / 1e9, flow.name, kind, text))
 
     for subflow in subflows:
         path = names[_path(sender, subflow)]

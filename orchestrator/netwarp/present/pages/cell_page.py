@@ -12,6 +12,7 @@ import msgspec
 from ...core.numbers import DASH, SCALED, given, with_unit
 from ...core.types import Cell, Check, Link, LinkImpairment
 from ...core.units import Kind, Quantity, format_quantity
+from ...store.derived import CellSeries
 from ...store.environment import Environment
 from ...store.run_dir import CellDir, read_json
 from ..html import url
@@ -25,7 +26,7 @@ CellView = dict[str, Any]
 def cell_view(data: RunData, result: CellResult) -> CellView:
     """Everything about one cell. Raises StoreError where a file of it cannot be read."""
     cell, directory = result.cell, data.run.cell(result.id)
-    series = _optional(directory.series, dict[str, Any])
+    series: CellSeries | None = _optional(directory.series, CellSeries)
     environment: Environment | None = _optional(directory.environment, Environment)
     sources = (
         ("set-up", environment.checks if environment else ()),

@@ -1,0 +1,80 @@
+"""series.json and exchange.json: what the analysis of a cell keeps for figures over time and tables of events.
+
+docs/formats.md says what each field holds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..core.types import Frozen
+
+Sampled = dict[str, list[float | None]]
+"""Columns of samples: `t_s`, and others of the same length."""
+
+
+class FaultSpan(Frozen, frozen=True):
+    """A fault as figures shade it; one that is never repaired lasts to the end of the cell."""
+
+    name: str
+    action: str
+    link: str
+    from_s: float
+    to_s: float
+
+
+class CellEvent(Frozen, frozen=True):
+    """An event of the timeline (flow ""), of a flow's packets, or of its sender's socket, in words."""
+
+    t_s: float
+    flow: str
+    kind: str
+    text: str
+
+
+class FlowSeries(Frozen, frozen=True, omit_defaults=True):
+    """The series of a flow. Lists are binned from T0; paths, samples, states and trace go by path.
+
+    samples: the kernel's; "" is the whole association. states: (from s, state), each change of it.
+    """
+
+    goodput_bit_s: tuple[float, ...]
+    paths: dict[str, dict[str, list[float]]]
+    samples: dict[str, Sampled]
+    states: dict[str, list[tuple[float, str]]]
+    packets_s: tuple[float, ...] = ()
+    data_packets_s: tuple[float, ...] = ()
+    control_packets_s: tuple[float, ...] = ()
+    trace: dict[str, Sampled] = msgspec.field(default_factory=dict)
+
+
+class CellSeries(Frozen, frozen=True):
+    """series.json."""
+
+    bin_s: float
+    duration_s: float
+    flows: dict[str, FlowSeries]
+    faults: list[FaultSpan]
+    events: list[CellEvent]
+
+
+class NearPacket(Frozen, frozen=True):
+    """A packet, or an event of the timeline (node ""), next to moments of a flow's first fault.
+
+    moments: moment -> its place there: -1 is the last before, 0 the first at or after it.
+    """
+
+    t_s: float
+    event: str
+    node: str
+    link: str
+    path: str
+    type: str
+    number: int | None
+    bytes: int | None
+    note: str
+    moments: dict[str, int]
+
+
+Exchange = dict[str, list[NearPacket]]
+"""exchange.json: flow -> its packets, in the order of time."""
