@@ -63,9 +63,14 @@ def _read() -> dict[str, CatalogueMetric]:
             definition = definition if row["definition"] == "=" else row["definition"]
             metric = CatalogueMetric(**(row | {"definition": definition}))  # type: ignore[arg-type]
             known = {"captured_at": CapturedAt, "flows": Flows, "clock": Clock}
-            wrong = [column for column, values in known.items() if row[column] not in get_args(values)]
+            wrong = [
+                f'{column} is "{row[column]}", not one of {", ".join(get_args(values))}'
+                for column, values in known.items()
+                if row[column] not in get_args(values)
+            ]
             if wrong or metric.name in rows or metric.group not in GROUPS:
-                raise ValueError(f"{CATALOGUE.name}: {metric.name}: {wrong or 'listed twice, or of an unknown group'}")
+                why = "; ".join(wrong) or "listed twice, or of an unknown group"
+                raise ValueError(f"{CATALOGUE.name}: {metric.name}: {why}")
             rows[metric.name] = metric
     return rows
 
