@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: the kernel's tracepoints of SCTP and TCP (trace_buffer.h) on, and at the end its ring buffer decoded
- * into a file.
+ * trace: switches on the kernel's tracepoints of SCTP and TCP (trace_buffer.h), and at the end decodes the
+ * ring buffer of their events into a file.
  *
  * The buffer is read once, at the end: nothing runs because of the events before that. Their clock is
  * CLOCK_MONOTONIC, which costs virtual time only in process context.

@@ -1,4 +1,7 @@
-"""The user's terminal, tied to one that a guest has; and output that arrives in files."""
+"""Connects the user's terminal with that of a command in a guest; without one, prints what the command writes to files.
+
+Used by `netwarp shell`.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,19 @@ LOOK_MS = 50
 
 
 def has_terminal() -> bool:
-    """Whether somebody types and reads here."""
+    """Whether standard input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class Tie:
-    """Our end of a terminal whose other end, `path`, is somebody else's."""
+    """A pseudo-terminal (pty): `ours` is this process's end; the guest opens the other end, the device `path`."""
 
     def __init__(self, ours: int, path: str) -> None:
         self.ours = ours
         self.path = path
 
     def same_size(self) -> None:
-        """As large as the user's."""
+        """Give it the size of the user's terminal."""
         size = fcntl.ioctl(sys.stdin.fileno(), termios.TIOCGWINSZ, bytes(8))
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, size)
 
@@ -50,14 +53,14 @@ class Tie:
 
 @contextlib.contextmanager
 def tied() -> Iterator[Tie]:
-    """A new terminal of the size of the user's, which is raw for as long: what is typed goes through as it is, Ctrl-C
-    as well. SIGTERM and SIGHUP end the block as Ctrl-C else would.
+    """A new pseudo-terminal of the size of the user's terminal, which is in raw mode within the block: Ctrl-C too goes
+    to the guest. SIGTERM and SIGHUP raise KeyboardInterrupt.
     """
     ours, other = pty.openpty()
     with contextlib.ExitStack() as stack:
         tie = Tie(ours, os.ttyname(other))
         stack.callback(os.close, ours)
-        # held open: without any holder the guest's beginning would be an end
+        # held open: reading `ours` fails while nobody has the other end open, and the guest opens it later
         stack.callback(os.close, other)
         tty.setraw(other)
         tie.same_size()

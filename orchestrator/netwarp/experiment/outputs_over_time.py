@@ -1,4 +1,4 @@
-"""What a spec wants shown over time: figures of series, and tables of the packets around a fault's moments."""
+"""Figures over time and tables of events that a spec asks for, read from its [figure.*] and [table.*]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Senders for another machine (`arch = "arm64"`): whether this machine has them and their emulator."""
+"""Senders built for another processor (`arch = "arm64"`): copies them into a cell that uses them, and says what is
+missing (the sender, or the emulator that runs it) and which files were used.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ REMEDY = "make android"
 
 
 def missing_arch(cell: Cell, apps: Path) -> str:
-    """What a cell's foreign senders lack here, with the remedy; "" if nothing."""
+    """What is missing to run the senders of a cell for another processor, with the remedy; "" if nothing."""
     for arch in archs(cell):
         if not (apps / BUILT[arch]).is_file():
             return f'the sender for arch = "{arch}" is not built; {REMEDY}'

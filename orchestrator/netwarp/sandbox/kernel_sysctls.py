@@ -54,7 +54,7 @@ def host_sysctls() -> KernelSysctls:
 
 def _ask(backend: GuestBackend) -> str:
     with scratch("netwarp-sysctls-") as place:
-        place.chmod(0o711)  # whoever the sandbox is has to get at its own directory
+        place.chmod(0o711)  # the sandbox's user, who may not be this one, must reach its directory
         directory = CellDir(place / "cell")
         environment = {"PATH": os.defpath, "LC_ALL": "C"}
         with guest_shell(

@@ -1,4 +1,4 @@
-"""Senders built for another machine, run under qemu user-mode emulation: this kernel answers their calls."""
+"""Senders built for another processor, run under qemu user-mode emulation: this kernel answers their calls."""
 
 from __future__ import annotations
 
