@@ -87,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if args.verb == "export":
         return _export(args.file, args.key)
     if args.verb == "import":
-        with _terminable():
-            return _say(import_kernel(args.file), args.json)
+        return _say(import_kernel(args.file), args.json)
     return _list(args) if args.verb == "list" else _build(args)
 
 
@@ -96,8 +95,7 @@ def _export(file: Path, key: str | None) -> int:
     build = find_kernel(key)
     if build is None:
         raise KernelError(f"there is no such kernel in {kernels_dir()}; `netwarp kernel list` lists them")
-    with _terminable():
-        export_kernel(build, file)
+    export_kernel(build, file)
     print(file)
     return 0
 
