@@ -234,6 +234,7 @@ int main(int argc, char **argv)
 {
 	struct options options = {.memory = DEFAULT_MEMORY, .mode = "virtual", .start_ns = DEFAULT_START_NS};
 	char memory[64], start[64], seed[64];
+	/* fb_tunnels=none: no tunl0, gre0, gretap0 in every namespace */
 	char *const arguments[] = {"linux",
 				   memory,
 				   "rootfstype=hostfs",
@@ -242,6 +243,7 @@ int main(int argc, char **argv)
 				   "init=/proc/self/cwd/init",
 				   "con0=null,fd:1",
 				   "con=null",
+				   "fb_tunnels=none",
 				   "quiet",
 				   "time-travel=inf-cpu",
 				   start,
@@ -270,8 +272,8 @@ int main(int argc, char **argv)
 	snprintf(start, sizeof(start), "time-travel-start=%" PRIu64, options.start_ns);
 	snprintf(seed, sizeof(seed), "NETWARP_SEED=%016" PRIx64, options.seed);
 	if (!options.virtual) {
-		*(const char **)&arguments[9] = options.terminal ? "con1=fd:6,fd:6" : NULL;
-		*(char **)&arguments[10] = NULL;
+		*(const char **)&arguments[10] = options.terminal ? "con1=fd:6,fd:6" : NULL;
+		*(char **)&arguments[11] = NULL;
 	}
 	open_console();
 	close_from((options.terminal ? TERMINAL_FD : TMP_FD) + 1);

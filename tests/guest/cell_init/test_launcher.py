@@ -90,7 +90,8 @@ def test_the_guest_has_the_same_environment_everywhere(kernel: Path, tmp_path: P
         proc = Path("/proc") / str(process.pid)
         assert (proc / "cmdline").read_bytes().rstrip(b"\0").split(b"\0") == [
             b"linux", b"mem=256M", b"rootfstype=hostfs", b"rootflags=/", b"ro", b"init=/proc/self/cwd/init",
-            b"con0=null,fd:1", b"con=null", b"quiet", b"time-travel=inf-cpu", b"time-travel-start=1699999990000000000",
+            b"con0=null,fd:1", b"con=null", b"fb_tunnels=none", b"quiet", b"time-travel=inf-cpu",
+            b"time-travel-start=1699999990000000000",
         ]  # fmt: skip
         assert (proc / "environ").read_bytes().rstrip(b"\0").split(b"\0") == [
             b"HOME=/proc/self/cwd", b"TMPDIR=/proc/self/fd/5", b"LD_PRELOAD=/proc/self/fd/4",

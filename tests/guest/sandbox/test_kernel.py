@@ -24,15 +24,46 @@ QDISCS = (
     "codel",
     "pie",
     "cake bandwidth 1mbit",
+    "fq_pie",
+    "sfq",
+    "choke limit 100 avpkt 1000 min 10 max 30 bandwidth 1mbit",
+    "drr",
+)
+CONGESTION = (
+    *("reno", "cubic", "bbr", "bic", "htcp", "westwood", "vegas", "hybla", "illinois", "dctcp"),
+    *("highspeed", "scalable", "veno", "yeah", "lp", "nv", "cdg"),
 )
 COMMANDS = [
+    "/usr/bin/test ! -e /sys/class/net/tunl0",
+    "/usr/bin/test ! -e /sys/class/net/gre0",
+    "/bin/grep -qx cubic /proc/sys/net/ipv4/tcp_congestion_control",
+    "/bin/grep -qx pfifo_fast /proc/sys/net/core/default_qdisc",
     "/sbin/ip link add veth0 type veth peer name veth1",
+    "/sbin/ip link set dev veth0 up",
     *(f"/sbin/tc qdisc replace dev veth0 root handle {number}: {kind}" for number, kind in enumerate(QDISCS, 1)),
-    "/sbin/tc qdisc add dev veth0 ingress",
+    "/sbin/tc qdisc add dev veth0 clsact",
+    "/sbin/tc filter add dev veth0 egress protocol all matchall action police rate 1mbit burst 10k drop",
+    "/sbin/tc filter add dev veth0 egress protocol ip flower ip_proto tcp action skbedit mark 7",
     "/sbin/ip link add name br0 type bridge",
     "/sbin/ip link add name ifb7 type ifb",
     "/sbin/ip link add link veth1 name veth1.5 type vlan id 5",
     "/sbin/ip rule add from 10.0.0.1 table 7",
+    "/sbin/ip link add vrf-test type vrf table 10",
+    "/sbin/ip link add link veth1 name part0 type macvlan",
+    "/sbin/ip link add ipip5 type ipip local 10.0.0.1 remote 10.0.0.2",
+    "/sbin/ip link add gre5 type gre local 10.0.0.1 remote 10.0.0.2",
+    "/sbin/ip link add vxlan5 type vxlan id 5 remote 10.0.0.2 dstport 4789 dev veth0",
+    "/sbin/ip link add geneve5 type geneve id 5 remote 10.0.0.2",
+    "/sbin/ip link set dev br0 up",
+    "/sbin/ip route add 10.9.0.0/16 nexthop dev veth0 nexthop dev br0",
+    *(f"/sbin/ip route add 10.{number}.0.0/16 dev veth0 congctl {name}" for number, name in enumerate(CONGESTION, 20)),
+    "/bin/mount -t tmpfs none /tmp",
+    "/bin/mkdir /tmp/upper /tmp/work /tmp/root",
+    "/bin/mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work none /tmp/root",
+    "/bin/cp -a /tmp/root/etc/passwd /tmp/root/etc/netwarp-test",
+    "/bin/rm /tmp/root/etc/passwd",
+    "/usr/bin/test -e /etc/passwd",
+    "/usr/bin/test ! -e /tmp/root/etc/passwd",
 ]
 
 
@@ -48,7 +79,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     subprocess.run(compile_it, check=True)
     guest = subprocess.run(
         [kernel.binary, "mem=256M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/init",
-         "con0=null,fd:1", "con=null", "quiet", "time-travel=inf-cpu"],
+         "con0=null,fd:1", "con=null", "fb_tunnels=none", "quiet", "time-travel=inf-cpu"],
         cwd=folder,
         env={"TMPDIR": str(memory_dir()), "HOME": str(folder), "PATH": os.defpath},
         stdin=subprocess.DEVNULL,
