@@ -207,7 +207,7 @@ def test_garbage_is_reported_a_bounded_number_of_times() -> None:
     assert summary_of(got)["unique_bytes"] == 30_000_000
 
 
-def test_what_came_before_a_reset_counts() -> None:
+def test_bytes_before_a_reset_count() -> None:
     with Receiver("tcp") as receiver:
         raw_sender(receiver, flow_pattern(0, 50_000), reset=True)
         status, got = receiver.wait()

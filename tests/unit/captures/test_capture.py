@@ -75,12 +75,8 @@ def test_init_parameters(tmp_path: Path) -> None:
     capture = read(tmp_path, pcap([(T, sctp(0, init_chunk(11, 5, parameters=parameters)))]))
     init = capture.inits[0]
     assert [int(init[name]) for name in ("tag", "a_rwnd_bytes", "streams_out", "streams_in", "initial_tsn")] == [
-        11,
-        100_000,
-        10,
-        5,
-        5,
-    ]
+        11, 100_000, 10, 5, 5,
+    ]  # fmt: skip
     assert init["addresses"] == 2
     assert capture.addresses["family"].tolist() == [4, 6]
     assert bytes(capture.addresses["address"][0])[-4:] == bytes([10, 2, 0, 1])
@@ -146,13 +142,9 @@ def test_windows_are_scaled_only_where_both_sides_offered_it(tmp_path: Path) -> 
 
 def test_tcp_partial_overlap_counts_only_new_bytes(tmp_path: Path) -> None:
     packets = [
-        segment(0, flags="S"),
-        segment(1, 100),
-        segment(301, 100),
-        segment(51, 300),
-        segment(1, 400),
+        segment(0, flags="S"), segment(1, 100), segment(301, 100), segment(51, 300), segment(1, 400),
         segment(201, 400),
-    ]
+    ]  # fmt: skip
     segments = read(tmp_path, pcap(timed(packets))).segments
     assert segments["new_bytes"].tolist() == [0, 100, 100, 200, 0, 200]
     assert segments["is_retransmission"].tolist() == [False, False, False, True, True, True]

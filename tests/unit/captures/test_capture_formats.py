@@ -14,14 +14,7 @@ from netwarp.captures import read_captures
 from netwarp.captures.native import NONE, UNKNOWN
 from netwarp.core.errors import CaptureError
 from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.inet6 import (
-    IPv6,
-    IPv6ExtHdrDestOpt,
-    IPv6ExtHdrFragment,
-    IPv6ExtHdrHopByHop,
-    IPv6ExtHdrRouting,
-    PadN,
-)
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, PadN
 from scapy.layers.ipsec import AH
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from support.captures import (
@@ -177,7 +170,7 @@ def test_cut_compressed_data_give_every_packet_that_can_be_unpacked(tmp_path: Pa
     ],
     ids=["empty", "magic alone", "text", "pcapng", "link type", "short gzip", "damaged zstd"],
 )
-def test_what_is_no_capture_is_named(tmp_path: Path, data: bytes, text: str) -> None:
+def test_files_that_are_no_capture_are_named(tmp_path: Path, data: bytes, text: str) -> None:
     with pytest.raises(CaptureError) as error:
         read(tmp_path, data)
     assert text in str(error.value)
@@ -275,7 +268,7 @@ def test_sctp_in_udp(tmp_path: Path) -> None:
     assert capture.packets["protocol"].tolist() == [132]
 
 
-def test_what_is_not_looked_into_is_counted(tmp_path: Path) -> None:
+def test_packets_that_are_not_analysed_are_counted(tmp_path: Path) -> None:
     fragments = [IP(dst="10.0.0.2", flags="MF") / TCP(), IP(dst="10.0.0.2", frag=100) / (b"x" * 50)]
     frames = [ether(fragment) for fragment in fragments]
     frames.append(ether(IPv6(dst="fd00::2") / IPv6ExtHdrFragment(m=1) / TCP()))
@@ -304,7 +297,7 @@ def test_what_is_not_looked_into_is_counted(tmp_path: Path) -> None:
         (101, b"\x75" + b"\0" * 40),
     ],
 )
-def test_what_no_ip_packet_can_be_found_in_is_counted(tmp_path: Path, link_type: int, data: bytes) -> None:
+def test_frames_without_an_ip_packet_are_counted(tmp_path: Path, link_type: int, data: bytes) -> None:
     source = read(tmp_path, pcap([(T, data)], link_type=link_type)).sources[0]
     assert [int(source[name]) for name in ("packets", "other", "ipv4", "ipv6", "malformed")] == [1, 1, 0, 0, 0]
 

@@ -121,7 +121,7 @@ def test_syn_and_fin_are_no_data_packets(tmp_path: Path) -> None:
     assert not any("data packets" in text for text in found.findings)
 
 
-def test_what_was_acknowledged_and_is_not_there_comes_first(tmp_path: Path) -> None:
+def test_missing_data_that_was_acknowledged_is_the_first_finding(tmp_path: Path) -> None:
     """All that is said of retransmissions hangs on it."""
     whole = transfer(20, gap_at=10)
     assert look(tmp_path, whole).connections[0].totals["acknowledged_unseen_bytes"] == 0

@@ -126,7 +126,7 @@ def test_an_ip_length_beyond_the_frame_counts_what_is_there(tmp_path: Path) -> N
     assert [int(row[0][0]) for row in rows] == capture.segments["payload_bytes"].tolist()
 
 
-def test_where_the_length_on_the_wire_was_lost_the_ip_header_has_it(tmp_path: Path) -> None:
+def test_a_lost_length_is_taken_from_the_ip_header(tmp_path: Path) -> None:
     """A converter that cut at 68 bytes and wrote 68 as the length on the wire."""
     sizes = [0, 1000, 1000, 0, 500]
     tcp = [segment(1 + sum(sizes[:n]), size) for n, size in enumerate(sizes)]

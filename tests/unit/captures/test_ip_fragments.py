@@ -139,7 +139,7 @@ def test_two_ends_of_one_datagram(tmp_path: Path) -> None:
     assert counts(read(tmp_path, pcap(timed([*association(), short, three])))) == [2, 0, 0, 1]
 
 
-def test_a_hole_is_no_whole(tmp_path: Path) -> None:
+def test_a_datagram_with_a_hole_is_not_complete(tmp_path: Path) -> None:
     """What lies beyond the end that is told later does not stand in for what is missing before it."""
 
     def part(offset: int, size: int, more: int) -> bytes:

@@ -73,7 +73,7 @@ def joined(tmp_path: Path, *points: list[Timed], **options: bool) -> Join:
     return join_captures(files, **options)
 
 
-def test_loss_delay_bursts_reordering_and_what_cannot_be_known(tmp_path: Path) -> None:
+def test_loss_delay_bursts_reordering_and_unknown_packets(tmp_path: Path) -> None:
     here = [(T + i * MS, packet(i)) for i in range(100)]
     there = [(T + i * MS + 5 * MS + i * 1000, packet(i, ttl=63, ecn=3)) for i in range(100) if i not in (7, 20, 21, 22)]
     there[50], there[51] = (there[50][0], there[51][1]), (there[51][0], there[50][1])
@@ -158,13 +158,13 @@ def test_other_protocols_and_truncated_packets_join_too(tmp_path: Path) -> None:
     assert joined(tmp_path, here, there, whole=True).hops[0].lost_packets == 3  # type: ignore[arg-type]
 
 
-def test_a_direction_without_packets_is_no_hop(tmp_path: Path) -> None:
+def test_a_direction_without_packets_makes_no_hop(tmp_path: Path) -> None:
     here = [(T + i * MS, packet(i)) for i in range(20)]
     (hop,) = joined(tmp_path, here, [(time + MS, one) for time, one in here]).hops
     assert hop.source == "10.0.0.1"
 
 
-def test_what_cannot_be_joined_says_why(tmp_path: Path) -> None:
+def test_captures_that_cannot_be_joined_are_refused_with_the_reason(tmp_path: Path) -> None:
     here = [(T + i * MS, packet(i)) for i in range(20)]
     with pytest.raises(CaptureError, match=r"p1 begins 59\.981 s after p0 ends"):
         joined(tmp_path, here, [(T + 60_000 * MS, packet(77))])

@@ -212,7 +212,7 @@ def test_too_short_for_a_section(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tcp", "sctp", "mptcp", "bundle"])
 @pytest.mark.parametrize("packed", ["", "gzip"])
-def test_what_editcap_converts_reads_the_same(name: str, packed: str, tmp_path: Path) -> None:
+def test_captures_converted_by_editcap_read_the_same(name: str, packed: str, tmp_path: Path) -> None:
     """editcap writes pcapng, and nanosecond and microsecond pcap, of what the guests captured."""
     (original,) = recorded(name, "a", ["p1"])
     base = read_captures([original])
@@ -235,7 +235,7 @@ def test_what_editcap_converts_reads_the_same(name: str, packed: str, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["sctp", "mptcp"])
-def test_what_mergecap_merges_is_one_file_of_two_interfaces(name: str, tmp_path: Path) -> None:
+def test_captures_merged_by_mergecap_are_one_file_of_two_interfaces(name: str, tmp_path: Path) -> None:
     plain = []
     for number, original in enumerate(recorded(name, "a", ["p1", "p2"])):
         plain.append(tmp_path / f"{number}.pcap")

@@ -163,13 +163,7 @@ def test_a_chunk_that_t3_marked_is_no_fast_retransmission(tmp_path: Path) -> Non
 
 
 def test_spurious_by_the_receivers_report(tmp_path: Path) -> None:
-    packets = [
-        *handshake(),
-        data(200, 0, 1),
-        data(1300, 0, 1),
-        sack(1390, 1),
-        sack(1400, 1, again=[0]),
-    ]
+    packets = [*handshake(), data(200, 0, 1), data(1300, 0, 1), sack(1390, 1), sack(1400, 1, again=[0])]
     totals = analyze(tmp_path, packets).totals
     assert (totals["retransmitted_chunks"], totals["spurious_retransmitted_chunks"]) == (2, 1)
     assert (totals["duplicate_tsns_reported"], totals["network_duplicate_chunks"]) == (1, 0)
@@ -203,15 +197,9 @@ def test_spurious_by_the_receivers_capture(tmp_path: Path) -> None:
 def test_rtt_follows_karn(tmp_path: Path) -> None:
     """One sample a SACK and path, from the last chunk sent there; what was ever sent twice gives none."""
     packets = [
-        *handshake(),
-        data(200, 0),
-        data(210, 1),
-        data(215, 2, path=2),
-        sack(310, 2),
-        data(400, 3),
-        data(1400, 3),
+        *handshake(), data(200, 0), data(210, 1), data(215, 2, path=2), sack(310, 2), data(400, 3), data(1400, 3),
         sack(1401, 3),
-    ]
+    ]  # fmt: skip
     rtt = analyze(tmp_path, packets).parts.rtt
     assert rtt.rtt_ns.tolist() == [100 * MS, 95 * MS]
     assert rtt.path.tolist() == [0, 1]
@@ -274,7 +262,7 @@ def test_sack_delay_where_it_is_given(tmp_path: Path) -> None:
     assert timing.delay_ns.tolist() == [0, 1 * MS, 200 * MS]
 
 
-def test_what_was_acknowledged_and_never_seen(tmp_path: Path) -> None:
+def test_data_acknowledged_and_never_seen(tmp_path: Path) -> None:
     """One interface of two: the other one's data is known by its acknowledgements alone."""
     whole = [*handshake(), data(200, 0, 1), data(201, 2, 3, path=2), data(202, 4), sack(300, 4)]
     assert analyze(tmp_path, whole).totals["acknowledged_unseen_chunks"] == 0

@@ -56,7 +56,7 @@ def test_round_trips_and_karn(tmp_path: Path) -> None:
     assert connection.totals["rtt_median_s"] == pytest.approx(0.04)
 
 
-def test_a_hole_that_fills_is_no_sample(tmp_path: Path) -> None:
+def test_a_filled_hole_gives_no_rtt_sample(tmp_path: Path) -> None:
     story = Story().handshake().flight(40, 1, 4)
     story.ack(80, 1, (1001, 2001)).ack(80, 1, (1001, 3001)).ack(80, 1, (1001, 4001)).data(80, 1).ack(120, 4001, echo=80)
     connection = told(story, tmp_path)

@@ -74,7 +74,7 @@ def test_any_packets_are_analysed_and_moving_the_numbers_changes_nothing(
 
 
 @pytest.mark.parametrize("node", ["a", "b"])
-def test_alone_or_among_others(tmp_path: Path, node: str) -> None:
+def test_a_connection_alone_and_beside_others(tmp_path: Path, node: str) -> None:
     """A recorded connection beside a told one: both as if each were alone."""
     (file,) = recorded("tcp", node, ["p1"])
     alone = read_captures([file])

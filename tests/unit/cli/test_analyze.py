@@ -90,7 +90,7 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not (out / "hops.csv").exists()
 
 
-def test_tables_spare_what_is_not_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_do_not_overwrite_files_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(recorded("tcp", "a", ["p1"])[0])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "flows.csv").write_text("my own")
@@ -105,7 +105,7 @@ def test_tables_spare_what_is_not_ours(tmp_path: Path, capsys: pytest.CaptureFix
     assert "is a file" in capsys.readouterr().err
 
 
-def test_what_is_no_capture_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_are_no_capture_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no capture at all, only words, but long enough for a header")
     empty = tmp_path / "empty.pcap"
@@ -171,7 +171,7 @@ def test_arguments_that_contradict(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "two captures" in capsys.readouterr().err
 
 
-def test_a_page_is_not_written_over_what_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_replaces_only_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The capture itself, say, where a file name was forgotten."""
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap(tcp_transfer()))
@@ -222,9 +222,7 @@ def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert b"twice" in refused.stderr
 
 
-def test_why_something_was_sent_again_is_not_kept_silent_about(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_causes_of_retransmissions_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "short.pcap"
     path.write_bytes(pcap([(time, packet[:54], len(packet)) for time, packet in tcp_transfer()]))
     assert main(["analyze", str(path)]) == 0

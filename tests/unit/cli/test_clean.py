@@ -66,7 +66,7 @@ def test_an_unfinished_one_keeps_its_captures(tmp_path: Path, capsys: pytest.Cap
     assert run.captures() == captures
 
 
-def test_what_was_never_analysed_keeps_its_captures(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cells_never_analysed_keep_their_captures(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
     run.cell(min(run.finished())).checks.unlink()
     captures = run.captures()
     assert clean("--captures", run.root) == 1

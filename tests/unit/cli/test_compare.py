@@ -14,7 +14,7 @@ from support.results_kit import TWO_LEVELS, one_factor_run
 
 
 @pytest.mark.parametrize(("columns", "width"), [("64", 64), ("200", 200), (None, 120), ("wide", 120)])
-def test_what_is_printed_is_as_wide_as_columns_says(
+def test_output_is_as_wide_as_columns(
     columns: str | None, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)

@@ -88,7 +88,7 @@ def dry(words: list[str], here: Path) -> None:
             check_plan(shlex.split(line)[1:])
 
 
-def test_what_is_not_run_is_there() -> None:
+def test_every_exception_has_its_command() -> None:
     """No reason outlives its command."""
     everything = [line for page in PAGES for block in blocks(page) if block.language == "sh" for line in block.lines]
     assert [begin for begin in NOT_RUN if not any(line.startswith(begin) for line in everything)] == []

@@ -29,7 +29,7 @@ def test_mistakes(
     assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"], "nothing was made"
 
 
-def test_who_is_on_a_node_has_the_programs_of_sbin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_has_the_programs_of_sbin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The greeting names ip(8), and tc(8) is what one looks with; an ordinary user's own PATH comes first."""
     monkeypatch.setenv("PATH", "/home/u/bin:/usr/bin:/bin")
     path = node_environment("a")["PATH"].split(":")

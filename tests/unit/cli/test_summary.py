@@ -36,7 +36,7 @@ def made(tmp_path: Path, *, loss: str = "", repetitions: int = 1) -> RunDir:
     return write_run(tmp_path / "run", plan)
 
 
-def test_what_is_random_has_its_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_numbers_have_an_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = summary_of(made(tmp_path, loss="1 %", repetitions=5), capsys)
     (rates,) = [part for part in said.split("Table ") if part.startswith("2:")]
     assert rates.splitlines()[0].endswith("measured, kbit/s")
@@ -51,7 +51,7 @@ def test_one_draw_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "one draw of something random each: no interval (--repetitions 5)" in said
 
 
-def test_what_is_deterministic_is_no_draw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deterministic_numbers_are_not_called_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """TCP without loss is; SCTP's heartbeats over two paths are drawn from the seed."""
     said = summary_of(made(tmp_path), capsys)
     assert "±" not in said
@@ -120,7 +120,7 @@ def test_three_levels_are_one_sentence(tmp_path: Path) -> None:
     assert (found.levels, found.cells) == (("default", "rfc4960", "x"), 4)
 
 
-def test_its_size_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_runs_size_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = made(tmp_path)
     put(run.cell(min(run.finished())).capture / "b-p1.pcap.zst", bytes(3_000_000))
     total, captures = run.sizes()

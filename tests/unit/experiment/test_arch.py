@@ -48,7 +48,7 @@ def test_the_spec_knows_one_other_machine() -> None:
     assert "no option of a tcp sender" in problems_of(BASE + "sender = { bare = true }\n")[0]
 
 
-def test_what_is_missing_is_said_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_machine_is_reported_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = arm64_cell()
     assert arch.missing_arch(two_path_cell(), tmp_path) == ""
     assert "make android" in arch.missing_arch(cell, tmp_path)

@@ -92,18 +92,8 @@ def test_over_a_single_path_all_is_that_path() -> None:
 def test_iperf3(protocol: str, extra: tuple[str, ...]) -> None:
     program = program_of(cell_of('program = "iperf3"', protocol))
     assert program.sender == (
-        "iperf3",
-        "-c",
-        "{to}",
-        "-B",
-        "{from}",
-        "-p",
-        "{port}",
-        "-t",
-        "{duration_s}",
-        "-J",
-        *extra,
-    )
+        "iperf3", "-c", "{to}", "-B", "{from}", "-p", "{port}", "-t", "{duration_s}", "-J", *extra,
+    )  # fmt: skip
     assert program.receiver[:3] == ("iperf3", "-s", "-1")
 
 
@@ -160,7 +150,7 @@ def refused(program: str, protocol: str = "tcp") -> tuple[str, str]:
     return VirtualBackend(Path("linux"), BUILD).refuses(cell), NetnsBackend(BUILD).refuses(cell)
 
 
-def test_what_spins_is_refused_in_virtual_time_and_only_there() -> None:
+def test_spinning_programs_are_refused_in_virtual_time_only() -> None:
     virtual, netns = refused('program = { sender = ["/bin/true"], receiver = ["/usr/bin/env", "/opt/iperf3", "-s"] }')
     assert "iperf3 spins on the clock" in virtual and "--backend guest or netns" in virtual
     assert netns == ""

@@ -289,25 +289,9 @@ def test_two_captures_of_one_name() -> None:
 CHOI2009 = ROOT / "experiments" / "choi2009" / "spec.toml"
 PIECES = re.findall(r'\w+|"[^"\n]*"|\s+|[^\w\s]', CHOI2009.read_text())
 OTHERS = [
-    '"',
-    "{",
-    "}",
-    "[",
-    "]",
-    "=",
-    "3",
-    "true",
-    "[]",
-    "{}",
-    "0.1",
-    "nan",
-    "1979-05-27",
-    '"-"',
-    '"{x}"',
-    '""',
-    '"p1>p2"',
-    "like",
-]
+    '"', "{", "}", "[", "]", "=", "3", "true", "[]", "{}", "0.1", "nan", "1979-05-27", '"-"', '"{x}"', '""',
+    '"p1>p2"', "like",
+]  # fmt: skip
 
 
 @settings(max_examples=80, deadline=None)

@@ -128,7 +128,7 @@ def test_a_pipe_and_a_directory_are_no_specs(tmp_path: Path) -> None:
             load_spec(tmp_path / name)
 
 
-def test_what_a_hostile_spec_says_does_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_a_hostile_specs_escapes_do_not_reach_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(replaced('name = "test"', 'name = "\\u001b]0;pwned\\u0007\\u001b[2J"'))
     done = command(tmp_path, "plan", "spec.toml")
     assert (done.returncode, done.stdout) == (2, "")

@@ -243,17 +243,7 @@ def test_a_value_of_another_kind_is_never_a_traceback(value: str) -> None:
         with contextlib.suppress(SpecError):
             plan_of(text)
     for name in (
-        "node",
-        "link",
-        "flow",
-        "event",
-        "factor",
-        "table",
-        "figure",
-        "experiment",
-        "metric",
-        "answer",
-        "parameter",
-    ):
+        "node", "link", "flow", "event", "factor", "table", "figure", "experiment", "metric", "answer", "parameter",
+    ):  # fmt: skip
         with contextlib.suppress(SpecError):
             plan_of(f"{name} = {value}\n{DURATION}\n")

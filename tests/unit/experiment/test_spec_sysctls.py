@@ -53,7 +53,7 @@ def test_an_unknown_sysctl_is_named_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("name", ["net.ipv4.tcp_sack", "net.ipv4.conf.p1.rp_filter", "net.ipv4.conf.all.rp_filter"])
-def test_what_the_kernel_has_is_no_error(name: str) -> None:
+def test_sysctls_of_the_kernel_are_no_error(name: str) -> None:
     """Also of the node's own interfaces, which are called like its links."""
     assert planned(with_sysctl(name)) == ["1"]
 

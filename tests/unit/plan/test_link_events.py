@@ -28,7 +28,7 @@ def moments(cell: Cell) -> list[tuple[float, str, str]]:
     return [(event.at_ns / 1e9, event.name, event.action) for event in cell.timeline]
 
 
-def test_it_happens_as_often_as_the_cell_is_long() -> None:
+def test_a_links_event_repeats_until_the_cell_ends() -> None:
     gap = [(at + more, "p1.gap", action) for at in (3, 6, 9) for more, action in ((0, "blackhole"), (0.05, "repair"))]
     assert moments(cell_of(BASE + OWN)) == gap
     assert moments(cell_of((BASE + OWN).replace('"10 s"', '"2 s"'))) == []  # shorter than its first time
@@ -52,7 +52,7 @@ def test_a_profiles_events_and_what_the_link_says_of_them() -> None:
     assert "p1.farther" not in names
 
 
-def test_it_is_no_fault_under_test() -> None:
+def test_a_links_own_event_is_no_fault_under_test() -> None:
     text = BASE + OWN + '[event.real]\naction = "cut"\nlink = "p1"\nat = "4 s"\nfor = "1 s"\n'
     cell = cell_of(text)
     assert [fault.name for fault in faults_of(cell.timeline)] == ["real"]
@@ -89,7 +89,7 @@ def test_mistakes(text: str, says: str) -> None:
     assert any(says in line for line in problems_of(text)), problems_of(text)
 
 
-def test_what_a_cell_never_came_to_is_not_expected_of_it() -> None:
+def test_events_after_a_cells_end_are_not_expected() -> None:
     """A flow may end long before the timeline: the cell ends with it, in the state it then has."""
     compiled = compile_cell(cell_of(BASE + OWN), Clock(t0_realtime_ns=0))
     first, second = list(compiled.events)[:2]

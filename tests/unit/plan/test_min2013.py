@@ -21,7 +21,7 @@ def cells(plan: Plan) -> tuple[Cell, ...]:
     return plan.cells
 
 
-def test_what_is_random_runs_five_times_and_the_rest_once(cells: tuple[Cell, ...]) -> None:
+def test_random_cells_run_five_times_and_the_others_once(cells: tuple[Cell, ...]) -> None:
     often = Counter(tuple(cell.factors.values()) for cell in cells)
     assert set(often.values()) == {1, 5}
     assert {cell.factors["access"] for cell in cells if often[tuple(cell.factors.values())] == 1} == {"wired"}
@@ -42,7 +42,7 @@ def test_loss_is_in_the_directions_it_says(cells: tuple[Cell, ...]) -> None:
         assert internet.backward.loss_ratio == (0 if cell.factors["lost"] == "data only" else wanted)
 
 
-def test_what_is_taken_away_is_the_protocols_own(cells: tuple[Cell, ...]) -> None:
+def test_features_switched_off_belong_to_the_protocol(cells: tuple[Cell, ...]) -> None:
     found = {(cell.factors["protocol"], cell.factors["stack"]) for cell in cells}
     assert found == {
         ("tcp", "as today"),

@@ -201,7 +201,7 @@ def test_where_compares_quantities() -> None:
         ([("x", "-")], "no cell is left: none has x=-"),
     ],
 )
-def test_where_errors(where: list[tuple[str, str]], says: str) -> None:
+def test_where_rejects_unknown_levels(where: list[tuple[str, str]], says: str) -> None:
     with pytest.raises(SpecError, match="x") as caught:
         make_plan(spec_of(BASE + X + '[factor.xxx]\nlevels = ["a"]\n'), where=where)
     assert says in str(caught.value)

@@ -35,12 +35,8 @@ def test_the_base_cell_has_no_default_left() -> None:
     assert (link.a, link.b, link.mtu_bytes, link.forward.layer) == ("a", "b", 1500, "ip")
     (flow,) = cell.flows
     assert (flow.start_ns, flow.stop_ns, flow.total_bytes, flow.message_bytes, flow.port) == (
-        0,
-        10 * S,
-        None,
-        1460,
-        5001,
-    )
+        0, 10 * S, None, 1460, 5001,
+    )  # fmt: skip
     (path,) = flow.paths
     assert (path.name, path.bottleneck_bit_s, path.base_rtt_ns) == ("p1", 10**6, 40 * MS)
     assert [(c.node, c.link) for c in cell.captures] == [("a", "p1"), ("b", "p1")]
@@ -290,7 +286,7 @@ def test_fault_and_repair() -> None:
     )
 
 
-def test_change_and_back() -> None:
+def test_a_change_and_its_end() -> None:
     text = BASE + event('action = "change"\nat = "2 s"\nfor = "1 s"\nrate = "100 kbit/s"\nbackward = { loss = "10 %" }')
     there, back = cell_of(text).timeline
     slow = shape(rate_bit_s=100_000)
@@ -415,7 +411,7 @@ def test_sets(sets: dict[str, str], holds: object) -> None:
     assert holds(plan_of(BASE + X, sets))
 
 
-def test_what_the_spec_says_of_a_sysctl_wins() -> None:
+def test_the_specs_sysctl_wins_over_the_default() -> None:
     text = replaced("[node.b]", '[node.b]\nsysctl = { "net.sctp.pf_expose" = "0", "net.ipv4.tcp_sack" = 0 }', SCTP)
     a, b = cell_of(text).nodes
     assert (a.sysctls["net.sctp.pf_expose"], b.sysctls["net.sctp.pf_expose"], b.sysctls["net.ipv4.tcp_sack"]) == (

@@ -64,7 +64,7 @@ def test_the_receiver_s_packets_leave_by_the_link_that_is_named() -> None:
     assert arguments.count("--bind ") == 1 and arguments.count("--to ") == 2  # one address here, two there
 
 
-def test_without_it_routing_decides_and_cells_are_as_they_were() -> None:
+def test_without_a_way_back_routing_decides() -> None:
     cell = cell_of(SPLIT.replace('["u>d1<d2", "u>d2<d2"]', '["u>d1"]'))
     assert cell.flows[0].paths[0].back_link is None
     assert route_of(cell, "b", "a", "u").interface.link == "d1"
