@@ -7,8 +7,10 @@
 #include <sys/random.h>
 
 #include "analyzer.h"
+#include "copies.h"
 #include "flow.h"
 #include "identity.h"
+#include "mappings.h"
 #include "sctp.h"
 #include "source.h"
 #include "tcp.h"
@@ -47,13 +49,14 @@ uint32_t nwa_abi(void)
 static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 {
 	struct nwa *a = calloc(1, sizeof(*a));
-	struct map *maps[] = {&a->paths, &a->tcp, &a->sctp, &a->tags, &a->flow_paths};
+	struct map *maps[] = {&a->paths, &a->tcp, &a->sctp, &a->tags, &a->flow_paths, &a->tunnels};
 	uint64_t salt = 0;
 
 	if (!a)
 		return NULL;
 	a->files = calloc(count ? count : 1, sizeof(*a->files));
-	if (!a->files)
+	a->recent = calloc(RECENT_PACKETS, sizeof(*a->recent));
+	if (!a->files || !a->recent)
 		goto none;
 	for (uint32_t i = 0; i < count; i++)
 		a->files[i].capture.stream.fd = -1;
@@ -121,6 +124,8 @@ static void count_kind(struct nwa_source *row, const struct packet *p)
 	row->ipv4 += p->kind == PACKET_IPV4;
 	row->ipv6 += p->kind == PACKET_IPV6;
 	row->other += p->kind == PACKET_OTHER;
+	row->tunnelled += !!p->tunnel;
+	row->copies += !!(p->marks & NWA_MARK_COPY);
 	row->truncated += p->length_lost;
 	row->fragments += !!(p->marks & NWA_MARK_FRAGMENT);
 	row->malformed += !!(p->marks & NWA_MARK_MALFORMED);
@@ -147,6 +152,31 @@ static bool take_fragment(struct nwa *a, struct packet *p, struct findings *f,
 	f->more_ip_bytes = d->ip_bytes - p->ip_bytes;
 	f->more_frame_bytes = d->frame_bytes - p->frame_bytes;
 	return packet_decode_datagram(p);
+}
+
+/* The path of the packet that carries a tunnel's. */
+static void take_tunnel(struct nwa *a, const struct packet *p)
+{
+	struct packet outer = *p;
+	uint8_t direction;
+	uint32_t path;
+
+	outer.from = p->outer.from;
+	outer.to = p->outer.to;
+	outer.ip_bytes = p->outer.ip_bytes;
+	outer.kind = p->outer.kind;
+	outer.protocol = 0; /* `data` is not its */
+	path = path_find_or_add(a, &outer, &direction);
+	tunnel_count(a, p, path, direction);
+}
+
+/* A datagram that became whole carries a tunnel's packet. Its earlier fragments are the carrier's alone. */
+static void enter_reassembled(struct nwa *a, const struct packet *p, struct findings *f, uint32_t *path,
+			      uint8_t *path_direction)
+{
+	tunnel_count(a, p, *path, *path_direction);
+	*path = path_find_or_add(a, p, path_direction);
+	f->more_packets = f->more_ip_bytes = f->more_frame_bytes = 0;
 }
 
 /* Sets the flow in the rows of a datagram's earlier fragments, now that it is known. */
@@ -177,19 +207,30 @@ static void take_packet(struct nwa *a, uint32_t source)
 	uint32_t path = NWA_NONE;
 	uint8_t path_direction = 0;
 	bool whole = packet_decode(&p, &file->record);
+	bool in_tunnel = p.tunnel;
 	struct nwa_packet *row;
 
 	interface->packets++;
 	interface->frame_bytes += p.frame_bytes;
+	if (in_tunnel)
+		take_tunnel(a, &p);
 	if (p.ip_bytes)
 		path = path_find_or_add(a, &p, &path_direction);
 	if (p.marks & NWA_MARK_FRAGMENT)
 		whole = take_fragment(a, &p, &f, &datagram);
-	if (whole && p.marks & NWA_MARK_REASSEMBLED)
+	if (p.tunnel && !in_tunnel) {
+		enter_reassembled(a, &p, &f, &path, &path_direction);
+		datagram = NULL;
+	} else if (whole && p.marks & NWA_MARK_REASSEMBLED) {
 		path_direction = path_direction_of(&p, path_direction);
+	}
 	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p)) {
 		p.marks |= NWA_MARK_BAD_CHECKSUM;
 		whole = false;
+	}
+	if (whole && !(p.marks & NWA_MARK_REASSEMBLED) && is_copy(a, &p)) {
+		p.marks |= NWA_MARK_COPY;
+		whole = !(a->options & NWA_LEAVE_COPIES);
 	}
 	if (whole && p.protocol == PROTOCOL_TCP)
 		tcp_packet(a, &p, path, path_direction, &f);
@@ -278,6 +319,8 @@ void nwa_close(struct nwa *a)
 	for (uint64_t i = 0; i < a->tables[nwa_table_flows].count; i++) {
 		ranges_free(&a->flows[i]->half[0].seen);
 		ranges_free(&a->flows[i]->half[1].seen);
+		mappings_free(a->flows[i]->half[0].mappings);
+		mappings_free(a->flows[i]->half[1].mappings);
 		free(a->flows[i]);
 	}
 	free(a->flows);
@@ -285,6 +328,7 @@ void nwa_close(struct nwa *a)
 		source_close(&a->files[i]);
 	}
 	free(a->files);
+	free(a->recent);
 	fragments_free(&a->fragments);
 	for (uint32_t t = 0; t < nwa_tables; t++)
 		table_free(&a->tables[t]);
@@ -293,5 +337,6 @@ void nwa_close(struct nwa *a)
 	map_free(&a->sctp);
 	map_free(&a->tags);
 	map_free(&a->flow_paths);
+	map_free(&a->tunnels);
 	free(a);
 }

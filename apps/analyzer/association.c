@@ -37,6 +37,11 @@ static void learn_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t pat
 		a->out_of_memory = true;
 }
 
+static bool has_tag(const struct half *h, uint32_t tag)
+{
+	return h->tag_known && h->tag == tag;
+}
+
 static struct flow *by_tag(struct nwa *a, uint16_t from, uint16_t to, uint32_t tag, uint8_t *direction)
 {
 	uint32_t value;
@@ -45,6 +50,25 @@ static struct flow *by_tag(struct nwa *a, uint16_t from, uint16_t to, uint32_t t
 		return NULL;
 	*direction = value & 1;
 	return flow_at(a, value >> 1);
+}
+
+/* TSNs further apart than any window lets them be. */
+static const int64_t TSN_DISTANCE = 1 << 20;
+
+/*
+ * Whether a packet with an association's ports and tag, on a path that it has not used before, is of it. Tags
+ * are drawn at random as a rule, but some hosts count them: then several associations have the same ports and
+ * tag. TSNs of one go on where they were.
+ */
+static bool may_use_path(const struct flow *f, uint8_t direction, const struct association_hint *hint)
+{
+	const struct half *h = &f->half[hint->first_type == CHUNK_SACK ? !direction : direction];
+	int64_t distance;
+
+	if (!hint->has_tsn || !h->has_base)
+		return true;
+	distance = (int32_t)(hint->tsn - (h->base + (uint32_t)h->highest));
+	return distance < TSN_DISTANCE && distance > -TSN_DISTANCE;
 }
 
 static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction,
@@ -93,6 +117,15 @@ static struct flow *of_init(struct nwa *a, const struct packet *p, uint32_t path
 {
 	struct flow *f = by_tag(a, hint->to, hint->from, hint->init_tag, direction), *before;
 	struct nwa_flow *row;
+	uint8_t there = 0;
+
+	before = by_path(a, path, path_direction, hint, &there);
+	if (before && has_tag(&before->half[there], hint->init_tag)) {
+		f = before; /* of several associations with this tag the one of this path */
+		*direction = !there;
+	} else if (f && f->last_path != path && f->half[*direction ^ 1].base != hint->initial_tsn) {
+		f = NULL;
+	}
 
 	if (f) {
 		const struct half *h = &f->half[*direction ^ 1];
@@ -132,7 +165,15 @@ struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path
 
 	if (hint->first_type == CHUNK_INIT && hint->has_init_tag)
 		return of_init(a, p, path, path_direction, hint, direction);
-	f = by_tag(a, hint->from, hint->to, hint->tag, direction);
+	f = by_path(a, path, path_direction, hint, direction);
+	if (f && !has_tag(&f->half[!*direction], hint->tag) &&
+	    !(reflected && has_tag(&f->half[*direction], hint->tag)))
+		f = NULL; /* another association of the same ports, or one whose tag is not known yet */
+	if (!f) {
+		f = by_tag(a, hint->from, hint->to, hint->tag, direction);
+		if (f && f->last_path != path && !may_use_path(f, *direction, hint))
+			f = NULL;
+	}
 	if (!f && reflected) {
 		f = by_tag(a, hint->to, hint->from, hint->tag, direction);
 		*direction ^= 1;

@@ -13,6 +13,8 @@ struct association_hint {
 	bool has_init_tag;
 	uint32_t init_tag; /* INIT, INIT-ACK: the sender's own tag */
 	uint32_t initial_tsn;
+	bool has_tsn; /* DATA, SACK */
+	uint32_t tsn; /* of DATA its own, of SACK the other direction's that it acknowledges */
 };
 struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			    const struct association_hint *hint, uint8_t *direction);

@@ -9,12 +9,14 @@ enum { CAPTURE_INTERFACES_MAX = UINT16_MAX, CAPTURE_NAME = 16 };
 struct record {
 	int64_t time_ns;
 	const uint8_t *data; /* `captured` bytes, valid until the next capture_next() of the same file */
+	uint64_t place;	     /* of its bytes, among those of records that are sorted */
 	uint32_t captured;
 	uint32_t length;    /* on the wire; never below captured */
 	uint32_t interface; /* index into capture_file.interfaces */
 	uint16_t link_type;
 	bool at_limit; /* cut where this capture cuts every packet, and its length on the wire was not kept */
-	bool untimed;  /* a pcapng simple packet block has no time: that of the record before stands in */
+	bool big_endian; /* the capturing machine was */
+	bool untimed;	 /* a pcapng simple packet block has no time: that of the record before stands in */
 };
 
 /* The interface of packets: a pcap file has one, a pcapng file one for each description block. */

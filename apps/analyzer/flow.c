@@ -85,6 +85,28 @@ found:
 	return path;
 }
 
+void tunnel_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction)
+{
+	struct table *t = &a->tables[nwa_table_tunnels];
+	uint64_t key = (uint64_t)path << 8 | p->tunnel;
+	struct nwa_tunnel *row;
+	uint32_t at;
+
+	if (!map_get(&a->tunnels, key, &at)) {
+		at = (uint32_t)t->count;
+		row = table_push(t);
+		if (t->full || !map_put(&a->tunnels, key, at)) {
+			a->out_of_memory = true;
+			return;
+		}
+		*row = (struct nwa_tunnel){.path = path, .kind = p->tunnel};
+	}
+	row = table_row(t, at);
+	row->packets[direction]++;
+	row->outer_bytes[direction] += p->outer.ip_bytes;
+	row->inner_bytes[direction] += p->ip_bytes;
+}
+
 struct flow *flow_new(struct nwa *a, const struct packet *p, const struct heading *to, uint8_t direction)
 {
 	struct table *t = &a->tables[nwa_table_flows];
@@ -165,6 +187,7 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		row->first_ns[d] = p->time_ns;
 	if (!row->packets[d] || p->time_ns > row->last_ns[d])
 		row->last_ns[d] = p->time_ns;
+	flow->copies[d] += !!(p->marks & NWA_MARK_COPY);
 	row->packets[d] += 1 + f->more_packets;
 	row->ip_bytes[d] += p->ip_bytes + f->more_ip_bytes;
 	row->frame_bytes[d] += p->frame_bytes + f->more_frame_bytes;

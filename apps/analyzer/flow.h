@@ -9,6 +9,8 @@ uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direct
 /* Its direction on the path, once a datagram of fragments is whole: between equal addresses the ports decide.
  */
 uint8_t path_direction_of(const struct packet *p, uint8_t by_address);
+/* Counts a tunnel's packet, whose outermost IP packet has this path. */
+void tunnel_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction);
 /* Ports in the order of the path's two ends: the key of a flow on that path. */
 static inline uint64_t flow_key(uint32_t path, uint8_t direction, uint16_t from, uint16_t to)
 {

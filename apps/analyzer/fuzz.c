@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer.h"
+#include "mappings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 	} while (0)
 
 /* The first byte of an input. */
-enum { CHECKSUMS = 1, IN_PARTS = 2, TOTALS_ONLY = 4, TWO_FILES = 8 };
+enum { CHECKSUMS = 1, IN_PARTS = 2, TOTALS_ONLY = 4, TWO_FILES = 8, SORTED = 16, WITHOUT_COPIES = 32 };
 
 static const void *rows(const struct nwa *a, enum nwa_table table, uint64_t *count)
 {
@@ -149,6 +150,51 @@ static void check_ranges(const struct nwa *a)
 		}
 }
 
+/* Data sequence numbers of a subflow's numbers are a sorted set of disjoint ranges. */
+static void check_mappings(const struct nwa *a)
+{
+	uint64_t flows;
+
+	(void)rows(a, nwa_table_flows, &flows);
+	for (uint64_t i = 0; i < flows; i++)
+		for (int d = 0; d < 2; d++) {
+			const struct mappings *m = a->flows[i]->half[d].mappings;
+			int64_t last = INT64_MIN;
+
+			for (uint32_t k = 0; m && k < m->count; k++) {
+				MUST(m->list[k].seq < m->list[k].end && m->list[k].seq >= last);
+				last = m->list[k].end;
+			}
+		}
+}
+
+/* Tunnels' packets are those of the files that are in one. */
+static void check_tunnels(const struct nwa *a)
+{
+	uint64_t sources, tunnels, paths, in_files = 0, in_tunnels = 0;
+	const struct nwa_source *source = rows(a, nwa_table_sources, &sources);
+	const struct nwa_tunnel *tunnel = rows(a, nwa_table_tunnels, &tunnels);
+
+	(void)rows(a, nwa_table_paths, &paths);
+	for (uint64_t i = 0; i < sources; i++)
+		in_files += source[i].tunnelled;
+	for (uint64_t i = 0; i < tunnels; i++) {
+		MUST(tunnel[i].path < paths && tunnel[i].kind);
+		in_tunnels += tunnel[i].packets[0] + tunnel[i].packets[1];
+	}
+	MUST(in_files == in_tunnels);
+}
+
+/* Sorted files have no time before the last. */
+static void check_order(const struct nwa *a)
+{
+	uint64_t n;
+	const struct nwa_packet *packet = rows(a, nwa_table_packets, &n);
+
+	for (uint64_t i = 1; i < n; i++)
+		MUST(packet[i].time_ns >= packet[i - 1].time_ns);
+}
+
 /* The tables of totals, read in parts or at once, are the same. */
 static void check_same_totals(const struct nwa *one, const struct nwa *other)
 {
@@ -159,7 +205,13 @@ static void check_same_totals(const struct nwa *one, const struct nwa *other)
 		const uint8_t *mine = nwa_rows(one, t, &n), *theirs = nwa_rows(other, t, &m);
 
 		(void)nwa_describe(t, &row_bytes, &count, &fields);
-		MUST(n == m && (!n || !memcmp(mine, theirs, n * row_bytes)));
+		MUST(n == m);
+		for (uint64_t i = 0; i < n * count; i++) { /* by fields: what lies between them is nothing */
+			const struct nwa_field *f = &fields[i % count];
+			size_t at = i / count * row_bytes + f->offset;
+
+			MUST(!memcmp(mine + at, theirs + at, strtoul(f->type + 1, NULL, 10) * f->values));
+		}
 	}
 }
 
@@ -174,6 +226,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	way = data[0];
 	options = way & CHECKSUMS ? NWA_CHECKSUMS : 0;
+	if (!(way & TWO_FILES)) {
+		options |= way & SORTED ? NWA_SORT : 0;
+		options |= way & WITHOUT_COPIES ? NWA_LEAVE_COPIES : 0;
+	}
 	wanted = way & TOTALS_ONLY ? 0 : UINT32_MAX;
 	files[0] = (struct memory_file){.data = data + 1, .bytes = size - 1};
 	if (way &
@@ -192,6 +248,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_rows(a);
 	}
 	check_ranges(a);
+	check_mappings(a);
+	check_tunnels(a);
+	if (options & NWA_SORT)
+		check_order(a);
 	if (way & IN_PARTS) {
 		parts = nwa_open_memory(files, count, ~wanted, options);
 		MUST(parts);

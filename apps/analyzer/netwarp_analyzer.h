@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    3
+#define NWA_ABI	    4
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -48,6 +48,8 @@ typedef uint8_t nwa_b1;
 	F(u8, reassembled)  /* datagrams that became whole */                                                \
 	F(u8, untimed)	    /* records without a time: that of the record before stands in */                \
 	F(u8, unseen_bytes) /* SCTP: bytes behind the last chunk header that was captured (snaplen) */       \
+	F(u8, copies)	    /* packets captured a second time: see NWA_MARK_COPY */                          \
+	F(u8, tunnelled)    /* packets in a tunnel: what is inside is looked at, and counted below */        \
 	F(u8, arp)                                                                                           \
 	F(u8, ipv4)                                                                                          \
 	F(u8, ipv6)                                                                                          \
@@ -91,6 +93,7 @@ typedef uint8_t nwa_b1;
 	F(i8, last_ns)                                                                                       \
 	P(u4, base)	  /* SYN's sequence number, INIT's initial TSN; see base_known */                    \
 	P(u4, tag)	  /* SCTP: the endpoint's own verification tag */                                    \
+	P(u4, copies)	  /* packets captured a second time, among its packets (NWA_LEAVE_COPIES: not) */    \
 	F(u4, path)	  /* of its first packet */                                                          \
 	F(u4, restart_of) /* SCTP: the association this one restarted, or NWA_NONE */                        \
 	P(u2, port)                                                                                          \
@@ -124,6 +127,15 @@ typedef uint8_t nwa_b1;
 	F(u4, flow)                                                                                          \
 	F(u4, path)                                                                                          \
 	F(u1, path_direction) /* the path's direction that the flow's direction 0 is */
+
+/* one row an address pair between which a tunnel of one kind runs: its IP packets and those within them, by
+ * the path's directions */
+#define NWA_TUNNEL(F, P, B)                                                                                  \
+	P(u8, packets)                                                                                       \
+	P(u8, outer_bytes) /* of the outermost IP packets, header included */                                \
+	P(u8, inner_bytes) /* of the innermost ones */                                                       \
+	F(u4, path)	   /* of the outermost IP packets */                                                 \
+	F(u1, kind)	   /* NWA_TUNNEL_*, the outermost one where tunnels are in tunnels */
 
 /* one row a record, in the order of the merged capture: its row number + 1 is a tool's frame number */
 #define NWA_PACKET(F, P, B)                                                                                  \
@@ -290,6 +302,7 @@ typedef uint8_t nwa_b1;
 	T(paths, path, NWA_PATH)                                                                             \
 	T(flows, flow, NWA_FLOW)                                                                             \
 	T(flow_paths, flow_path, NWA_FLOW_PATH)                                                              \
+	T(tunnels, tunnel, NWA_TUNNEL)                                                                       \
 	T(packets, packet, NWA_PACKET)                                                                       \
 	T(segments, segment, NWA_SEGMENT)                                                                    \
 	T(chunks, chunk, NWA_CHUNK)                                                                          \
@@ -322,7 +335,21 @@ enum nwa_mark {
 	NWA_MARK_BAD_CHECKSUM = 32, /* under NWA_CHECKSUMS: transport not looked at */
 	NWA_MARK_REASSEMBLED =
 	    64, /* the fragment that made its datagram whole: the transport's rows hang on it */
-	NWA_MARK_UNTIMED = 128 /* no time of its own */
+	NWA_MARK_UNTIMED = 128, /* no time of its own */
+	NWA_MARK_TUNNEL =
+	    256, /* in a tunnel: all numbers are those of the packet within, frame_bytes apart */
+	/* captured a second time (a mirror port, before and after a router): equal but for the hop limit and
+	 * the transport's checksum, and, where IPv4 numbers it, within 100 ms, else within 1 ms */
+	NWA_MARK_COPY = 512
+};
+
+enum nwa_tunnel_kind {
+	NWA_TUNNEL_NONE,
+	NWA_TUNNEL_IP,
+	NWA_TUNNEL_GRE,
+	NWA_TUNNEL_VXLAN,
+	NWA_TUNNEL_GENEVE,
+	NWA_TUNNEL_GTP_U
 };
 
 enum nwa_option_seen {
@@ -338,7 +365,10 @@ enum nwa_option_seen {
 
 /* nwa_open's options */
 enum nwa_open_option {
-	NWA_CHECKSUMS = 1 /* verify TCP checksums and SCTP CRC32c; a bad packet is counted, not interpreted */
+	NWA_CHECKSUMS =
+	    1,	      /* verify TCP checksums and SCTP CRC32c; a bad packet is counted, not interpreted */
+	NWA_SORT = 2, /* each file's records in the order of time; the file is held in memory */
+	NWA_LEAVE_COPIES = 4 /* packets captured a second time belong to no flow */
 };
 
 struct nwa_field {

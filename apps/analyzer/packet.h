@@ -15,6 +15,13 @@ struct address {
 	uint64_t high, low;
 };
 
+/* The IP packet that carries a tunnel's. */
+struct outer {
+	struct address from, to;
+	uint32_t ip_bytes;
+	uint8_t kind;
+};
+
 struct packet {
 	int64_t time_ns;
 	struct address from, to;
@@ -35,13 +42,26 @@ struct packet {
 	uint8_t tos;
 	bool fragment_more; /* fragments follow */
 	bool at_limit;	    /* as of the record */
-	bool length_lost;   /* captured shorter than it was, by its IP header alone */
+	bool big_endian;
+	bool length_lost; /* captured shorter than it was, by its IP header alone */
 	uint16_t link_type;
+	uint8_t tunnel;	    /* NWA_TUNNEL_*, the outermost one; all above is the innermost IP packet's then */
+	struct outer outer; /* of a tunnel */
 };
 
 static inline uint16_t get_be16(const uint8_t *at)
 {
 	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static inline uint16_t get_le16(const uint8_t *at)
+{
+	return (uint16_t)(at[1] << 8 | at[0]);
+}
+
+static inline uint32_t get_le32(const uint8_t *at)
+{
+	return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
 }
 
 static inline uint32_t get_be32(const uint8_t *at)

@@ -133,6 +133,7 @@ bool pcap_next(struct capture_file *p, struct record *r)
 	r->link_type = p->link_type;
 	r->interface = 0;
 	r->untimed = false;
+	r->big_endian = p->swapped;
 	stream_take(&p->stream, RECORD_HEADER + (size_t)r->captured);
 	return true;
 }

@@ -242,6 +242,7 @@ static bool take_packet(struct capture_file *p, const struct block *b, struct re
 		r->length = r->captured;
 	r->at_limit = r->length == r->captured && r->length == interface->snaplen;
 	r->data = b->at + header;
+	r->big_endian = p->section_swapped;
 	return true;
 }
 

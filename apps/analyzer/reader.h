@@ -22,11 +22,8 @@ struct half {
 	bool tag_known;
 	bool numbered; /* TCP: SYN seen; SCTP: INIT or INIT-ACK seen */
 	bool ended;
-	uint8_t window_shift; /* TCP: as offered in SYN, 255 = not offered */
-	bool mapped;	      /* MPTCP: the last mapping is there */
-	uint64_t map_dsn;
-	int64_t map_seq;
-	uint32_t map_bytes;
+	uint8_t window_shift;	   /* TCP: as offered in SYN, 255 = not offered */
+	struct mappings *mappings; /* MPTCP: what its data were called at the data level, or NULL */
 };
 
 struct flow {
@@ -39,6 +36,15 @@ struct flow {
 	bool talked; /* SCTP: anything but INITs was seen */
 };
 
+/* A packet of late: one that is equal is the same, captured again. */
+struct recent {
+	uint64_t hash;
+	int64_t time_ns;
+};
+enum { RECENT_PACKETS = 1024 };
+
+struct sorted;
+
 struct file {
 	struct capture_file capture;
 	struct record record;
@@ -46,6 +52,7 @@ struct file {
 	int64_t before_ns;    /* the record before it */
 	uint32_t *interfaces; /* rows in interfaces */
 	uint32_t interface_count;
+	struct sorted *sorted; /* NWA_SORT: every record */
 };
 
 struct nwa {
@@ -65,6 +72,8 @@ struct nwa {
 	struct map flow_paths;	       /* flow, path -> row */
 	struct address last_a, last_b; /* the path looked up last */
 	uint32_t last_path;
+	struct map tunnels;    /* path, kind -> row */
+	struct recent *recent; /* RECENT_PACKETS, by hash */
 	bool out_of_memory;
 	char error[256];
 };

@@ -330,6 +330,11 @@ static struct flow *find(struct nwa *a, const struct packet *p, uint32_t path, u
 		hint.init_tag = get_be32(first->at + 4);
 		hint.initial_tsn = get_be32(first->at + 16);
 	}
+	if ((first->type == CHUNK_DATA || first->type == CHUNK_I_DATA || first->type == CHUNK_SACK) &&
+	    first->captured >= 8) {
+		hint.has_tsn = true;
+		hint.tsn = get_be32(first->at + 4);
+	}
 	return association_of(a, p, path, path_direction, &hint, direction);
 }
 

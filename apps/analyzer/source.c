@@ -8,6 +8,7 @@
 
 #include "source.h"
 #include "formats.h"
+#include "sorted.h"
 
 static void fill_interface(struct nwa_interface *to, const struct capture_interface *from)
 {
@@ -67,7 +68,8 @@ void source_advance(struct nwa *a, uint32_t source)
 	struct file *file = &a->files[source];
 	struct nwa_source *row = source_row(a, source);
 
-	file->there = capture_next(&file->capture, &file->record);
+	file->there = file->sorted ? sorted_next(file->sorted, &file->record)
+				   : capture_next(&file->capture, &file->record);
 	if (file->capture.interface_count > file->interface_count && !take_interfaces(a, source)) {
 		(void)reader_fail(
 		    a, "", "out of memory, or more than 65535 interfaces: read fewer captures at once");
@@ -123,6 +125,12 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 		       "big_endian assumes a little-endian machine");
 	if (a->tables[nwa_table_sources].full)
 		return reader_fail(a, name, "out of memory");
+	if (a->options & NWA_SORT) {
+		a->files[source].sorted = sorted_read(capture);
+		if (!a->files[source].sorted)
+			return reader_fail(a, name, "out of memory: it cannot be sorted");
+		row->backwards = a->files[source].sorted->backwards;
+	}
 	source_advance(a, source);
 	return 0;
 }
@@ -130,6 +138,8 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 void source_close(struct file *file)
 {
 	capture_file_close(&file->capture);
+	sorted_free(file->sorted);
+	file->sorted = NULL;
 	free(file->interfaces);
 	file->interfaces = NULL;
 }

@@ -1,6 +1,7 @@
 /* TCP segments: RFC 9293; options RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 8684 (MPTCP). */
 #include "tcp.h"
 #include "flow.h"
+#include "mappings.h"
 #include "mptcp.h"
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
@@ -166,24 +167,27 @@ static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t 
 	}
 }
 
-/* The data sequence number of the byte at `seq`: by this segment's mapping, or by the last one if that holds
- * it. */
-static int64_t data_number(struct half *h, struct options *o, int64_t seq)
+/* The data sequence number of the byte at `seq`, by any mapping so far: what is sent again may come without
+ * one. */
+static int64_t data_number(struct nwa *a, struct half *h, struct options *o, int64_t seq)
 {
+	uint64_t dsn = 0;
+
 	if (o->map_bytes) {
-		uint64_t dsn = o->map_dsn;
+		uint64_t last = h->mappings ? h->mappings->last_dsn : 0;
+		struct mapping new = {.dsn = o->map_dsn};
 
 		if (o->map_short) /* nearest to the last one; before any, from 0 on */
-			dsn = h->map_dsn + (uint64_t)(int64_t)(int32_t)((uint32_t)dsn - (uint32_t)h->map_dsn);
-		h->mapped = true;
-		h->map_dsn = dsn;
-		h->map_seq = seq + (int32_t)(o->map_seq - (uint32_t)seq); /* relative to the ISN, as ours */
-		h->map_bytes = o->map_bytes;
+			new.dsn = last + (uint64_t)(int64_t)(int32_t)((uint32_t) new.dsn - (uint32_t)last);
+		new.seq = seq + (int32_t)(o->map_seq - (uint32_t)seq); /* relative to the ISN, as ours */
+		new.end = new.seq + o->map_bytes;
+		if (!mappings_add(&h->mappings, &new))
+			a->out_of_memory = true;
 	}
-	if (!h->mapped || seq < h->map_seq || seq >= h->map_seq + h->map_bytes)
+	if (!mappings_find(h->mappings, seq, &dsn))
 		return 0;
 	o->present |= NWA_OPTION_MAPPED;
-	return (int64_t)(h->map_dsn + (uint64_t)(seq - h->map_seq));
+	return (int64_t)dsn;
 }
 
 static void take_sack(struct nwa *a, const struct packet *p, struct half *other, const struct options *o)
@@ -272,7 +276,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		o.present |= NWA_OPTION_DATA_ACK;
 	}
 	if (payload && row->mptcp)
-		dsn = data_number(h, &o, at);
+		dsn = data_number(a, h, &o, at);
 
 	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no
 	 * data */

@@ -96,8 +96,115 @@ def links() -> Iterator[tuple[str, int, bytes]]:
             ("null", 0, Loopback(type=2) / raw),
             ("loop", 108, b"\0\0\0\x18" + raw),
             ("raw", 101, raw),
+            *((wrapper, *wrapped(wrapper, raw)) for wrapper in WRAPPED),
         ):
             yield f"{link}-{name}-{kind}", link_type, bytes(frame)
+
+
+def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
+    """The link type and the frame of an IP packet below a link header that is not Ethernet's."""
+    v6 = ip[0] >> 4 == 6
+    version = b"\x86\xdd" if v6 else b"\x08\0"
+    ppp = (b"\0\x57" if v6 else b"\0\x21") + ip
+    llc = b"\xaa\xaa\x03\0\0\0" + version + ip
+    mac = b"\2\0\0\0\0\2\2\0\0\0\0\1"
+    data = b"\x08\x01\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0"
+    quality = b"\x88\x03\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0" + b"\2\0\0\0\0\2" + b"\0\0"
+    frames = {
+        "ppp": (9, ppp),
+        "ppp-framed": (9, b"\xff\x03" + ppp),
+        "ppp-compressed": (9, ppp[1:]),
+        "ppp-hdlc": (50, b"\xff\x03" + ppp),
+        "ppp-cisco": (50, b"\x0f\0" + version + ip),
+        "ppp-ethernet": (51, b"\x11\0\0\1" + struct.pack("!H", len(ppp)) + ppp),
+        "ppp-direction": (204, b"\0\xff\x03" + ppp),
+        "cisco-hdlc": (104, b"\x0f\0" + version + ip),
+        "fddi": (10, b"\x50" + mac + llc),
+        "atm": (100, llc),
+        "llc-ip": (100, b"\x06\x06\x03" + ip),
+        "802.3": (1, mac + struct.pack("!H", len(llc)) + llc),
+        "cisco-metadata": (1, mac + b"\x89\x09\1\1\0\1\0\7" + version + ip),
+        "802.11": (105, data + llc),
+        "802.11-qos": (105, quality + llc),
+        "radiotap": (127, b"\0\0\x09\0\2\0\0\0\0" + data + llc),
+        "radiotap-padded": (127, b"\0\0\x19\0\3\0\0\x80" + b"\0" * 4 + b"\0" * 8 + b"\x20" + quality + llc),
+        "prism": (119, b"\x44\0\0\0\x90\0\0\0" + b"\0" * 136 + data + llc),
+        "avs": (163, b"\x80\x21\x10\1\0\0\0\x40" + b"\0" * 56 + data + llc),
+        "ppi": (192, b"\0\0\x08\0\x69\0\0\0" + data + llc),
+        "nflog": (239, b"\2\0\0\0\x06\0\x0a\0hi\0\0" + struct.pack("<HH", 4 + len(ip), 9) + ip),
+        "pktap": (258, struct.pack("<III", 108, 1, 1) + b"\0" * 96 + mac + version + ip),
+        "mpls-in-ppp": (9, b"\2\x81" + b"\0\1\1\x40" + ip),
+    }
+    return frames[link]
+
+
+WRAPPED = (
+    "ppp", "ppp-framed", "ppp-compressed", "ppp-hdlc", "ppp-cisco", "ppp-ethernet", "ppp-direction", "cisco-hdlc",
+    "fddi", "atm", "llc-ip", "802.3", "cisco-metadata", "802.11", "802.11-qos", "radiotap", "radiotap-padded", "prism", "avs",
+    "ppi", "nflog", "pktap", "mpls-in-ppp",
+)  # fmt: skip
+
+
+def tunnelled(tunnel: str, ip: bytes) -> Packet:
+    """The IP packet that carries another one."""
+    v6 = ip[0] >> 4 == 6
+    version = b"\x86\xdd" if v6 else b"\x08\0"
+    frame = b"\2\0\0\0\0\2\2\0\0\0\0\1" + version + ip
+    number = 41 if v6 else 4
+    ends = {"src": "192.0.2.1", "dst": "192.0.2.2"}
+    gtp = b"\0\xff" + struct.pack("!HI", len(ip), 77)
+    more = struct.pack("!HI", len(ip) + 8, 77)
+    carriers: dict[str, Packet] = {
+        "ip": IP(**ends, proto=number) / ip,
+        "ip-in-v6": IPv6(src="fd01::1", dst="fd01::2", nh=number) / ip,
+        "ah": IP(**ends, proto=51) / (bytes([number, 4, 0, 0]) + b"\0" * 20 + ip),
+        "gre": IP(**ends, proto=47) / (b"\0\0" + version + ip),
+        "gre-all": IP(**ends, proto=47) / (b"\xb0\0" + version + b"\0" * 12 + ip),
+        "gre-ethernet": IP(**ends, proto=47) / (b"\0\0\x65\x58" + frame),
+        "pptp": IP(**ends, proto=47) / (b"\x30\x81\x88\x0b" + b"\0" * 12 + (b"\0\x57" if v6 else b"\0\x21") + ip),
+        "erspan": IP(**ends, proto=47) / (b"\x10\0\x88\xbe" + b"\0" * 12 + frame),
+        "erspan-3": IP(**ends, proto=47) / (b"\x10\0\x22\xeb" + b"\0" * 15 + b"\1" + b"\0" * 8 + frame),
+        "vxlan": IP(**ends) / UDP(sport=9, dport=4789, chksum=0) / (b"\x08\0\0\0\0\0\7\0" + frame),
+        "geneve": IP(**ends) / UDP(sport=9, dport=6081, chksum=0) / (b"\1\0\x65\x58\0\0\7\0abcd" + frame),
+        "gtp": IP(**ends) / UDP(sport=9, dport=2152, chksum=0) / (b"\x30" + gtp[1:] + ip),
+        "gtp-extended": IP(**ends) / UDP(sport=9, dport=2152, chksum=0)
+        / (b"\x34\xff" + more + b"\0\0\0\x85\1\0\0\0" + ip),
+    }  # fmt: skip
+    return carriers[tunnel]
+
+
+TUNNELS = (
+    "ip", "ip-in-v6", "ah", "gre", "gre-all", "gre-ethernet", "pptp", "erspan", "erspan-3", "vxlan", "geneve", "gtp",
+    "gtp-extended",
+)  # fmt: skip
+
+
+def tunnels() -> list[bytes]:
+    """Every tunnel: of both families, within each other, cut to fragments within and without."""
+    inner = [bytes(ip / TCP(sport=1, dport=2, flags="A", seq=WRAP) / b"12345") for ip in (V4, V6)]
+    inner += [bytes(V4 / sctp(SCTPChunkData(tsn=n, data=b"y" * 40))) for n in range(3)]
+    inner.append(bytes(IP(src="10.0.0.1", dst="10.0.0.2", proto=132, id=9, flags=1) / inner[2][20:44]))
+    inner.append(bytes(IP(src="10.0.0.1", dst="10.0.0.2", proto=132, id=9, frag=3) / inner[2][44:]))
+    carried = [tunnelled(tunnel, ip) for tunnel in TUNNELS for ip in inner]
+    carried += [tunnelled(outer, bytes(tunnelled(tunnel, inner[0]))) for tunnel in TUNNELS for outer in TUNNELS[:6]]
+    for tunnel in ("gre", "vxlan", "gtp"):
+        whole = bytes(tunnelled(tunnel, inner[3]))
+        proto, body = whole[9], whole[20:]
+        for at, more in ((0, 1), (5, 0)):
+            piece = body[at * 8 : 40] if more else body[at * 8 :]
+            carried.append(IP(src="192.0.2.1", dst="192.0.2.2", proto=proto, id=77, flags=more, frag=at) / piece)
+    return [bytes(ETHER / packet) for packet in carried]
+
+
+def copies() -> list[tuple[int, bytes]]:
+    """Packets twice, as a router's two interfaces have them; numbered and not; and out of order."""
+    frames = []
+    for number in range(12):
+        ip = IP(src="10.0.0.1", dst="10.0.0.2", id=number // 2 % 4, ttl=64 - number % 2)
+        frames.append(bytes(ETHER / ip / TCP(sport=1, dport=2, flags="A", seq=number // 2 * 5) / b"12345"))
+        v6 = IPv6(src="fd00::1", dst="fd00::2", hlim=64 - number % 2)
+        frames.append(bytes(ETHER / v6 / TCP(sport=3, seq=7) / b"1"))
+    return [(1000 * (number ^ 3), frame) for number, frame in enumerate(frames)]
 
 
 def sctp(*chunks: Packet | bytes, tag: int = 2, back: bool = False) -> Packet:
@@ -273,6 +380,7 @@ def captures() -> dict[str, bytes]:
         ("connection", connection()),
         ("fragments", fragments()),
         ("headers", lying_headers()),
+        ("tunnels", tunnels()),
     ):
         found[name] = pcap([(n, frame) for n, frame in enumerate(frames)])
         found[f"{name}-short"] = pcap([(n, frame[:70], len(frame)) for n, frame in enumerate(frames)])
@@ -283,6 +391,7 @@ def captures() -> dict[str, bytes]:
             for n, tsn in enumerate([*range(0, 600, 2), *random.Random(1).sample(range(600), 300)])
         ]
     )
+    found["copies"] = pcap(copies())
     found["blocks-little"], found["blocks-big"] = blocks("<"), blocks(">")
     found["association.gz"] = gzip.compress(found["association"], mtime=0)
     found["blocks.zst"] = zstandard.ZstdCompressor().compress(found["blocks-little"])
@@ -297,7 +406,7 @@ def main() -> int:
     directory = Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     for name, data in captures().items():
-        for way in (0, 1, 2, 8):
+        for way in (0, 1, 2, 8, 0x12, 0x32):
             (directory / f"{name}-{way}").write_bytes(bytes([way]) + data)
     print(f"{len(list(directory.iterdir()))} files in {directory}")
     return 0

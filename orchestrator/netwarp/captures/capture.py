@@ -11,7 +11,7 @@ import numpy as np
 
 from .native import CHECKSUMS, Handle, Ints, Rows
 
-TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths")
+TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
 """What is kept unless asked otherwise: all but `identities`."""
 IPV4_MAPPED = bytes(10) + b"\xff\xff"
@@ -29,6 +29,7 @@ class Capture:
     paths: Rows
     flows: Rows
     flow_paths: Rows
+    tunnels: Rows
     packets: Rows
     segments: Rows
     chunks: Rows

@@ -19,12 +19,12 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError
 
-ABI = 3
+ABI = 4
 UNKNOWN = int(np.iinfo(np.int64).min)
 """In any 64-bit signed column: this could not be known."""
 NONE = 0xFFFFFFFF
 """In any id column: there is none."""
-CHECKSUMS = 1
+CHECKSUMS, SORT, LEAVE_COPIES = 1, 2, 4
 MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3
 """mallopt(3)"""
 LIBRARY_NAME = "libnetwarp_analyzer.so"

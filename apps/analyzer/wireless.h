@@ -1,0 +1,13 @@
+/* IEEE 802.11 data frames, and the headers that capturing programs put before them. */
+#ifndef ANALYZER_WIRELESS_H
+#define ANALYZER_WIRELESS_H
+
+#include "cursor.h"
+
+enum wireless_header { WIRELESS_BARE, WIRELESS_RADIOTAP, WIRELESS_PRISM, WIRELESS_AVS };
+
+/* Takes everything before the 802.2 header. false: no data, encrypted, or a piece or an aggregate of frames.
+ */
+bool wireless_data(struct cursor *c, enum wireless_header header);
+
+#endif
