@@ -124,6 +124,8 @@ static void count_kind(struct nwa_source *row, const struct packet *p)
 	row->ipv4 += p->kind == PACKET_IPV4;
 	row->ipv6 += p->kind == PACKET_IPV6;
 	row->other += p->kind == PACKET_OTHER;
+	if (!p->marks)
+		return;
 	row->tunnelled += !!p->tunnel;
 	row->copies += !!(p->marks & NWA_MARK_COPY);
 	row->truncated += p->length_lost;
@@ -155,7 +157,7 @@ static bool take_fragment(struct nwa *a, struct packet *p, struct findings *f,
 }
 
 /* The path of the packet that carries a tunnel's. */
-static void take_tunnel(struct nwa *a, const struct packet *p)
+static __attribute__((noinline)) void take_tunnel(struct nwa *a, const struct packet *p)
 {
 	struct packet outer = *p;
 	uint8_t direction;
@@ -171,8 +173,9 @@ static void take_tunnel(struct nwa *a, const struct packet *p)
 }
 
 /* A datagram that became whole carries a tunnel's packet. Its earlier fragments are the carrier's alone. */
-static void enter_reassembled(struct nwa *a, const struct packet *p, struct findings *f, uint32_t *path,
-			      uint8_t *path_direction)
+static __attribute__((noinline)) void enter_reassembled(struct nwa *a, const struct packet *p,
+							struct findings *f, uint32_t *path,
+							uint8_t *path_direction)
 {
 	tunnel_count(a, p, *path, *path_direction);
 	*path = path_find_or_add(a, p, path_direction);
@@ -199,17 +202,20 @@ static void claim_fragments(struct nwa *a, const struct datagram *d, const struc
 static void take_packet(struct nwa *a, uint32_t source)
 {
 	const struct file *file = &a->files[source];
-	struct packet p = {.number = (uint32_t)a->number++, .source = (uint16_t)source};
+	struct packet p; /* packet_decode fills it, but for: */
 	struct findings f = {.flow = NWA_NONE};
 	const struct datagram *datagram = NULL;
 	uint32_t interface_at = file->interfaces[file->record.interface];
 	struct nwa_interface *interface = table_row(&a->tables[nwa_table_interfaces], interface_at);
 	uint32_t path = NWA_NONE;
 	uint8_t path_direction = 0;
-	bool whole = packet_decode(&p, &file->record);
-	bool in_tunnel = p.tunnel;
 	struct nwa_packet *row;
+	bool whole, in_tunnel;
 
+	p.number = (uint32_t)a->number++;
+	p.source = (uint16_t)source;
+	whole = packet_decode(&p, &file->record);
+	in_tunnel = p.tunnel;
 	interface->packets++;
 	interface->frame_bytes += p.frame_bytes;
 	if (in_tunnel)
@@ -228,7 +234,8 @@ static void take_packet(struct nwa *a, uint32_t source)
 		p.marks |= NWA_MARK_BAD_CHECKSUM;
 		whole = false;
 	}
-	if (whole && !(p.marks & NWA_MARK_REASSEMBLED) && is_copy(a, &p)) {
+	if (whole && (p.protocol == PROTOCOL_TCP || p.protocol == PROTOCOL_SCTP) &&
+	    !(p.marks & NWA_MARK_REASSEMBLED) && is_copy(a, &p)) {
 		p.marks |= NWA_MARK_COPY;
 		whole = !(a->options & NWA_LEAVE_COPIES);
 	}

@@ -8,23 +8,31 @@
  * may be sent in a row.
  */
 static const int64_t COPY_NUMBERED_NS = 100000000, COPY_UNNUMBERED_NS = 1000000;
-enum { COMPARED_BYTES = 32, WORDS = COMPARED_BYTES / 8 };
+enum { TCP_HEADER = 20, CHECKSUM_END = 12, WITH_STAMPS = 32 };
 
-/* All that a router leaves alone, of as many bytes as any capture has; and not the checksum, which the
- * sender's network card may have filled in between the two. */
-static uint64_t hash_of(const struct packet *p)
+static inline uint64_t load(const uint8_t *at)
 {
-	uint64_t word[WORDS] = {0}, h;
+	uint64_t v;
 
-	__builtin_memcpy(word, p->data, p->captured < COMPARED_BYTES ? p->captured : COMPARED_BYTES);
+	__builtin_memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+/* What a router leaves alone, and not the checksum, which the sender's network card may have filled in
+ * between the two: addresses, number and length; ports; TCP's numbers, flags, window, timestamps; SCTP's tag
+ * and first chunk. */
+static inline uint64_t hash_of(const struct packet *p)
+{
+	uint64_t h = ((uint64_t)p->ip_id << 32 | p->ip_bytes) ^ p->from.low ^ p->from.high;
+
+	h = (h ^ load(p->data)) * 0x9e3779b97f4a7c15u;
 	if (p->protocol == PROTOCOL_TCP)
-		__builtin_memset((uint8_t *)word + 16, 0, 2);
-	else
-		__builtin_memset((uint8_t *)word + 8, 0, 4);
-	h = p->from.low ^ (p->to.low << 16 | p->to.low >> 48) ^ ((uint64_t)p->ip_id << 32 | p->ip_bytes);
-	for (uint32_t i = 0; i < WORDS; i++)
-		h = (h ^ word[i]) * 0x9e3779b97f4a7c15u ^ h >> 29;
-	return map_mix(h ^ p->from.high ^ p->to.high);
+		h += load(p->data + 8) * 0xd6e8feb86659fd93u;
+	else if (p->captured >= CHECKSUM_END + 8)
+		h += load(p->data + CHECKSUM_END) * 0xd6e8feb86659fd93u;
+	if (p->captured >= WITH_STAMPS)
+		h ^= load(p->data + WITH_STAMPS - 8) * 0xff51afd7ed558ccdu;
+	return (h ^ h >> 32) * 0xd6e8feb86659fd93u;
 }
 
 bool is_copy(struct nwa *a, const struct packet *p)
@@ -34,11 +42,12 @@ bool is_copy(struct nwa *a, const struct packet *p)
 	int64_t age;
 	uint64_t h;
 
-	if (p->protocol != PROTOCOL_TCP && p->protocol != PROTOCOL_SCTP)
+	if (p->captured < (p->protocol == PROTOCOL_TCP ? TCP_HEADER : CHECKSUM_END))
 		return false;
 	h = hash_of(p) | 1; /* 0: a free slot */
-	slot = &a->recent[h >> 1 & (RECENT_PACKETS - 1)];
-	age = p->time_ns - slot->time_ns;
+	slot = &a->recent[h >> 54];
+	age = (int64_t)((uint64_t)p->time_ns -
+			(uint64_t)slot->time_ns); /* times may be at both ends of 64 bits */
 	if (slot->hash == h && age <= (numbered ? COPY_NUMBERED_NS : COPY_UNNUMBERED_NS) &&
 	    age >= -COPY_NUMBERED_NS) {
 		if (!numbered)

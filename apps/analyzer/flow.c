@@ -197,6 +197,8 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	row->retransmitted_packets[d] += f->is_retransmission;
 	row->retransmitted_chunks[d] += f->retransmitted_chunks;
 	row->data_chunks[d] += f->data_chunks;
+	if (!f->chunks) /* TCP */
+		return;
 	row->sacks[d] += f->sacks;
 	row->heartbeats[d] += f->heartbeats;
 	row->heartbeat_acks[d] += f->heartbeat_acks;

@@ -24,7 +24,7 @@ static struct datagram *slot_of(struct fragments *s, const struct packet *p)
 		struct datagram *d = &s->slots[i];
 
 		if (d->age && same(d, p)) {
-			if (p->time_ns - d->first_ns <= FRAGMENT_LIFE_NS)
+			if ((int64_t)((uint64_t)p->time_ns - (uint64_t)d->first_ns) <= FRAGMENT_LIFE_NS)
 				return d;
 			oldest = d; /* its number is in use again */
 			break;

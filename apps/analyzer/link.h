@@ -5,6 +5,7 @@
 #include "cursor.h"
 #include "packet.h"
 
+enum { LINK_ETHERNET = 1, ETHERNET_HEADER = 14 };
 enum ethertype { TYPE_IPV4 = 0x0800, TYPE_ARP = 0x0806, TYPE_IPV6 = 0x86dd };
 
 /* Takes every header below the network layer. Returns the EtherType of what follows; 0: nothing that is read.

@@ -59,6 +59,7 @@ typedef uint8_t nwa_b1;
 	F(u4, snaplen)                                                                                       \
 	F(u2, link_type)                                                                                     \
 	F(b1, nanosecond)                                                                                    \
+	F(b1, sorted) /* NWA_SORT was asked for */                                                           \
 	F(b1, big_endian)                                                                                    \
 	F(b1, cut_off)	   /* the file ends in the middle of something: see nwa_trouble */                   \
 	F(u1, compression) /* 0 none, 1 gzip, 2 zstd */

@@ -69,7 +69,7 @@ static bool authentication(struct packet *p, struct cursor *c)
 	return true;
 }
 
-static bool ipv4(struct packet *p, struct cursor *c)
+static inline bool ipv4(struct packet *p, struct cursor *c)
 {
 	uint32_t header, whole;
 	uint16_t fragment;
@@ -208,7 +208,7 @@ static bool network(struct packet *p, struct cursor *c, uint16_t type)
  * Enters a tunnel: from now on `p` is the IP packet within. Only what is a whole IP header of a length that
  * can be is believed to be within: else the carrier stays what it was, an IP packet of some other protocol.
  */
-static bool enter_tunnel(struct packet *p, struct cursor *c, bool *whole)
+static __attribute__((noinline)) bool enter_tunnel(struct packet *p, struct cursor *c, bool *whole)
 {
 	struct packet inner = *p;
 	struct cursor within = *c;
@@ -234,7 +234,7 @@ static bool enter_tunnel(struct packet *p, struct cursor *c, bool *whole)
 	return true;
 }
 
-static bool to_transport(struct packet *p, struct cursor *c, bool whole)
+static inline bool to_transport(struct packet *p, struct cursor *c, bool whole)
 {
 	while (whole && p->protocol != PROTOCOL_TCP && p->protocol != PROTOCOL_SCTP) {
 		if (p->protocol == PROTOCOL_UDP)
@@ -260,6 +260,13 @@ bool packet_decode_datagram(struct packet *p)
 	return to_transport(p, &c, whole);
 }
 
+/* As nearly every frame is. */
+static inline bool ethernet_ipv4(const struct packet *p, struct cursor *c)
+{
+	return p->link_type == LINK_ETHERNET && c->captured >= ETHERNET_HEADER &&
+	       get_be16(c->at + 12) == TYPE_IPV4 && skip(c, ETHERNET_HEADER);
+}
+
 bool packet_decode(struct packet *p, const struct record *r)
 {
 	struct cursor c = {.at = r->data, .captured = r->captured, .length = r->length};
@@ -269,7 +276,8 @@ bool packet_decode(struct packet *p, const struct record *r)
 	p->link_type = r->link_type;
 	p->at_limit = r->at_limit;
 	p->big_endian = r->big_endian;
-	p->length_lost = false;
+	p->length_lost = p->fragment_more = false;
+	p->fragment_id = p->fragment_offset = 0;
 	p->frame_bytes = r->length;
 	p->marks = r->captured < r->length ? NWA_MARK_TRUNCATED : 0;
 	if (r->untimed)
@@ -282,6 +290,6 @@ bool packet_decode(struct packet *p, const struct record *r)
 	p->ip_bytes = 0;
 	p->tunnel = 0;
 	p->from = p->to = (struct address){0};
-	type = link_payload(p, &c);
+	type = ethernet_ipv4(p, &c) ? TYPE_IPV4 : link_payload(p, &c);
 	return to_transport(p, &c, network(p, &c, type));
 }

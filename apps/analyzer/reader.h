@@ -41,7 +41,7 @@ struct recent {
 	uint64_t hash;
 	int64_t time_ns;
 };
-enum { RECENT_PACKETS = 1024 };
+enum { RECENT_PACKETS = 1024 }; /* 2^10: an index is a hash's upper 10 bits */
 
 struct sorted;
 

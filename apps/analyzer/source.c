@@ -129,6 +129,7 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 		a->files[source].sorted = sorted_read(capture);
 		if (!a->files[source].sorted)
 			return reader_fail(a, name, "out of memory: it cannot be sorted");
+		row->sorted = true;
 		row->backwards = a->files[source].sorted->backwards;
 	}
 	source_advance(a, source);

@@ -110,6 +110,7 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
     mac = b"\2\0\0\0\0\2\2\0\0\0\0\1"
     data = b"\x08\x01\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0"
     quality = b"\x88\x03\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0" + b"\2\0\0\0\0\2" + b"\0\0"
+    short = b"\x88\x01\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0" + b"\0\0"
     frames = {
         "ppp": (9, ppp),
         "ppp-framed": (9, b"\xff\x03" + ppp),
@@ -127,7 +128,7 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
         "802.11": (105, data + llc),
         "802.11-qos": (105, quality + llc),
         "radiotap": (127, b"\0\0\x09\0\2\0\0\0\0" + data + llc),
-        "radiotap-padded": (127, b"\0\0\x19\0\3\0\0\x80" + b"\0" * 4 + b"\0" * 8 + b"\x20" + quality + llc),
+        "radiotap-padded": (127, b"\0\0\x19\0\3\0\0\x80" + b"\0" * 16 + b"\x20" + short + b"\0\0" + llc),
         "prism": (119, b"\x44\0\0\0\x90\0\0\0" + b"\0" * 136 + data + llc),
         "avs": (163, b"\x80\x21\x10\1\0\0\0\x40" + b"\0" * 56 + data + llc),
         "ppi": (192, b"\0\0\x08\0\x69\0\0\0" + data + llc),
@@ -140,8 +141,8 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
 
 WRAPPED = (
     "ppp", "ppp-framed", "ppp-compressed", "ppp-hdlc", "ppp-cisco", "ppp-ethernet", "ppp-direction", "cisco-hdlc",
-    "fddi", "atm", "llc-ip", "802.3", "cisco-metadata", "802.11", "802.11-qos", "radiotap", "radiotap-padded", "prism", "avs",
-    "ppi", "nflog", "pktap", "mpls-in-ppp",
+    "fddi", "atm", "llc-ip", "802.3", "cisco-metadata", "802.11", "802.11-qos", "radiotap", "radiotap-padded", "prism",
+    "avs", "ppi", "nflog", "pktap", "mpls-in-ppp",
 )  # fmt: skip
 
 
@@ -393,6 +394,9 @@ def captures() -> dict[str, bytes]:
     )
     found["copies"] = pcap(copies())
     found["blocks-little"], found["blocks-big"] = blocks("<"), blocks(">")
+    w = Writer("<")  # times at both ends of 64 bits, of equal packets and of fragments
+    ends = [w.packet(time, frame) for frame in (connection()[2], fragments()[0]) for time in (0, 2**64 - 1, 0)]
+    found["times"] = b"".join([w.section(), w.interface(resolution=0, offset_s=-(2**40)), *ends])
     found["association.gz"] = gzip.compress(found["association"], mtime=0)
     found["blocks.zst"] = zstandard.ZstdCompressor().compress(found["blocks-little"])
     return found

@@ -126,6 +126,20 @@ class Connections(Sequence[Connection]):
         lonely: Bools = ((packets == 0).any(axis=1) & (data == 0).all(axis=1))[self.rows]
         return lonely
 
+    def refused(self) -> tuple[Bools, dict[str, list[int]]]:
+        """Of each place, whether a SYN was answered by a reset; by the address that refused: the ports."""
+        flows, data = self.stream.capture.flows, self._by_flow("data_packets", axis=0)
+        known, ended = flows["base_known"], flows["ended"]
+        refused = known[:, 0] & ~known[:, 1] & ended[:, 1] & (data == 0).all(axis=1) & (flows["protocol"] != SCTP)
+        rows = np.flatnonzero(refused)
+        ends = flows["path"][rows].astype(np.int64) * 2 + (1 - flows["path_direction"][rows])
+        ports: dict[str, list[int]] = {}
+        for end in np.unique(ends).tolist():
+            address = self.stream.capture.address(end // 2, end % 2)
+            ports.setdefault(address, []).extend(flows["port"][rows[ends == end], 1].tolist())
+        by_place: Bools = refused[self.rows]
+        return by_place, ports
+
     def worth_a_look(self) -> Bools:
         """Of each place, whether more than its counts are known or something was sent again."""
         return (np.arange(len(self)) < self.detailed) | (self._by_flow("retransmitted_packets")[self.rows] > 0)
@@ -200,6 +214,7 @@ class Connections(Sequence[Connection]):
         }
         if not sctp:
             facts["mss_bytes"] = [value or None for value in flow["mss"]]
+            facts["refused"] = _refused(flow["base_known"], flow["ended"], [d["data_packets"] for d in directions])
         analysis = analyze_flow(stream.capture, row, stream.t0_ns) if place < self.detailed else None
         return Connection(
             number=place + 1,
@@ -238,6 +253,11 @@ def _sums(column: Ints, edges: Sequence[int]) -> Ints:
     """Of each stretch between two edges."""
     total = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(column, axis=0, dtype=np.int64)])
     return np.diff(total[edges], axis=0)
+
+
+def _refused(base_known: Sequence[bool], ended: Sequence[bool], data_packets: Sequence[int]) -> bool:
+    """Whether a SYN was answered by a reset."""
+    return base_known[0] and not base_known[1] and ended[1] and not any(data_packets)
 
 
 def _no_tsn(counts: Mapping[str, Any]) -> bool:

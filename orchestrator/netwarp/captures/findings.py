@@ -18,8 +18,10 @@ from .hops import Hop
 MOST = 12
 """Findings a file; those of larger connections come first."""
 MOST_OF_ONE = 6
-MANY_UNANSWERED = 3
-"""More of them are one sentence."""
+MANY = 3
+"""More connections that ended alike are one sentence."""
+SLOW_S = 0.5
+"""An answer (to a SYN; to a request, less the SYN's) is told from this time on."""
 SILENCE_S = 0.5
 SILENCE_SHARE = 0.02
 """A pause that a retransmission ended is told from this length and this share of the connection's time on."""
@@ -36,9 +38,17 @@ def file_findings(connections: Connections, multipath: Sequence[Multipath] = ())
     sentences: list[str] = [text for connection in multipath for text in _multipath(connection)]
     unanswered = connections.unanswered()
     silent = int(unanswered.sum())
-    if silent > MANY_UNANSWERED:
+    if silent > MANY:
         sentences.append(f"{counted_of(silent, len(connections), 'connection')} were never answered")
-    looked_at = connections.worth_a_look() & ~(unanswered & (silent > MANY_UNANSWERED))
+    refused, ports_of = connections.refused()
+    together = int(refused.sum()) > MANY
+    if together:
+        for host, ports in sorted(ports_of.items(), key=lambda item: -len(item[1])):
+            at = f"port {ports[0]}" if min(ports) == max(ports) else f"ports {min(ports)} to {max(ports)}"
+            sentences.append(f"{counted_of(len(ports), len(connections), 'connection')} were refused by {host} ({at})")
+            if len(sentences) >= MOST_OF_ONE:
+                break
+    looked_at = connections.worth_a_look() & ~(unanswered & (silent > MANY)) & ~(refused & together)
     for connection in connections.at(np.flatnonzero(looked_at).tolist()):
         where = f"flow {connection.number}: " if len(connections) > 1 else ""
         sentences += [where + text for text in connection_findings(connection)]
@@ -52,6 +62,7 @@ def connection_findings(connection: Connection) -> list[str]:
     sentences = [
         *_unseen(connection),
         *_end(connection),
+        *_slow(connection),
         *_silence(connection),
         *_paths(connection),
         *_repeated(connection),
@@ -128,6 +139,19 @@ def _end(connection: Connection) -> Iterator[str]:
         yield f"the handshake took {counted(int(again), 'retransmission')}"
     elif inits > 1:
         yield f"the handshake took {inits} INITs"
+
+
+def _slow(connection: Connection) -> Iterator[str]:
+    """A handshake or a first answer that took its time, where nothing was sent again meanwhile."""
+    if connection.totals.get("syn_retransmitted_packets"):
+        return
+    answered = connection.totals.get("syn_ack_after_s")
+    if answered is not None and answered >= SLOW_S:
+        yield f"the answer to the SYN took {in_short(answered, 's')}"
+    response = connection.totals.get("response_after_s")
+    if response is not None and response - (answered or 0) >= SLOW_S:
+        beyond = f", {in_short(response - answered, 's')} longer than the one to the SYN" if answered is not None else ""
+        yield f"the first answer to {connection.ends[0]} came {in_short(response, 's')} after its request{beyond}"
 
 
 def _silence(connection: Connection) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture
-from .native import CHECKSUMS, NONE, Floats, Handle, Ints, Rows, layouts
+from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Floats, Handle, Ints, Rows, layouts
 
 PACKETS_IN_MEMORY = 1_000_000
 """A packet with its segment or chunks takes about 250 bytes as rows, and as much again while it is worked on."""
@@ -27,6 +27,9 @@ LONGEST = 5
 """Silences kept of each direction."""
 BINNED = (("ip_bytes", "ip_bytes"), ("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
 """What FlowSeries calls it, the column of `packets` it is the sum of."""
+TWICE = 0.1
+"""From this share of copies on a connection was captured twice: no network duplicates so much."""
+TWICE_PACKETS = 3
 Silence = tuple[float, float, bool]
 
 
@@ -101,9 +104,33 @@ def read_stream(
     most so many packets (None: of any).
 
     Memory grows with `keep`, with the number of flows and paths, and with holes in what they sent, not with packets.
+    A file whose records are out of order is read again in the order of time (of at most PACKETS_IN_MEMORY packets, or
+    where keep is None), one that holds a connection twice is read again without the copies; a pipe is read once.
     Raises CaptureError naming the file.
     """
-    handle = Handle(files, ("packets",) if keep == 0 else ROW_TABLES, CHECKSUMS if checksums else 0)
+    options = CHECKSUMS if checksums else 0
+    stream = _read(files, options, keep, part_packets)
+    again = _corrections(stream.capture, sort_all=keep is None)
+    return _read(files, options | again, keep, part_packets) if again and all(map(os.path.isfile, files)) else stream
+
+
+def _corrections(capture: Capture, *, sort_all: bool) -> int:
+    """The options that put right what is wrong with the capture as a whole."""
+    sources, flows = capture.sources, capture.flows
+    options = 0
+    if sources["backwards"].any() and (sort_all or sources["packets"].sum() <= PACKETS_IN_MEMORY):
+        options |= SORT
+    if sources["copies"].any():
+        packets = np.bincount(capture.flow_paths["flow"], capture.flow_paths["packets"].sum(axis=1), len(flows))
+        copies = flows["copies"].sum(axis=1)
+        if ((copies >= TWICE_PACKETS) & (copies >= TWICE * packets)).any():
+            options |= LEAVE_COPIES
+    return options
+
+
+def _read(files: Sequence[str | os.PathLike[str]], options: int, keep: int | None, part_packets: int) -> Stream:
+    """One reading of `read_stream`."""
+    handle = Handle(files, ("packets",) if keep == 0 else ROW_TABLES, options)
     series = _Series()
     more = keep == 0 or handle.read(keep or 0)
     whole = not more

@@ -14,18 +14,20 @@ from ..core.numbers import fixed
 from .capture import Capture, point_names
 from .connection import Connections, Multipath, multipath_of
 from .findings import file_findings
-from .notes import capture_notes
+from .notes import capture_notes, tunnels_of
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
 
 DETAILED_FLOWS = 50
 """Connections a file that are looked at one by one, the largest first; the others have their counts only."""
 LINK_TYPES = {
-    0: "BSD loopback", 1: "Ethernet", 12: "raw IP", 14: "raw IP", 101: "raw IP", 108: "OpenBSD loopback",
-    113: "Linux cooked", 228: "raw IPv4", 229: "raw IPv6", 276: "Linux cooked v2",
+    0: "BSD loopback", 1: "Ethernet", 9: "PPP", 10: "FDDI", 12: "raw IP", 14: "raw IP", 50: "PPP in HDLC", 51: "PPPoE",
+    100: "LLC/SNAP", 101: "raw IP", 104: "Cisco HDLC", 105: "802.11", 108: "OpenBSD loopback", 113: "Linux cooked",
+    119: "802.11 with Prism header", 127: "802.11 with radiotap", 163: "802.11 with AVS header", 192: "PPI",
+    204: "PPP with direction", 228: "raw IPv4", 229: "raw IPv6", 239: "NFLOG", 258: "PKTAP", 276: "Linux cooked v2",
 }  # fmt: skip
 COMPRESSIONS = ("none", "gzip", "zstd")
 SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", "truncated", "malformed", "fragments",
-        "reassembled", "backwards", "untimed", "unseen_bytes")  # fmt: skip
+        "reassembled", "backwards", "untimed", "unseen_bytes", "copies", "tunnelled")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +68,7 @@ class FileSummary:
             "name": self.name,
             "files": list(self.files),
             **self.facts,
+            "tunnels": tunnels_of(self.capture),
             "notes": list(self.notes),
             "findings": list(self.findings),
             "flows": flows if flows_in_parts else list(flows),

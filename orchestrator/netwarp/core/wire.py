@@ -74,7 +74,13 @@ CAUSE_NAMES = {
 }
 """RFC 9260 3.3.10; from 0xA0 on RFC 5061 4.3 and RFC 4895 4."""
 
-PAYLOAD_NAMES = {3: "M3UA", 18: "S1AP", 27: "X2AP", 46: "Diameter", 47: "Diameter in DTLS", 60: "NGAP", 61: "XnAP"}
+PAYLOAD_NAMES = {
+    1: "IUA", 2: "M2UA", 3: "M3UA", 4: "SUA", 5: "M2PA", 6: "V5UA", 7: "H.248", 8: "BICC", 10: "DUA", 13: "H.323",
+    18: "S1AP", 19: "RUA", 20: "HNBAP", 24: "SBc-AP", 25: "NBAP", 27: "X2AP", 29: "LCS-AP", 31: "SABP", 43: "M2AP",
+    44: "M3AP", 46: "Diameter", 47: "Diameter in DTLS", 50: "WebRTC control", 51: "WebRTC text", 53: "WebRTC binary",
+    60: "NGAP", 61: "XnAP", 62: "F1AP", 66: "NGAP in DTLS",
+}  # fmt: skip
+"""SCTP's payload protocol identifiers, of IANA's registry."""
 
 
 def chunk_name(kind: int) -> str:

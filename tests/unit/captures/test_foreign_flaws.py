@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from netwarp.captures import FileSummary, summarise_points
 from netwarp.captures.tcp import analyze_tcp
 from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet
-from support.captures import ISN, T, chunk, data_chunk, ether, pcap, read, sctp, segment, timed
+from support.captures import (
+    ISN,
+    T,
+    association,
+    chunk,
+    data_chunk,
+    ether,
+    pcap,
+    read,
+    sack_chunk,
+    sctp,
+    segment,
+    timed,
+)
 from support.tcp_story import MS, MSS, Story
 from support.tshark import tshark
 
@@ -181,3 +197,161 @@ def test_an_unanswered_syn_is_no_handshake(tmp_path: Path) -> None:
     assert not found.connections[0].facts["handshake_seen"]
     story = Story().handshake()
     assert summary(tmp_path, pcap(story.packets)).connections[0].facts["handshake_seen"]
+
+
+def twice(story: Story, *, hops: int, numbered: bool = True) -> list[tuple[int, bytes]]:
+    """Every packet again 6 us later, its hop limit lower by `hops`; numbered: IPv4 numbers them."""
+    packets = []
+    for number, (time, raw) in enumerate(story.packets):
+        for copy in (0, 1):
+            data = bytearray(raw)
+            data[18:20] = struct.pack("!H", number + 1 if numbered else 0)
+            data[22] -= hops * copy
+            packets.append((time + 6000 * copy, bytes(data)))
+    return packets
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("hops", [0, 1])
+def test_packets_captured_twice_are_left_out(tmp_path: Path, hops: int, numbered: bool) -> None:
+    story = Story().handshake()
+    for n in range(20):
+        story.data(50 + n * 50, 1 + n * MSS).ack(90 + n * 50, 1 + (n + 1) * MSS)
+    once = summary(tmp_path, pcap(story.packets))
+    found = summary(tmp_path, pcap(twice(story, hops=hops, numbered=numbered)))
+    assert found.facts["copies"] == len(story.packets)
+    assert [note for note in found.notes if "captured twice" in note]
+    assert found.connections[0].directions == once.connections[0].directions
+    assert found.connections[0].totals == once.connections[0].totals
+    assert found.findings == once.findings
+    assert once.facts["copies"] == 0
+
+
+def test_what_a_sender_sends_again_is_no_copy(tmp_path: Path) -> None:
+    """Another number, or, without numbers, later than a millisecond."""
+    story = Story(stamps=False).handshake()
+    for n in range(20):
+        story.data(50 + n * 50, 1 + n * MSS).data(53 + n * 50, 1 + n * MSS).ack(90 + n * 50, 1 + (n + 1) * MSS)
+    packets = []
+    for number, (time, raw) in enumerate(story.packets):
+        data = bytearray(raw)
+        data[18:20] = struct.pack("!H", number + 1)
+        packets.append((time, bytes(data)))
+    for numbered in (packets, [(time, raw[:18] + b"\0\0" + raw[20:]) for time, raw in packets]):
+        found = summary(tmp_path, pcap(numbered))
+        assert found.facts["copies"] == 0
+        assert found.connections[0].directions[0]["retransmitted_packets"] == 20
+
+
+def test_a_network_that_duplicates_a_few_packets_is_believed(tmp_path: Path) -> None:
+    story = Story().handshake()
+    for n in range(60):
+        story.data(50 + n * 50, 1 + n * MSS).ack(90 + n * 50, 1 + (n + 1) * MSS)
+    packets = twice(story, hops=0)
+    few = [packet for place, packet in enumerate(packets) if place % 2 == 0 or place % 50 == 15]
+    found = summary(tmp_path, pcap(few))
+    assert found.facts["copies"] == len(few) - len(story.packets)
+    assert [note for note in found.notes if "counted as sent again" in note]
+
+
+def test_records_out_of_order_are_sorted(tmp_path: Path) -> None:
+    story = Story().handshake()
+    for n in range(20):
+        story.data(50 + n * 50, 1 + n * MSS).ack(90 + n * 50, 1 + (n + 1) * MSS)
+    mixed = list(story.packets)
+    random.Random(3).shuffle(mixed)
+    once, found = summary(tmp_path, pcap(story.packets)), summary(tmp_path, pcap(mixed))
+    assert found.connections[0].totals == once.connections[0].totals
+    assert found.connections[0].directions == once.connections[0].directions
+    assert found.facts["first_s"] == once.facts["first_s"]
+    assert [note for note in found.notes if "all are sorted by time" in note]
+    assert found.stream.capture.sources["backwards"][0] > 0
+
+
+def test_associations_with_equal_tags_and_ports(tmp_path: Path) -> None:
+    """Hosts that count their tags from 1: two pairs of hosts have the same, with and without the handshake."""
+    for handshake in (True, False):
+        first = association(tsn=500_000, path=1)[0 if handshake else 4 :]
+        second = association(tsn=3_000_000_000, path=2)[0 if handshake else 4 :]
+        data = [
+            packet
+            for n in range(5)
+            for path, tsn in ((1, 500_000), (2, 3_000_000_000))
+            for packet in (
+                sctp(22, data_chunk(tsn + n), path=path),
+                sctp(11, sack_chunk(tsn + n), path=path, back=True),
+            )
+        ]
+        mixed = [packet for pair in zip(first, second, strict=True) for packet in pair]
+        capture = read(tmp_path, pcap(timed([*mixed, *data])))
+        assert len(capture.flows) == 2
+        assert capture.flow_paths["new_bytes"].tolist() == [[500, 0], [500, 0]]
+        assert not capture.chunks["is_retransmission"].any()
+
+
+def test_data_sent_again_without_its_mapping_is_mapped(tmp_path: Path) -> None:
+    offer = (30, b"\0\x81" + b"k" * 8)
+
+    def dss(dsn: int, seq: int, length: int) -> tuple[int, bytes]:
+        return (30, struct.pack("!BBQIHH", 0x20, 0x0C, dsn, seq, length, 0))
+
+    packets = [
+        segment(ISN, flags="S", options=[offer]),
+        segment(7000, back=True, flags="SA", ack=ISN + 1, options=[offer]),
+        segment(ISN + 1, 100, ack=7001, options=[dss(5000, 1, 100)]),
+        segment(ISN + 101, 100, ack=7001, options=[dss(9000, 101, 100)]),
+        segment(ISN + 201, 100, ack=7001, options=[dss(9100, 201, 100)]),
+        segment(ISN + 51, 50, ack=7001),
+        segment(ISN + 101, 150, ack=7001),
+        segment(ISN + 301, 100, ack=7001),
+    ]
+    rows = read(tmp_path, pcap(every_ms(packets))).segments
+    mapped = (rows["options"] & 64 != 0).tolist()
+    assert mapped == [False, False, True, True, True, True, True, False]
+    assert rows["dsn"][2:7].tolist() == [5000, 9000, 9100, 5050, 9000]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(0, 1 << 40)), min_size=1, max_size=30))
+def test_mappings_are_as_a_list_of_bytes_has_them(
+    tmp_path_factory: pytest.TempPathFactory, mappings: list[tuple[int, int, int]]
+) -> None:
+    """What was mapped first stays."""
+    offer = (30, b"\0\x81" + b"k" * 8)
+    packets = [
+        segment(ISN, flags="S", options=[offer]),
+        segment(7000, back=True, flags="SA", ack=ISN + 1, options=[offer]),
+    ]
+    of_byte: dict[int, int] = {}
+    expected = []
+    for seq, length, dsn in mappings:
+        option = (30, struct.pack("!BBQIHH", 0x20, 0x0C, dsn, 1 + seq, length, 0))
+        packets.append(segment(ISN + 1 + seq, length, ack=7001, options=[option]))
+        for place in range(length):
+            of_byte.setdefault(seq + place, dsn + place)
+        expected.append(of_byte[seq])
+    rows = read(tmp_path_factory.mktemp("maps"), pcap(every_ms(packets))).segments
+    assert rows["dsn"][2:].tolist() == expected
+
+
+def test_connections_that_one_host_refused_are_one_finding(tmp_path: Path) -> None:
+    packets = []
+    for port in range(1, 21):
+        ends = [IP(src="10.0.0.1", dst="10.0.0.2"), IP(src="10.0.0.2", dst="10.0.0.1")]
+        packets.append(ether(ends[0] / TCP(sport=4000 + port, dport=port, seq=7, flags="S")))
+        packets.append(ether(ends[1] / TCP(sport=port, dport=4000 + port, ack=8, flags="RA")))
+    found = summary(tmp_path, pcap(every_ms(packets)))
+    assert found.findings == ("20 of 20 connections were refused by 10.0.0.2 (ports 1 to 20)",)
+    assert all(connection.facts["refused"] for connection in found.connections)
+
+
+def test_slow_answers_are_said(tmp_path: Path) -> None:
+    slow = Story().handshake(900)
+    found = summary(tmp_path, pcap(slow.data(950, 1).ack(1000, 1 + MSS).packets))
+    assert "the answer to the SYN took 900 ms" in found.findings
+    story = Story().handshake(40).data(50, 1)
+    packets = [*story.packets, (T + 1890 * MS, segment(7001, 500, back=True, ack=ISN + 1 + MSS, window=65535))]
+    found = summary(tmp_path, pcap(packets))
+    totals = found.connections[0].totals
+    assert totals["response_after_s"] == pytest.approx(1.84)
+    assert [text for text in found.findings if "came 1.84 s after its request, 1.8 s longer" in text], found.findings

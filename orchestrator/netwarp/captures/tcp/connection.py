@@ -70,6 +70,7 @@ class TcpConnection:
             "data_direction": self.data_direction,
             "syn_s": None if times[0] is None else (times[0] - self.t0_ns) / 1e9,
             "syn_ack_after_s": answered,
+            "response_after_s": self._response_after_s() if self.row["initiator_known"] else None,
             "handshake_rtt_s": None if seen is None else sum(seen) / 1e9,
             "mss_initiator_bytes": int(self.row["mss"][0]) or None,
             "mss_responder_bytes": int(self.row["mss"][1]) or None,
@@ -81,6 +82,13 @@ class TcpConnection:
             "idle_gaps": len(silent),
             "idle_s": int(silent.sum()) / 1e9,
         }
+
+    def _response_after_s(self) -> float | None:
+        """From the initiator's last payload before the responder's first to that one; None: there is none."""
+        asked, answered = (side.data.time_ns[side.data.new_bytes > 0] for side in self.directions)
+        if not len(answered) or not len(asked) or asked[0] > answered[0]:
+            return None
+        return int(answered[0] - asked[asked <= answered[0]][-1]) / 1e9
 
     @functools.cached_property
     def series(self) -> dict[str, tuple[Floats, Floats]]:

@@ -130,6 +130,7 @@ def _sctp(connection: Connection) -> Lines:
                           _some(totals, "sacks", "SACK"), _some(totals, "sacks_with_gaps", "with gaps", "with gaps"),
                           _some(totals, "duplicate_tsns_reported", "duplicate TSN reported",
                                 "duplicate TSNs reported"))),
+        ("carries", _carries(tables.get("payloads", ()))),
         ("RTT", _rtt(totals, "rtt", "min", "mean", "max")),
         ("sent again", _parts(_some(totals, "fast_retransmitted_chunks", "chunk fast", "chunks fast"),
                               _some(totals, "timeout_retransmitted_chunks", "by timeout", "by timeout"),
@@ -148,6 +149,11 @@ def _sctp(connection: Connection) -> Lines:
         ("causes", _parts(_some(totals, "aborts", "ABORT"), _some(totals, "errors", "ERROR"), *causes)),
         *[(f"path {name}", text) for name, text in _paths(connection)],
     ])  # fmt: skip
+
+
+def _carries(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The protocols that the payload protocol identifiers name."""
+    return ", ".join(f"{row['name']} (PPID {row['ppid']})" for row in rows if row["name"])
 
 
 def _hol(totals: Totals) -> str:
