@@ -35,25 +35,33 @@ static inline uint64_t hash_of(const struct packet *p)
 	return (h ^ h >> 32) * 0xd6e8feb86659fd93u;
 }
 
+enum { NUMBERED = 1, TAKEN = 2 }; /* a hash's lowest bits in its slot */
+
 bool is_copy(struct nwa *a, const struct packet *p)
 {
-	bool numbered = p->ip_id >> 16;
+	uint16_t number = (uint16_t)(p->ip_id >> 16);
 	struct recent *slot;
+	bool numbered;
 	int64_t age;
 	uint64_t h;
 
 	if (p->captured < (p->protocol == PROTOCOL_TCP ? TCP_HEADER : CHECKSUM_END))
 		return false;
-	h = hash_of(p) | 1; /* 0: a free slot */
+	h = (hash_of(p) | TAKEN) & ~(uint64_t)NUMBERED;
 	slot = &a->recent[h >> 54];
 	age = (int64_t)((uint64_t)p->time_ns -
 			(uint64_t)slot->time_ns); /* times may be at both ends of 64 bits */
-	if (slot->hash == h && age <= (numbered ? COPY_NUMBERED_NS : COPY_UNNUMBERED_NS) &&
-	    age >= -COPY_NUMBERED_NS) {
-		if (!numbered)
-			slot->hash = 0;
-		return true;
+	if ((slot->hash & ~(uint64_t)NUMBERED) == h) {
+		numbered = slot->hash & NUMBERED;
+		if (age < (numbered ? COPY_NUMBERED_NS : COPY_UNNUMBERED_NS) && age > -COPY_NUMBERED_NS) {
+			if (!numbered)
+				slot->hash = 0;
+			return true;
+		}
 	}
-	*slot = (struct recent){.hash = h, .time_ns = p->time_ns};
+	/* a host that gives all of its packets one number does not number them */
+	numbered = number && number != a->last_number;
+	a->last_number = number;
+	*slot = (struct recent){.hash = h | (numbered ? NUMBERED : 0), .time_ns = p->time_ns};
 	return false;
 }

@@ -73,6 +73,7 @@ struct nwa {
 	struct address last_a, last_b; /* the path looked up last */
 	uint32_t last_path;
 	struct map tunnels;    /* path, kind -> row */
+	uint16_t last_number;  /* IPv4 identification of the packet before */
 	struct recent *recent; /* RECENT_PACKETS, by hash */
 	bool out_of_memory;
 	char error[256];

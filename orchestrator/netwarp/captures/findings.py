@@ -150,7 +150,8 @@ def _slow(connection: Connection) -> Iterator[str]:
         yield f"the answer to the SYN took {in_short(answered, 's')}"
     response = connection.totals.get("response_after_s")
     if response is not None and response - (answered or 0) >= SLOW_S:
-        beyond = f", {in_short(response - answered, 's')} longer than the one to the SYN" if answered is not None else ""
+        longer = None if answered is None else in_short(response - answered, "s")
+        beyond = f", {longer} longer than the one to the SYN" if longer else ""
         yield f"the first answer to {connection.ends[0]} came {in_short(response, 's')} after its request{beyond}"
 
 

@@ -97,9 +97,13 @@ def test_only_so_many_flows_have_series(tmp_path: Path) -> None:
     assert all(flow.new_bytes.sum() == 2 for flow in stream.flows.values())
 
 
-def test_times_before_the_first_packet_and_no_packet(tmp_path: Path) -> None:
+def test_times_before_the_first_packet_and_no_packet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "0.pcap"
     path.write_bytes(pcap([(T, segment(1, 10)), (T - 10**9, segment(11, 10))]))
+    stream = read_stream([path])  # sorted
+    assert (stream.t0_ns, stream.flows[0].new_bytes[0][0]) == (T - 10**9, 10)
+    assert stream.capture.sources["backwards"].tolist() == [1]
+    monkeypatch.setattr("netwarp.captures.stream.PACKETS_IN_MEMORY", 1)  # too many to sort
     stream = read_stream([path])
     assert stream.flows[0].new_bytes[0][0] == 20
     assert stream.capture.sources["backwards"].tolist() == [1]
