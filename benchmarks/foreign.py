@@ -1,7 +1,7 @@
-"""Any folder of captures against tshark: `python benchmarks/foreign.py DIR` prints what is equal, refused and different.
+"""Any folder of captures against tshark: `python benchmarks/foreign.py DIR` prints what is equal, refused, different.
 
-Hard numbers, that need no judgement: records, TCP segments, bytes of their payload, SCTP DATA chunks. What ICMP errors
-quote of other packets is in none of them. A file that tshark cannot read either is no capture.
+Hard numbers, that need no judgement: records, TCP segments, bytes of their payload, SCTP DATA chunks. What ICMP
+errors quote of other packets is in none of them. A file that tshark cannot read either is no capture.
 """
 
 from __future__ import annotations
