@@ -6,6 +6,7 @@
     netwarp.plan_experiment(experiment).cells            # what would run
     run = netwarp.run(experiment, where={"outage": "10 s"}, out="results/mine")
     run.table("measurements")                            # rows: dicts of text and numbers
+    netwarp.load_run(run.path).metric("goodput_bit_s")   # a polars data frame
     netwarp.analyze(run.path)                            # derived files and tables again
     netwarp.report(run.path)
     netwarp.analyze_captures(["a.pcap"]).files              # captures of any origin
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .engine.captures import AnalyzedCaptures, analyze_captures
     from .engine.cleaning import Freed, remove_captures, remove_derived
     from .engine.comparison import RunComparison, compare_runs
+    from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
     from .engine.export import export_captures
     from .engine.planning import load_experiment, plan_experiment
@@ -55,6 +57,7 @@ _DEFINED_IN = {
     "engine.captures": ("AnalyzedCaptures", "analyze_captures"),
     "engine.cleaning": ("Freed", "remove_captures", "remove_derived"),
     "engine.comparison": ("RunComparison", "compare_runs"),
+    "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
     "engine.export": ("export_captures",),
     "engine.planning": ("load_experiment", "plan_experiment"),
@@ -68,8 +71,8 @@ __all__ = [
     "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "DiskFull", "Event", "Freed", "KernelError",
     "NetwarpError", "Notice", "Progress", "Run", "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError",
     "StoreError", "__version__", "agree_backends", "agree_runs", "analyze", "analyze_captures", "calibrate",
-    "compare_runs", "export_captures", "load_experiment", "open_run", "plan_experiment", "remove_captures",
-    "remove_derived", "report", "resume", "run",
+    "compare_runs", "export_captures", "load_experiment", "load_run", "open_run", "plan_experiment",
+    "remove_captures", "remove_derived", "report", "resume", "run",
 ]  # fmt: skip
 
 

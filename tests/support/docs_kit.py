@@ -15,10 +15,10 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
     if path.name != "CHANGELOG.md"
 )
-IN_ORDER = (Path("docs/tutorial.md"), Path("docs/using-results.md"))
-"""Pages whose blocks need each other: test_tutorial.py and test_using_results.py run all of them."""
+IN_ORDER = (Path("docs/tutorial.md"), Path("docs/using-results.md"), Path("docs/notebook.md"))
+"""Pages whose blocks need each other: tests of their own (test_tutorial.py, ...) run all of them."""
 LANGUAGES = {"toml", "sh", "console", "text", "python"}
-"""toml: test_spec_docs; python: test_using_results; sh, console: run; text: what something printed."""
+"""toml: test_spec_docs; python: test_using_results, test_notebook; sh, console: run; text: what something printed."""
 NOT_RUN = {
     "git clone": "needs the network",
     "adb ": "needs a phone",

@@ -40,6 +40,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
     parser.add_argument("--spec", type=Path, help="RUN_DIR: make the tables, claims and answers of this spec instead")
     parser.add_argument("--jobs", type=int, help="RUN_DIR: cells at a time")
+    parser.add_argument(
+        "--parquet", action="store_true", help="RUN_DIR: write the tables as Parquet too (needs polars)"
+    )
     parser.set_defaults(run=run_analyze)
 
 
@@ -49,7 +52,9 @@ def run_analyze(args: argparse.Namespace) -> int:
         from ..store.run_dir import RunDir
 
         if RunDir(args.paths[0]).plan.is_file():
-            return _run_directory(args.paths[0], args.spec, args.jobs)
+            return _run_directory(args.paths[0], args.spec, args.jobs, args.parquet)
+    if args.parquet:
+        raise SpecError(f"--parquet: writes the tables of a run, and {args.paths[0]} is no run directory")
     if args.spec:
         raise SpecError(f"--spec: asks for outputs of a run, and {args.paths[0]} is no run directory")
     if args.one_clock and not args.join:
@@ -118,11 +123,11 @@ def _json(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2)
 
 
-def _run_directory(root: Path, spec: Path | None, jobs: int | None) -> int:
+def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: bool) -> int:
     from ..engine.analysis import analyze
     from .summary import print_summary
 
-    analyzed = analyze(root, spec=spec, jobs=jobs)
+    analyzed = analyze(root, spec=spec, jobs=jobs, parquet=parquet)
     print_summary(analyzed.run)
     if analyzed.missing:
         _say_missing(analyzed.missing)

@@ -40,6 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")
+    parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs polars)")
     parser.set_defaults(run=run)
 
 
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         with TerminalProgress() as progress:
             finished = run_experiment(
                 **plan_options(args), backend=args.backend, jobs=args.jobs, out=args.out, resume=args.resume,
-                report=not args.no_report, arguments=args.typed, progress=progress,
+                report=not args.no_report, parquet=args.parquet, arguments=args.typed, progress=progress,
             )  # fmt: skip
     except RunInterrupted as stop:
         say_stopped("interrupted", args, stop.run)

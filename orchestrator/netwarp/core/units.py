@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -114,6 +115,28 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
     if value.denominator != 1:
         raise QuantityError(f"{shown} is not a whole number of {_BASE[unit_kind]}{example}")
     return Quantity(unit_kind, value.numerator)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseValues:
+    """Texts as numbers of one unit (s, bytes, bit_s, ratio, packets, bdp), as the ends of names have it."""
+
+    unit: str
+    values: dict[str, float]
+
+
+def base_values(texts: Collection[str]) -> BaseValues | None:
+    """Quantities of one kind as numbers, times in seconds; None where they are anything else, or none are given."""
+    try:
+        quantities = {text: parse_quantity(text) for text in texts}
+    except QuantityError:
+        return None
+    kinds = {quantity.kind for quantity in quantities.values()}
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    unit, scale = {"time": ("s", 10**9), "data": ("bytes", 1), "rate": ("bit_s", 1)}.get(kind, (kind, 1))
+    return BaseValues(unit, {text: quantity.value / scale for text, quantity in quantities.items()})
 
 
 def format_quantity(quantity: Quantity) -> str:

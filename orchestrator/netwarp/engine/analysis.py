@@ -16,6 +16,7 @@ from ..store.manifest import Manifest
 from ..store.plan_file import keep_texts, read_plan, write_outputs
 from ..store.run_dir import RunDir, locked, read_json
 from .collect import collect, ran_to_its_end
+from .data_frames import need_polars, replace_parquet
 from .execute import analyze_cells
 from .outputs import Combination, later_outputs, texts_of
 from .run_directory import Run
@@ -37,13 +38,17 @@ class Analyzed:
         return not self.not_analyzed and all(end is Outcome.COMPLETED for end in ends)
 
 
-def analyze(run_dir: str | Path, *, spec: str | Path | None = None, jobs: int | None = None) -> Analyzed:
+def analyze(
+    run_dir: str | Path, *, spec: str | Path | None = None, jobs: int | None = None, parquet: bool = False
+) -> Analyzed:
     """Derive the measurements of a run directory again, and write its tables.
 
     spec: ask for the tables, figures, claims and answers of this spec instead of those the run has; cells that have
-    their measurements are then not derived again. jobs: cells at a time (default: cores).
-    Raises SpecError, StoreError, CaptureError.
+    their measurements are then not derived again. jobs: cells at a time (default: cores). parquet: write the tables as
+    Parquet too (needs polars). Raises SpecError, StoreError, CaptureError.
     """
+    if parquet:
+        need_polars()
     run = RunDir(Path(run_dir))
     with locked(run):
         run.clear_partial()
@@ -57,7 +62,7 @@ def analyze(run_dir: str | Path, *, spec: str | Path | None = None, jobs: int | 
             write_outputs(run, plan)
             for table in run.tables.glob("*.csv"):
                 table.unlink()
-        _write_tables(results, run)
+        _write_tables(results, run, parquet)
     return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing)
 
 
@@ -95,14 +100,15 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dic
     return left
 
 
-def tabulate(plan: Plan, run: RunDir) -> Results:
-    """Write tables/*.csv from what the cells' derived files say."""
+def tabulate(plan: Plan, run: RunDir, *, parquet: bool = False) -> Results:
+    """Write tables/*.csv from what the cells' derived files say; as Parquet too if asked."""
     results = collect(plan, run)
-    _write_tables(results, run)
+    _write_tables(results, run, parquet)
     return results
 
 
-def _write_tables(results: Results, run: RunDir) -> None:
+def _write_tables(results: Results, run: RunDir, parquet: bool) -> None:
     measurements = (row for rows in results.by_cell.values() for row in rows)
     write_tables(results.plan, results.outcomes, measurements, run.tables)
     write_timelines(results.plan, results.outcomes, run)
+    replace_parquet(run, parquet)

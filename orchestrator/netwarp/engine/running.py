@@ -26,6 +26,7 @@ from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
 from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
+from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
 from .outputs import texts_of
@@ -62,6 +63,7 @@ def run(
     out: str | Path | None = None,
     resume: bool = False,
     report: bool = True,
+    parquet: bool = False,
     arguments: Sequence[str] | None = None,
     progress: Progress = no_progress,
 ) -> Run:
@@ -70,12 +72,15 @@ def run(
     experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where:
     as for `plan_experiment`. backend: auto, virtual, guest or netns. jobs: cells at once (default: cores; on the wall
     clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
-    (`out`, or the latest of this plan). report: make the report. arguments: the words of the command line, for the
+    (`out`, or the latest of this plan). report: make the report. parquet: write the tables as
+    Parquet too (needs polars). arguments: the words of the command line, for the
     manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
     """
     check_jobs(jobs)
+    if parquet:
+        need_polars()
     spec = load_experiment(experiment, sets=sets)
     plan = plan_experiment(
         spec, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, progress=progress
@@ -97,7 +102,7 @@ def run(
             end(directory, manifest, wall_s)
             if calibration is not None:
                 write_json(directory.calibration, calibration)
-            tabulate(plan, directory)
+            tabulate(plan, directory, parquet=parquet)
             page = make_report(directory) if report else None
         except (KeyboardInterrupt, OSError, StoreError) as error:
             ended_early(error, Run(directory, plan))
@@ -117,12 +122,13 @@ def resume(
     jobs: int | None = None,
     out: str | Path | None = None,
     report: bool = True,
+    parquet: bool = False,
     progress: Progress = no_progress,
 ) -> Run:
     """Go on with an interrupted run: `run` with the same arguments, which keeps the cells that are finished."""
     return run(
         experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, jobs=jobs,
-        out=out, resume=True, report=report, progress=progress,
+        out=out, resume=True, report=report, parquet=parquet, progress=progress,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def typed_rows(path: Path, *, numbers: Collection[str], texts: Collection[str]) 
         raise StoreError(f"{path}: there is no such table; there is: {names}")
     columns = (NUMBERS | set(numbers)) - set(texts)
     return [
-        {name: _number(field) if name in columns else _text(field) for name, field in row.items()}
+        {name: _number(field) if name in columns else unguarded(field) for name, field in row.items()}
         for row in read_rows(path)
     ]
 
@@ -54,8 +54,9 @@ def _number(field: str) -> str | float | None:
     try:
         return float(field)
     except ValueError:
-        return _text(field)
+        return unguarded(field)
 
 
-def _text(field: str) -> str:
+def unguarded(field: str) -> str:
+    """A text without the quote that keeps a spreadsheet from computing it."""
     return field[1:] if field[:1] == "'" and looks_like_a_formula(field[1:]) else field

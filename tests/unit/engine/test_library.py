@@ -10,7 +10,7 @@ import netwarp
 import pytest
 from support.report_kit import small_run
 
-HEAVY = ("numpy", "matplotlib", "plotly", "rich", "pyroute2", "argparse", "msgspec")
+HEAVY = ("numpy", "polars", "matplotlib", "plotly", "rich", "pyroute2", "argparse", "msgspec")
 
 
 def test_importing_it_imports_nothing_heavy() -> None:

@@ -1,0 +1,131 @@
+"""The tables of a run as polars data frames, and as Parquet files beside the CSV files. Needs polars."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from ..core.errors import SpecError, StoreError
+from ..core.outputs import Source
+from ..core.units import base_values
+from .run_dir import RunDir, read_json, write_atomic
+from .tables import NUMBERS, unguarded
+
+INTEGERS = frozenset(("absent", "bytes", "cells", "repetition", "repetitions", "seed", "without_value"))
+NAMES = frozenset(("experiment", "flow", "metric", "outcome", "unit"))
+"""Columns of few different texts, kept as Categorical: a fifth of the memory."""
+LAST_OF_EVERY_CELL = "virtual_s"
+"""The column of cells.csv behind which the factors stand."""
+
+
+class _Sources(msgspec.Struct):
+    """The part of outputs.json that says which more columns hold numbers."""
+
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class RunFrames:
+    """The tables of a run directory as data frames, each read when it is first asked for.
+
+    Numbers are Float64 or Int64, null where the file has nothing; factors are text, as the spec writes their levels.
+    """
+
+    path: Path
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables."""
+        return tuple(sorted(path.stem for path in (self.path / "tables").glob("*.csv")))
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """A row a cell of the plan: cells.csv, and a column of numbers for each factor whose levels are quantities.
+
+        `outage` ("10 s") is `outage_s` (10.0) too, `rate` ("5 Mbit/s") `rate_bit_s` (5e6); null where a factor does
+        not apply ("-").
+        """
+        frame = self.table("cells")
+        quantities = []
+        for factor in self.factors:
+            levels = frame[factor].unique().to_list()
+            read = base_values([level for level in levels if level != "-"])
+            if read is not None and f"{factor}_{read.unit}" not in frame.columns:
+                quantities.append(_mapped(frame[factor], read.values, pl.Float64).alias(f"{factor}_{read.unit}"))
+        return frame.with_columns(quantities)
+
+    @cached_property
+    def measurements(self) -> pl.DataFrame:
+        """A row a cell, flow and metric of every COMPLETED cell: measurements.csv. A null value: nothing to measure."""
+        return self.table("measurements")
+
+    @cached_property
+    def claims(self) -> pl.DataFrame:
+        """A row a claim and condition: claims.csv."""
+        return self.table("claims")
+
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """The names of the factors: the last columns of cells.csv."""
+        columns = self._text("cells").columns
+        return tuple(columns[columns.index(LAST_OF_EVERY_CELL) + 1 :])
+
+    def metric(self, name: str) -> pl.DataFrame:
+        """A metric beside the factors of its cells: a row a flow, with `value`, `unit` and the columns of `cells`.
+
+        Raises SpecError where no cell has it.
+        """
+        rows = self.measurements.filter(pl.col("metric") == name).drop("metric")
+        if rows.is_empty():
+            there = ", ".join(sorted(self.measurements["metric"].unique().to_list())) or "none"
+            raise SpecError(f"{self.path}: no cell has the metric {name!r}; there is: {there}")
+        return rows.join(self.cells, on="cell_id", how="left", maintain_order="left")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """tables/<name>.csv. Raises StoreError: there is no such table."""
+        frame = self._text(name)
+        sources = {source.name for source in read_json(RunDir(self.path).outputs, _Sources).sources}
+        numbers = (NUMBERS | sources) - set(self.factors)
+        return frame.with_columns(
+            _number(column) if column.name in numbers else _text(column) for column in frame.get_columns()
+        )
+
+    def write_parquet(self) -> None:
+        """Write tables/<name>.parquet beside every tables/<name>.csv. Raises StoreError."""
+        for name in self.tables:
+            out = io.BytesIO()
+            (self.cells if name == "cells" else self.table(name)).write_parquet(out)
+            write_atomic(self.path / "tables" / f"{name}.parquet", out.getvalue())
+
+    def _text(self, name: str) -> pl.DataFrame:
+        path = self.path / "tables" / f"{name}.csv"
+        if not path.is_file():
+            raise StoreError(f"{path}: there is no such table; there is: {', '.join(self.tables) or 'none'}")
+        try:
+            return pl.read_csv(path, infer_schema=False).fill_null("")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StoreError(f"{path}: cannot be read: {error}") from error
+
+
+def _number(column: pl.Series) -> pl.Series:
+    """A column of numbers, null where it is empty; as text where a word stands in it."""
+    given = column.replace("", None)
+    numbers = given.cast(pl.Int64 if column.name in INTEGERS else pl.Float64, strict=False)
+    return numbers if numbers.null_count() == given.null_count() else _text(column)
+
+
+def _text(column: pl.Series) -> pl.Series:
+    """A column of text, without the quote that guards it in spreadsheets."""
+    guarded = column.filter(column.str.starts_with("'")).unique().to_list()
+    texts = column.replace({text: unguarded(text) for text in guarded}) if guarded else column
+    return texts.cast(pl.Categorical) if column.name in NAMES else texts
+
+
+def _mapped(column: pl.Series, values: Mapping[str, float], kind: type[pl.DataType]) -> pl.Series:
+    return column.replace_strict(values, default=None, return_dtype=kind)
