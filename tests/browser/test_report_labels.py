@@ -149,7 +149,7 @@ def test_metrics_to_explore_are_grouped_and_have_values(page: Page, small: str) 
 
 def test_a_cell_names_no_metric_that_measures_nothing(page: Page, small: str) -> None:
     page.open(small)
-    page.evaluate("location.hash = 'cell=' + Object.keys(netwarp.data.cells)[0]")
+    page.evaluate("location.hash = 'cell=' + netwarp.cells.idOf(0)")
     page.wait("[...document.querySelectorAll('#cell h3')].some((one) => one.textContent === 'Measurements')")
     shown = page.evaluate(
         "[...document.querySelectorAll('#cell section')].find((one) =>"

@@ -17,7 +17,11 @@ def draw_everything(page: Page) -> None:
 
 
 def open_cell(page: Page, row: int) -> None:
-    """Open the cell of the row-th line of the list, as a reader does."""
+    """Open the cell of the row-th line of the list, as a reader does: lines far down appear as the list is scrolled."""
+    last = "document.querySelector('#cell-table').parentElement.lastElementChild"
+    while (there := page.evaluate("document.querySelectorAll('#cell-table tbody tr').length")) < row:
+        page.evaluate(f"{last}.scrollIntoView({{behavior: 'instant'}})")
+        page.wait(f"document.querySelectorAll('#cell-table tbody tr').length > {there}")
     page.click(f"#cell-table tbody tr:nth-child({row}) td:nth-child(3)")
     page.wait(WHOLE_CELL)
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import decimals, fixed, scale
+from .html import UNKNOWN as UNKNOWN_OUTCOME
 from .html import file_name
 from .metric_names import unit_beside
 from .run_data import RunData
+from .style import OUTCOMES
+
+ROWS_AT_ONCE = 200
+"""Rows that are in the page from the start; the page's script makes the others as they are scrolled to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,37 @@ def make_listing(data: RunData) -> Listing:
     scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
     return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes)
+
+
+def listing_data(listing: Listing) -> dict[str, Any]:
+    """The list for the page's script: columns of distinct fields [text, number it sorts by], and each row's of them."""
+    names = {name: place for place, name in enumerate(listing.outcomes)}
+    columns = []
+    for number in range(len(listing.headings)):
+        words: dict[tuple[str, float | None], int] = {}
+        of = [words.setdefault((row.fields[number].text, row.fields[number].sort), len(words)) for row in listing.rows]
+        columns.append({"words": list(words), "of": of, "number": number not in listing.filters})
+    return {
+        "at_once": ROWS_AT_ONCE,
+        "ids": [row.id for row in listing.rows],
+        "labels": [row.label for row in listing.rows],
+        "outcomes": [[name, *OUTCOMES.get(name, UNKNOWN_OUTCOME)] for name in listing.outcomes],
+        "outcome": [names[row.outcome] for row in listing.rows],
+        "reasons": {number: row.reason for number, row in enumerate(listing.rows) if row.reason},
+        "columns": columns,
+        "scripts": {cell: script for cell, script in listing.scripts.items() if script != f"{cell}.js"},
+    }
+
+
+def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as pairs (first, last) of runs without a gap."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def _heading(title: str, unit: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ...core.errors import StoreError
 from ...results.rows import NOT_RUN
 from ...store.run_dir import RunDir
-from ..cell_list import Listing, make_listing
+from ..cell_list import Listing, listing_data, make_listing
 from ..claim_blocks import evidence, statements
 from ..event_tables import make_events
 from ..figures.figure_registry import SCRIPTS, Drawing, draw_figures
@@ -67,9 +67,11 @@ def _write(data: RunData, folder: Path) -> None:
     looks = {key: solid(look) if key in curves else look for key, look in numbered.items()}
     drawings = draw_figures(data, looks)
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
-    (assets / "explore-data.js").write_text(
-        f"netwarp.exploreLoaded({script_json(explore_data(data))});\n", encoding="utf-8"
-    )
+    for name, call, content in (
+        ("explore-data", "exploreLoaded", explore_data(data)),
+        ("cell-list", "cellsListed", listing_data(listing)),
+    ):
+        (assets / f"{name}.js").write_text(f"netwarp.{call}({script_json(content)});\n", encoding="utf-8")
     claims = statements(data)
     behind = evidence(data, grids, [drawing.name for drawing in drawings])
     page = index_page(

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from ..answer_grids import answer_words
 from ..axes import level_axis
-from ..cell_list import Listing
+from ..cell_list import ROWS_AT_ONCE, Listing, spans
 from ..claim_blocks import NOTHING, Evidence, Statement
 from ..event_tables import Events
 from ..figures.figure_registry import SCRIPTS, Drawing
@@ -48,8 +48,7 @@ def index_page(
         "looks": {key: asdict(own) | {"number": numbers[key]} for key, own in looks.items()},
         "palette": [asdict(look(number)) for number in range(PALETTE)],
         "series": series_titles(),
-        "cells": listing.scripts,
-        "claims": {claim: evidence.cells for claim, evidence in behind.items() if evidence.cells},
+        "claims": {claim: spans(evidence.cells) for claim, evidence in behind.items() if evidence.cells},
         "system": data.system,
     }
     page = environment().get_template("index.html.j2")
@@ -65,6 +64,7 @@ def index_page(
         claims=claims,
         behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,
+        at_once=ROWS_AT_ONCE,
         payload=payload,
         figure_scripts=list(SCRIPTS),
         style=Markup(variant_css(ordered)),

@@ -5,6 +5,7 @@
   const { h, number } = netwarp;
   const loaded = new Map(); // cell id -> its data; only the last few are kept
   const waiting = new Map(); // cell id -> [resolve]
+  const MOST_OTHERS = 500; // options of a choice; a cell beyond them is named by its number in the list
   let shown = 0; // counts what was asked for, so that an answer that comes late is dropped
 
   // Called by report/cells/<id>.js
@@ -19,7 +20,7 @@
   netwarp.loadCell = (id) => new Promise((resolve, reject) => {
     if (loaded.has(id)) return resolve(loaded.get(id));
     waiting.set(id, [...(waiting.get(id) || []), resolve]);
-    const script = h("script", { src: "cells/" + encodeURIComponent(netwarp.data.cells[id]) });
+    const script = h("script", { src: "cells/" + encodeURIComponent(netwarp.cells.script(id)) });
     script.onerror = () => reject(new Error("cannot be loaded"));
     script.onload = () => script.remove();
     document.head.append(script);
@@ -64,7 +65,7 @@
 
   function render(cells, address, article) {
     const [cell, other] = cells;
-    const neighbours = netwarp.neighbours(cell.id);
+    const neighbours = netwarp.cells.neighbours(cell.id);
     const title = nameOf(cell);
     const heading = h("h2", { id: "cell-title", tabindex: "-1" }, title);
     const move = (hash, text) => hash && h("a", { class: "control", href: hash }, text);
@@ -98,24 +99,24 @@
 
   // A choice of the cell to lay over this one: first those that differ in one factor only.
   function comparison(cell, address) {
-    const own = netwarp.cellRows.find((row) => row.id === cell.id);
-    if (!own) return "";
     const groups = new Map();
-    for (const row of netwarp.cellRows) {
-      if (row.id === cell.id) continue;
-      const differing = netwarp.cellFactors.filter(({ column }) => row.fields[column] !== own.fields[column]);
-      const [group, text] = differing.length === 1
-        ? ["differs in " + differing[0].title, row.fields[differing[0].column]]
-        : ["other cells", row.label];
-      if (!groups.has(group)) groups.set(group, []);
-      groups.get(group).push(h("option", { value: row.id, selected: row.id === address.with }, text));
+    const rest = [];
+    for (const { id, differing, text, label } of netwarp.cells.beside(cell.id)) {
+      const option = () => h("option", { value: id, selected: id === address.with }, differing ? text : label);
+      if (!differing) {
+        if (rest.length < MOST_OTHERS || id === address.with) rest.push(option());
+        continue;
+      }
+      if (!groups.has(differing)) groups.set(differing, []);
+      groups.get(differing).push(option());
     }
-    const rest = groups.get("other cells");
-    groups.delete("other cells");
-    return h("label", { class: "inline" }, "Compare with", h("select", {
-      id: "compare", onchange: (event) => { location.hash = netwarp.state.cellHash({ id: cell.id, with: event.target.value || undefined }); },
-    }, h("option", { value: "" }, "nothing"), [...groups].map(([label, options]) => h("optgroup", { label }, options)),
-    rest && h("optgroup", { label: "other cells" }, rest)));
+    const more = netwarp.cells.count > MOST_OTHERS;
+    const lay = (id) => { location.hash = netwarp.state.cellHash({ id: cell.id, with: id || undefined }); };
+    return [h("label", { class: "inline" }, "Compare with", h("select", { id: "compare", onchange: (event) => lay(event.target.value) },
+      h("option", { value: "" }, "nothing"), [...groups].map(([title, options]) => h("optgroup", { label: "differs in " + title }, options)),
+      rest.length > 0 && h("optgroup", { label: more ? "some of the other cells" : "other cells" }, rest))),
+    more && h("label", { class: "inline" }, "or cell number", h("input", { id: "compare-number", type: "number", min: 1, max: netwarp.cells.count,
+      onchange: (event) => lay(netwarp.cells.idOf(Number(event.target.value) - 1)) }))];
   }
 
   function series(cells, asked, address) {

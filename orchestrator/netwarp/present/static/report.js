@@ -178,7 +178,7 @@ document.addEventListener("DOMContentLoaded", function () {
   let place = 0;
   function route() {
     const address = netwarp.state.cell();
-    const known = (id) => id !== undefined && Object.hasOwn(netwarp.data.cells, id);
+    const known = (id) => id !== undefined && netwarp.cells.numberOf(id) !== undefined;
     if (address && known(address.id)) {
       if (article.hidden) place = window.scrollY;
       report.hidden = true;
