@@ -173,6 +173,11 @@ class Browser:
         self.pages: dict[str, Page] = {}
         self.loaded: set[str] = set()
 
+    @property
+    def pid(self) -> int:
+        """The process of the browser; its others are below it."""
+        return self._process.pid
+
     def page(self) -> Page:
         """A fresh tab that records requests, exceptions and log entries."""
         target = self.command("Target.createTarget", {"url": "about:blank"})["targetId"]

@@ -17,7 +17,7 @@ from netwarp.core.types import Cell, CellOutcome, Measurement, Outcome, to_json
 from netwarp.experiment import parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
-from netwarp.results import write_tables
+from netwarp.results import Results, write_tables
 from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir
 
@@ -261,7 +261,7 @@ def write_run(
         if not bad:
             measurements += cell_measurements(cell)
             put(run.cell(cell.id).measurements, cell_measurements(cell))
-    write_tables(plan, outcomes, measurements, run.tables)
+    write_tables(Results(plan, outcomes, measurements), run.tables)
     return run
 
 

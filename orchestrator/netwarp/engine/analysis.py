@@ -108,7 +108,6 @@ def tabulate(plan: Plan, run: RunDir, *, parquet: bool = False) -> Results:
 
 
 def _write_tables(results: Results, run: RunDir, parquet: bool) -> None:
-    measurements = (row for rows in results.by_cell.values() for row in rows)
-    write_tables(results.plan, results.outcomes, measurements, run.tables)
+    write_tables(results, run.tables)
     write_timelines(results.plan, results.outcomes, run)
     replace_parquet(run, parquet)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..core.errors import CaptureError
 from ..core.invocation import command
 from ..core.types import CellOutcome, Check, Measurement, Outcome
@@ -30,15 +32,20 @@ def ran_to_its_end(directory: CellDir) -> bool:
 def collect(plan: Plan, run: RunDir) -> Results:
     """Outcomes and measurements of the cells that have an outcome; measurements only of COMPLETED ones."""
     outcomes: dict[str, CellOutcome] = {}
-    measurements: list[Measurement] = []
+    return Results(plan, outcomes, _read(plan, run, outcomes))
+
+
+def _read(plan: Plan, run: RunDir, outcomes: dict[str, CellOutcome]) -> Iterator[Measurement]:
+    """Cell after cell: its outcome, put into `outcomes`, then its measurements."""
     expressions = {metric.name: metric.expression for metric in plan.metrics if metric.expression}
     finished = run.finished()
     for cell in plan.cells:
-        if cell.id not in finished:
+        name = cell.id  # a hash of the whole cell: made once
+        if name not in finished:
             continue
-        directory = run.cell(cell.id)
-        outcomes[cell.id] = directory.read_run_outcome()
-        if outcomes[cell.id].outcome is Outcome.COMPLETED:
+        directory = run.cell(name)
+        outcomes[name] = directory.read_run_outcome()
+        if outcomes[name].outcome is Outcome.COMPLETED:
             if not directory.checks.exists() and (missing := missing_raw(cell, directory)):
                 raise CaptureError(
                     f"{directory.root}: has no derived files, and what they are made from is missing: "
@@ -47,7 +54,6 @@ def collect(plan: Plan, run: RunDir) -> Results:
             if not directory.checks.exists():
                 raise CaptureError(f"{directory.root}: was never analysed; run `{command('analyze', run.root)}`")
             # netwarp may have been killed between the checks and the judgement
-            outcomes[cell.id] = judge_by_checks(directory)
-        if outcomes[cell.id].outcome is Outcome.COMPLETED:
-            measurements += with_expressions(cell, read_json(directory.measurements, list[Measurement]), expressions)
-    return Results(plan, outcomes, measurements)
+            outcomes[name] = judge_by_checks(directory)
+        if outcomes[name].outcome is Outcome.COMPLETED:
+            yield from with_expressions(cell, read_json(directory.measurements, list[Measurement]), expressions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import Answer, Figure, Table
@@ -26,7 +26,8 @@ class Rows:
 
     name: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Field, ...], ...]
+    rows: Iterable[tuple[Field, ...]]
+    """Read once: those of measurements.csv are made as they are written."""
 
 
 def cell_rows(results: Results) -> Rows:
@@ -34,21 +35,20 @@ def cell_rows(results: Results) -> Rows:
     factors = [factor.name for factor in results.plan.factors]
     rows: list[tuple[Field, ...]] = []
     for cell in results.plan.cells:
-        outcome = results.outcomes.get(cell.id)
+        name = results.name(cell)
+        outcome = results.outcomes.get(name)
         ended: tuple[Field, ...] = (
             (NOT_RUN, "", None) if outcome is None else (str(outcome.outcome), outcome.reason, outcome.virtual_s)
         )
         levels = (cell.factors[name] for name in factors)
-        rows.append((cell.id, cell.experiment, cell.repetition, cell.seed, *ended, *levels))
+        rows.append((name, cell.experiment, cell.repetition, cell.seed, *ended, *levels))
     return Rows("cells", (*CELL_COLUMNS, *factors), tuple(rows))
 
 
 def measurement_rows(results: Results) -> Rows:
     """measurements.csv: every measurement of every COMPLETED cell; an empty value: there was nothing to measure."""
-    rows = tuple(
-        (row.cell_id, row.flow, row.metric, row.value, row.unit)
-        for cell in results.plan.cells
-        for row in results.by_cell[cell.id]
+    rows = (
+        (row.cell_id, row.flow, row.metric, row.value, row.unit) for cell in results.by_cell.values() for row in cell
     )
     return Rows("measurements", MEASUREMENT_COLUMNS, rows)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ..core.outputs import FLOW, Answer, Figure, Levels, Table
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
@@ -46,23 +50,57 @@ class CellFlow:
     levels: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Flow, metric and unit of each measurement of a cell; the same object for all cells that have the same ones."""
+
+    names: tuple[tuple[str, str, str], ...]
+    at: Mapping[tuple[str, str], int]
+    """Flow and metric -> place; of one that stands there twice the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellValues:
+    """The measurements of a cell, eight bytes each: 100,000 cells have millions. NaN: there was nothing to measure."""
+
+    cell_id: str
+    columns: Columns
+    values: array[float]
+
+    def __iter__(self) -> Iterator[Measurement]:
+        for (flow, metric, unit), value in zip(self.columns.names, self.values, strict=True):
+            yield Measurement(self.cell_id, flow, metric, None if math.isnan(value) else value, unit)
+
+    def value(self, flow: str, metric: str) -> float | None:
+        """One measurement; None where there is none."""
+        place = self.columns.at.get((flow, metric))
+        return None if place is None or math.isnan(self.values[place]) else self.values[place]
+
+
 class Results:
     """Outcomes and measurements of a plan's cells. Only COMPLETED cells have values."""
 
     def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
+        """measurements: read once, one after the other; the outcome of a cell must be there when its first comes."""
         self.plan = plan
         self._selection = Selection(plan)
         self.outcomes = outcomes
         self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
-        self.by_cell: dict[str, list[Measurement]] = {name: [] for name in self._names.values()}
-        self._values: dict[tuple[str, str, str], float | None] = {}
+        nothing = Columns((), {})
+        self.by_cell = {name: CellValues(name, nothing, array("d")) for name in self._names.values()}
+        known: dict[tuple[tuple[str, str, str], ...], Columns] = {}
+        for name, group in itertools.groupby(measurements, attrgetter("cell_id")):
+            if name in self.by_cell and self.completed(name):
+                rows = [*self.by_cell[name], *group]
+                names = tuple((row.flow, row.metric, row.unit) for row in rows)
+                if names not in known:
+                    known[names] = Columns(names, {(flow, metric): at for at, (flow, metric, _) in enumerate(names)})
+                values = array("d", (math.nan if row.value is None else row.value for row in rows))
+                self.by_cell[name] = CellValues(name, known[names], values)
         self._flows: dict[str, set[str]] = {}
         """Metric -> the flows that have it in any cell."""
-        for row in measurements:
-            if row.cell_id in self.by_cell and self.completed(row.cell_id):
-                self.by_cell[row.cell_id].append(row)
-                self._values[row.cell_id, row.flow, row.metric] = row.value
-                self._flows.setdefault(row.metric, set()).add(row.flow)
+        for flow, metric, _ in itertools.chain.from_iterable(known):
+            self._flows.setdefault(metric, set()).add(flow)
 
     def name(self, cell: Cell) -> str:
         """A cell's id."""
@@ -75,7 +113,7 @@ class Results:
 
     def value(self, cell_id: str, flow: str, metric: str) -> float | None:
         """One measurement of a COMPLETED cell; None where there is none."""
-        return self._values.get((cell_id, flow, metric))
+        return self.by_cell[cell_id].value(flow, metric) if cell_id in self.by_cell else None
 
     def repeated(self, cells: Sequence[Cell], flow: str, metric: str) -> RepeatedValue:
         """One metric of these cells, the repetitions of one combination."""
@@ -85,7 +123,7 @@ class Results:
         measured = bool(cells)
         for cell in cells:
             name = self.name(cell)
-            value = self._values.get((name, flow, metric))
+            value = self.value(name, flow, metric)
             outcome = self.outcomes.get(name)
             if not self.completed(name):
                 failed = True
@@ -93,7 +131,7 @@ class Results:
                 missing.append(f"{name} {outcome.outcome if outcome is not None else 'was not run'}")
             elif value is None:
                 missing.append(f"{name} has no {metric}")
-                measured &= (name, flow, metric) in self._values
+                measured &= name in self.by_cell and (flow, metric) in self.by_cell[name].columns.at
             else:
                 values[cell.repetition] = value
         return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..core.outputs import looks_like_a_formula
-from ..core.types import CellOutcome, Measurement
+from ..core.types import CellOutcome
 from ..plan.types import Plan
 from ..store.run_dir import RunDir, write_atomic
 from .answers import answer_rows
@@ -18,15 +19,15 @@ from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measureme
 from .run_results import Results
 from .time_tables import event_rows, series_rows
 
+ROWS_OF_A_BLOCK = 10_000
 
-def write_tables(
-    plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement], folder: Path
-) -> tuple[Judged, ...]:
-    """Write every table of a plan into `folder` (made if need be) and return the claims' verdicts.
+
+def write_tables(results: Results, folder: Path) -> tuple[Judged, ...]:
+    """Write every table of a run into `folder` (made if need be) and return the claims' verdicts.
 
     Raises StoreError where a file cannot be written; the files of before are then still whole.
     """
-    results = Results(plan, outcomes, measurements)
+    plan = results.plan
     judged = judge(results)
     tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged, published(plan))]
     tables += [number_rows(results, table) for table in plan.tables]
@@ -35,7 +36,7 @@ def write_tables(
     ]
     tables += [answer_rows(results, output) for output in plan.answers]
     for rows in tables:
-        write_atomic(folder / f"{rows.name}.csv", csv_text(rows).encode())
+        write_atomic(folder / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
     return judged
 
 
@@ -44,7 +45,7 @@ def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir
     tables = [series_rows(plan, outcomes, run, figure) for figure in plan.time_series]
     tables += [event_rows(plan, outcomes, run, table) for table in plan.event_tables]
     for rows in tables:
-        write_atomic(run.tables / f"{rows.name}.csv", csv_text(rows).encode())
+        write_atomic(run.tables / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
 
 
 def csv_text(table: Rows) -> str:
@@ -54,10 +55,16 @@ def csv_text(table: Rows) -> str:
 
 def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """CSV: LF, `.` as decimal point, floats by repr, nothing for None, no text that a spreadsheet would compute."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([_text(field) for field in row] for row in (header, *rows))
-    return out.getvalue().encode()
+    return b"".join(csv_blocks(header, rows))
+
+
+def csv_blocks(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    """`csv_bytes` in blocks of so many rows: a table may be larger than memory."""
+    every = itertools.chain((header,), rows)
+    while block := list(itertools.islice(every, ROWS_OF_A_BLOCK)):
+        out = io.StringIO(newline="")
+        csv.writer(out, lineterminator="\n").writerows([_text(field) for field in row] for row in block)
+        yield out.getvalue().encode()
 
 
 def _text(field: object) -> str:

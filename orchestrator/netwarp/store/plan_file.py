@@ -7,12 +7,22 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..core.errors import StoreError
 from ..core.types import from_json, to_json
-from ..plan.types import OUTPUTS, Plan
+from ..plan.types import OUTPUTS, Outputs, Plan
 from .run_dir import RunDir, read_json, write_atomic, write_json
 
 Fields = dict[str, msgspec.Raw]
+_CELLS: type[msgspec.Struct] = msgspec.defstruct(
+    "_CELLS",
+    [
+        (field.name, field.type) if field.required else (field.name, field.type, field.default)
+        for field in msgspec.structs.fields(Plan)
+        if field.name not in OUTPUTS
+    ],
+    forbid_unknown_fields=True,
+    kw_only=True,
+)
+"""What plan.json holds: all of a plan but its outputs."""
 
 
 def write_plan(run: RunDir, plan: Plan) -> None:
@@ -28,11 +38,8 @@ def write_outputs(run: RunDir, plan: Plan) -> None:
 
 def read_plan(run: RunDir) -> Plan:
     """The plan of a run with its outputs. Raises StoreError."""
-    fields = read_json(run.plan, Fields) | read_json(run.outputs, Fields)
-    try:
-        return from_json(msgspec.json.encode(fields), Plan)
-    except msgspec.DecodeError as error:
-        raise StoreError(f"{run.plan}, {run.outputs}: cannot be read: {error}") from error
+    outputs, cells = read_json(run.outputs, Outputs), read_json(run.plan, _CELLS)
+    return Plan(**msgspec.structs.asdict(outputs), **msgspec.structs.asdict(cells))
 
 
 def keep_texts(run: RunDir, texts: Mapping[str, bytes]) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -166,14 +166,17 @@ def read_json(path: Path, kind: type[T]) -> T:
         raise StoreError(f"{path}: cannot be read: {error}") from error
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk)."""
+def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write a file whole or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk).
+
+    data: the content, or its blocks.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                file.writelines((data,) if isinstance(data, bytes) else data)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o644)

@@ -9,7 +9,7 @@ import pytest
 from netwarp.present.answer_grids import SIGNS, AnswerWords, answer_words
 from netwarp.present.html import environment
 from netwarp.present.run_data import read_run
-from netwarp.results import write_tables
+from netwarp.results import Results, write_tables
 from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir, write_json
 from support.answers import answered, study, usual
@@ -27,7 +27,7 @@ def shown(tmp_path: Path) -> Shown:
     rows, words = answered(plan, measurements)
     write_plan(run, plan)
     write_json(run.manifest, MANIFEST | {"spec": plan.name, "seed": plan.seed, "repetitions": plan.repetitions})
-    write_tables(plan, completed(plan), measurements, run.tables)
+    write_tables(Results(plan, completed(plan), measurements), run.tables)
     (answer,) = answer_words(read_run(run))
     return answer, rows, words
 

@@ -186,7 +186,7 @@ def test_claims_csv(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, claim("greater", 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'))
     outcomes = completed(plan)
     values = [Measurement(c.id, "f", "packets", 3.0 if c.factors["who"] == "a" else 2.0, "packets") for c in plan.cells]
-    write_tables(plan, outcomes, values, tmp_path / "tables")
+    write_tables(Results(plan, outcomes, values), tmp_path / "tables")
     with open(tmp_path / "tables" / "claims.csv", newline="") as file:
         found = list(csv.reader(file))
     assert found == [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.plan import make_plan
-from netwarp.results import write_tables
+from netwarp.results import Results, write_tables
 from netwarp.results.published import published
 from support.claims import FACTORS, OVER, claim, judged, plan_of, rows
 from support.results_kit import LOSS
@@ -157,6 +157,6 @@ def test_claims_stand_beside_what_others_numbers_make_of_them(tmp_path: Path) ->
     assert published(plan) == {"paper": {"C1": pytest.approx(9 / 6 - 1)}, "other": {}}, (
         "as printed, without an interval"
     )
-    write_tables(plan, {}, [], tmp_path / "tables")
+    write_tables(Results(plan, {}, []), tmp_path / "tables")
     (row,) = csv_rows(tmp_path / "tables" / "claim_details.csv")
     assert (row["paper"], row["other"]) == ("0.5", "")

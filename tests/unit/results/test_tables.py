@@ -160,7 +160,7 @@ def test_equal_runs_have_equal_tables_and_files_are_whole(tmp_path: Path) -> Non
     outcomes = {cell.id: done() for cell in p.cells}
     values = measured(p, [0.1 + 0.2, 1e-9, 123456789.125])
     for folder in ("one", "two"):
-        write_tables(p, outcomes, values, tmp_path / folder)
+        write_tables(Results(p, outcomes, values), tmp_path / folder)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == ["cells.csv", "claim_details.csv", "claims.csv", "g.csv", "measurements.csv", "t.csv"]
     for name in names:
@@ -176,7 +176,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     p = plan(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
-        write_tables(p, {}, [], tmp_path / "file" / "tables")
+        write_tables(Results(p, {}, []), tmp_path / "file" / "tables")
 
 
 # -- statistics
