@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,7 +15,7 @@ from ..store.calibration import Calibration
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
-from ..store.tables import read_rows
+from ..store.tables import each_row, read_rows
 from .metric_names import Metric, metric_names
 
 Row = Mapping[str, str]
@@ -101,9 +102,11 @@ def read_run(run: RunDir) -> RunData:
     cells = tuple(_result(run, cell, listed, finished) for cell in plan.cells)
     values: dict[tuple[str, str, str], float | None] = {}
     units: dict[str, str] = {}
-    for row in read_rows(run.tables / "measurements.csv"):
-        values[row["cell_id"], row["flow"], row["metric"]] = number(row["value"])
-        units[row["metric"]] = row["unit"]
+    for row in each_row(run.tables / "measurements.csv"):
+        # the same texts in a million rows: each is kept once
+        cell_id, flow, metric = map(sys.intern, (row["cell_id"], row["flow"], row["metric"]))
+        values[cell_id, flow, metric] = number(row["value"])
+        units[metric] = row["unit"]
     listings = (plan.tables, plan.figures, plan.time_series, plan.event_tables)
     names = [output.name for listing in listings for output in listing]
     return RunData(

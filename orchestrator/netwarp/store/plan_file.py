@@ -38,7 +38,7 @@ def write_outputs(run: RunDir, plan: Plan) -> None:
 
 def read_plan(run: RunDir) -> Plan:
     """The plan of a run with its outputs. Raises StoreError."""
-    outputs, cells = read_json(run.outputs, Outputs), read_json(run.plan, _CELLS)
+    cells, outputs = read_json(run.plan, _CELLS), read_json(run.outputs, Outputs)
     return Plan(**msgspec.structs.asdict(outputs), **msgspec.structs.asdict(cells))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ..core.errors import StoreError
@@ -19,11 +19,16 @@ NUMBERS = frozenset(
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """Rows of a CSV file as they are written; none if there is no such file. Raises StoreError."""
+    return list(each_row(path))
+
+
+def each_row(path: Path) -> Iterator[dict[str, str]]:
+    """`read_rows`, one row after the other: measurements.csv of many cells has millions."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+            yield from csv.DictReader(file)
     except FileNotFoundError:
-        return []
+        return
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from error
 
