@@ -148,6 +148,7 @@ def browser(args: argparse.Namespace) -> None:
             print(f"  search and sort: {took[0]:.0f} ms, {took[1]}; tab {memory_mb(running)[0]:.0f} MB")
             if args.pictures:
                 args.pictures.mkdir(parents=True, exist_ok=True)
+                page.evaluate("document.getElementById('cells').scrollIntoView({behavior: 'instant'})")
                 page.screenshot(args.pictures / f"{name}-list.png")
                 page.evaluate("window.scrollTo({top: 0, behavior: 'instant'})")
                 page.screenshot(args.pictures / f"{name}-top.png")
