@@ -123,12 +123,8 @@ def test_an_opened_cell_loads_its_series(page: Page, small: str) -> None:
     )
     text = page.evaluate("document.getElementById('cell').textContent")
     for wanted in (
-        "482.7 kbit/s",
-        "first retransmission",
-        "net/ipv4/ip_forward",
-        "rate_byte_s 62500",
-        "52 passed, 0 failed",
-    ):
+        "482.7 kbit/s", "first retransmission", "net/ipv4/ip_forward", "rate_byte_s 62500", "52 passed, 0 failed",
+    ):  # fmt: skip
         assert wanted in text
     files = page.evaluate("[...document.querySelectorAll('#cell .files a')].map((one) => one.getAttribute('href'))")
     assert any(one.startswith("../cells/") and one.endswith("/capture/a-p1.pcap.zst") for one in files)

@@ -17,16 +17,12 @@ from support.specs import BASE, spec_of
 STUDY = (
     BASE
     + """
-[factor.knob]
-levels = ["low", "mid", "high"]
-[factor.rtt]
-title = "RTT"
-levels = ["10 ms", "50 ms"]
-[factor.load]
-levels = ["thin", "none"]
-[experiment.main]
-factors = ["knob", "rtt", "load"]
-repetitions = 2
+[factor]
+knob = { levels = ["low", "mid", "high"] }
+rtt = { title = "RTT", levels = ["10 ms", "50 ms"] }
+load = { levels = ["thin", "none"] }
+[experiment]
+main = { factors = ["knob", "rtt", "load"], repetitions = 2 }
 [answer.budget]
 title = "Which knob?"
 metric = "outage_s"

@@ -171,12 +171,7 @@ def read_records(path: Path, t0_ns: int) -> list[Record]:
 
 
 def run(
-    kernel: Path,
-    directory: Path,
-    cell: Cell,
-    *,
-    kind: str = "",
-    change: Callable[[Step], Step] = lambda step: step,
+    kernel: Path, directory: Path, cell: Cell, *, kind: str = "", change: Callable[[Step], Step] = lambda step: step
 ) -> Run:
     """Play a cell; `change` may alter its steps (another argument, another program). Asserts that it completed."""
     bin_dir = directory / "bin"

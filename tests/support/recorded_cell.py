@@ -49,10 +49,7 @@ def make_cell(name: str, **changes: Any) -> Cell:
         nodes=(Node("a", "host"), Node("b", "host")),
         links=tuple(Link(link, "a", "b", SHAPE, SHAPE) for link in links),
         flows=(flow,),
-        timeline=(
-            Event(int(FAULT * S), "outage", "blackhole", "p1"),
-            Event(int(REPAIR * S), "outage", "repair", "p1"),
-        ),
+        timeline=(Event(int(FAULT * S), "outage", "blackhole", "p1"), Event(int(REPAIR * S), "outage", "repair", "p1")),
         captures=tuple(Capture(node, link) for node in "ab" for link in links),
         random=True,
         parameters={"setup": "1.5 s", "size": "1.5 kB", "share": "10 %"},

@@ -145,7 +145,7 @@ int main(void)
 """What the options hand to the kernel and get from it."""
 
 
-def test_what_qemu_cannot_show_is_laid_out_alike(arm64: Path, tmp_path: Path) -> None:
+def test_socket_option_structures_are_equal_on_both_machines(arm64: Path, tmp_path: Path) -> None:
     """The structures of the socket options are the same on both machines: what an option means here it means there."""
     (tmp_path / "structs.c").write_text(STRUCTS)
     said = {}

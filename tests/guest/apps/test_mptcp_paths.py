@@ -46,7 +46,7 @@ def test_one_path_is_one_subflow(kernel: Path, tmp_path: Path) -> None:
     assert (found.totals["subflows"], found.totals["addresses_told"]) == (1, 0)
 
 
-def test_what_a_cut_path_held_is_reinjected_on_the_other(kernel: Path, tmp_path: Path) -> None:
+def test_data_of_a_cut_path_is_reinjected_on_the_other(kernel: Path, tmp_path: Path) -> None:
     cell = make_cell(
         "mptcp",
         shape=SHAPE,

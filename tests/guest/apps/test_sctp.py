@@ -141,12 +141,7 @@ def test_the_primary_from_the_start(kernel: Path, tmp_path: Path) -> None:
 
 def test_primary_switches_are_exact(kernel: Path, tmp_path: Path) -> None:
     cell = make_cell(
-        "sctp",
-        shape=FAST,
-        paths=2,
-        stop_ns=8 * S,
-        sysctls=EXPOSE,
-        switches=[(3 * S, "p2"), (5 * S, "p1")],
+        "sctp", shape=FAST, paths=2, stop_ns=8 * S, sysctls=EXPOSE, switches=[(3 * S, "p2"), (5 * S, "p1")]
     )
     done = run(kernel, tmp_path, cell).well()
     records = done.of("sender", "switch_primary")

@@ -79,13 +79,7 @@ def in_flight(done: Run) -> int:
 
 @pytest.mark.parametrize(
     ("clamp", "sysctls", "segment"),
-    [
-        (65_700, PLAIN, 1460),
-        (65_700, {}, 1448),
-        (20_440, PLAIN, 1460),
-        (131_400, PLAIN, 1460),
-        (1_000_000, {}, 1448),
-    ],
+    [(65_700, PLAIN, 1460), (65_700, {}, 1448), (20_440, PLAIN, 1460), (131_400, PLAIN, 1460), (1_000_000, {}, 1448)],
 )
 def test_the_window_clamp_is_exact(
     kernel: Path, tmp_path: Path, clamp: int, sysctls: dict[str, str], segment: int

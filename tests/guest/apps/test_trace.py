@@ -132,7 +132,7 @@ def test_tcps_trace_is_its_samples(kernel: Path, tmp_path: Path) -> None:
     assert np.nanmin(trace.srtt_s[1:]) >= 0.040
 
 
-def test_what_does_not_fit_is_counted(kernel: Path, tmp_path: Path) -> None:
+def test_records_that_do_not_fit_are_counted(kernel: Path, tmp_path: Path) -> None:
     def small(item: Step) -> Step:
         if item.verb != "trace":
             return item

@@ -19,37 +19,19 @@ title = "Loss and delay of each hop"
 duration = "40 s"
 seed = 5
 captures = "all"
-[node.a]
-kind = "host"
-[node.r]
-kind = "router"
-[node.b]
-kind = "host"
-[link.ar]
-between = ["a", "r"]
-rate = "4 Mbit/s"
-queue = "{queue}"
-one_way_delay = "10 ms"
-loss = "{loss}"
-[link.rb]
-between = ["r", "b"]
-rate = "2 Mbit/s"
-queue = "{queue}"
-one_way_delay = "30 ms"
-loss = "{loss}"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "{protocol}"
-paths = ["ar>rb"]
-start = "0.5 s"
-bytes = "1 MB"
-[factor.protocol]
-levels = ["tcp", "sctp"]
-[factor.loss]
-levels = ["0 %", "2 %"]
-[factor.queue]
-levels = ["12 packets"]
+[node]
+a = { kind = "host" }
+r = { kind = "router" }
+b = { kind = "host" }
+[link]
+ar = { between = ["a", "r"], rate = "4 Mbit/s", queue = "{queue}", one_way_delay = "10 ms", loss = "{loss}" }
+rb = { between = ["r", "b"], rate = "2 Mbit/s", queue = "{queue}", one_way_delay = "30 ms", loss = "{loss}" }
+[flow]
+bulk = { from = "a", to = "b", protocol = "{protocol}", paths = ["ar>rb"], start = "0.5 s", bytes = "1 MB" }
+[factor]
+protocol = { levels = ["tcp", "sctp"] }
+loss = { levels = ["0 %", "2 %"] }
+queue = { levels = ["12 packets"] }
 """
 MS = 1e-3
 

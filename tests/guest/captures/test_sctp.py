@@ -116,7 +116,7 @@ def played(request: pytest.FixtureRequest, kernel: Path, tmp_path_factory: pytes
     return play(kernel, tmp_path_factory.mktemp("sctp") / "cell", cell)
 
 
-def test_whose_capture_it_is(played: Played) -> None:
+def test_the_capture_point_is_recognised(played: Played) -> None:
     assert [played.at(node).point for node in (0, 1)] == ["sender", "receiver"]
 
 

@@ -64,7 +64,7 @@ def sent(labs: dict[str, Lab]) -> dict[str, TcpConnection]:
     return {name: lab.connection("a") for name, lab in labs.items()}
 
 
-def test_why_each_was_sent_again_is_what_the_kernel_counted(
+def test_causes_of_retransmissions_equal_the_kernels_counters(
     labs: dict[str, Lab], sent: dict[str, TcpConnection]
 ) -> None:
     """fast: TCPFastRetrans (sent in Recovery); after timeout: TCPSlowStartRetrans (in Loss); timeouts: TCPTimeouts.
@@ -126,7 +126,7 @@ def test_dsacks_and_reordering_are_what_the_kernels_counted(
     assert doubled.connection("b").totals["retransmitted_packets"] == sent["doubled"].totals["dsacks"]
 
 
-def test_what_was_needless_had_arrived(labs: dict[str, Lab], sent: dict[str, TcpConnection]) -> None:
+def test_spurious_retransmissions_bring_nothing_new(labs: dict[str, Lab], sent: dict[str, TcpConnection]) -> None:
     """Each retransmission shown to be spurious brought the receiver nothing new: its capture is the judge."""
     shown = 0
     for name, lab in labs.items():
@@ -143,7 +143,7 @@ def test_what_was_needless_had_arrived(labs: dict[str, Lab], sent: dict[str, Tcp
     assert shown > 5
 
 
-def test_what_arrived_out_of_order(labs: dict[str, Lab]) -> None:
+def test_reordered_and_repaired_segments(labs: dict[str, Lab]) -> None:
     """Reordered or repaired by timestamps, against the sender's capture: was that number sent once, before it came?"""
     told = 0
     for name in ("loss", "hard", "jitter", "cut"):

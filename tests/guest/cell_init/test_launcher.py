@@ -154,7 +154,9 @@ def test_the_wall_clock(kernel: Path, tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_it_refuses(kernel: Path, tmp_path: Path, change: list[str], status: int, message: str) -> None:
+def test_wrong_arguments_are_refused(
+    kernel: Path, tmp_path: Path, change: list[str], status: int, message: str
+) -> None:
     result = run_guest(kernel, tmp_path, EMPTY, *change)
     assert result.status == status
     assert message in result.stderr

@@ -206,7 +206,7 @@ def test_nothing_outlives_a_killed_one(tmp_path: Path, victim: str) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_the_launcher_refuses(options: list[str], status: int, message: str) -> None:
+def test_the_launcher_refuses_wrong_arguments(options: list[str], status: int, message: str) -> None:
     done = subprocess.run(
         [str(built() / "bin" / "netns-exec"), *options],
         check=False,
@@ -226,7 +226,7 @@ for problem in NetnsBackend(Path(sys.argv[1])).check():
 """
 
 
-def test_what_is_refused_is_said(tmp_path: Path) -> None:
+def test_refused_user_namespaces_are_reported_with_the_remedy(tmp_path: Path) -> None:
     """In a chroot unshare(2) refuses user namespaces to everybody: not a file is to blame, and the remedy is named."""
     root = tmp_path / "root"
     root.mkdir()

@@ -115,7 +115,7 @@ def test_t0_after_ready(kernel: Path, tmp_path: Path) -> None:
     assert ready["t0_realtime_ns"] - result.records("start")[0]["realtime_ns"] < 1300 * MS
 
 
-def test_being_late_for_t0_says_by_how_much(kernel: Path, tmp_path: Path) -> None:
+def test_lateness_for_t0_is_reported(kernel: Path, tmp_path: Path) -> None:
     steps = [step("sandbox", kind="guest"), step("clock", t0_realtime_ns=T0 - 20 * S), step("ready"), ending(S)]
     end = run_guest(kernel, tmp_path, steps).end
     assert (end["reason"], end["step"]) == ("failed", 4)

@@ -25,7 +25,7 @@ def test_some_kills(backend: str, checkout: Checkout, tmp_path: Path) -> None:
     assert all(kill.gone_s < 5 for kill in kills)
 
 
-def test_what_is_wrong_is_counted() -> None:
+def test_kills_that_left_something_are_counted() -> None:
     """The summary of kills that left something is not that of kills that did not."""
     well = Kill("virtual", "guest", 1.5, 0.01, (), 1, 0, "")
     left = Kill("virtual", "guest", 2.5, 0.02, ("mount x",), 1, 0, "")

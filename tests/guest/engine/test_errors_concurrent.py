@@ -28,7 +28,7 @@ from support.chain_kit import (
 SMALL_RING = (("block_bytes", "4096"), ("blocks", "2"))
 
 
-def test_two_in_one_run_directory_and_two_in_one_checkout(checkout: Checkout, tmp_path: Path) -> None:
+def test_two_runs_in_one_directory_and_two_in_one_checkout(checkout: Checkout, tmp_path: Path) -> None:
     """The second in a run directory is refused with its reason and harms nothing; in another one both run, equal."""
     spec = written(tmp_path / "spec.toml", two_paths(duration="120 s"))
     first = checkout.start("run", spec, "--no-report", "--out", tmp_path / "x", "--jobs", 1, cwd=tmp_path)
@@ -48,7 +48,7 @@ def test_two_in_one_run_directory_and_two_in_one_checkout(checkout: Checkout, tm
     same(captures(tmp_path / "x"), captures(tmp_path / "y"))
 
 
-def test_two_without_out_in_one_second(checkout: Checkout, tmp_path: Path) -> None:
+def test_two_runs_without_out_in_one_second(checkout: Checkout, tmp_path: Path) -> None:
     """Each has a directory of its own; `latest` is one of them, and no half-made link stays."""
     spec = written(tmp_path / "spec.toml", two_paths(duration="1 s"))
     started = [checkout.start("run", spec, "--no-report", "--jobs", 1, cwd=tmp_path) for _ in range(3)]

@@ -112,7 +112,9 @@ def test_panic(init: bytes | None, said: str, laboratory: Laboratory, cell: Cell
 
 
 @pytest.mark.parametrize(("program", "where"), [("cell-init", "before T0 + 1 s"), ("sender", "at T0 + 1 s")])
-def test_hang(program: str, where: str, laboratory: Laboratory, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_computes_for_ever(
+    program: str, where: str, laboratory: Laboratory, cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program that computes for ever: no virtual time passes, so no virtual deadline comes."""
     monkeypatch.setattr(sandbox, "STALL_WALL_S", 3.0)
     laboratory.replace(program, "spin")
@@ -164,15 +166,10 @@ def test_a_program_that_is_not_there(laboratory: Laboratory, cell: Cell) -> None
 SYSCTLS = (
     HOSTS.format(name="sysctls", duration="1 s")
     + """
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "20 packets"
-[flow.bulk]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
+[link]
+p1 = { between = ["a", "b"], rate = "2 Mbit/s", queue = "20 packets" }
+[flow]
+bulk = { from = "a", to = "b", protocol = "tcp", paths = ["p1"] }
 [factor.case]
 levels = ["good", "odd", "refused", "no_such_control"]
 [factor.case.good]
@@ -183,10 +180,8 @@ node.a.sysctl = { "net.ipv4.tcp_ecn" = "01" }
 node.a.sysctl = { "net.ipv4.tcp_retries2" = "100000" }
 [factor.case.no_such_control]
 flow.bulk.sender = { congestion = "perfect" }
-[table.goodput]
-metric = "goodput_bit_s"
-rows = ["case"]
-columns = []
+[table]
+goodput = { metric = "goodput_bit_s", rows = ["case"], columns = [] }
 """
 )
 EXPECTED = {

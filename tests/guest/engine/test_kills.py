@@ -276,7 +276,7 @@ def test_analyze_killed_at_any_moment(
     same(raw_files(run), raw_files(undisturbed[0]))
 
 
-def test_two_at_once_in_one_directory(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+def test_two_runs_at_once_in_one_directory(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     """The second says so and touches nothing; the first does not notice."""
     run = tmp_path / "x"
     first = checkout.start("run", spec, "--out", run, "--jobs", 1, cwd=tmp_path)

@@ -8,13 +8,10 @@ from support.chain_kit import Checkout, factor, two_paths, written
 
 TABLE = '[table.goodput]\nmetric = "goodput_bit_s"\nrows = ["protocol"]\ncolumns = ["delay"]\n'
 LATER = """
-[metric.share]
-unit = "ratio"
-value = "goodput_bit_s / 2000000"
-[table.share]
-metric = "share"
-rows = ["protocol", "flow"]
-columns = ["delay"]
+[metric]
+share = { unit = "ratio", value = "goodput_bit_s / 2000000" }
+[table]
+share = { metric = "share", rows = ["protocol", "flow"], columns = ["delay"] }
 """
 
 

@@ -33,14 +33,9 @@ def said(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[
         # -e: every line has to succeed
         program = ["bash", "-eu", "-o", "pipefail", "-c", text] if language == "sh" else [sys.executable, "-c", text]
         done = subprocess.run(
-            program,
-            cwd=home,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
+            program, cwd=home, env=environment, capture_output=True, text=True, timeout=LIMIT_S,
             stdin=subprocess.DEVNULL,
-        )
+        )  # fmt: skip
         assert done.returncode == 0, (text, done.stdout, done.stderr)
         found.append(done.stdout)
     assert [place for place in left if place.exists()] == [], "uninstalled"
@@ -87,7 +82,7 @@ def test_tshark_reads_what_was_exported(said: tuple[Path, list[str]]) -> None:
     assert "IO Statistics" in of(said, "tshark")
 
 
-def test_what_another_delay_changed_is_said(said: tuple[Path, list[str]]) -> None:
+def test_compare_names_what_another_delay_changed(said: tuple[Path, list[str]]) -> None:
     text = of(said, "netwarp compare")
     assert "Numbers that changed beyond noise" in text
     assert "Nothing changed beyond noise." in text.partition("Made alike")[2], "a run is equal to itself"

@@ -116,7 +116,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.probe}: {wrong.quantity}")
-def test_what_is_wrong_is_noticed(wrong: Wrong, checkout: Checkout, tmp_path: Path) -> None:
+def test_a_wrong_cell_fails_its_probe(wrong: Wrong, checkout: Checkout, tmp_path: Path) -> None:
     """The cell that runs is not the cell that is judged by: just as if netem, cell-init or a timer were off."""
     (probe,) = [probe for probe in probes() if probe.name == wrong.probe]
     link = probe.cell.links[0]
@@ -126,7 +126,7 @@ def test_what_is_wrong_is_noticed(wrong: Wrong, checkout: Checkout, tmp_path: Pa
     assert_rows(probe, cell, checkout, tmp_path, wrong.quantity, ok=False)
 
 
-def test_what_is_right_is_not(checkout: Checkout, tmp_path: Path) -> None:
+def test_an_unchanged_cell_passes_its_probe(checkout: Checkout, tmp_path: Path) -> None:
     """The same way with nothing changed."""
     (probe,) = [probe for probe in probes() if probe.name == SLOW]
     assert_rows(probe, probe.cell, checkout, tmp_path, "RTT", ok=True)

@@ -17,23 +17,18 @@ from support.run_files import CellFiles
 
 SPEC = two_hosts(
     """
-[event.outage]
-action = "cut"
-link = "p1"
-at = "4 s"
-for = "{outage}"
+[event]
+outage = { action = "cut", link = "p1", at = "4 s", for = "{outage}" }
 [factor.protocol]
 levels = ["tcp", "sctp", "mptcp"]
 [factor.protocol.sctp]
 flow.bulk.paths = ["p1", "p2"]
 [factor.protocol.mptcp]
 flow.bulk.paths = ["p1", "p2"]
-[factor.loss]
-levels = ["0 %", "2 %"]
-[factor.size]
-levels = ["1400 B", "100 B"]
-[factor.outage]
-levels = ["0 s", "1 s"]
+[factor]
+loss = { levels = ["0 %", "2 %"] }
+size = { levels = ["1400 B", "100 B"] }
+outage = { levels = ["0 s", "1 s"] }
 """,
     name="lens",
     duration="12 s",

@@ -15,21 +15,13 @@ T0_S = 1_700_000_000
 """T0 as captures write it (architecture.md: the clock starts at a constant)."""
 SPEC = two_hosts(
     """
-[event.outage]
-action = "cut"
-link = "p1"
-at = "5 s"
-for = "3 s"
-for_phase = "uniform(0 s, 2 s)"
-[figure.window]
-series = ["cwnd_bytes"]
-window = ["4 s", "12 s"]
-[figure.arrivals]
-series = ["goodput_bit_s"]
-window = ["4 s", "12 s"]
-[table.found]
-around = ["fault", "first_other_path", "heartbeat", "heartbeat_ack"]
-packets = 3
+[event]
+outage = { action = "cut", link = "p1", at = "5 s", for = "3 s", for_phase = "uniform(0 s, 2 s)" }
+[figure]
+window = { series = ["cwnd_bytes"], window = ["4 s", "12 s"] }
+arrivals = { series = ["goodput_bit_s"], window = ["4 s", "12 s"] }
+[table]
+found = { around = ["fault", "first_other_path", "heartbeat", "heartbeat_ack"], packets = 3 }
 """,
     name="found",
     duration="30 s",

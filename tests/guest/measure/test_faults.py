@@ -22,10 +22,8 @@ PROTOCOLS = ("tcp", "sctp")
 
 SPEC = two_hosts(
     """
-[event.outage]
-link = "p1"
-at = "2 s"
-for = "1.5 s"
+[event]
+outage = { link = "p1", at = "2 s", for = "1.5 s" }
 [factor.protocol]
 levels = ["tcp", "sctp"]
 [factor.protocol.sctp]
@@ -124,7 +122,7 @@ def test_the_other_direction_is_not_cut(run: RunFiles, protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_what_is_queued_leaves_a_black_hole(run: RunFiles, protocol: str, host: str) -> None:
+def test_queued_packets_leave_through_a_blackhole(run: RunFiles, protocol: str, host: str) -> None:
     """Exactly what was sent before it arrives, long after it began; what is sent into it is lost."""
     out, there = sent(run, protocol, "blackhole", host), arrived(run, protocol, "blackhole", host)
     before = Counter(frame.identity for frame in out if frame.t_ns < FAULT)

@@ -16,10 +16,8 @@ flow.bulk.protocol = "sctp"
 flow.bulk.sender = { rto_initial = "200 ms", rto_min = "200 ms", rto_max = "200 ms", association_max_retrans = 4 }
 [node.a.sysctl]
 "net.ipv4.tcp_retries2" = "3"
-[event.dead]
-action = "blackhole"
-link = "p1"
-at = "2 s"
+[event]
+dead = { action = "blackhole", link = "p1", at = "2 s" }
 """,
     name="gave-up",
     duration="12 s",

@@ -35,7 +35,7 @@ def test_one_cell_over_one_path(checkout: Checkout, tmp_path: Path) -> None:
     assert 1.5e6 < values["goodput_bit_s"] < 2e6 * 1460 / 1500
 
 
-def test_it_is_mptcp_and_not_what_it_falls_back_to(checkout: Checkout, tmp_path: Path) -> None:
+def test_the_connection_is_mptcp_without_fallback(checkout: Checkout, tmp_path: Path) -> None:
     """Both SYNs offer it, and every segment with data maps it."""
     (capture,) = checkout.run_spec(tmp_path, SPEC, "--no-report").cell().captures("b")
     seen = frames(capture)
@@ -58,14 +58,9 @@ seed = 42
 [node.c]
 [node.r]
 kind = "router"
-[link.acca]
-between = ["a", "r"]
-rate = "100 Mbit/s"
-queue = "100 packets"
-one_way_delay = "0.1 ms"
-[link.accc]
-like = "acca"
-between = ["c", "r"]
+[link]
+acca = { between = ["a", "r"], rate = "100 Mbit/s", queue = "100 packets", one_way_delay = "0.1 ms" }
+accc = { like = "acca", between = ["c", "r"] }
 [link.terr]
 between = ["r", "b"]
 rate = "5 Mbit/s"
@@ -87,23 +82,11 @@ rto_min = "300 ms"
 rto_initial = "1 s"
 rto_max = "5 s"
 heartbeat_interval = "2 s"
-[flow.tcp]
-from = "c"
-to = "b"
-protocol = "tcp"
-paths = ["accc>terr"]
-sender = { congestion = "cubic" }
-[flow.mptcp]
-from = "a"
-to = "b"
-protocol = "mptcp"
-paths = ["acca>terr", "sat"]
-[event.down]
-action = "link"
-link = "terr"
-end = "r"
-at = "4 s"
-for = "2 s"
+[flow]
+tcp = { from = "c", to = "b", protocol = "tcp", paths = ["accc>terr"], sender = { congestion = "cubic" } }
+mptcp = { from = "a", to = "b", protocol = "mptcp", paths = ["acca>terr", "sat"] }
+[event]
+down = { action = "link", link = "terr", end = "r", at = "4 s", for = "2 s" }
 [factor.length]
 levels = ["9.2 s", "11.3 s"]
 [factor.length."9.2 s"]
@@ -128,20 +111,13 @@ def test_an_abort_while_a_slow_path_still_carries_data(checkout: Checkout, tmp_p
 
 
 ADD_ADDR_LOST = """
-[event.gone]
-action = "blackhole"
-link = "p1"
-directions = ["backward"]
-at = "50 ms"
-for = "30 ms"
+[event]
+gone = { action = "blackhole", link = "p1", directions = ["backward"], at = "50 ms", for = "30 ms" }
 """
 """SYN, SYN+ACK and ACK take 60 ms; ADD_ADDR leaves the receiver then."""
 JOIN_LOST = """
-[event.gone]
-action = "blackhole"
-link = "p2"
-at = "0 s"
-for = "{length}"
+[event]
+gone = {{ action = "blackhole", link = "p2", at = "0 s", for = "{length}" }}
 """
 CUT = """
 [event.gone]

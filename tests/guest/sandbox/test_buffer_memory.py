@@ -14,11 +14,8 @@ name = "memory"
 duration = "2 s"
 [node.a]
 [node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "1 Mbit/s"
-queue = "20 packets"
-one_way_delay = "10 ms"
+[link]
+p1 = { between = ["a", "b"], rate = "1 Mbit/s", queue = "20 packets", one_way_delay = "10 ms" }
 [default.flow]
 from = "a"
 to = "b"

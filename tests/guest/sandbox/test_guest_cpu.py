@@ -54,7 +54,7 @@ def test_guests_at_once_keep_to_cpus_of_their_own(kernel: Path, tmp_path: Path) 
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="one CPU only: nothing to choose")
-def test_what_a_guest_may_use_is_never_widened(kernel: Path, tmp_path: Path) -> None:
+def test_guests_use_allowed_cpus_only(kernel: Path, tmp_path: Path) -> None:
     """taskset decides; a claim of a CPU that is not allowed would be an error."""
     last = max(CPUS)
     os.sched_setaffinity(0, {last})

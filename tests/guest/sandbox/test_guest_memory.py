@@ -87,7 +87,7 @@ AT_ONCE = f"head -c {WRITTEN_MIB}M /dev/zero"
 
 
 @pytest.mark.parametrize(("script", "fits"), [(STEADY, True), (AT_ONCE, False)], ids=["steady", "at once"])
-def test_what_a_program_writes(script: str, fits: bool, kernel: Path, tmp_path: Path) -> None:
+def test_a_program_that_writes_much(script: str, fits: bool, kernel: Path, tmp_path: Path) -> None:
     """Dropped every 16 virtual seconds. What comes in no time at all can fill the memory: then the check says so."""
     result = kit.run_guest(kernel, tmp_path / "x", program(script, 60)).completed()
     assert (result.directory / "p.out").stat().st_size == WRITTEN_MIB * MIB

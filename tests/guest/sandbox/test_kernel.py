@@ -94,24 +94,24 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_it_is_the_release_that_was_recorded(answers: dict[str, Any]) -> None:
+def test_the_kernels_release_is_the_recorded_one(answers: dict[str, Any]) -> None:
     kernel = find_kernel()
     assert kernel is not None
     assert answers["release"] == kernel.release
 
 
-def test_its_build_date_is_pinned(answers: dict[str, Any]) -> None:
+def test_the_kernels_build_date_is_pinned(answers: dict[str, Any]) -> None:
     """The kernel hashes uname into its random generator, so the date is part of an experiment's seed."""
     assert answers["version"] == "#1 2024-01-01 00:00:00 UTC"
 
 
 @pytest.mark.parametrize("name", ["sctp", "mptcp", "packet", "sctp_probe"])
-def test_it_has(answers: dict[str, Any], name: str) -> None:
+def test_the_kernel_has(answers: dict[str, Any], name: str) -> None:
     assert answers[name] == 1
 
 
 @pytest.mark.parametrize("name", ["modules", "hwrng"])
-def test_it_has_not(answers: dict[str, Any], name: str) -> None:
+def test_the_kernel_lacks(answers: dict[str, Any], name: str) -> None:
     assert answers[name] == 0
 
 
@@ -130,5 +130,5 @@ def test_the_headers_are_the_kernels_own(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.partition(" ")[2])
-def test_it_takes(answers: dict[str, Any], line: str) -> None:
+def test_the_kernel_takes(answers: dict[str, Any], line: str) -> None:
     assert answers[line] == 0

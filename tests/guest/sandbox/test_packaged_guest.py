@@ -55,7 +55,7 @@ def test_tcp_and_sctp_with_loss(checkout: Checkout, tmp_path: Path) -> None:
     assert "has no MPTCP" in mptcp.reason
 
 
-def test_it_is_no_kernel_for_virtual_time(checkout: Checkout, tmp_path: Path) -> None:
+def test_the_packaged_kernel_is_refused_for_virtual_time(checkout: Checkout, tmp_path: Path) -> None:
     spec = written(tmp_path / "spec.toml", SPEC)
     done = checkout.run("run", spec, "--backend", "virtual", cwd=tmp_path, NETWARP_KERNEL=str(BINARY))
     assert done.status == 77, done

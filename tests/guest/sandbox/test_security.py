@@ -70,7 +70,7 @@ def test_roots_guests_are_not_root(checkout: Checkout, open_place: Path, tmp_pat
 
 
 @needs_root
-def test_whom_root_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_that_root_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "1234")
     monkeypatch.setenv("SUDO_GID", "1235")
     assert unprivileged() == User(1234, 1235)
@@ -117,7 +117,7 @@ def test_a_program_for_root_alone_is_run_by_root(mode: int, uid: int, checkout: 
 
 
 @needs_root
-def test_what_a_sandbox_leaves_cannot_lead_root_elsewhere(open_place: Path, tmp_path: Path) -> None:
+def test_links_a_sandbox_leaves_are_removed_before_root_reads(open_place: Path, tmp_path: Path) -> None:
     """Links, pipes and second names are removed before root looks at a file; set-user-ID bits are taken off."""
     outside = written(tmp_path / "outside", "root's")
     cell = open_place / "cell"
@@ -161,7 +161,7 @@ def test_a_directory_of_another_owner_stays_that_owners(open_place: Path) -> Non
 @pytest.mark.parametrize(
     "user", ["0:0", "0:65534", "65534:0", "65534", "nobody:nobody", "-1:-1", "1:1x", "", "4294967295:1"]
 )
-def test_who_is_no_user_is_refused(program: str, user: str, tmp_path: Path) -> None:
+def test_names_that_are_no_user_are_refused(program: str, user: str, tmp_path: Path) -> None:
     """Least of all root."""
     written(tmp_path / "init", "").chmod(0o755)
     more = ["--kernel", "/bin/true", "--seed", "1"] if program == "guest-exec" else []

@@ -15,7 +15,7 @@ PHASES_MS = (0, 11, 22, 33, 44, 55)
 
 
 @pytest.mark.parametrize("rto_ms", [500, 506])
-def test_levels_begin_where_the_table_says(rto_ms: int, checkout: Checkout, tmp_path: Path) -> None:
+def test_levels_of_the_timer_wheel_begin_as_in_the_table(rto_ms: int, checkout: Checkout, tmp_path: Path) -> None:
     """500 ms is in the level of 8 ms slots; 506 ms, above 504 and below 512 ms, is in that of 64 ms slots."""
     text = HOSTS.format(name="wheel", duration="3 s") + (
         '[link.p1]\nbetween = ["a", "b"]\nrate = "10 Mbit/s"\nqueue = "50 packets"\none_way_delay = "1 ms"\n'

@@ -44,7 +44,7 @@ def test_it_is_removed_with_the_process_that_made_it(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
+def test_the_next_process_removes_what_a_killed_one_left(place: Path) -> None:
     process, directory = holder()
     with scratch("t-") as ours:
         assert ours.is_dir() and directory.is_dir(), "it lives"
@@ -56,7 +56,7 @@ def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_what_is_not_ours_stays(place: Path) -> None:
+def test_directories_of_others_stay(place: Path) -> None:
     (place / "other-1").mkdir()
     (place / "t-without-a-lock").mkdir()
     (place / "elsewhere").mkdir()

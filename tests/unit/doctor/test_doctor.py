@@ -41,7 +41,7 @@ def test_a_kernel_that_is_not_there_is_a_problem_not_a_crash(tmp_path: Path, mon
     assert problems()["guest kernel"] == "unset NETWARP_KERNEL"
 
 
-def test_what_is_set_up_is_no_problem() -> None:
+def test_parts_that_are_set_up_are_no_problem() -> None:
     """Whatever else this machine lacks: of the kernel it is as find_kernel says, of the apps as build/ says."""
     found = problems()
     assert ("guest kernel" in found) == (find_kernel() is None)

@@ -30,7 +30,7 @@ def test_another_name_is_none() -> None:
         _ = netwarp.colour
 
 
-def test_it_is_typed() -> None:
+def test_the_package_is_typed() -> None:
     assert (Path(netwarp.__file__).parent / "py.typed").exists()
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_is_partly_there(tmp_path: Path) -> None:
     assert run.page is None
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(netwarp.StoreError, match=r"plan\.json"):
         netwarp.open_run(tmp_path)
 

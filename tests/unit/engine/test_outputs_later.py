@@ -25,13 +25,10 @@ a = { outage = "0 s", variant = "tcp" }
 b = { outage = "5 s", variant = "tcp" }
 """
 LATER = """
-[metric.double]
-unit = "bit/s"
-value = "2 * goodput_bit_s"
-[table.later]
-metric = "double"
-rows = ["variant", "failover"]
-columns = ["outage"]
+[metric]
+double = { unit = "bit/s", value = "2 * goodput_bit_s" }
+[table]
+later = { metric = "double", rows = ["variant", "failover"], columns = ["outage"] }
 """
 
 

@@ -142,7 +142,7 @@ def test_a_directory_without_its_record_is_not_used(tmp_path: Path) -> None:
     assert find_kernel() is not None
 
 
-def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     left = kernels_dir() / ".building-0123456789abcdef" / "kernel"
     left.mkdir(parents=True)
     (left / "linux").write_bytes(b"half")

@@ -18,8 +18,7 @@ def test_a_fragment_is_options_set_and_unset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
-    [("CONFIG_NET\n", "line 1"), ("\nNET=y\n", "line 2"), ("CONFIG_NET=y\nCONFIG_NET=y\n", "twice")],
+    ("text", "says"), [("CONFIG_NET\n", "line 1"), ("\nNET=y\n", "line 2"), ("CONFIG_NET=y\nCONFIG_NET=y\n", "twice")]
 )
 def test_a_malformed_fragment_names_the_line(text: str, says: str) -> None:
     with pytest.raises(KernelError, match=says):
@@ -78,7 +77,7 @@ def test_an_option_without_prompt_says_so(tree: Path) -> None:
     assert "is 100" in explain(Option("HZ", "1000"), {"HZ": "100"}, tree)
 
 
-def test_what_selects_an_unwanted_option_is_named(tree: Path) -> None:
+def test_the_option_that_selects_an_unwanted_one_is_named(tree: Path) -> None:
     text = explain(Option("BLOCK", None), {"BLOCK": "y", "NETFS": "y"}, tree)
     assert "is selected by NETFS" in text
 

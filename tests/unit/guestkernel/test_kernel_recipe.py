@@ -38,7 +38,7 @@ def test_comments_and_order_do_not_matter(folder: Path) -> None:
         ("patches/um-hz-1000.patch", "default 1000", "default 250"),
     ],
 )
-def test_what_changes_the_binary_changes_the_digest(folder: Path, name: str, old: str, new: str) -> None:
+def test_every_input_of_the_binary_changes_the_digest(folder: Path, name: str, old: str, new: str) -> None:
     before = digest(folder)
     text = (folder / name).read_text()
     assert old in text

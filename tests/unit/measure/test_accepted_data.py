@@ -32,7 +32,7 @@ def begun() -> Story:
     return Story().handshake().data(50, 1).data(51, 1 + MSS).ack(52, 1 + 2 * MSS)
 
 
-def test_what_came_after_the_last_acknowledgement_is_taken(tmp_path: Path) -> None:
+def test_data_after_the_last_acknowledgement_counts_as_delivered(tmp_path: Path) -> None:
     """A delayed acknowledgement that the end of the connection overtook."""
     assert deliverable(begun().data(60, 1 + 2 * MSS).data(70, 1 + 3 * MSS, 0, flags="RA"), tmp_path) == 3 * MSS
 

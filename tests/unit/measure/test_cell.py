@@ -232,7 +232,7 @@ def test_a_fault_elsewhere_is_not_this_flows(tmp_path: Path) -> None:
     assert metrics["outage_s"] is metrics["failover_time_s"] is metrics["first_retransmission_other_path_s"] is None
 
 
-def test_what_was_in_flight_on_the_other_path_is_no_failover(tmp_path: Path) -> None:
+def test_packets_in_flight_on_the_other_path_are_no_failover(tmp_path: Path) -> None:
     """A fault just after a packet left on p2: its arrival is later than the fault, and no answer to it."""
     sent = sorted((one for link in ("p1", "p2") for one in tshark("sctp", "a", link, tmp_path)), key=lambda one: one.t)
     arrived = sorted(

@@ -176,7 +176,7 @@ def taken(root: Path, bytes_taken: int, close: str, reason: str, status: int = 0
 
 
 @pytest.mark.parametrize("name", ["tcp", "sctp"])
-def test_what_the_sender_handed_over_is_what_left_it(name: str, tmp_path: Path) -> None:
+def test_bytes_handed_over_equal_bytes_sent(name: str, tmp_path: Path) -> None:
     cell = make_cell(name)
     root = make_directory(cell, name, tmp_path / "cell")
     taken(root, 0, "abort", "stop")

@@ -9,15 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from netwarp.core.types import GilbertElliott, LinkImpairment
-from netwarp.measure.calibration import (
-    ON_THE_WALL_CLOCK,
-    VIRTUAL,
-    WALL,
-    Budget,
-    Clock,
-    netem_probes,
-    profile_probes,
-)
+from netwarp.measure.calibration import ON_THE_WALL_CLOCK, VIRTUAL, WALL, Budget, Clock, netem_probes, profile_probes
 from netwarp.measure.calibration.datagram_judge import judge_ways
 from netwarp.measure.calibration.datagram_probes import NETEM, PROBE_BYTES, read_link, sending_ns
 from netwarp.measure.calibration.datagrams import Way
@@ -76,7 +68,7 @@ def rows_of(shape: LinkImpairment, way: Way) -> dict[str, Row]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["wifi-80211n-poor", "wifi-80211n-good", "mobile-3g", "leo-handover", "adsl"])
-def test_what_is_right_passes(name: str, seed: int) -> None:
+def test_right_probes_pass(name: str, seed: int) -> None:
     shape = read_link(name, 1)[0].forward
     rows = rows_of(shape, made(shape, seed))
     assert all(row.ok for row in rows.values()), [row for row in rows.values() if not row.ok]
@@ -215,7 +207,7 @@ def test_run_lengths_and_their_chi_square() -> None:
     assert chi_square(np.array([1, 2]), 0.5) == (0.0, 0)
 
 
-def test_what_none_at_all_would_pass_is_no_row_and_no_probe_has_such_a_one() -> None:
+def test_no_probe_has_a_row_that_zero_losses_would_pass() -> None:
     shape = LinkImpairment(one_way_delay_ns=10 * MS, loss_ratio=1e-4)  # 6 of 60,000
     assert not any(quantity.startswith("loss there") for quantity in rows_of(shape, made(shape, 1)))
     for name in ("wifi-80211n-good", "wifi-80211n-poor", "leo-handover", "transcontinental"):

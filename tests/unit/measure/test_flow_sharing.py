@@ -46,9 +46,7 @@ def test_shares_places_and_what_is_gained() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [FlowObservation(CELL, CELL.flows[0]), transfer(600, 700, 10, 1)],
-    ids=["never began", "after the end"],
+    "other", [FlowObservation(CELL, CELL.flows[0]), transfer(600, 700, 10, 1)], ids=["never began", "after the end"]
 )
 def test_flows_that_never_run_together_say_nothing(other: FlowObservation) -> None:
     assert flow_sharing_metrics({"a": transfer(0, 500, 10, 100), "b": other}) == ({"a": {}, "b": {}}, {})

@@ -109,16 +109,12 @@ def test_events_of_both_kinds_with_their_times(driver: Driver) -> None:
         1500, 1400, 5001, 4, [10, 0, 1, 129],
     )  # fmt: skip
     assert (two["connection"], two["local_port"], two["peer_port"], two["flight"], two["acked"]) == (
-        5,
-        40000,
-        5001,
-        600,
-        1448,
-    )
+        5, 40000, 5001, 600, 1448,
+    )  # fmt: skip
     assert (two["ssthresh"], two["mtu"], two["state"]) == (0x7FFFFFFF, 65535, 41000)
 
 
-def test_what_the_kernel_lost_is_counted(driver: Driver) -> None:
+def test_events_the_kernel_lost_are_counted(driver: Driver) -> None:
     stored = page(data(sctp_event(1), 0), flags=3 << 30, behind=struct.pack("<Q", 321))
     assert decode(driver, stored)[1] == 321
     assert decode(driver, page(data(sctp_event(1), 0), flags=1 << 31))[1] == 1

@@ -1,19 +1,23 @@
-"""docs/metrics.md names every metric and every column there is, and none that is not."""
+"""docs/metrics.md lists the metrics, the columns, and the totals, series and events of each protocol, and no others."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from netwarp.captures import read_captures
 from netwarp.captures.mptcp import analyze_mptcp
 from netwarp.captures.native import layouts
 from netwarp.captures.sctp import analyze_sctp
+from netwarp.captures.tcp import analyze_tcp
+from netwarp.captures.tcp.tcp_events import NAMES
 from netwarp.core.metrics.catalogue import GROUPS, METRICS
 from support.captures import recorded
 from support.checkout import ROOT
 from support.docs_kit import listed_names
+from support.tcp_story import Story
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
 
@@ -52,3 +56,13 @@ def sctp_totals() -> list[str]:
 
 def mptcp_totals() -> list[str]:
     return list(analyze_mptcp(read_captures(recorded("mptcp", "a", ["p1", "p2"])))[0].totals)
+
+
+def test_every_total_series_and_event_of_tcp_is_defined(tmp_path: Path) -> None:
+    (section,) = re.findall(r"\n## TCP\n(.*?)\n## ", PAGE, re.DOTALL)
+    connection = analyze_tcp(Story().handshake().data(40, 1).ack(80, 1001).capture(tmp_path), 0)
+    assert sorted(listed_names(section)) == sorted(connection.totals)
+    (series,) = re.findall(r"\*\*Series\*\*(.*?)\*\*Events\*\*", section, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", series)) == set(connection.series)
+    events = set(re.findall(r"`(\w+)`", section[section.index("**Events**") :]))
+    assert {*NAMES.values(), "syn", "fin", "rst", "zero_window"} <= events

@@ -107,7 +107,7 @@ def test_losses_of_one_window_are_one_event_and_the_next_begins_with_its_acknowl
     assert sending(first, [(9, 6)]).loss_events().tolist() == []
 
 
-def test_what_was_acknowledged_before_it_was_sent_again_is_an_event_of_its_own() -> None:
+def test_data_acknowledged_before_its_retransmission_is_a_separate_event() -> None:
     """A needless retransmission, its acknowledgement already there: the count goes on behind it (it once did not)."""
     first = [(0, unit, False) for unit in range(3)]
     again = [(20, 0, True), (21, 1, True), (40, 2, True)]

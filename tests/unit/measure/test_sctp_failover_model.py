@@ -28,14 +28,7 @@ def expected(settings: FailoverSettings, conditions: FailoverConditions) -> Fail
 
 
 BUSY = FailoverConditions(
-    rtt_s=0.05,
-    rtt_other_s=0.05,
-    queue_s=0.03,
-    window_packets=12,
-    interval_s=None,
-    up_s=10.0,
-    tail="none",
-    forward=True,
+    rtt_s=0.05, rtt_other_s=0.05, queue_s=0.03, window_packets=12, interval_s=None, up_s=10.0, tail="none", forward=True
 )
 SPARSE = dataclasses.replace(BUSY, interval_s=1.0, next_send_s=0.4, queue_s=0.003, alone=True)
 
@@ -174,7 +167,7 @@ def test_an_inactive_path_waits_for_what_its_heartbeats_backed_off_to() -> None:
     assert capped is not None and capped.high == pytest.approx(30 + 7.5 + 4.096, abs=1)
 
 
-def test_what_never_happened_is_not_as_theory_once_its_range_is_over() -> None:
+def test_events_missing_after_their_range_contradict_theory() -> None:
     theory = expected(FailoverSettings(), BUSY)
     seen = {"first_retransmission_other_path_s": 1.0, "notification_time_s": 3.0, "first_new_data_other_path_s": None}
     whole = theory_metrics(theory, seen, dict.fromkeys(THEORY, 20.0))

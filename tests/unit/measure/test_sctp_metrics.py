@@ -44,7 +44,7 @@ def test_other_protocols_have_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sctp", "bundle", "tcp"])
-def test_what_a_transfer_costs_counts_both_directions(name: str, tmp_path: Path) -> None:
+def test_the_cost_of_a_transfer_counts_both_directions(name: str, tmp_path: Path) -> None:
     cell = make_cell(name)
     metrics = derive(cell, make_directory(cell, name, tmp_path / "cell")).metrics
     capture = read_captures(recorded(name, "b", LINKS.get(name, ["p1"])))
@@ -60,7 +60,7 @@ def test_what_a_transfer_costs_counts_both_directions(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("aborts", "delivered_bytes"), [([], 600), ([sctp(22, chunk(6))], 400)])
-def test_what_comes_after_the_abort_is_not_delivered(aborts: list[bytes], delivered_bytes: int, tmp_path: Path) -> None:
+def test_data_after_the_abort_is_not_delivered(aborts: list[bytes], delivered_bytes: int, tmp_path: Path) -> None:
     """An ABORT on a free path overtakes what is queued on another: the receiver drops that, RFC 9260 9.1."""
     data = [sctp(22, data_chunk(ISN + number, ssn=number)) for number in range(6)]
     capture = read(tmp_path, pcap(timed([*association(), *data[:4], *aborts, *data[4:]])))

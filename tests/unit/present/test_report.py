@@ -296,7 +296,7 @@ def test_matplotlib_is_not_imported_before_it_draws() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_what_is_said_of_randomness_was_observed(tmp_path: Path) -> None:
+def test_randomness_is_reported_as_observed(tmp_path: Path) -> None:
     """Counted from the measurements, whatever the plan knows to be random."""
     run = large_run(tmp_path / "run", 120)
     data = read_run(run)

@@ -28,7 +28,7 @@ def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LAT
     return next(number for number in agree(a, b, lateness_s).numbers if number.metric == metric)
 
 
-def test_what_is_not_random_agrees_within_its_bound() -> None:
+def test_deterministic_numbers_agree_within_their_bound() -> None:
     exact = run([1000.0], random=False)
     found = one(exact, run([1000.0, 1001.0, 1001.0], random=False))
     assert found.verdict == "agree"
@@ -146,7 +146,7 @@ def agreement() -> Agreement:
     return agree(run([1000.0], random=False), run([1100.0, 1101.0, 1101.0], random=False), LATE_S)
 
 
-def test_words_and_rows_say_it() -> None:
+def test_sentences_and_rows_of_an_agreement() -> None:
     found = agreement()
     assert found.differs
     said = sentences(found, ["virtual", "guest"])

@@ -39,7 +39,7 @@ def test_each_choice_has_a_verdict_from_its_worst_value() -> None:
     )
 
 
-def test_what_has_no_end_is_worse_than_any_number_and_what_did_not_run_is_said() -> None:
+def test_an_endless_outage_is_worst_and_missing_cells_are_named() -> None:
     plan = study()
     numbers = [
         Measurement(one.cell_id, one.flow, one.metric, None, "s")
@@ -54,7 +54,7 @@ def test_what_has_no_end_is_worse_than_any_number_and_what_did_not_run_is_said()
     assert "Not measured: mid (did not run)." in words[0]
 
 
-def test_why_a_cell_did_not_run_to_its_end_is_said() -> None:
+def test_the_reason_of_an_incomplete_cell_is_given() -> None:
     plan = study()
     lost = next(cell for cell in plan.cells if cell.factors["knob"] == "low" and cell.factors["rtt"] == "10 ms")
     outcomes = completed(plan) | {lost.id: CellOutcome(Outcome.FAILED, "the sender broke", 1.0, 1.0)}
@@ -118,13 +118,7 @@ def test_numbers_as_sentences_have_them() -> None:
         value_words(65.698, "s"),
         value_words(12.0, "chunks"),
         value_words(16384.0, "bytes"),
-    ] == [
-        "258 ms",
-        "1.06 s",
-        "65.7 s",
-        "12",
-        "16.4 kB",
-    ]
+    ] == ["258 ms", "1.06 s", "65.7 s", "12", "16.4 kB"]
 
 
 def test_cells_that_did_not_run_to_their_end_keep_no_budget() -> None:

@@ -71,7 +71,7 @@ def test_also_repeats_a_claim_under_other_conditions(tmp_path: Path) -> None:
     assert (other.claim.id, other.claim.condition_text, other.verdict) == ("C1", "x=2 s", "does not hold")
 
 
-def test_later_is_not_tested_and_says_why(tmp_path: Path) -> None:
+def test_claims_of_kind_later_are_not_tested_and_give_the_reason(tmp_path: Path) -> None:
     text = '[[claim]]\nid = "C9"\ntext = "t"\nsource = "s"\nkind = "later"\nreason = "needs Table 6"\n'
     (found,) = judged(plan_of(tmp_path, text), {})
     assert (found.verdict, found.reason, found.measured) == ("not tested", "needs Table 6", None)
@@ -97,7 +97,7 @@ def test_a_cell_with_nothing_to_measure_is_inconclusive(tmp_path: Path) -> None:
     assert "has no packets; and 2 more" in found.reason
 
 
-def test_nothing_to_divide_by_is_inconclusive(tmp_path: Path) -> None:
+def test_a_division_by_zero_is_inconclusive(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, claim("greater", 'a = { who = "a" }\nb = { who = "b" }\n' + OVER))
     (found,) = judged(plan, {"a": rows(2, 2, 2), "b": rows(1, 0, 1)})
     assert (found.verdict, found.measured, found.reason) == ("inconclusive", None, "a number to divide by is 0")
@@ -225,22 +225,8 @@ def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
     }.items():  # fmt: skip
         assert paper[name].measured == pytest.approx(gain, abs=6e-4), name
     for name in [
-        "C3",
-        "C3b",
-        "C4b",
-        "C6",
-        "C7",
-        "C9",
-        "C11",
-        "C14",
-        "C14b",
-        "C15c",
-        "C19",
-        "C19e",
-        "C20",
-        "C21",
-        "C26",
-    ]:
+        "C3", "C3b", "C4b", "C6", "C7", "C9", "C11", "C14", "C14b", "C15c", "C19", "C19e", "C20", "C21", "C26",
+    ]:  # fmt: skip
         assert paper[name].verdict == "holds", name
     for name in ("C22", "C25", "C27", "C31", "C32", "C33", "C36c"):  # contradicted by the paper's own tables
         assert paper[name].verdict == "does not hold", name

@@ -126,7 +126,7 @@ def test_one_draw_alone_decides_nothing(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_not_random_stands_for_every_seed(tmp_path: Path) -> None:
+def test_deterministic_cells_stand_for_every_seed(tmp_path: Path) -> None:
     """TCP once (nothing random in it), SCTP through a fault three times: compared over all three."""
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
     (tmp_path / "expected.toml").write_text(claim("greater", body))
@@ -143,7 +143,7 @@ def test_what_is_not_random_stands_for_every_seed(tmp_path: Path) -> None:
     assert len(make_plan(spec_of(text, tmp_path), repetitions=2).cells) == 9 * 2, "--repetitions is for every cell"
 
 
-def test_claims_stand_beside_what_others_numbers_make_of_them(tmp_path: Path) -> None:
+def test_claims_stand_beside_verdicts_on_published_numbers(tmp_path: Path) -> None:
     body = 'a = { who = "a" }\nb = { who = "b" }\n' + OVER + BOUND
     source = '[source.paper]\ntitle = "P"\n[source.other]\ntitle = "O"\n'
     numbers = {("paper", "a"): (2, 3, 4), ("paper", "b"): (1, 2, 3), ("other", "a"): (1, 1, 1)}

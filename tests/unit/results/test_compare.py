@@ -19,7 +19,7 @@ def statuses(a: Results, b: Results) -> list[Status]:
     return [one.status for one in compare(a, b).numbers]
 
 
-def test_what_is_not_random_changes_or_not() -> None:
+def test_deterministic_numbers_change_or_not() -> None:
     found = compare(run([5.0, 7.0], random=False), run([5.0, 7.5], random=False, seed=2))
     assert [(one.levels, one.status) for one in found.numbers] == [
         ((("x", "1 s"),), "same"), ((("x", "2 s"),), "changed"),
@@ -44,7 +44,7 @@ def test_equal_seeds_are_compared_pair_by_pair() -> None:
     assert statuses(run(a, levels=ONE_LEVEL), run(b, levels=ONE_LEVEL, seed=50)) == ["within noise"]
 
 
-def test_what_the_clock_does_not_resolve_is_no_change() -> None:
+def test_differences_below_the_clocks_resolution_are_no_change() -> None:
     """One read of the guest's clock (256 ns) on a short time; a count is exact, and so is a difference beyond it."""
     clock_s = 2e-6
 
@@ -67,20 +67,17 @@ def test_what_the_clock_does_not_resolve_is_no_change() -> None:
     )
 
 
-def test_what_only_one_run_has() -> None:
+def test_combinations_of_one_run_only() -> None:
     less = '[factor.x]\nlevels = ["2 s"]\n'
     found = compare(run([1.0, 2.0], random=False), run([2.0], random=False, levels=less))
     assert [one.status for one in found.numbers] == ["only in A", "same"]
     assert not found.differs
-    assert statuses(run([2.0], random=False, levels=less), run([1.0, 2.0], random=False)) == [
-        "same",
-        "only in B",
-    ]
+    assert statuses(run([2.0], random=False, levels=less), run([1.0, 2.0], random=False)) == ["same", "only in B"]
     other = run([1.0, 2.0], random=False, metric="data_packets")
     assert statuses(run([1.0, 2.0], random=False), other) == ["only in A"] * 2 + ["only in B"] * 2
 
 
-def test_a_number_that_went_away_is_a_change() -> None:
+def test_a_missing_number_is_a_change() -> None:
     """Asked for in both runs, and nothing to measure in one: there was a failover, and now there is none."""
     found = compare(run([1.0, 2.0], random=False), run([1.0, None], random=False))
     assert [one.status for one in found.numbers] == ["same", "changed"]

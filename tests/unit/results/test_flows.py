@@ -21,38 +21,19 @@ STUDY = (
         'name = "test"', 'name = "test"\nexpected = "expected.toml"\npublished = "published.csv"\nrepetitions = 2'
     )
     + """
-[flow.g]
-like = "f"
-port = 5002
-[flow.h]
-like = "f"
-port = 5003
-only = { load = "full" }
+[flow]
+g = { like = "f", port = 5002 }
+h = { like = "f", port = 5003, only = { load = "full" } }
 [factor.load]
 levels = ["none", "full"]
-[table.all]
-metric = "outage_s"
-rows = ["flow"]
-columns = ["load"]
-[table.two]
-metric = "outage_s"
-flow = ["g", "f"]
-rows = ["load"]
-columns = ["flow"]
-[figure.lines]
-metric = "outage_s"
-x = "load"
-lines = ["flow"]
-[figure.boxes]
-kind = "cdf"
-metric = "outage_s"
-lines = ["flow"]
-over = ["load"]
-[answer.which]
-metric = "outage_s"
-settings = ["flow"]
-given = ["load"]
-budgets = ["2 s"]
+[table]
+all = { metric = "outage_s", rows = ["flow"], columns = ["load"] }
+two = { metric = "outage_s", flow = ["g", "f"], rows = ["load"], columns = ["flow"] }
+[figure]
+lines = { metric = "outage_s", x = "load", lines = ["flow"] }
+boxes = { kind = "cdf", metric = "outage_s", lines = ["flow"], over = ["load"] }
+[answer]
+which = { metric = "outage_s", settings = ["flow"], given = ["load"], budgets = ["2 s"] }
 """
 )
 PUBLISHED = """\
@@ -185,7 +166,7 @@ def test_claims_compare_flows(plan: Plan) -> None:
 )  # fmt: skip
 def test_mistakes_are_named(spec: str, said: str) -> None:
     text = STUDY.replace('expected = "expected.toml"\npublished = "published.csv"\n', "")
-    problems = problems_of(text.replace("[table.all]", spec + "[table.all]"))
+    problems = problems_of(text.replace("[table]\n", spec + "[table]\n"))
     assert any(said in problem and "spec.toml:" in problem for problem in problems), problems
 
 

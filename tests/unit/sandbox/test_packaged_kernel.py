@@ -60,7 +60,9 @@ def cell_with(protocol: str, **options: object) -> Cell:
     return two_path_cell(flows=(changed,))
 
 
-def test_what_it_lacks_is_unsupported(modules: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cells_that_need_missing_features_are_unsupported(
+    modules: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(packaged, "MODULES", modules)
     monkeypatch.setattr("netwarp.sandbox.packaged_guest.modules_of", lambda release: ())
     kernel = KernelBuild("", tmp_path / "linux.uml", None, "6.1.0", "00", "package", packaged.KIND, "", "", "", "")

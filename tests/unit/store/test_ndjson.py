@@ -10,7 +10,7 @@ from netwarp.sandbox.cell_verdict import records_left
 from netwarp.store.ndjson import last, read_ndjson
 
 
-def test_what_was_being_written_when_the_writer_died_is_left_out(tmp_path: Path) -> None:
+def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "init.ndjson"
     path.write_bytes(b'{"record":"a","n":1}\n{"record":"a","n":2}\n{"record":"end","n":3')
     records = read_ndjson(path)

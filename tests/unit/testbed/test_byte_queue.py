@@ -51,7 +51,7 @@ def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
 
 
 @pytest.mark.parametrize("rate_byte_s", [1200, 125_000, 10**9, 2**33])
-def test_what_was_asked_is_what_a_dump_shows(rate_byte_s: int) -> None:
+def test_a_dump_shows_the_requested_queue(rate_byte_s: int) -> None:
     ticks = sending_ns(1500, rate_byte_s) // 64
     asked = Tbf(rate_byte_s, 65536, ticks, 1500)
     there = attributes(asked.encode())
@@ -86,7 +86,7 @@ def test_a_change_from_packets_to_bytes_replaces_both() -> None:
 
 
 @pytest.mark.parametrize("queue", ["1499 B", "2 GiB", "3 MB/s"])
-def test_it_holds_a_packet_and_can_be_counted(queue: str) -> None:
+def test_the_queue_holds_a_packet_and_can_be_counted(queue: str) -> None:
     assert problems_of(replaced('queue = "50 packets"', f'queue = "{queue}"'))
 
 

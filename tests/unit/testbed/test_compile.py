@@ -173,12 +173,9 @@ def test_a_sender_that_starts_soon_after_t0_is_spawned_before_it() -> None:
     """Where T0 is known beforehand; where it follows from `ready`, it is spawned at T0."""
     cell = two_path_cell()
     for start_ns, clock, at_ns in (
-        (0, CLOCK, None),
-        (500 * MS - 1, CLOCK, None),
-        (500 * MS, CLOCK, 0),
-        (0, Clock(), 0),
+        (0, CLOCK, None), (500 * MS - 1, CLOCK, None), (500 * MS, CLOCK, 0), (0, Clock(), 0),
         (3 * S, CLOCK, 2500 * MS),
-    ):
+    ):  # fmt: skip
         flow = msgspec.structs.replace(cell.flows[0], start_ns=start_ns)
         steps = compile_cell(msgspec.structs.replace(cell, flows=(flow,)), clock).steps
         senders = [item for item in steps if item.verb == "spawn" and "sender" in item.command]
@@ -195,7 +192,7 @@ def read_back(result: Compiled, namespace: str, label: str, replies: list[str]) 
     return [check for check in checks if check.check == f"{names[label]} of {namespace}"][1:]
 
 
-def test_what_a_link_loses_is_read_back_after_its_repair() -> None:
+def test_addresses_and_routes_are_read_back_after_a_repair() -> None:
     down, up = outage("link", end="a")
     result = compiled(two_path_cell(timeline=(down, up)))
     assert sorted(result.restored.values()) == [(0, "address"), (0, "neighbour"), (0, "route")]
