@@ -8,6 +8,7 @@
 
 #include "analyzer.h"
 #include "copies.h"
+#include "filter.h"
 #include "flow.h"
 #include "identity.h"
 #include "mappings.h"
@@ -62,6 +63,7 @@ static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 		a->files[i].capture.stream.fd = -1;
 	a->file_count = count;
 	a->options = options;
+	a->stop_fd = -1;
 	a->last_path = NWA_NONE;
 	for (uint32_t t = 0; t < nwa_tables; t++) {
 		const struct nwa_field *fields;
@@ -81,12 +83,16 @@ none:
 	return NULL;
 }
 
-struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options)
+struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options,
+		     const char *filter, int32_t stop_fd)
 {
 	struct nwa *a = make(count, wanted, options);
 
 	if (!a)
 		return NULL;
+	a->stop_fd = stop_fd;
+	if (filter)
+		(void)filter_start(a, filter);
 	if (!count)
 		(void)reader_fail(a, "", "no capture given");
 	if (count > FILES_MAX)
@@ -337,6 +343,7 @@ void nwa_close(struct nwa *a)
 	free(a->files);
 	free(a->recent);
 	fragments_free(&a->fragments);
+	filter_free(a->filter);
 	for (uint32_t t = 0; t < nwa_tables; t++)
 		table_free(&a->tables[t]);
 	map_free(&a->paths);

@@ -62,7 +62,7 @@ typedef uint8_t nwa_b1;
 	F(b1, sorted) /* NWA_SORT was asked for */                                                           \
 	F(b1, big_endian)                                                                                    \
 	F(b1, cut_off)	   /* the file ends in the middle of something: see nwa_trouble */                   \
-	F(u1, compression) /* 0 none, 1 gzip, 2 zstd */
+	F(u1, compression) /* 0 none, 1 gzip, 2 zstd, 3 xz, 4 bzip2, 5 lz4 */
 
 /* one row an interface: of a pcap file one, of a pcapng file one a description block */
 #define NWA_INTERFACE(F, P, B)                                                                               \
@@ -389,9 +389,12 @@ NWA_API const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *
 				 const struct nwa_field **fields);
 /*
  * Open `count` files as one capture point. `wanted`: bit t set = keep the rows of table t (the tables
- * before `packets` are always kept). NULL = out of memory; nwa_error() has any other failure.
+ * before `packets` are always kept). filter: only packets it matches are there at all, in libpcap's language
+ * (NULL: all). stop_fd: when it can be read, reading ends (-1: never): for pipes. NULL = out of memory;
+ * nwa_error() has any other failure.
  */
-NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options);
+NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options,
+			     const char *filter, int32_t stop_fd);
 /* Read up to `packets` records (0: all). 1: there is more; 0: the end; -1: see nwa_error. */
 NWA_API int nwa_read(struct nwa *a, uint64_t packets);
 /* A table's rows: valid until the next nwa_read, nwa_clear or nwa_close. */

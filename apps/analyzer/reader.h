@@ -60,6 +60,8 @@ struct nwa {
 	struct file *files;
 	uint32_t file_count;
 	uint32_t options;
+	int stop_fd;	       /* see nwa_open; -1: none */
+	struct filter *filter; /* filter.h; NULL: every packet is kept */
 	uint64_t number;       /* of the next record */
 	uint64_t first_number; /* of the first row of packets: what was before is forgotten */
 	struct fragments fragments;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "source.h"
+#include "filter.h"
 #include "formats.h"
 #include "sorted.h"
 
@@ -68,8 +69,10 @@ void source_advance(struct nwa *a, uint32_t source)
 	struct file *file = &a->files[source];
 	struct nwa_source *row = source_row(a, source);
 
-	file->there = file->sorted ? sorted_next(file->sorted, &file->record)
-				   : capture_next(&file->capture, &file->record);
+	do
+		file->there = file->sorted ? sorted_next(file->sorted, &file->record)
+					   : capture_next(&file->capture, &file->record);
+	while (file->there && a->filter && !filter_keeps(a, &file->record));
 	if (file->capture.interface_count > file->interface_count && !take_interfaces(a, source)) {
 		(void)reader_fail(
 		    a, "", "out of memory, or more than 65535 interfaces: read fewer captures at once");
@@ -108,7 +111,7 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 		if (fd < 0)
 			return reader_fail(a, name, strerrordesc_np(errno));
 	}
-	if (!stream_open(&capture->stream, fd, memory, bytes))
+	if (!stream_open(&capture->stream, fd, a->stop_fd, memory, bytes))
 		return reader_fail(a, name, "out of memory");
 	if (!capture_start(capture))
 		return reader_fail(a, name, capture->trouble);
@@ -116,6 +119,8 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 		snprintf(why, sizeof(why), "link type %u cannot be read", capture->link_type);
 		return reader_fail(a, name, why);
 	}
+	if (a->filter && !capture->blocks && filter_compile(a, capture->link_type))
+		return -1;
 	row = table_push(&a->tables[nwa_table_sources]);
 	*row =
 	    (struct nwa_source){.file_bytes = capture->stream.taken,

@@ -1,18 +1,54 @@
 /*
  * Reading and unpacking. read(2) and not mmap(2): a file that shrinks while it is read must not kill the
  * process, and a block that fits the cache is as fast. Concatenated gzip members and zstd frames are one
- * stream.
+ * stream; xz, bzip2 and lz4: unpack.c.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "stream.h"
+#include "unpack.h"
 
-enum { BLOCK = 64 * 1024, WINDOW_LOG_MAX = 27 }; /* a block and its tables fit the second-level cache */
+static const int64_t SECOND_NS = 1000000000, STOP_NS = 1000000000;
+enum {
+	MAGIC = 6,
+	BLOCK = 64 * 1024,
+	WINDOW_LOG_MAX = 27
+}; /* a block and its tables fit the second-level cache */
+
+/*
+ * Waits for bytes, or for the word to stop. Who writes into the pipe (tcpdump) was probably told to stop as
+ * well and sends the rest of its buffer: for a second that is taken. false: stopped.
+ */
+static bool wait_for_bytes(struct stream *s)
+{
+	struct pollfd files[2] = {{.fd = s->fd, .events = POLLIN}, {.fd = s->stop_fd, .events = POLLIN}};
+	struct timespec now;
+	int64_t left_ns;
+
+	while (!s->until_ns) {
+		if (poll(files, 2, -1) < 0)
+			continue; /* a signal: its handler writes to stop_fd */
+		if (!files[1].revents)
+			return true;
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		s->until_ns = now.tv_sec * SECOND_NS + now.tv_nsec + STOP_NS;
+	}
+	for (;;) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		left_ns = s->until_ns - (now.tv_sec * SECOND_NS + now.tv_nsec);
+		if (left_ns <= 0)
+			return false;
+		if (poll(files, 1, (int)(left_ns / 1000000) + 1) > 0)
+			return true;
+	}
+}
 
 static size_t read_raw(struct stream *s, uint8_t *to, size_t room)
 {
@@ -25,6 +61,10 @@ static size_t read_raw(struct stream *s, uint8_t *to, size_t room)
 		s->memory += some;
 		s->memory_bytes -= some;
 		return some;
+	}
+	if (s->stop_fd >= 0 && !wait_for_bytes(s)) {
+		s->trouble = "reading was stopped";
+		return 0;
 	}
 	do
 		got = read(s->fd, to, room);
@@ -109,12 +149,46 @@ static size_t unpack_zstd(struct stream *s, uint8_t *to, size_t room)
 	return out.pos;
 }
 
+static size_t unpack_other(struct stream *s, uint8_t *to, size_t room)
+{
+	static const char *const ends[] = {[STREAM_XZ] = "the xz data end in the middle",
+					   [STREAM_BZIP2] = "the bzip2 data end in the middle",
+					   [STREAM_LZ4] = "the lz4 data end in the middle"};
+	static const char *const damaged[] = {[STREAM_XZ] = "the xz data are damaged",
+					      [STREAM_BZIP2] = "the bzip2 data are damaged",
+					      [STREAM_LZ4] = "the lz4 data are damaged"};
+
+	for (;;) {
+		struct unpack_step step = {.out = to, .room = room};
+		bool more = refill_packed(s);
+		enum unpack_result result;
+
+		step.in = s->packed + s->packed_begin;
+		step.in_bytes = s->packed_end - s->packed_begin;
+		result = unpack_step(s->kind, s->unpacker, &step);
+		s->packed_begin += step.used;
+		if (result == UNPACK_DAMAGED || (more && !step.used && !step.made)) {
+			s->trouble = damaged[s->kind];
+			s->packed_begin = s->packed_end = 0;
+			s->at_end = true;
+			return step.made;
+		}
+		if (step.made)
+			return step.made;
+		if (!more) {
+			if (result != UNPACK_END && !s->trouble)
+				s->trouble = ends[s->kind];
+			return 0;
+		}
+	}
+}
+
 static bool detect(struct stream *s)
 {
 	static const uint8_t gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
 	z_stream *z;
 
-	if (!stream_fill(s, sizeof(zstd)))
+	if (!stream_fill(s, MAGIC))
 		return true; /* too short for anything: the reader above reports it */
 	if (!memcmp(s->buffer, gzip, sizeof(gzip))) {
 		z = calloc(1, sizeof(*z));
@@ -133,7 +207,14 @@ static bool detect(struct stream *s)
 		(void)ZSTD_DCtx_setParameter(s->unpacker, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
 		s->kind = STREAM_ZSTD;
 	} else {
-		return true;
+		enum stream_kind kind = unpack_recognise(s->buffer);
+
+		if (kind == STREAM_PLAIN)
+			return true;
+		s->unpacker = unpack_new(kind);
+		if (!s->unpacker)
+			return false;
+		s->kind = kind;
 	}
 	s->packed = s->buffer; /* what was read so far is packed: the buffers change places */
 	s->packed_begin = s->begin;
@@ -144,9 +225,10 @@ static bool detect(struct stream *s)
 	return s->buffer != NULL;
 }
 
-bool stream_open(struct stream *s, int fd, const uint8_t *memory, size_t memory_bytes)
+bool stream_open(struct stream *s, int fd, int stop_fd, const uint8_t *memory, size_t memory_bytes)
 {
-	*s = (struct stream){.fd = fd, .memory = memory, .memory_bytes = memory_bytes, .capacity = BLOCK};
+	*s = (struct stream){
+	    .fd = fd, .stop_fd = stop_fd, .memory = memory, .memory_bytes = memory_bytes, .capacity = BLOCK};
 	s->buffer = malloc(s->capacity);
 	return s->buffer && detect(s);
 }
@@ -157,8 +239,10 @@ void stream_close(struct stream *s)
 		(void)inflateEnd(s->unpacker);
 	if (s->kind == STREAM_ZSTD)
 		(void)ZSTD_freeDStream(s->unpacker);
-	else
+	else if (s->kind == STREAM_GZIP)
 		free(s->unpacker);
+	else
+		unpack_free(s->kind, s->unpacker);
 	free(s->packed);
 	free(s->buffer);
 	if (s->fd >= 0)
@@ -193,6 +277,8 @@ bool stream_fill(struct stream *s, size_t bytes)
 			got = unpack_gzip(s, to, room);
 		else if (s->kind == STREAM_ZSTD)
 			got = unpack_zstd(s, to, room);
+		else if (s->kind != STREAM_PLAIN)
+			got = unpack_other(s, to, room);
 		else
 			got = read_raw(s, to, room);
 		s->end += got;

@@ -1,5 +1,4 @@
-/* A capture file as a stream of bytes: plain, gzip (zlib) or zstd, from a descriptor or from memory
- * (fuzzing). */
+/* A capture file as a stream of bytes: plain or compressed, from a descriptor or from memory (fuzzing). */
 #ifndef ANALYZER_STREAM_H
 #define ANALYZER_STREAM_H
 
@@ -7,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD };
+enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD, STREAM_XZ, STREAM_BZIP2, STREAM_LZ4 };
 
 struct stream {
 	uint8_t *buffer; /* [begin, end) is read (and unpacked) and not yet taken */
@@ -17,6 +16,8 @@ struct stream {
 	const char *trouble; /* why it ended before its end, or NULL */
 	enum stream_kind kind;
 	int fd;
+	int stop_fd;	       /* reading ends when it can be read; -1: none */
+	int64_t until_ns;      /* ... and what the writer still sends by then is taken along; 0: not yet */
 	const uint8_t *memory; /* instead of fd, when not NULL */
 	size_t memory_bytes;
 	uint8_t *packed; /* bytes read and not yet unpacked */
@@ -27,8 +28,8 @@ struct stream {
 	bool unpacker_done; /* the unpacker stands between two frames: an end here is a clean end */
 };
 
-/* Takes `fd` over. false: no memory. */
-bool stream_open(struct stream *s, int fd, const uint8_t *memory, size_t memory_bytes);
+/* Takes `fd` over, but not stop_fd. false: no memory. */
+bool stream_open(struct stream *s, int fd, int stop_fd, const uint8_t *memory, size_t memory_bytes);
 void stream_close(struct stream *s);
 /* Makes `bytes` bytes lie in the buffer; false: the stream ends before. */
 bool stream_fill(struct stream *s, size_t bytes);

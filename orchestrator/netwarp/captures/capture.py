@@ -64,14 +64,17 @@ def read_captures(
     tables: Sequence[str] = ROW_TABLES,
     *,
     checksums: bool = False,
+    packet_filter: str | None = None,
 ) -> Capture:
     """Read the captures of ONE capture point (all interfaces of one node) in one pass, merged by time.
 
-    files: pcap or pcapng, also gzip or zstd of them. tables: the row tables wanted (the others come back empty).
+    files: pcap or pcapng, also compressed (gzip, zstd, xz, bzip2, lz4). tables: the row tables wanted (the others
+    come back empty).
     checksums: verify TCP checksums and SCTP CRC32c and leave packets that fail uninterpreted (packets[marks] & 32).
+    packet_filter: only packets that it matches are there, in libpcap's language.
     Raises CaptureError naming the file. A file cut off is read as far as it is whole, and `trouble` says so.
     """
-    handle = Handle(files, tables, CHECKSUMS if checksums else 0)
+    handle = Handle(files, tables, CHECKSUMS if checksums else 0, packet_filter=packet_filter)
     handle.read()
     return Capture(
         files=handle.files,
@@ -151,6 +154,6 @@ def point_names(paths: Sequence[str]) -> list[str]:
 
 
 def _stem(name: str) -> str:
-    for suffix in (".zst", ".gz", ".pcapng", ".pcap", ".cap"):
+    for suffix in (".zst", ".gz", ".xz", ".bz2", ".lz4", ".pcapng", ".pcap", ".cap"):
         name = name.removesuffix(suffix) or name
     return name

@@ -90,7 +90,8 @@ class Connections(Sequence[Connection]):
     `detailed` largest, whose packets are analysed, are kept: 300,000 of them in memory would be a gigabyte.
     """
 
-    def __init__(self, stream: Stream, detailed: int) -> None:
+    def __init__(self, stream: Stream, detailed: int, only: int | None = None) -> None:
+        """only: the number of the one connection that is looked at."""
         capture = stream.capture
         self.stream, self.detailed = stream, detailed if stream.whole else 0
         self._used = FlowOrder(capture.flow_paths["flow"], len(capture.flows))
@@ -100,6 +101,10 @@ class Connections(Sequence[Connection]):
         self.numbers[self.rows] = np.arange(1, len(size) + 1)
         """By row of the flow table: the connection's number."""
         self._kept: dict[int, Connection] = {}
+        self._before = 0
+        if only is not None:
+            self.rows, self._before = self.rows[only - 1 : only], only - 1
+            self.detailed = min(self.detailed, 1)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -217,7 +222,7 @@ class Connections(Sequence[Connection]):
             facts["refused"] = _refused(flow["base_known"], flow["ended"], [d["data_packets"] for d in directions])
         analysis = analyze_flow(stream.capture, row, stream.t0_ns) if place < self.detailed else None
         return Connection(
-            number=place + 1,
+            number=place + 1 + self._before,
             row=row,
             protocol="sctp" if sctp else "tcp",
             ends=(_with_port(addresses[end], flow["port"][0]), _with_port(addresses[1 - end], flow["port"][1])),

@@ -62,13 +62,20 @@ class Join:
         }
 
 
-def join_captures(files: Sequence[str | os.PathLike[str]], *, one_clock: bool = False, whole: bool = False) -> Join:
+def join_captures(
+    files: Sequence[str | os.PathLike[str]],
+    *,
+    one_clock: bool = False,
+    whole: bool = False,
+    packet_filter: str | None = None,
+) -> Join:
     """Join captures, each file a point of its own.
 
     one_clock: the points share a clock, and a negative delay is an error of the captures, not of clocks. whole: all
     captures ran from before the first packet to after the last of any of them, as a cell's do; otherwise a capture
     ran from its own first to its own last packet. A packet that the next capture may have been too short for is
     counted as unknown.
+    packet_filter: see read_captures.
     Raises CaptureError: fewer than two files, a file that cannot be read, or captures that share nothing.
     """
     paths = [os.fspath(file) for file in files]
@@ -76,7 +83,7 @@ def join_captures(files: Sequence[str | os.PathLike[str]], *, one_clock: bool = 
         raise CaptureError("joining takes two captures or more: the same packets at different points")
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise CaptureError("one file is given twice: joining takes captures of different points")
-    points, seen = _read(paths)
+    points, seen = _read(paths, packet_filter)
     there = [point for point in points if point.packets]
     first, last = min((p.first_ns for p in there), default=0), max((p.last_ns for p in there), default=0)
     hops: list[Hop] = []
@@ -97,11 +104,11 @@ def join_captures(files: Sequence[str | os.PathLike[str]], *, one_clock: bool = 
     return Join(points, _with_clock_offset(tuple(hops)), alone, one_clock, first)
 
 
-def _read(paths: Sequence[str]) -> tuple[tuple[Point, ...], Seen]:
+def _read(paths: Sequence[str], packet_filter: str | None) -> tuple[tuple[Point, ...], Seen]:
     points: list[Point] = []
     seen: Seen = {}
     for number, (path, name) in enumerate(zip(paths, point_names(paths), strict=True)):
-        capture = read_captures([path], TABLES)
+        capture = read_captures([path], TABLES, packet_filter=packet_filter)
         source = capture.sources[0]
         points.append(
             Point(name, path, int(source["packets"]), int(source["first_ns"]), int(source["last_ns"]),

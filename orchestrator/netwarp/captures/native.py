@@ -75,7 +75,7 @@ def _library() -> ctypes.CDLL:
     for name, result, arguments in (
         ("nwa_abi", u32, []),
         ("nwa_describe", ctypes.c_char_p, [u32, pointer, pointer, pointer]),
-        ("nwa_open", pointer, [pointer, u32, u32, u32]),
+        ("nwa_open", pointer, [pointer, u32, u32, u32, ctypes.c_char_p, ctypes.c_int32]),
         ("nwa_read", ctypes.c_int, [pointer, u64]),
         ("nwa_rows", pointer, [pointer, u32, pointer]),
         ("nwa_clear", None, [pointer]),
@@ -134,8 +134,17 @@ def _format(column: _Field) -> Any:
 class Handle:
     """One open capture point: all files of one node's interfaces, read as one, merged by time."""
 
-    def __init__(self, files: Sequence[str | os.PathLike[str]], tables: Sequence[str], options: int = 0) -> None:
-        """Open. `tables`: which row tables to keep beside those of totals (TOTAL_TABLES of capture.py).
+    def __init__(
+        self,
+        files: Sequence[str | os.PathLike[str]],
+        tables: Sequence[str],
+        options: int = 0,
+        *,
+        packet_filter: str | None = None,
+        stop_fd: int | None = None,
+    ) -> None:
+        """Open. `tables`: which row tables to keep beside those of totals (TOTAL_TABLES of capture.py). packet_filter:
+        only packets that it matches are there, in libpcap's language. stop_fd: reading ends when that can be read.
 
         Raises CaptureError: a file cannot be opened, is no capture, or has a link type nobody reads.
         """
@@ -148,7 +157,10 @@ class Handle:
             raise ValueError(f"no such analyser table: {sorted(unknown)}")
         table_mask = sum(1 << names.index(table) for table in set(tables))
         array = (ctypes.c_char_p * len(self.files))(*(os.fsencode(file) for file in self.files))
-        self._open = self._library.nwa_open(array, len(self.files), table_mask, options)
+        self._open = self._library.nwa_open(
+            array, len(self.files), table_mask, options,
+            None if packet_filter is None else os.fsencode(packet_filter), -1 if stop_fd is None else stop_fd,
+        )  # fmt: skip
         if self._open is None:
             raise CaptureError("the analyser has no memory")
         self._raise_error()

@@ -99,9 +99,11 @@ def read_stream(
     checksums: bool = False,
     keep: int | None = 0,
     part_packets: int = PART_PACKETS,
+    packet_filter: str | None = None,
+    stop_fd: int | None = None,
 ) -> Stream:
     """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept of a capture of at
-    most so many packets (None: of any).
+    most so many packets (None: of any). packet_filter, stop_fd: see Handle.
 
     Memory grows with `keep`, with the number of flows and paths, and with holes in what they sent, not with packets.
     A file whose records are out of order is read again in the order of time (of at most PACKETS_IN_MEMORY packets, or
@@ -109,9 +111,11 @@ def read_stream(
     Raises CaptureError naming the file.
     """
     options = CHECKSUMS if checksums else 0
-    stream = _read(files, options, keep, part_packets)
+    stream = _read(files, options, keep, part_packets, packet_filter, stop_fd)
     again = _corrections(stream.capture, sort_all=keep is None)
-    return _read(files, options | again, keep, part_packets) if again and all(map(os.path.isfile, files)) else stream
+    if not again or not all(map(os.path.isfile, files)):
+        return stream
+    return _read(files, options | again, keep, part_packets, packet_filter, None)
 
 
 def _corrections(capture: Capture, *, sort_all: bool) -> int:
@@ -128,9 +132,17 @@ def _corrections(capture: Capture, *, sort_all: bool) -> int:
     return options
 
 
-def _read(files: Sequence[str | os.PathLike[str]], options: int, keep: int | None, part_packets: int) -> Stream:
+def _read(
+    files: Sequence[str | os.PathLike[str]],
+    options: int,
+    keep: int | None,
+    part_packets: int,
+    packet_filter: str | None,
+    stop_fd: int | None,
+) -> Stream:
     """One reading of `read_stream`."""
-    handle = Handle(files, ("packets",) if keep == 0 else ROW_TABLES, options)
+    tables = ("packets",) if keep == 0 else ROW_TABLES
+    handle = Handle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd)
     series = _Series()
     more = keep == 0 or handle.read(keep or 0)
     whole = not more

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.errors import CaptureError
 from ..core.numbers import fixed
+from ..core.units import counted
 from .capture import Capture, point_names
 from .connection import Connections, Multipath, multipath_of
 from .findings import file_findings
@@ -25,7 +26,7 @@ LINK_TYPES = {
     119: "802.11 with Prism header", 127: "802.11 with radiotap", 163: "802.11 with AVS header", 192: "PPI",
     204: "PPP with direction", 228: "raw IPv4", 229: "raw IPv6", 239: "NFLOG", 258: "PKTAP", 276: "Linux cooked v2",
 }  # fmt: skip
-COMPRESSIONS = ("none", "gzip", "zstd")
+COMPRESSIONS = ("none", "gzip", "zstd", "xz", "bzip2", "lz4")
 SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", "truncated", "malformed", "fragments",
         "reassembled", "backwards", "untimed", "unseen_bytes", "copies", "tunnelled")  # fmt: skip
 
@@ -80,20 +81,26 @@ def summarise_points(
     points: Sequence[Sequence[str | os.PathLike[str]]],
     *,
     full: bool = False,
+    packet_filter: str | None = None,
+    flow: int | None = None,
+    stop_fd: int | None = None,
     refused: Callable[[CaptureError], None] | None = None,
 ) -> tuple[FileSummary, ...]:
     """Summarise captures of any origin. points: of each capture point the files of its interfaces, merged by time.
 
     More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also
-    analyses every connection. A truncated file is used up to its end, and a note of the summary says so. refused: is
-    told of each point that cannot be read, and the others are summarised; without it the first raises CaptureError.
+    analyses every connection. packet_filter: only packets that it matches are there, in libpcap's language. flow: only
+    the connection of that number, with every packet's row in memory. stop_fd: reading ends when that can be read (a
+    pipe's, whose packets until then are summarised). A truncated file is used up to its end, and a note of the summary
+    says so. refused: is told of each point that cannot be read, and the others are summarised; without it the first
+    raises CaptureError.
     """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
     summaries = []
     for point in points:
         name = "+".join(next(names) for _ in point)
         try:
-            summaries.append(_summarise(point, name, full))
+            summaries.append(_summarise(point, name, full, packet_filter, flow, stop_fd))
         except CaptureError as error:
             if refused is None:
                 raise
@@ -101,16 +108,33 @@ def summarise_points(
     return tuple(summaries)
 
 
-def _summarise(files: Sequence[str | os.PathLike[str]], name: str, full: bool) -> FileSummary:
-    stream = read_stream(files, keep=None if full else PACKETS_IN_MEMORY)
+def _summarise(
+    files: Sequence[str | os.PathLike[str]],
+    name: str,
+    full: bool,
+    packet_filter: str | None,
+    flow: int | None,
+    stop_fd: int | None,
+) -> FileSummary:
+    keep = None if full or flow else PACKETS_IN_MEMORY
+    stream = read_stream(files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd)
     capture, whole = stream.capture, stream.whole
-    connections = Connections(stream, len(capture.flows) if full else DETAILED_FLOWS)
+    if flow is not None and not 0 < flow <= len(capture.flows):
+        raise CaptureError(f"{name}: no flow {flow} in it: it has {counted(len(capture.flows), 'connection')}")
+    detailed = len(capture.flows) if full or flow else min(len(capture.flows), DETAILED_FLOWS)
+    connections = Connections(stream, detailed, flow)
     multipath = multipath_of(capture, connections.numbers.tolist(), stream.t0_ns) if whole else ()
+    notes = _notes(stream, detailed)
+    if flow is not None:
+        notes += (f"only flow {flow} of {len(capture.flows)} is looked at (--flow)",)
+        multipath = tuple(multi for multi in multipath if flow in multi.flows)
+    if packet_filter is not None:
+        notes += (f"only packets that match the filter are counted: {packet_filter}",)
     return FileSummary(
         name=name,
         files=capture.files,
         facts=_facts(stream),
-        notes=_notes(stream, len(capture.flows) if full else min(len(capture.flows), DETAILED_FLOWS)),
+        notes=notes,
         findings=file_findings(connections, multipath),
         connections=connections,
         multipath=multipath,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import SpecError
+from .stop_reading import EXIT_INTERRUPTED, stop_reading_on_interrupt
 
 MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
@@ -25,7 +27,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "analyze",
         help="analyse a run directory again, or captures of any origin",
         description="RUN_DIR: derive its measurements, tables and report's data again. CAPTURE: what is in pcap files "
-        "of any origin (also gzip, zstd; - is standard input, a directory stands for the captures in it). "
+        "of any origin (also compressed; - is standard input, where Ctrl-C ends the reading; a directory stands for "
+        "the captures in it). "
         "docs/analyze.md explains what is printed.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
@@ -38,6 +41,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--one-clock", action="store_true", help="with --join: all captures' times are of one clock")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")
     parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
+    parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
+    parser.add_argument("--flow", type=int, metavar="N", help="only the connection of this number in the summary")
     parser.add_argument("--spec", type=Path, help="RUN_DIR: make the tables, claims and answers of this spec instead")
     parser.add_argument("--jobs", type=int, help="RUN_DIR: cells at a time")
     parser.add_argument(
@@ -69,7 +74,18 @@ def run_analyze(args: argparse.Namespace) -> int:
         claim_page(args.html)
     from ..engine.captures import analyze_captures
 
-    analyzed = analyze_captures(args.paths, join=args.join, one_clock=args.one_clock, merge=args.merge, full=args.full)
+    live = any(str(path) == "-" or path.is_fifo() for path in args.paths)
+    with stop_reading_on_interrupt() if live else contextlib.nullcontext() as stop:
+        analyzed = analyze_captures(
+            args.paths,
+            join=args.join,
+            one_clock=args.one_clock,
+            merge=args.merge,
+            full=args.full,
+            packet_filter=args.filter,
+            flow=args.flow,
+            stop_fd=stop.fd if stop else None,
+        )
     if args.csv:
         write_tables(args.csv, analyzed.files, analyzed.join)
     if args.html:
@@ -77,6 +93,9 @@ def run_analyze(args: argparse.Namespace) -> int:
     for reason in analyzed.refused:
         print(f"netwarp: {reason}", file=sys.stderr)
     status = 1 if analyzed.refused else 0
+    if stop and stop.stopped:
+        print("netwarp: stopped by Ctrl-C: this is of what was read until then", file=sys.stderr)
+        status = EXIT_INTERRUPTED
     if args.json:
         sys.stdout.buffer.writelines(_json_parts(analyzed.as_json(flows_in_parts=True), b"\n", JSON_DEPTH))
         sys.stdout.buffer.write(b"\n")

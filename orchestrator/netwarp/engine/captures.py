@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..captures import Join
     from ..core.types import Cell
 
-CAPTURES = ("*.pcap", "*.pcap.zst", "*.pcap.gz", "*.pcapng", "*.pcapng.zst", "*.pcapng.gz", "*.cap")
+PACKED = ("", ".zst", ".gz", ".xz", ".bz2", ".lz4")
+CAPTURES = (*(f"*.{kind}{packed}" for kind in ("pcap", "pcapng") for packed in PACKED), "*.cap")
 FORMAT = 1
 """Of as_json(); a number higher than this one has other keys."""
 
@@ -40,18 +41,31 @@ class AnalyzedCaptures:
 
 
 def analyze_captures(
-    paths: Sequence[str | Path], *, join: bool = False, one_clock: bool = False, merge: bool = False, full: bool = False
+    paths: Sequence[str | Path],
+    *,
+    join: bool = False,
+    one_clock: bool = False,
+    merge: bool = False,
+    full: bool = False,
+    packet_filter: str | None = None,
+    flow: int | None = None,
+    stop_fd: int | None = None,
 ) -> AnalyzedCaptures:
-    """Analyse captures: pcap and pcapng files, also gzip or zstd; a directory stands for the captures in it.
+    """Analyse captures: pcap and pcapng files, also compressed (gzip, zstd, xz, bzip2, lz4); a directory stands for the
+    captures in it.
 
     join: they are of one run: loss and delay of each hop. one_clock: with join, all times are of one clock. merge: they
-    are the interfaces of one node: one summary. full: look at everything, however large a capture is.
+    are the interfaces of one node: one summary. full: look at everything, however large a capture is. packet_filter:
+    only packets that it matches, in libpcap's language. flow: of one capture point, only the connection of that number
+    in its summary. stop_fd: reading ends when that can be read, and what was read until then is analysed.
     Of several captures those that cannot be read are `refused`, and the others analysed. Raises CaptureError where none
     can be read (joined or merged: where one cannot), SpecError.
     """
     if one_clock and not join:
         raise SpecError("--one-clock says something about joined captures: give --join too")
     points = _points([Path(path) for path in paths], merge)
+    if flow is not None and (join or len(points) != 1):
+        raise SpecError(f"--flow {flow}: is a connection of one capture: give one (or --merge), without --join")
     files = [file for _, group in points for file in group]
     joined = None
     if join:
@@ -63,11 +77,16 @@ def analyze_captures(
             if not file.is_file():
                 raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
         cell = all(cell for cell, _ in points)
-        joined = join_captures(files, one_clock=one_clock or cell, whole=cell)
+        joined = join_captures(files, one_clock=one_clock or cell, whole=cell, packet_filter=packet_filter)
     errors: list[CaptureError] = []
     together = join or merge or len(points) == 1
     files_read = summarise_points(
-        [group for _, group in points], full=full, refused=None if together else errors.append
+        [group for _, group in points],
+        full=full,
+        packet_filter=packet_filter,
+        flow=flow,
+        stop_fd=stop_fd,
+        refused=None if together else errors.append,
     )
     if not files_read:
         raise CaptureError("\n".join(map(str, errors)))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import ctypes
 import gzip
+import lzma
 import struct
 import zlib
 from pathlib import Path
@@ -65,6 +68,48 @@ def test_compressed_captures(tmp_path: Path, packed: str) -> None:
     check_transfer(capture)
     assert capture.trouble == ("",)
     assert capture.sources["compression"].tolist() == [1 if "gzip" in packed else 2]
+
+
+def lz4_frame(plain: bytes) -> bytes:
+    """By lz4's own library."""
+    library = ctypes.CDLL("liblz4.so.1")
+    library.LZ4F_compressFrameBound.restype = library.LZ4F_compressFrame.restype = ctypes.c_size_t
+    size = ctypes.c_size_t
+    room = ctypes.create_string_buffer(library.LZ4F_compressFrameBound(size(len(plain)), None))
+    done = library.LZ4F_compressFrame(room, size(len(room)), plain, size(len(plain)), None)
+    return room.raw[:done]
+
+
+PACKERS = {"xz": lzma.compress, "bzip2": bz2.compress, "lz4": lz4_frame}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_xz_bzip2_and_lz4(tmp_path: Path, kind: str) -> None:
+    """One stream or two, small or far beyond any block; cut off anywhere, and damaged."""
+    pack = PACKERS[kind]
+    plain = pcap(tcp_transfer())
+    for data in (pack(plain), pack(plain[:700]) + pack(plain[700:])):
+        capture = read(tmp_path, data)
+        check_transfer(capture)
+        assert capture.trouble == ("",)
+        assert capture.sources["compression"].tolist() == [3 + list(PACKERS).index(kind)]
+    large = pcap([(T + i, segment(1 + i * 1000, 1000)) for i in range(4000)])
+    packed = pack(large)
+    capture = read(tmp_path, packed)
+    assert capture.trouble == ("",) and capture.sources["file_bytes"][0] == len(large)
+    noise = np.random.default_rng(1).bytes(300_000)
+    packets = [(T + i, ether(IP(dst="10.0.0.2") / UDP() / noise[i * 1000 : i * 1000 + 1000])) for i in range(300)]
+    packed = pack(pcap(packets))
+    for end in range(len(packed) // 3, len(packed) - 1, len(packed) // 7):
+        try:
+            cut = read(tmp_path, packed[:end])
+        except CaptureError as error:  # bzip2 gives a block of 900 kB whole or not at all
+            assert f"the {kind} data end in the middle" in str(error)
+            continue
+        assert f"the {kind} data end in the middle" in cut.trouble[0]
+        assert len(cut.packets) < 300
+    with pytest.raises(CaptureError, match=f"the {kind} data are damaged"):
+        read(tmp_path, packed[:6] + b"\xff" * 4000)
 
 
 def test_large_compressed_capture_is_whole(tmp_path: Path) -> None:

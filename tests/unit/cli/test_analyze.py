@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,29 @@ def test_totals_are_capinfos(path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert flow["ip_bytes"] == sum(one["ip_bytes"] for one in flow["directions"])
         for direction, counts in enumerate(flow["directions"]):
             assert counts["packets"] == sum(path["packets"][direction] for path in flow["paths"])
+
+
+def test_ctrl_c_on_a_pipe_prints_the_summary_of_what_was_read(tmp_path: Path) -> None:
+    """The status says so: 130. The pipe's writer is still there."""
+    fifo = tmp_path / "live"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "netwarp", "analyze", str(fifo), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    with fifo.open("wb", buffering=0) as pipe:  # opens when netwarp does: it waits for Ctrl-C by then
+        pipe.write(pcap(tcp_transfer()))
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["files"][0]["packets"] == len(tcp_transfer())
+    assert "stopped by Ctrl-C" in errors and "Traceback" not in errors
+
+
+def test_flow_takes_one_capture(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(path) for path in recorded("sctp", "a", ["p1", "p2"])]
+    assert main(["analyze", "--flow", "1", *files]) == 2
+    assert "--merge" in capsys.readouterr().err
+    assert main(["analyze", "--merge", "--flow", "1", "--json", *files]) == 0
+    assert [flow["flow"] for flow in json.loads(capsys.readouterr().out)["files"][0]["flows"]] == [1]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])

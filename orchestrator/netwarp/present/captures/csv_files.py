@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...captures import FileSummary, Join
+from ...captures.time_sequence import time_sequence
 from ...core.errors import StoreError
 from ...results.rows import Field, Rows
 from ...results.write import csv_text
@@ -24,7 +27,7 @@ def write_tables(folder: Path, summaries: Sequence[FileSummary], join: Join | No
     Raises StoreError if the directory cannot be written or holds files that netwarp did not write.
     """
     before = claim(folder)
-    tables = [make(summaries) for make in (_flows, _totals, _paths, _events, _series, _retransmissions)]
+    tables = [make(summaries) for make in (_flows, _totals, _paths, _events, _series, _time_sequence, _retransmissions)]
     tables += _own_tables(summaries)
     if join is not None:
         tables += [_hops(join), _hop_packets(join)]
@@ -162,6 +165,17 @@ def _series(summaries: Sequence[FileSummary]) -> Rows:
     return _table("series", ("file", "flow", "series", "time_s", "value"), rows)
 
 
+def _time_sequence(summaries: Sequence[FileSummary]) -> Rows:
+    """One row a segment, chunk or acknowledgement of the connections that are looked at one by one."""
+    rows = [
+        [*key, direction, t_s, what, start, end]
+        for key, summary, flow in _flow_rows(summaries)
+        if flow.totals
+        for t_s, direction, what, start, end in time_sequence(summary.capture, flow.row, summary.first_ns)
+    ]
+    return _table("time_sequence", ("file", "flow", "direction", "time_s", "what", "start", "end"), rows)
+
+
 def number(value: Any) -> Field:
     """A NumPy number as Python's; nothing for NaN."""
     plain = value.item() if hasattr(value, "item") else value
@@ -174,7 +188,8 @@ def _retransmissions(summaries: Sequence[FileSummary]) -> Rows:
     rows: list[list[Field]] = []
     for summary in summaries:
         packets = summary.capture.packets
-        for at in packets["is_retransmission"].nonzero()[0].tolist():
+        again = packets["is_retransmission"].astype(np.bool_) & np.isin(packets["flow"], summary.connections.rows)
+        for at in again.nonzero()[0].tolist():
             packet = packets[at]
             flow = int(summary.connections.numbers[packet["flow"]])
             path, way = int(packet["path"]), int(packet["path_direction"])

@@ -1,0 +1,41 @@
+"""Ctrl-C as the end of what is read from a pipe, not of the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+EXIT_INTERRUPTED = 130
+
+
+@dataclass
+class StopReading:
+    """fd: can be read as soon as there was a signal. stopped: there was a Ctrl-C."""
+
+    fd: int
+    stopped: bool = False
+
+
+@contextmanager
+def stop_reading_on_interrupt() -> Iterator[StopReading]:
+    """The first Ctrl-C is noted, and writes to a pipe that the reader in C waits for; the second one interrupts."""
+    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    stop = StopReading(read_end)
+
+    def note(number: int, frame: object) -> None:
+        if stop.stopped:
+            raise KeyboardInterrupt
+        stop.stopped = True
+
+    before = signal.signal(signal.SIGINT, note)
+    wakeup = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    try:
+        yield stop
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGINT, before)
+        os.close(read_end)
+        os.close(write_end)
