@@ -1,8 +1,8 @@
 """Speed of the analyser beside tshark and tcptrace, on captures of real kernels: `make bench-analysis`.
 
-Everything of one table is measured in one run on one machine. Ours: calls in this process, files in the page cache.
-tshark, tcptrace: whole processes, output thrown away. CPU time is shown beside the clock's because a busy machine
-stretches only the latter; ratios are of CPU time.
+Everything of one table is measured in one run on one machine. Ours: calls in this process, files in the page cache;
+tshark, tcptrace: whole processes, output thrown away. One table has whole processes only.
+CPU time is shown beside the clock's because a busy machine stretches only the latter; ratios are of CPU time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench_captures import Captures, make_captures, repeat
+from bench_captures import Captures, make_captures, make_syns, repeat
 from netwarp.captures import read_captures
 from netwarp.captures.stream import read_stream
 from netwarp.core.built_programs import BUILD
@@ -39,6 +39,7 @@ FIELDS = [
 ]
 FIELDS += ["tcp.analysis.retransmission"]
 MANY_PACKETS = 10_000_000
+CONNECTIONS = (10_000, 100_000, 300_000)
 STORED_LIMIT_BYTES = 15_000_000
 
 
@@ -48,6 +49,7 @@ class Cost:
 
     cpu_s: float
     wall_s: float
+    peak_bytes: int = 0
 
 
 def ours(work: Callable[[], object], repetitions: int) -> Cost:
@@ -65,6 +67,7 @@ def ours(work: Callable[[], object], repetitions: int) -> Cost:
 def theirs(command: list[str], repetitions: int) -> Cost:
     """A whole process."""
     cpu, wall = [], []
+    peak = 0
     for _ in range(repetitions):
         started = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -74,7 +77,8 @@ def theirs(command: list[str], repetitions: int) -> Cost:
             raise SystemExit(f"{command[0]} ended with {process.returncode}")
         cpu.append(usage.ru_utime + usage.ru_stime)
         wall.append(time.perf_counter() - started)
-    return Cost(statistics.median(cpu), statistics.median(wall))
+        peak = max(peak, 1024 * usage.ru_maxrss)
+    return Cost(statistics.median(cpu), statistics.median(wall), peak)
 
 
 def line(name: str, units: int, cost: Cost, against: dict[str, Cost]) -> None:
@@ -148,6 +152,32 @@ def sctp(capture: Path, repetitions: int) -> None:
         line("tshark -T fields (10)", chunks, theirs(command, 1), {})
 
 
+def whole_processes(captures: Captures, repetitions: int) -> None:
+    """What a user waits for: the process from its start on, beside the other programs' and beside nothing to read."""
+    print("\nWhole processes, output thrown away: CPU time and peak memory")
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="bench-") as directory:
+        empty = Path(directory) / "empty.pcap"
+        empty.write_bytes(captures.tcp_short.read_bytes()[:24])
+        files = [("an empty capture (start-up)", empty), ("one TCP connection", captures.tcp_short),
+                 ("20 TCP connections", captures.tcp_twenty)]  # fmt: skip
+        for count in CONNECTIONS:
+            files.append((f"{count:,} connections of a SYN", Path(directory) / f"{count}.pcap"))
+            make_syns(files[-1][1], count)
+        for title, path in files:
+            packets = int(read_captures([path], ()).sources["packets"][0])
+            print(f"  {title}, {packets:,} packets")
+            ours_alone = [sys.executable, "-m", "netwarp", "analyze", str(path)]
+            commands = {"netwarp analyze": ours_alone, "netwarp analyze --json": [*ours_alone, "--json"]}
+            if find_executable("tcptrace") and packets:
+                commands["tcptrace -l"] = ["tcptrace", "-l", str(path)]
+            if find_executable("tshark"):
+                commands["tshark -z conv,tcp"] = ["tshark", "-n", "-q", "-r", str(path), "-z", "conv,tcp"]
+            for name, command in commands.items():
+                many = packets > 0 and (packets in CONNECTIONS or name.startswith("tshark"))
+                cost = theirs(command, 1 if many else repetitions)
+                print(f"    {name:<26}{cost.cpu_s:>9.2f} s{cost.peak_bytes / 1e6:>9.0f} MB")
+
+
 CHILD = """
 import sys, time
 from netwarp.captures.stream import read_stream
@@ -204,6 +234,7 @@ def main() -> int:
     tcp(captures.tcp_short, "TCP, 128 bytes of each packet", options.repetitions)
     tcp(captures.tcp_full, "TCP, whole packets", options.repetitions)
     sctp(captures.sctp, options.repetitions)
+    whole_processes(captures, options.repetitions)
     good = memory(captures.tcp_short, options.packets)
     return 0 if stored(captures) and good else 1
 
