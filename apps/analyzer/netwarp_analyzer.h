@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    4
+#define NWA_ABI	    5
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 

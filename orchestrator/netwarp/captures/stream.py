@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture
-from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Floats, Handle, Ints, Rows, layouts
+from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Bools, Floats, Handle, Ints, Rows, layouts
 
 PACKETS_IN_MEMORY = 1_000_000
 """A packet with its segment or chunks takes about 250 bytes as rows, and as much again while it is worked on."""
@@ -165,6 +165,12 @@ def _read(
     return Stream(capture, whole, series.t0_ns or 0, series.bin_ns, series.flows)
 
 
+def _present(flow: Ints, keep: Bools) -> Ints:
+    """The flows that have packets here, ascending; not by np.unique, whose first call imports masked arrays (10 ms)."""
+    flows = np.sort(flow if keep.all() else flow[keep])
+    return flows[np.concatenate([[True], flows[1:] != flows[:-1]])] if len(flows) else flows
+
+
 class _Series:
     """Bytes by flow, direction and time. The bins get wider whenever the capture outgrows them."""
 
@@ -191,7 +197,7 @@ class _Series:
             self._widen()
         flow = packets["flow"]
         keep = flow < NONE
-        present = self._known(np.unique(flow[keep]))
+        present = self._known(_present(flow, keep))
         if not len(present):
             return
         if len(present) == 1 and keep.all() and (flow == present[0]).all():
@@ -250,7 +256,7 @@ class _Series:
 
     def _known(self, present: Ints) -> Ints:
         """Those of these flows that have series; new ones get theirs while there is room."""
-        old = np.isin(present, np.fromiter(self.flows, dtype=np.int64, count=len(self.flows)))
+        old = np.array([flow in self.flows for flow in present.tolist()], dtype=np.bool_)
         new = present[~old][: SERIES_FLOWS - len(self.flows)]
         self.flows |= {flow: FlowSeries() for flow in new.tolist()}
         return np.sort(np.concatenate([present[old], new])).astype(np.int64)

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..core.errors import CaptureError
 from ..core.numbers import fixed
 from ..core.units import counted
@@ -144,7 +142,7 @@ def _summarise(
 
 def _facts(stream: Stream) -> dict[str, Any]:
     capture, sources, first_ns = stream.capture, stream.capture.sources, stream.t0_ns
-    link_types = np.unique(capture.interfaces["link_type"]).tolist()
+    link_types = sorted(set(capture.interfaces["link_type"].tolist()))
     there = sources[sources["packets"] > 0]
     span_ns = int(there["last_ns"].max() - there["first_ns"].min()) if len(there) else 0
     return {
@@ -156,7 +154,7 @@ def _facts(stream: Stream) -> dict[str, Any]:
         "link_types": [LINK_TYPES.get(link_type, f"link type {link_type}") for link_type in link_types],
         "time_resolution": "ns" if sources["nanosecond"].all() else "us",
         "compression": "+".join(
-            COMPRESSIONS[compression] for compression in np.unique(sources["compression"]).tolist()
+            COMPRESSIONS[compression] for compression in sorted(set(sources["compression"].tolist()))
         ),
         "cut_off": bool(sources["cut_off"].any()),
     }

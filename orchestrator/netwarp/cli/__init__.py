@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ..core.errors import NetwarpError
-from .stop_reading import EXIT_INTERRUPTED
 
+EXIT_INTERRUPTED = 130
 COMMANDS = {
     "run": "run",
     "analyze": "analyze",

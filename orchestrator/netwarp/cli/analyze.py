@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import SpecError
-from .stop_reading import EXIT_INTERRUPTED, stop_reading_on_interrupt
+from . import EXIT_INTERRUPTED
+from .stop_reading import stop_reading_on_interrupt
 
 MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""

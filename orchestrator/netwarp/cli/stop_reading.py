@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-EXIT_INTERRUPTED = 130
-
 
 @dataclass
 class StopReading:
