@@ -37,6 +37,11 @@ static int enter_guest(struct cell *cell)
 	if (mount_on(cell, "proc", "/proc", "proc", NULL) || mount_on(cell, "sysfs", "/sys", "sysfs", NULL) ||
 	    mount_on(cell, "tmpfs", "/run", "tmpfs", "mode=0755"))
 		return -1;
+	/* POSIX semaphores and shared memory of programs: the guest's /dev is its own and holds no shm */
+	if (mkdir("/dev/shm", 0755) && errno != EEXIST)
+		return cell_fail_errno(cell, errno, "cannot make /dev/shm");
+	if (mount_on(cell, "tmpfs", "/dev/shm", "tmpfs", "mode=1777"))
+		return -1;
 	if (mkdir(CELL_DIRECTORY, 0755) || mount_on(cell, "none", CELL_DIRECTORY, "hostfs", "/proc/self/cwd"))
 		return cell_fail_errno(cell, errno, "cannot make " CELL_DIRECTORY);
 	if (chdir(CELL_DIRECTORY))

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
+from ..core.errors import NetwarpError
 from ..sandbox import Backend
 
 PR_SET_PDEATHSIG = 1
@@ -68,12 +69,18 @@ class LocalWorkers(ProcessPoolExecutor):
         times, times_end = os.pipe()
         os.set_blocking(times_end, False)  # a reader that is slow loses progress, never time of a cell
         self._ours = [stop_end, times_end]
-        super().__init__(
-            jobs,
-            mp_context=multiprocessing.get_context("fork"),
-            initializer=_begin,
-            initargs=(os.getpid(), backend, stop_end, times_end, (self._stop, times)),
-        )
+        try:
+            super().__init__(
+                jobs,
+                mp_context=multiprocessing.get_context("fork"),
+                initializer=_begin,
+                initargs=(os.getpid(), backend, stop_end, times_end, (self._stop, times)),
+            )
+        except OSError as error:
+            raise NetwarpError(
+                f"worker processes need POSIX semaphores, and this machine gives none ({error}): "
+                "mount a tmpfs on /dev/shm that you may write to"
+            ) from error
         self._reader = threading.Thread(target=_read_times, args=(times, clock), daemon=True)
 
     def begin(self) -> None:
