@@ -20,6 +20,7 @@ COMMANDS = {
     "plan": "commands",
     "report": "commands",
     "profiles": "commands",
+    "claims": "claims",
     "export": "export",
     "clean": "clean",
     "compare": "compare",

@@ -37,8 +37,12 @@ MOST_PACKETS = 10
 
 ClaimKind = Literal[
     "greater", "less", "equal", "gain", "mean_gain", "pooled_gain", "mean", "value", "every", "constant",
-    "increasing", "decreasing", "later",
+    "increasing", "decreasing", "later", "untestable",
 ]  # fmt: skip
+ClaimClass = Literal["conclusion", "number", "cause", "own"]
+"""What a claim is: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
+SourceKind = Literal["paper", "simulator", "other"]
+"""What a source is: the paper that makes the claims, a simulator run again, or something else."""
 
 
 class Metric(Frozen, frozen=True):
@@ -142,6 +146,7 @@ class Source(Frozen, frozen=True):
 
     name: str
     title: str
+    kind: SourceKind = "other"
 
 
 class PublishedNumber(Frozen, frozen=True):
@@ -154,14 +159,45 @@ class PublishedNumber(Frozen, frozen=True):
     printed: str
 
 
+class Sentence(Frozen, frozen=True):
+    """What the paper says, in its own words and in English. ko: empty where the paper is not in Korean."""
+
+    ko: str
+    en: str
+
+
+class Word(Frozen, frozen=True):
+    """A word of the paper as a tolerance, written down before the run. source: the paper's own use it comes from."""
+
+    name: str
+    tolerance: float
+    source: str
+
+
+class Amendment(Frozen, frozen=True):
+    """A change of a claim after its first run. date: 2026-11-22."""
+
+    date: str
+    reason: str
+
+
+class Column(Frozen, frozen=True):
+    """Other levels under which every claim is judged again, beside its own: an era-like stack, say."""
+
+    name: str
+    title: str
+    where: Levels
+
+
 class Claim(Frozen, frozen=True):
     """A statement with a test. `a`, `b`: selectors, each of `a` against each of `b`; `over`: factor and its levels.
 
     flow: of the selectors (and levels of `over`) that name no flow themselves.
 
     expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of (under the same condition).
-    reason: why a claim of kind `later` is not tested. condition: the levels of `also` that it is tested under instead
-    of its own; claims that differ only in it have the same id.
+    reason: why a claim of kind `later` is not tested, or one of kind `untestable` never can be. condition: the levels
+    of `also`, or of a column, that it is tested under instead of its own; claims that differ only in it have the same
+    id. column: the name of that column. word: the word of the paper that gave the tolerance.
     """
 
     id: str
@@ -181,6 +217,16 @@ class Claim(Frozen, frozen=True):
     """Of b; empty: the same as of a."""
     reason: str = ""
     condition: Levels = msgspec.field(default_factory=dict)
+    claim_class: ClaimClass = "own"
+    sentence: Sentence | None = None
+    amendments: tuple[Amendment, ...] = ()
+    word: str = ""
+    column: str = ""
+
+    @property
+    def tested(self) -> bool:
+        """Whether it has a test."""
+        return self.kind not in ("later", "untestable")
 
     @property
     def condition_text(self) -> str:

@@ -47,7 +47,7 @@ def _answer(name: str, item: Item, names: Names, problems: Problems) -> Answer:
         settings=settings,
         given=given,
         budgets=_budgets(item, metrics.get(metric), problems),
-        where=read_selector(item, names, problems),
+        where=read_selector(item, names, problems, (*settings, *given)),
         tempting="" if tempting is None else str(tempting.value),
         because=tuple(
             _reason(reason, metrics, problems) for reason in (because.items() if because is not None else ())

@@ -7,11 +7,12 @@ from typing import get_args
 
 import msgspec
 
-from ..core.outputs import Claim, ClaimKind, Levels, Source
+from ..core.outputs import Claim, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
+from .claim_texts import TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import RESERVED_COLUMNS
 from .fields import Field, check_keys, read_names, read_text
 from .grammar import OF_EXPERIMENT
-from .outputs import Names, read_experiment, read_flows, read_metric, read_where
+from .outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -23,7 +24,12 @@ ALONE = frozenset({"value", "every"})
 NEEDS_EXPECTED = frozenset({"mean", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
-SOURCE = {"title": Field("text", '"Choi, Lee 2009"')}
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+SOURCE = {
+    "title": Field("text", '"Choi, Lee 2009"'),
+    "kind": Field("choice", '"simulator"', choices=SOURCE_KINDS),
+}
+COLUMN = {"title": Field("text", '"Linux, as in 2005"'), "where": Field("open", '{ stack = "linux-2.6.10-like" }')}
 CLAIM = {
     "id": Field("text", '"C6"'),
     "text": Field("text", '"SCTP with two paths beats TCP at every outage."'),
@@ -41,11 +47,16 @@ CLAIM = {
     "expected": _OPEN,
     "tolerance": _OPEN,
     "reason": _TEXT,
+    **TEXTS,
 }
+UNTESTED = ("later", "untestable")
+"""Kinds without a test: not yet, and never on this instrument."""
 OF_ITS_CELLS = ("experiment", "metric", "metric_b", "a", "b", "over")
 """Keys that say which numbers of which cells a claim compares."""
 FILE = {
     "source": Field("map", '[source.paper] with title = "Choi, Lee 2009"', fields=SOURCE),
+    "word": Field("map", "[word.same] with tolerance = 0.143", fields=WORD),
+    "column": Field("map", '[column.era] with where = { stack = "linux-2.6.10-like" }', fields=COLUMN),
     "claim": Field("tables", '[[claim]] with id = "C6"', fields=CLAIM),
 }
 
@@ -59,6 +70,8 @@ class ClaimReader:
         """Claim, by its name -> where it is written."""
         check_keys(document, FILE, problems)
         self._sources = document.get("source")
+        self._words = read_words(document.get("word"), problems)
+        self._sentences: dict[str, Sentence] = {}
         for name, item in self._sources.table().items() if self._sources is not None else ():
             if name in RESERVED_COLUMNS or name in names.factors:
                 problems.add(item, f'"{name}" is a column of the tables already; call the source otherwise')
@@ -66,7 +79,30 @@ class ClaimReader:
     def sources(self) -> tuple[Source, ...]:
         """Every [source.NAME] in order."""
         table = self._sources.table() if self._sources is not None else {}
-        return tuple(Source(name, self._text(item, "title") or name) for name, item in table.items())
+        found: list[Source] = []
+        for name, item in table.items():
+            kind: SourceKind = next((known for known in SOURCE_KINDS if known == self._text(item, "kind")), "other")
+            if kind == "paper" and any(other.kind == kind for other in found):
+                self._problems.add(item, "a second paper: one source makes the claims, the others are of another kind")
+            found.append(Source(name, self._text(item, "title") or name, kind))
+        return tuple(found)
+
+    def words(self) -> tuple[Word, ...]:
+        """Every [word.NAME] in order."""
+        return tuple(self._words.values())
+
+    def columns(self) -> tuple[Column, ...]:
+        """Every [column.NAME] in order."""
+        columns = self._document.get("column")
+        found: list[Column] = []
+        for name, item in columns.table().items() if columns is not None else ():
+            where = read_where(item.get("where"), self._names, self._problems)
+            if not where:
+                self._problems.add(item, f"its where is missing; for example where = {COLUMN['where'].example}")
+            if name in RESERVED_COLUMNS or name in self._names.factors:
+                self._problems.add(item, f'"{name}" is a column of the tables already; call it otherwise')
+            found.append(Column(name, self._text(item, "title") or name, where))
+        return tuple(found)
 
     def claims(self) -> tuple[Claim, ...]:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
@@ -74,7 +110,7 @@ class ClaimReader:
         every: list[Claim] = []
         items = self.places
         for item in claims.items() if claims is not None else ():
-            claim = self._claim(item)
+            claim = self._with_texts(item, self._claim(item))
             for each in [claim, *self._also(item, claim)]:
                 if each.name in items:
                     self._problems.add(item, f'two claims are called "{each.name}"')
@@ -82,6 +118,20 @@ class ClaimReader:
                 every.append(each)
         self._check_means(every, items)
         return tuple(every)
+
+    def _with_texts(self, item: Item, claim: Claim) -> Claim:
+        """The claim with what it says of the paper."""
+        sentence = read_sentence(item, self._sentences, self._problems)
+        if sentence is not None:
+            self._sentences[claim.id] = sentence
+        word = item.get("tolerance")
+        return msgspec.structs.replace(
+            claim,
+            claim_class=read_class(item, self._problems),
+            sentence=sentence,
+            amendments=read_amendments(item, self._problems),
+            word=word.value if word is not None and isinstance(word.value, str) else "",
+        )
 
     def _claim(self, item: Item) -> Claim:
         problems = self._problems
@@ -92,12 +142,12 @@ class ClaimReader:
             str(child.value) if (child := self._required(item, key, CLAIM)) is not None else ""
             for key in ("id", "text", "source")
         )
-        if kind == "later":
+        if kind in UNTESTED:
             reason = self._required(item, "reason", CLAIM)
             if text == kind:
                 for key in (*OF_ITS_CELLS, "of", "expected", "tolerance", "also"):
                     if (child := item.get(key)) is not None:
-                        problems.add(child, 'a claim of kind "later" is not tested: leave this out')
+                        problems.add(child, f'a claim of kind "{kind}" is not tested: leave this out')
             why = str(reason.value) if reason is not None else ""
             return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
         expected, tolerance = self._bound(item, kind)
@@ -151,7 +201,7 @@ class ClaimReader:
             problems.add(item, f'kind "{kind}" needs expected = a number; for example expected = 0.18')
         if kind not in NEEDS_EXPECTED and (child := item.get("expected")) is not None:
             problems.add(child, f'kind "{kind}" has no expected number')
-        tolerance = self._number(child) if (child := item.get("tolerance")) is not None else None
+        tolerance = self._tolerance(child) if (child := item.get("tolerance")) is not None else None
         if tolerance is None and (kind in NEEDS_EXPECTED or kind in ("equal", "constant")):
             problems.add(item, f'kind "{kind}" needs its tolerance; for example tolerance = 0.005')
         if tolerance is not None and tolerance < 0 and child is not None:
@@ -197,7 +247,9 @@ class ClaimReader:
             return ()
         parts = child.items() if isinstance(child.value, list) else [child]
         experiment = read_experiment(item, self._names, Problems())
-        return tuple({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
+        over = tuple(read_where(item.get("over"), self._names, Problems(), flows=True))
+        chosen = ({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
+        return tuple(with_usual(one, self._names, over) for one in chosen)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
         """The same claim under other conditions: each entry's levels replace those of the selectors that name them.
@@ -222,6 +274,16 @@ class ClaimReader:
         if child is None:
             self._problems.add(item, f"its {key} is missing; for example {key} = {fields[key].example}")
         return child
+
+    def _tolerance(self, item: Item) -> float | None:
+        """A number, or the word of the paper that it is the tolerance of."""
+        if not isinstance(item.value, str):
+            return self._number(item)
+        if item.value in self._words:
+            return self._words[item.value].tolerance
+        near = nearest(item.value, self._words) or "; for example [word.same] with tolerance = 0.143"
+        self._problems.add(item, f'there is no word "{item.value[:40]}"{near}')
+        return None
 
     def _number(self, item: Item) -> float | None:
         if isinstance(item.value, bool) or not isinstance(item.value, (int, float)) or item.value != item.value:

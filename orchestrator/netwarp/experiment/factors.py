@@ -49,13 +49,17 @@ class LevelSpec:
 
 @dataclass(frozen=True, slots=True)
 class FactorSpec:
-    """A factor. `only`: it applies only where the other factors have these levels, elsewhere its level is "-"."""
+    """A factor. `only`: it applies only where the other factors have these levels, elsewhere its level is "-".
+
+    usual: the level of outputs that do not name the factor; "": they are of all its levels.
+    """
 
     name: str
     title: str
     levels: tuple[LevelSpec, ...]
     only: Condition
     item: Item
+    usual: str = ""
 
     def level(self, name: str) -> LevelSpec | None:
         """The level that means the same ("10s" is "10 s"), or None."""
@@ -120,9 +124,16 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         LevelSpec(level, _title(item.get(level), level, problems), _patch(item, level, keys, document, problems))
         for level in names
     )
-    only = item.get("only")
+    only, usual = item.get("only"), item.get("usual")
+    if usual is not None and usual.value not in names:
+        problems.add(usual, f'"{str(usual.value)[:40]}" is none of its levels{nearest(str(usual.value), names)}')
     return FactorSpec(
-        name, _title(item, name, problems), levels, read_levels(only, TOP_ONLY, Problems()) if only else {}, item
+        name,
+        _title(item, name, problems),
+        levels,
+        read_levels(only, TOP_ONLY, Problems()) if only else {},
+        item,
+        str(usual.value) if usual is not None else "",
     )
 
 

@@ -137,6 +137,7 @@ FACTOR_KEYS: dict[str, Field] = {
     "title": Field("text", '"length of the outage"'),
     "levels": Field("names", '["0 s", "5 s"]'),
     "sets": Field("texts", '"parameter.delay"'),
+    "usual": Field("text", '"today"'),
     "only": LEVELS,
 }
 EXPERIMENT: dict[str, Field] = {
@@ -209,6 +210,7 @@ TOP: dict[str, Field] = {
     "description": Field("text", '"What is asked and how."'),
     "expected": Field("text", '"expected.toml"'),
     "published": Field("text", '"published.csv"'),
+    "key_figure": Field("name", '"figure5"'),
     "seed": Field("integer", "1", low=0, high=2**53),
     "repetitions": Field("integer", "1", low=1, high=100_000),
     **RESOLVED,

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..core.checkout import CHECKOUT
 from ..core.errors import SpecError
-from ..core.outputs import Answer, Claim, EventTable, Figure, Metric, PublishedNumber, Source, Table, TimeSeries
+from ..core.outputs import (
+    Answer,
+    Claim,
+    Column,
+    EventTable,
+    Figure,
+    Metric,
+    PublishedNumber,
+    Source,
+    Table,
+    TimeSeries,
+    Word,
+)
 from .answers import read_answers
 from .claims import ClaimReader
 from .experiments import ExperimentSpec, read_experiments
@@ -55,6 +67,9 @@ class Spec:
     sources: tuple[Source, ...]
     expected: tuple[PublishedNumber, ...]
     claims: tuple[Claim, ...]
+    columns: tuple[Column, ...]
+    words: tuple[Word, ...]
+    key_figure: str
     claim_places: Mapping[str, Item]
     """Claim, by its id -> where it is written."""
 
@@ -120,6 +135,8 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     sources: tuple[Source, ...] = ()
     expected: tuple[PublishedNumber, ...] = ()
     claims: tuple[Claim, ...] = ()
+    columns: tuple[Column, ...] = ()
+    words: tuple[Word, ...] = ()
     claim_places: Mapping[str, Item] = {}
     other = _beside(document, "expected", file, problems)
     if other is not None:
@@ -128,12 +145,13 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         if claims_document is not None:
             reader = ClaimReader(claims_document, names, problems)
             sources, claims = reader.sources(), reader.claims()
-            claim_places = reader.places
+            columns, words, claim_places = reader.columns(), reader.words(), reader.places
     published = _beside(document, "published", file, problems)
     if published is not None:
         files.append(published)
         known = [source.name for source in sources]
         expected = read_published(read_bounded(published), shown(published), known, names, problems)
+    key_figure = _key_figure(document, (*figures, *time_series), problems)
     problems.check()
     name = str(_value(document, "name", ""))
     return Spec(
@@ -158,6 +176,9 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         sources=sources,
         expected=expected,
         claims=claims,
+        columns=columns,
+        words=words,
+        key_figure=key_figure,
         claim_places=claim_places,
     )
 
@@ -165,6 +186,14 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
 def _value(document: Item, key: str, default: Any) -> Any:
     item = document.get(key)
     return default if item is None else item.value
+
+
+def _key_figure(document: Item, figures: Sequence[Figure | TimeSeries], problems: Problems) -> str:
+    """The figure that the report shows first; "" where none is named."""
+    item, names = document.get("key_figure"), [figure.name for figure in figures]
+    if item is not None and item.value not in names:
+        problems.add(item, f'there is no figure "{str(item.value)[:40]}"{nearest(str(item.value), names)}')
+    return "" if item is None else str(item.value)
 
 
 def _integer(document: Item, key: str, default: int) -> int:

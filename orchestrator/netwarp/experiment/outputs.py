@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.metrics.catalogue import METRICS
 from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
 from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Table
-from .factors import FactorSpec, check_condition, check_experiment
+from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
 from .fields import read_levels, read_names, read_texts
 from .grammar import METRIC, TABLE
 from .problems import Problems, nearest
@@ -101,7 +101,7 @@ def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table
         metric = read_metric(item, names.metrics, problems)
         rows, columns = (read_axes(item, key, names.factors, problems) for key in ("rows", "columns"))
         _check_twice(item, (*rows, *columns), problems)
-        flows, where = read_flows(item, names, problems), read_selector(item, names, problems)
+        flows, where = read_flows(item, names, problems), read_selector(item, names, problems, (*rows, *columns))
         beside = read_beside(item, metric, names.metrics, problems)
         tables.append(Table(name, read_title(item, name), metric, flows, rows, columns, where, beside))
     return tuple(tables)
@@ -124,6 +124,8 @@ def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figu
         if log is not None and kind != "line":
             problems.add(log, f"a figure of kind {kind} has no log, its axis is so where its values ask for it")
         metric = read_metric(item, names.metrics, problems)
+        named_axes = [child for axis in FIGURE_AXES if (child := item.get(axis)) is not None]
+        axes = [str(part.value) for child in named_axes for part in (child.items() or [child])]
         figure = Figure(
             name=name,
             title=read_title(item, name),
@@ -131,7 +133,7 @@ def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figu
             flows=read_flows(item, names, problems),
             x=_read_axis(item, "x", kind, names.factors, problems),
             lines=read_axes(item, "lines", names.factors, problems),
-            where=read_selector(item, names, problems),
+            where=read_selector(item, names, problems, axes),
             kind=kind,
             y=_read_axis(item, "y", kind, names.factors, problems),
             panels=read_axes(item, "panels", names.factors, problems),
@@ -203,9 +205,20 @@ def read_where(item: Item | None, names: Names, problems: Problems, *, flows: bo
     return read_levels(item, TABLE["where"], problems)
 
 
-def read_selector(item: Item, names: Names, problems: Problems) -> Levels:
-    """The cells that an output is of: its `experiment` and its `where`."""
-    return {**read_experiment(item, names, problems), **read_where(item.get("where"), names, problems)}
+def read_selector(item: Item, names: Names, problems: Problems, axes: Sequence[str] = ()) -> Levels:
+    """The cells that an output is of: its `experiment` and its `where`, and of factors with a usual level that one."""
+    where = {**read_experiment(item, names, problems), **read_where(item.get("where"), names, problems)}
+    return with_usual(where, names, axes)
+
+
+def with_usual(where: Levels, names: Names, axes: Sequence[str]) -> Levels:
+    """The selector with the usual level of every factor that neither it nor the axes name."""
+    usual = {
+        name: (factor.usual, DOES_NOT_APPLY)
+        for name, factor in names.factors.items()
+        if factor.usual and name not in where and name not in axes
+    }
+    return {**where, **usual}
 
 
 def read_experiment(item: Item, names: Names, problems: Problems) -> Levels:

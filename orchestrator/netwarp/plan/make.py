@@ -13,7 +13,7 @@ from ..experiment.factors import DOES_NOT_APPLY
 from ..experiment.problems import nearest
 from .cell import CellPlanner
 from .combine import Combination, combinations
-from .outputs import check_wanted, with_flows
+from .outputs import check_wanted, claims_of, with_flows
 from .sysctls import KernelSysctls, SysctlCheck
 from .types import Experiment, Factor, Level, Plan
 
@@ -80,7 +80,7 @@ def _plan(
     spec: Spec, cells: list[Cell], everything: list[Asked], seed: int, repetitions: int, filters: list[str]
 ) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
-    tables, figures, claims, time_series, event_tables, answers = with_flows(spec, flows)
+    tables, figures, claims, time_series, event_tables, answers = with_flows(spec, claims_of(spec, everything), flows)
     used = {metric.name for metric in spec.own_metrics}
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
     used |= {metric for table in tables for metric in table.beside}
@@ -113,6 +113,9 @@ def _plan(
         expected=spec.expected,
         claims=claims,
         answers=answers,
+        columns=spec.columns,
+        words=spec.words,
+        key_figure=spec.key_figure,
         cells=tuple(cells),
     )
 

@@ -12,6 +12,7 @@ from ..core.outputs import EXPERIMENT, FLOW, Answer, Claim, EventTable, Figure, 
 from ..experiment import Problems, Spec
 from ..experiment.experiments import ExperimentSpec
 from ..experiment.toml_positions import Item
+from .claim_columns import with_columns
 from .combine import Combination
 
 Wanted = TypeVar("Wanted", Table, Figure, TimeSeries, Answer)
@@ -66,6 +67,17 @@ def check_wanted(
                     f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one"
                 )
                 problems.add(_place(spec, "claim", claim.name, side), f'claim "{claim.name}": {said}')
+
+
+def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> tuple[Claim, ...]:
+    """The claims of a spec with those of its columns, whose cells there are."""
+    cells = _Cells(everything)
+    usual: Levels = {factor.name: (factor.usual,) for factor in spec.factors.values() if factor.usual}
+
+    def fits_one(claim: Claim) -> bool:
+        return all(len(cells.where(selector)) == 1 for _, selector in selectors(claim))
+
+    return tuple(with_columns(spec.claims, spec.columns, usual, fits_one))
 
 
 def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
@@ -129,10 +141,11 @@ def _shown(selector: Levels) -> str:
     return "{ " + ", ".join(f"{factor} = {' or '.join(levels)}" for factor, levels in selector.items()) + " }"
 
 
-def with_flows(spec: Spec, flows: Sequence[str]) -> Resolved:
+def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str]) -> Resolved:
     """The outputs with the flows they mean: the only one there is, where none is named and none of the axes is FLOW.
 
-    flows: of the cells of this run. What is named need not be in one: a part of the experiments may be run alone.
+    claims: of the spec and of its columns. flows: of the cells of this run. What is named need not be in one: a part
+    of the experiments may be run alone.
     """
     problems = Problems()
 
@@ -150,7 +163,7 @@ def with_flows(spec: Spec, flows: Sequence[str]) -> Resolved:
     resolved = (
         tuple(resolve("table", table, table.axes) for table in spec.tables),
         tuple(resolve("figure", figure, figure.axes) for figure in spec.figures),
-        tuple(_claim_with_flow(spec, claim, flows, problems) for claim in spec.claims),
+        tuple(_claim_with_flow(spec, claim, flows, problems) for claim in claims),
         tuple(resolve("figure", series, (FLOW,) if series.flows else ()) for series in spec.time_series),
         tuple(events(table) for table in spec.event_tables),
         tuple(resolve("answer", answer, answer.axes) for answer in spec.answers),

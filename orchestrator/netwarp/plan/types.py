@@ -10,6 +10,7 @@ from ..core.outputs import (
     FLOW,
     Answer,
     Claim,
+    Column,
     EventTable,
     Figure,
     Levels,
@@ -18,6 +19,7 @@ from ..core.outputs import (
     Source,
     Table,
     TimeSeries,
+    Word,
     matches,
 )
 from ..core.types import Cell, Frozen
@@ -69,6 +71,10 @@ class Outputs(Frozen, frozen=True, kw_only=True):
     expected: tuple[PublishedNumber, ...]
     claims: tuple[Claim, ...]
     answers: tuple[Answer, ...] = ()
+    columns: tuple[Column, ...] = ()
+    words: tuple[Word, ...] = ()
+    key_figure: str = ""
+    """The figure that the report shows first."""
 
 
 OUTPUTS = Outputs.__struct_fields__

@@ -100,6 +100,8 @@ VERDICTS = {
     "holds": ("\u2713", "holds"),
     "does not hold": ("\u2717", "fails"),
     "inconclusive": ("\u2248", "unsure"),
+    "its own source refutes it": ("\u2262", "refuted"),
+    "not testable here": ("\u2298", "untested"),
     "not tested": ("\u2013", "untested"),
 }
 """Verdict -> (symbol, CSS class)."""

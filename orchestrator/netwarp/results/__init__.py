@@ -2,6 +2,7 @@
 
 from .claims import Judged, judge
 from .run_results import Results
+from .verdicts import Decided, decide
 from .write import write_tables, write_timelines
 
-__all__ = ["Judged", "Results", "judge", "write_tables", "write_timelines"]
+__all__ = ["Decided", "Judged", "Results", "decide", "judge", "write_tables", "write_timelines"]

@@ -30,7 +30,9 @@ from .run_results import RepeatedValue, Results
 from .single_draw_bounds import Bounds, Kind, Spread, bounds, spreads
 from .statistics import estimate
 
-Verdict = Literal["holds", "does not hold", "inconclusive", "not tested"]
+Verdict = Literal[
+    "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
+]
 SLACK = 1e-12
 """Of a closed bound: numbers that are equal on paper may differ in their last bit."""
 ABSOLUTE = ("value", "every")
@@ -40,7 +42,10 @@ _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim and what became of it. `measured`: of its worst comparison, mean over repetitions; None: none."""
+    """A claim and what became of it. `measured`: of its worst comparison, mean over repetitions; None: none.
+
+    low, high: the 95 % confidence interval of `measured`, where it has one.
+    """
 
     claim: Claim
     verdict: Verdict
@@ -48,6 +53,8 @@ class Judged:
     expected: str
     unit: str
     reason: str
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,8 @@ def judge(results: Results) -> tuple[Judged, ...]:
 def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     unit = units.get(claim.metric, "") if claim.kind in ABSOLUTE else "ratio"
     expected = expectation(claim)
-    if claim.kind == "later":
-        return Judged(claim, "not tested", None, "", "", claim.reason)
+    if not claim.tested:
+        return Judged(claim, "not tested" if claim.kind == "later" else "not testable here", None, "", "", claim.reason)
     compared = _compared(claim, results)
     places = [place for comparison in compared for place in comparison.places]
     absent = [place.missing or "a cell of it is not in this run (--where, --only)" for place in places if place.failed]
@@ -168,6 +175,8 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
         expected,
         unit,
         why,
+        estimated.low,
+        estimated.high,
     )
 
 
@@ -249,7 +258,7 @@ def expectation(claim: Claim) -> str:
             return f"<= {claim.tolerance!r}"
         case "equal":
             return "0"
-        case "later":
+        case "later" | "untestable":
             return ""
         case _:
             return repr(claim.expected)

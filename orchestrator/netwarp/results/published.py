@@ -1,4 +1,4 @@
-"""What each claim comes to from the numbers others published: the same statistic over theirs instead of ours."""
+"""Each claim over the numbers others published: the same statistic and the same rule over theirs instead of ours."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import msgspec
 
 from ..core.types import CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
-from .claims import flows_of, judge
+from .claims import Judged, flows_of, judge
 from .run_results import Results
 
+Published = dict[str, dict[str, Judged]]
+"""Source -> claim, by its name -> what it comes to there; claims that need a number the source lacks are left out."""
 
-def published(plan: Plan) -> dict[str, dict[str, float]]:
-    """Source -> claim -> its number there; a claim that needs a number the source does not print is left out."""
+
+def published(plan: Plan) -> Published:
+    """Every claim judged by the numbers of every source."""
     cells = tuple(msgspec.structs.replace(cell, random=False) for cell in plan.cells if not cell.repetition)
     plan = msgspec.structs.replace(plan, cells=cells)
     names = [(cell.id, cell) for cell in cells]
@@ -21,7 +24,7 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
     for claim in plan.claims:
         for metric in (claim.metric, claim.metric_b):
             flows.setdefault(metric, {}).update(dict.fromkeys(flows_of(claim)))
-    by_source: dict[str, dict[str, float]] = {}
+    by_source: Published = {}
     for source in plan.sources:
         numbers = [each for each in plan.expected if each.source == source.name]
         values = [
@@ -32,5 +35,5 @@ def published(plan: Plan) -> dict[str, dict[str, float]]:
             if selection.has(cell, number.at, flow)
         ]
         judged = judge(Results(plan, outcomes, values))
-        by_source[source.name] = {each.claim.name: each.measured for each in judged if each.measured is not None}
+        by_source[source.name] = {one.claim.name: one for one in judged if one.measured is not None}
     return by_source

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 
 from ..core.outputs import Answer, Figure, Table
 from ..plan.types import Plan, Selection, in_level_order
-from .claims import Judged
 from .run_results import CellFlow, Results
+from .verdicts import Decided
 
 Field = str | int | float | None
 CELL_COLUMNS = ("cell_id", "experiment", "repetition", "seed", "outcome", "reason", "virtual_s")
 MEASUREMENT_COLUMNS = ("cell_id", "flow", "metric", "value", "unit")
-CLAIM_COLUMNS = ("claim", "condition", "verdict", "measured", "expected", "unit", "source")
-DETAIL_COLUMNS = ("claim", "condition", "text", "kind", "metric", "tolerance", "reason")
+CLAIM_COLUMNS = (
+    *("claim", "condition", "class", "verdict", "measured", "ci95_low", "ci95_high", "measured_verdict"),
+    *("expected", "unit"),
+)
+"""Before those of each source and column, and "source"."""
+DETAIL_COLUMNS = (
+    *("claim", "condition", "text", "kind", "metric", "tolerance", "word", "reason"),
+    *("paper_ko", "paper_en", "amended"),
+)
 NUMBER_COLUMNS = ("value", "unit", "spread", "repetitions", "ci95_low", "ci95_high", "note")
 DRAW_COLUMNS = ("repetition", "seed", "value", "unit", "note", "cell_id")
 NOT_RUN = "NOT_RUN"
@@ -53,42 +60,41 @@ def measurement_rows(results: Results) -> Rows:
     return Rows("measurements", MEASUREMENT_COLUMNS, rows)
 
 
-def claim_rows(judged: Sequence[Judged]) -> Rows:
-    """claims.csv, in the columns of the contract."""
-    rows = tuple(
-        (
-            judgement.claim.id,
-            judgement.claim.condition_text,
-            judgement.verdict,
-            judgement.measured,
-            judgement.expected,
-            judgement.unit,
-            judgement.claim.source,
-        )
-        for judgement in judged
-    )
-    return Rows("claims", CLAIM_COLUMNS, rows)
-
-
-def detail_rows(judged: Sequence[Judged], others: Mapping[str, Mapping[str, float]]) -> Rows:
-    """claim_details.csv: what is claimed, how it is tested, and why the verdict is what it is.
-
-    others: source -> claim -> what it comes to from the source's own numbers.
+def claim_rows(plan: Plan, decided: Sequence[Decided]) -> Rows:
+    """claims.csv: a row a claim and condition; a number and the rule's verdict on it for each source, for this kernel
+    ("measured") and for each column.
     """
-    rows = tuple(
-        (
-            judgement.claim.id,
-            judgement.claim.condition_text,
-            judgement.claim.text,
-            judgement.claim.kind,
-            judgement.claim.metric,
-            judgement.claim.tolerance,
-            judgement.reason,
-            *(numbers.get(judgement.claim.name) for numbers in others.values()),
+    names = [*(source.name for source in plan.sources), *(column.name for column in plan.columns)]
+    rows: list[tuple[Field, ...]] = []
+    for one in decided:
+        claim, own = one.own.claim, one.own
+        others = [judged for name in names for judged in _number(name, one)]
+        measured = (own.measured, own.low, own.high, own.verdict)
+        head = (claim.id, claim.condition_text, claim.claim_class, one.verdict)
+        rows.append((*head, *measured, own.expected, own.unit, *others, claim.source))
+    header = [text for name in names for text in (name, f"{name}_verdict")]
+    return Rows("claims", (*CLAIM_COLUMNS, *header, "source"), tuple(rows))
+
+
+def _number(name: str, one: Decided) -> tuple[Field, Field]:
+    judged = one.sources.get(name) or one.columns.get(name)
+    return (None, "") if judged is None else (judged.measured, judged.verdict)
+
+
+def detail_rows(decided: Sequence[Decided]) -> Rows:
+    """claim_details.csv: what is claimed, in whose words, how it is tested, and why the verdict is what it is."""
+    rows: list[tuple[Field, ...]] = []
+    for one in decided:
+        claim = one.own.claim
+        ko, en = (claim.sentence.ko, claim.sentence.en) if claim.sentence is not None else ("", "")
+        amended = "; ".join(f"{amendment.date}: {amendment.reason}" for amendment in claim.amendments)
+        rows.append(
+            (
+                *(claim.id, claim.condition_text, claim.text, claim.kind, claim.metric, claim.tolerance, claim.word),
+                *(one.own.reason, ko, en, amended),
+            )
         )
-        for judgement in judged
-    )
-    return Rows("claim_details", (*DETAIL_COLUMNS, *others), rows)
+    return Rows("claim_details", DETAIL_COLUMNS, tuple(rows))
 
 
 def number_rows(results: Results, output: Table | Figure) -> Rows:

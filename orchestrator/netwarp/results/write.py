@@ -13,23 +13,22 @@ from ..core.types import CellOutcome
 from ..plan.types import Plan
 from ..store.run_dir import RunDir, write_atomic
 from .answers import answer_rows
-from .claims import Judged, judge
-from .published import published
 from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, number_rows
 from .run_results import Results
 from .time_tables import event_rows, series_rows
+from .verdicts import Decided, decide
 
 ROWS_OF_A_BLOCK = 10_000
 
 
-def write_tables(results: Results, folder: Path) -> tuple[Judged, ...]:
+def write_tables(results: Results, folder: Path) -> tuple[Decided, ...]:
     """Write every table of a run into `folder` (made if need be) and return the claims' verdicts.
 
     Raises StoreError where a file cannot be written; the files of before are then still whole.
     """
     plan = results.plan
-    judged = judge(results)
-    tables = [cell_rows(results), measurement_rows(results), claim_rows(judged), detail_rows(judged, published(plan))]
+    decided = decide(results)
+    tables = [cell_rows(results), measurement_rows(results), claim_rows(plan, decided), detail_rows(decided)]
     tables += [number_rows(results, table) for table in plan.tables]
     tables += [
         draw_rows(results, output) if output.distribution else number_rows(results, output) for output in plan.figures
@@ -37,7 +36,7 @@ def write_tables(results: Results, folder: Path) -> tuple[Judged, ...]:
     tables += [answer_rows(results, output) for output in plan.answers]
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
-    return judged
+    return decided
 
 
 def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir) -> None:

@@ -15,6 +15,7 @@ from netwarp.plan import make_plan
 from netwarp.plan.types import Selection
 from netwarp.present.claim_blocks import statements
 from netwarp.results import Judged, Results, judge, write_tables
+from netwarp.results.rows import CLAIM_COLUMNS
 from support.claims import OVER, claim, judged, plan_of, rows
 from support.results_kit import LOSS, completed
 
@@ -190,11 +191,11 @@ def test_claims_csv(tmp_path: Path) -> None:
     with open(tmp_path / "tables" / "claims.csv", newline="") as file:
         found = list(csv.reader(file))
     assert found == [
-        ["claim", "condition", "verdict", "measured", "expected", "unit", "source"],
-        ["C1", "", "holds", "0.5", "> 0", "ratio", "Table 1"],
+        [*CLAIM_COLUMNS, "source"],
+        ["C1", "", "own", "holds", "0.5", "", "", "holds", "> 0", "ratio", "Table 1"],
     ]
     details = (tmp_path / "tables" / "claim_details.csv").read_text()
-    assert details.splitlines()[1] == 'C1,,t,greater,packets,0.0,"deterministic, n = 1"'
+    assert details.splitlines()[1] == 'C1,,t,greater,packets,0.0,,"deterministic, n = 1",,,'
 
 
 def fed_with(source: str) -> dict[str, Judged]:

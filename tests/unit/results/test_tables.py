@@ -16,7 +16,7 @@ from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import Results, write_tables
-from netwarp.results.rows import cell_rows, draw_rows, measurement_rows, number_rows
+from netwarp.results.rows import CLAIM_COLUMNS, cell_rows, draw_rows, measurement_rows, number_rows
 from netwarp.results.statistics import Estimate, estimate, student_t_95
 from netwarp.results.write import csv_text
 from support.results_kit import LOSS, text_rows
@@ -169,7 +169,8 @@ def test_equal_runs_have_equal_tables_and_files_are_whole(tmp_path: Path) -> Non
         assert b"\r" not in text
         assert text.endswith(b"\n")
     assert b"0.30000000000000004" in (tmp_path / "one" / "measurements.csv").read_bytes()
-    assert (tmp_path / "one" / "claims.csv").read_text() == "claim,condition,verdict,measured,expected,unit,source\n"
+    sources = ("paper", "paper_verdict", "other", "other_verdict", "source")
+    assert (tmp_path / "one" / "claims.csv").read_text() == ",".join([*CLAIM_COLUMNS, *sources]) + "\n"
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

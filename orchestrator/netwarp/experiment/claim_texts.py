@@ -1,0 +1,93 @@
+"""What a claim says of the paper: its class, the paper's own sentence, its words as tolerances, and amendments."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import get_args
+
+from ..core.outputs import Amendment, ClaimClass, Sentence, Word
+from .fields import Field, read_text
+from .problems import Problems, nearest
+from .toml_positions import Item
+
+CLASSES: tuple[ClaimClass, ...] = get_args(ClaimClass)
+SENTENCE = {"ko": Field("text", '"TCP가 가장 우수하다."'), "en": Field("text", '"TCP performs best."')}
+AMENDMENT = {"date": Field("text", '"2026-11-22"'), "reason": Field("text", '"the paper says depends on"')}
+WORD = {"tolerance": Field("open", "0.143"), "source": Field("text", '"Table 6: 0.080 against 0.070"')}
+TEXTS = {
+    "class": Field("choice", '"conclusion"', choices=CLASSES),
+    "paper": Field("open", '{ ko = "TCP가 가장 우수하다.", en = "TCP performs best." }'),
+    "amended": Field("tables", '[{ date = "2026-11-22", reason = "the paper says: depends on" }]', fields=AMENDMENT),
+}
+
+
+def read_class(item: Item, problems: Problems) -> ClaimClass:
+    """The class of a claim; "own" where none is said."""
+    child = item.get("class")
+    text = read_text(child, TEXTS["class"], Problems()) if child is not None else None
+    found: ClaimClass = next((known for known in CLASSES if known == text), "own")
+    if found != "own" and item.get("paper") is None:
+        problems.add(item, f'class "{found}" needs the paper\'s sentence; for example paper = {TEXTS["paper"].example}')
+    if found == "own" and (paper := item.get("paper")) is not None:
+        problems.add(paper, 'is of a claim of the paper: give it a class; for example class = "conclusion"')
+    return found
+
+
+def read_sentence(item: Item, earlier: Mapping[str, Sentence], problems: Problems) -> Sentence | None:
+    """The paper's sentence: a table of its words, or the id of an earlier claim that has the same one."""
+    child = item.get("paper")
+    if child is None:
+        return None
+    if isinstance(child.value, str):
+        if child.value not in earlier:
+            said = f'no claim "{child.value[:40]}" before this one has a sentence{nearest(child.value, earlier)}'
+            problems.add(child, said)
+        return earlier.get(child.value)
+    if not isinstance(child.value, dict):
+        problems.add(child, f"must be a table or the id of an earlier claim; for example {TEXTS['paper'].example}")
+        return None
+    texts: dict[str, str] = {}
+    for key, part in child.table().items():
+        if key not in SENTENCE:
+            problems.add(part, f'unknown key "{key[:40]}"{nearest(key, SENTENCE)}')
+        elif (text := read_text(part, SENTENCE[key], problems)) is not None:
+            texts[key] = text
+    if "en" not in texts:
+        problems.add(child, f"its en is missing; for example en = {SENTENCE['en'].example}")
+    return Sentence(texts.get("ko", ""), texts.get("en", ""))
+
+
+def read_amendments(item: Item, problems: Problems) -> tuple[Amendment, ...]:
+    """Changes made to a claim after its first run, each with its date and reason."""
+    found: list[Amendment] = []
+    child = item.get("amended")
+    for part in child.items() if child is not None else ():
+        date, reason = (str(one.value) if (one := part.get(key)) is not None else "" for key in ("date", "reason"))
+        try:
+            datetime.date.fromisoformat(date)
+        except ValueError:
+            problems.add(
+                part.get("date") or part, f"its date is no day; for example date = {AMENDMENT['date'].example}"
+            )
+        if not reason:
+            problems.add(part, f"its reason is missing; for example reason = {AMENDMENT['reason'].example}")
+        found.append(Amendment(date, reason))
+    return tuple(found)
+
+
+def read_words(item: Item | None, problems: Problems) -> dict[str, Word]:
+    """Every [word.NAME]."""
+    found: dict[str, Word] = {}
+    for name, part in item.table().items() if item is not None else ():
+        tolerance, source = part.get("tolerance"), part.get("source")
+        value = tolerance.value if tolerance is not None else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            problems.add(
+                tolerance or part, f"needs a tolerance above 0; for example tolerance = {WORD['tolerance'].example}"
+            )
+            value = 1
+        if source is None:
+            problems.add(part, f"needs the place it comes from; for example source = {WORD['source'].example}")
+        found[name] = Word(name, float(value), str(source.value) if source is not None else "")
+    return found

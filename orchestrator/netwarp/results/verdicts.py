@@ -1,0 +1,59 @@
+"""The verdict of each claim, with what it comes to in every source, on this kernel today and under every column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .claims import Judged, Verdict, judge
+from .published import Published, published
+from .run_results import Results
+
+REFUTED: Verdict = "its own source refutes it"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A claim under one condition.
+
+    own: by what was measured. sources: by each source's own numbers; columns: by what was measured under the levels of
+    each column; both leave out where there is no number.
+    """
+
+    own: Judged
+    verdict: Verdict
+    sources: Mapping[str, Judged]
+    columns: Mapping[str, Judged]
+
+
+def decide(results: Results) -> tuple[Decided, ...]:
+    """Every claim of the plan in order; those of columns stand beside their own claim."""
+    judged = judge(results)
+    others = published(results.plan)
+    papers = [source.name for source in results.plan.sources if source.kind == "paper"]
+    by_column = {(one.claim.id, one.claim.column): one for one in judged if one.claim.column}
+    columns = [column.name for column in results.plan.columns]
+    return tuple(
+        Decided(
+            one,
+            _verdict(one, others, papers),
+            {source: there[one.claim.name] for source, there in others.items() if one.claim.name in there},
+            {
+                name: by_column[one.claim.id, name]
+                for name in columns
+                if not one.claim.condition and (one.claim.id, name) in by_column
+            },
+        )
+        for one in judged
+        if not one.claim.column
+    )
+
+
+def _verdict(one: Judged, others: Published, papers: list[str]) -> Verdict:
+    """A claim of the paper that the paper's own numbers refute says nothing of a kernel. A check of our own is ours."""
+    if one.claim.claim_class == "own":
+        return one.verdict
+    refuted = any(
+        others[paper][one.claim.name].verdict == "does not hold" for paper in papers if one.claim.name in others[paper]
+    )
+    return REFUTED if refuted else one.verdict

@@ -1,0 +1,120 @@
+"""Verdicts of claims: classes, what the paper's own numbers refute, columns of other levels, words and amendments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.core.types import Measurement
+from netwarp.engine import claims_by_sources
+from netwarp.plan import make_plan
+from netwarp.results import Decided, Results, decide
+from support.results_kit import completed
+from support.specs import BASE, spec_of
+
+HEAD = '[source.paper]\nkind = "paper"\n[source.sim]\nkind = "simulator"\n'
+PAPER = 'class = "conclusion"\npaper = { ko = "가", en = "a beats b" }\n'
+FACTORS = '[factor.who]\nlevels = ["a", "b"]\n[factor.stack]\nusual = "today"\nlevels = ["today", "era"]\n'
+ERA = '[column.era]\ntitle = "as then"\nwhere = { stack = "era" }\n'
+
+
+def claim(more: str = PAPER, name: str = "C1", kind: str = "greater") -> str:
+    head = f'[[claim]]\nid = "{name}"\ntext = "t"\nsource = "s"\nkind = "{kind}"\nmetric = "packets"\n'
+    return head + 'a = { who = "a" }\nb = { who = "b" }\n' + more
+
+
+def decided(folder: Path, claims: str, printed: dict[str, tuple[float, float]]) -> tuple[Decided, ...]:
+    """printed: source -> the numbers of a and b. Measured are 3 and 2 today, 2 and 2 with the stack of the era."""
+    rows = [f"{s},packets,{who},{value}\n" for s, two in printed.items() for who, value in zip("ab", two, strict=True)]
+    (folder / "published.csv").write_text("source,metric,who,value\n" + "".join(rows))
+    (folder / "expected.toml").write_text(claims)
+    text = 'expected = "expected.toml"\npublished = "published.csv"\n' + BASE + FACTORS
+    plan = make_plan(spec_of(text, folder))
+    numbers = {("a", "today"): 3.0, ("b", "today"): 2.0, ("a", "era"): 2.0, ("b", "era"): 2.0}
+    values = [
+        Measurement(cell.id, "f", "packets", numbers[cell.factors["who"], cell.factors["stack"]], "packets")
+        for cell in plan.cells
+    ]
+    return decide(Results(plan, completed(plan), values))
+
+
+def test_a_claim_that_the_papers_numbers_refute_says_so_and_keeps_what_was_measured(tmp_path: Path) -> None:
+    (one,) = decided(tmp_path, HEAD + claim(), {"paper": (1, 2), "sim": (2, 1)})
+    assert one.verdict == "its own source refutes it"
+    assert (one.own.verdict, one.own.measured) == ("holds", 0.5)
+    assert (one.sources["paper"].verdict, one.sources["paper"].measured) == ("does not hold", -0.5)
+    assert one.sources["sim"].verdict == "holds"
+
+
+def test_a_simulator_refutes_no_paper_and_an_own_check_has_no_source(tmp_path: Path) -> None:
+    both = HEAD + claim() + claim("", "O1")
+    first, own = decided(tmp_path, both, {"sim": (1, 2)})
+    assert (first.verdict, own.verdict) == ("holds", "holds")
+    _, own = decided(tmp_path, both, {"paper": (1, 2)})
+    assert (own.own.claim.claim_class, own.verdict) == ("own", "holds")
+
+
+def test_a_column_stands_beside_the_claim_and_is_no_condition_of_it(tmp_path: Path) -> None:
+    (one,) = decided(tmp_path, HEAD + ERA + claim(), {"paper": (2, 1)})
+    assert (one.verdict, one.own.measured) == ("holds", 0.5)
+    assert (one.columns["era"].verdict, one.columns["era"].measured) == ("does not hold", 0.0)
+
+
+def test_a_claim_that_compares_the_levels_of_a_column_has_none(tmp_path: Path) -> None:
+    body = claim().replace('b = { who = "b" }', 'b = { who = "a", stack = "era" }')
+    (one,) = decided(tmp_path, HEAD + ERA + body, {})
+    assert (one.own.measured, one.columns) == (0.5, {})
+
+
+def test_what_is_not_testable_here_has_its_reason_and_no_number(tmp_path: Path) -> None:
+    text = '[[claim]]\nid = "C1"\ntext = "t"\nsource = "s"\nkind = "untestable"\nreason = "no time passes"\n' + PAPER
+    (one,) = decided(tmp_path, HEAD + text, {})
+    assert (one.verdict, one.own.reason, one.own.measured) == ("not testable here", "no time passes", None)
+
+
+def test_a_word_of_the_paper_is_a_tolerance(tmp_path: Path) -> None:
+    words = '[word.same]\ntolerance = 0.6\nsource = "Table 1"\n'
+    (one,) = decided(tmp_path, words + HEAD + claim(PAPER + 'tolerance = "same"\n', kind="equal"), {})
+    assert (one.verdict, one.own.claim.word, one.own.claim.tolerance) == ("holds", "same", 0.6)
+
+
+def test_claims_share_a_sentence_and_say_how_they_were_amended(tmp_path: Path) -> None:
+    changed = 'class = "number"\npaper = "C1"\namended = [{ date = "2026-11-22", reason = "misread" }]\n'
+    first, second = decided(tmp_path, HEAD + claim() + claim(changed, "C2"), {})
+    assert first.own.claim.sentence == second.own.claim.sentence is not None
+    assert [(one.date, one.reason) for one in second.own.claim.amendments] == [("2026-11-22", "misread")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + claim('class = "conclusion"\n'), "needs the paper's sentence"),
+        (HEAD + claim('paper = { en = "x" }\n'), "give it a class"),
+        (HEAD + claim('class = "number"\npaper = "C9"\n'), 'no claim "C9" before this one'),
+        (HEAD + claim('class = "number"\npaper = { ko = "x" }\n'), "its en is missing"),
+        (HEAD + claim('class = "number"\npaper = 3\n'), "must be a table or the id"),
+        (HEAD + claim(PAPER + 'tolerance = "same"\n'), 'there is no word "same"'),
+        (HEAD + claim(PAPER + 'amended = [{ date = "soon", reason = "r" }]\n'), "its date is no day"),
+        (HEAD + claim(PAPER + 'amended = [{ date = "2026-11-22" }]\n'), "its reason is missing"),
+        ('[word.same]\ntolerance = 0\nsource = "s"\n', "needs a tolerance above 0"),
+        ("[word.same]\ntolerance = 0.1\n", "needs the place it comes from"),
+        (HEAD + '[source.other]\nkind = "paper"\n', "a second paper"),
+        ('[column.era]\ntitle = "t"\n', "its where is missing"),
+        ('[column.who]\nwhere = { stack = "era" }\n', "is a column of the tables already"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        decided(tmp_path, text, {})
+
+
+def test_every_claim_of_the_papers_is_classified_and_the_sources_judge_them() -> None:
+    judged = claims_by_sources("choi2009")
+    claims = [one.claim.claim for one in judged.claims]
+    assert all(one.sentence is not None for one in claims if one.claim_class != "own")
+    assert {one.claim_class for one in claims} == {"conclusion", "number", "cause", "own"}
+    both = set(judged.refuted("paper")) & set(judged.refuted("ns2_29"))
+    known = {"C9b", "C9c", "C9d", "C17b", "C17c", "C18", "C22", "C23b", "C31", "C32", "C33", "C34", "C34b", "C34c"}
+    # C25: an order is claimed, and both have one number for two at 0.1 Mbit/s
+    assert both == known | {"C25", "C36b", "C36c", "C36d", "C36e"}
