@@ -32,7 +32,7 @@ GONE_S = 20
 """What has been killed is gone long before this, on the busiest machine."""
 HINT = "go on with: "
 PARTS = (
-    "orchestrator", "kernel", "netem-profiles", "build/bin", "build/lib", "build/android/bin",
+    "orchestrator", "kernel", "netem-profiles", "stack-profiles", "build/bin", "build/lib", "build/android/bin",
     "results/calibration",
 )  # fmt: skip
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from ..core.errors import SpecError
 from ..core.types import Cell
 from ..experiment import Spec, load_spec
-from ..experiment.profiles import profiles_named
+from ..experiment.profiles import PROFILES, profiles_named
+from ..experiment.stacks import STACKS
 from ..plan import make_plan
 from ..plan.changes import cell_changes
 from ..plan.types import Plan
@@ -58,8 +59,8 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
 def texts_of(spec: Spec) -> dict[str, bytes]:
     """The files that a spec is made of, by their names in a run's spec/: itself, what it names, its profiles."""
     texts = {path.name: path.read_bytes() for path in spec.files}
-    profiles = profiles_named(spec.document)
-    return texts | {f"netem-profiles/{path.name}": path.read_bytes() for path in profiles}
+    profiles = [path for folder in (PROFILES, STACKS) for path in profiles_named(spec.document, folder)]
+    return texts | {f"{path.parent.name}/{path.name}": path.read_bytes() for path in profiles}
 
 
 def _first_cells(plan: Plan) -> dict[frozenset[tuple[str, str]], Cell]:

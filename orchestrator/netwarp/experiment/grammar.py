@@ -61,6 +61,7 @@ PROFILE: dict[str, Field] = {
 NODE: dict[str, Field] = {
     "kind": Field("choice", '"host"', choices=("host", "router")),
     "sysctl": Field("open", '{ "net.ipv4.tcp_sack" = "1" }'),
+    "stack": Field("text", '"linux-2.6.10-like"'),
     "like": Field("name", '"a"'),
     **CONDITIONS,
 }

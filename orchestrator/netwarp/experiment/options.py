@@ -72,6 +72,7 @@ OPTIONS: dict[str, Option] = {
     "initial_window": Option(
         "initial_window_packets", quantity("packets", example='"4 packets"', low=1, high=1000), _TCP, _SENDER
     ),
+    "quick_ack": Option("quick_ack", Field("switch", "true"), _TCP, ("receiver",)),
     "separate_sends": Option("separate_sends", Field("switch", "true"), _TCP, _SENDER),
     "streams": Option("streams", Field("integer", "4", low=1, high=65535), ("sctp",)),
     "rto_initial": Option("rto_initial_ns", _RTO, _SCTP),

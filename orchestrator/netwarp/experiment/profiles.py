@@ -45,10 +45,10 @@ def find_profile(name: Item, problems: Problems, folder: Path = PROFILES) -> Ite
     return read_profile(path, problems)
 
 
-def profiles_named(document: Item) -> list[Path]:
+def profiles_named(document: Item, folder: Path = PROFILES) -> list[Path]:
     """The files of the profiles whose names stand anywhere in a document, on a link or as a level that chooses one."""
     values = set(_texts(document))
-    return [path for path in sorted(PROFILES.glob("*.toml")) if path.stem in values] if PROFILES.is_dir() else []
+    return [path for path in sorted(folder.glob("*.toml")) if path.stem in values] if folder.is_dir() else []
 
 
 def _texts(item: Item) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import PLACEHOLDERS
 from ..experiment.shapes import expand_shape
+from ..experiment.stacks import Stacks
 from ..experiment.toml_positions import Item
 from .combine import Combination
 from .reader import Reader
@@ -49,6 +50,9 @@ def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -
         expanded = expand_shape(substitute(shape, values, problems, context), problems)
         document = merge(expanded, document) if expanded is not None else document
     sections = {name: _section(document, name, levels, values, problems, context) for name in SECTIONS}
+    stacks = Stacks(problems)
+    nodes = {name: stacks.node(item) for name, item in sections["node"].items()}
+    flows = {name: stacks.flow(item, sections["node"]) for name, item in sections["flow"].items()}
     top = document.with_value(
         {
             key: substitute(child, values, problems, context)
@@ -56,7 +60,7 @@ def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -
             if key in ("duration", "captures")
         }
     )
-    return Resolved(top, sections["node"], sections["link"], sections["flow"], sections["event"], parameters)
+    return Resolved(top, nodes, sections["link"], flows, sections["event"], parameters)
 
 
 def _places(parameters: Item | None, factors: Mapping[str, FactorSpec], levels: Combination) -> dict[str, Item]:

@@ -109,7 +109,7 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
         others=tuple(
             (source.title, _percent(text, claim) if relative else _scaled(text, divisor))
             for source in data.plan.sources
-            if (text := detail.get(source.name) or "")
+            if (text := row.get(source.name) or "")
         ),
     )
 

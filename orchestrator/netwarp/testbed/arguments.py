@@ -9,7 +9,7 @@ from ..core.types import Cell, Flow, OptionValue, Path
 from .arch import bare
 from .layout import Layout
 
-BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packets"})
+BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packets", "quick_ack"})
 """Options of an app in the spec that are no arguments of it."""
 
 

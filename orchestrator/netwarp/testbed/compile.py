@@ -296,4 +296,4 @@ def _restore(end: Interface, layout: Layout) -> list[Request]:
 
 def _add_route(route: Route) -> Request:
     via, window = route.interface, route.initial_window_packets
-    return messages.route(route.subnet, PREFIX_LENGTH, route.gateway, via.name, via.ifindex, window)
+    return messages.route(route.subnet, PREFIX_LENGTH, route.gateway, via.name, via.ifindex, window, route.quick_ack)

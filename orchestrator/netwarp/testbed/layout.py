@@ -55,6 +55,8 @@ class Route:
     interface: Interface
     initial_window_packets: int | None = None
     """TCP's initial window for connections by this route (None: the kernel's own)."""
+    quick_ack: bool = False
+    """Whether TCP acknowledges every segment of connections by this route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def make_layout(cell: Cell) -> Layout:
 def apply_route_overrides(
     flows: Sequence[Flow], routes: Sequence[Route], interfaces: Sequence[Interface]
 ) -> tuple[Route, ...]:
-    """The routes, with what flows say of theirs: by which link the receiver's packets leave, and initial windows.
+    """The routes, with what flows say of theirs: the receiver's link, initial windows, quick ACKs.
 
     Raises SpecError where a flow's end has no route that could hold it.
     """
@@ -165,6 +167,9 @@ def apply_route_overrides(
             if window is not None:
                 out = route_to(flow.sender, interface_of[flow.receiver, path.receiver_link])
                 routes_by_subnet[out.node, out.subnet] = replace(out, initial_window_packets=int(window))
+            if flow.receiver_options.get("quick_ack"):
+                back = route_to(flow.receiver, interface_of[flow.sender, path.sender_link])
+                routes_by_subnet[back.node, back.subnet] = replace(back, quick_ack=True)
     return tuple(routes_by_subnet.values())
 
 

@@ -107,9 +107,18 @@ def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
 
 
 def route(
-    subnet: str, prefix_length: int, gateway: str, name: str, ifindex: int, initial_window_packets: int | None = None
+    subnet: str,
+    prefix_length: int,
+    gateway: str,
+    name: str,
+    ifindex: int,
+    initial_window_packets: int | None = None,
+    quick_ack: bool = False,
 ) -> Request:
-    """Add a static route, replacing an equal one (so that it can be restored after a link went down)."""
+    """Add a static route, replacing an equal one (so that it can be restored after a link went down).
+
+    quick_ack: TCP acknowledges every segment of connections by it (net/ipv4/tcp_input.c: tcp_in_quickack_mode).
+    """
     message = rtmsg()
     message["family"] = AF_INET
     message["dst_len"] = prefix_length
@@ -119,9 +128,15 @@ def route(
     message["type"] = RTN_UNICAST
     message["attrs"] = [("RTA_DST", subnet), ("RTA_GATEWAY", gateway), ("RTA_OIF", ifindex)]
     text = f"ip route replace {subnet}/{prefix_length} via {gateway} dev {name}"
+    metrics: list[tuple[str, int]] = []
     if initial_window_packets is not None:
-        message["attrs"].append(("RTA_METRICS", {"attrs": [("RTAX_INITCWND", initial_window_packets)]}))
+        metrics.append(("RTAX_INITCWND", initial_window_packets))
         text += f" initcwnd {initial_window_packets}"
+    if quick_ack:
+        metrics.append(("RTAX_QUICKACK", 1))
+        text += " quickack 1"
+    if metrics:
+        message["attrs"].append(("RTA_METRICS", {"attrs": metrics}))
     return Request(_encode(message, RTM_NEWROUTE, REPLACE), text)
 
 

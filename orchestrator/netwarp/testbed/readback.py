@@ -150,21 +150,23 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
         yield _same(f"permanent neighbours of {name}", asked_neighbours, permanent)
     elif label == "route":
         routes = {
-            (*(_attributes(e).get(f"RTA_{key}") for key in ("DST", "GATEWAY", "OIF")), _initial_window(e))
+            (*(_attributes(e).get(f"RTA_{key}") for key in ("DST", "GATEWAY", "OIF")), *_tcp_metrics(e))
             for e in entries
             if e["proto"] == RTPROT_STATIC
         }
         asked_routes = {
-            (r.subnet, r.gateway, r.interface.ifindex, r.initial_window_packets)
+            (r.subnet, r.gateway, r.interface.ifindex, r.initial_window_packets, r.quick_ack)
             for r in layout.routes
             if r.node == name
         }
         yield _same(f"static routes of {name}", asked_routes, routes)
 
 
-def _initial_window(route: Any) -> int | None:
+def _tcp_metrics(route: Any) -> tuple[int | None, bool]:
+    """Initial window, and whether every segment is acknowledged."""
     metrics = _attributes(route).get("RTA_METRICS")
-    return None if metrics is None else _attributes(metrics).get("RTAX_INITCWND")
+    known = {} if metrics is None else _attributes(metrics)
+    return known.get("RTAX_INITCWND"), bool(known.get("RTAX_QUICKACK"))
 
 
 def _check_qdiscs(
