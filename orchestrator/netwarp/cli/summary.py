@@ -18,6 +18,8 @@ from ..core.units import counted
 from ..engine.run_directory import Run
 from ..plan.types import Plan
 from ..present.answer_words import sentences
+from ..present.claim_blocks import statements
+from ..present.conclusions import conclusions, distances
 from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
 from ..results import Results
@@ -29,6 +31,7 @@ from ..store.tables import read_rows
 SHOWN_FAILURES = 10
 SHOWN_SENTENCES = 4
 SHOWN_CLAIMS = 12
+SHOWN_CONCLUSIONS = 8
 PLAIN_WIDTH = 120
 
 
@@ -58,6 +61,11 @@ def print_summary(run: Run) -> None:
         _print_answer(console, plan, answer, read_rows(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_rows(directory.tables / "claims.csv")
     if claims:
+        said = statements(read_run(directory))
+        for conclusion in conclusions(said, first=plan.headline)[:SHOWN_CONCLUSIONS]:
+            console.print(f"- {conclusion.text}")
+        for line in filter(None, [distances(said), *(f"- {one.text}" for one in conclusions(said, "cause"))]):
+            console.print(line)
         own = [row for row in claims if not row["condition"]]
         console.print(f"claims: {_verdicts(own, names=True)}")
         if len(own) < len(claims):

@@ -57,6 +57,7 @@ FILE = {
     "source": Field("map", '[source.paper] with title = "Choi, Lee 2009"', fields=SOURCE),
     "word": Field("map", "[word.same] with tolerance = 0.143", fields=WORD),
     "column": Field("map", '[column.era] with where = { stack = "linux-2.6.10-like" }', fields=COLUMN),
+    "headline": Field("names", '["C6", "C21"]'),
     "claim": Field("tables", '[[claim]] with id = "C6"', fields=CLAIM),
 }
 
@@ -86,6 +87,15 @@ class ClaimReader:
                 self._problems.add(item, "a second paper: one source makes the claims, the others are of another kind")
             found.append(Source(name, self._text(item, "title") or name, kind))
         return tuple(found)
+
+    def headline(self) -> tuple[str, ...]:
+        """The claims that the report says first; called after claims()."""
+        item = self._document.get("headline")
+        names = read_names(item, FILE["headline"], Problems()) if item is not None else ()
+        for name in names:
+            if name not in self.places and item is not None:
+                self._problems.add(item.part(name), f'there is no claim "{name[:40]}"{nearest(name, self.places)}')
+        return names
 
     def words(self) -> tuple[Word, ...]:
         """Every [word.NAME] in order."""

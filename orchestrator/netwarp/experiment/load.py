@@ -68,6 +68,7 @@ class Spec:
     expected: tuple[PublishedNumber, ...]
     claims: tuple[Claim, ...]
     columns: tuple[Column, ...]
+    headline: tuple[str, ...]
     words: tuple[Word, ...]
     key_figure: str
     claim_places: Mapping[str, Item]
@@ -136,6 +137,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     expected: tuple[PublishedNumber, ...] = ()
     claims: tuple[Claim, ...] = ()
     columns: tuple[Column, ...] = ()
+    headline: tuple[str, ...] = ()
     words: tuple[Word, ...] = ()
     claim_places: Mapping[str, Item] = {}
     other = _beside(document, "expected", file, problems)
@@ -146,6 +148,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
             reader = ClaimReader(claims_document, names, problems)
             sources, claims = reader.sources(), reader.claims()
             columns, words, claim_places = reader.columns(), reader.words(), reader.places
+            headline = reader.headline()
     published = _beside(document, "published", file, problems)
     if published is not None:
         files.append(published)
@@ -177,6 +180,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         expected=expected,
         claims=claims,
         columns=columns,
+        headline=headline,
         words=words,
         key_figure=key_figure,
         claim_places=claim_places,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..core.errors import SpecError
 from ..core.outputs import Levels, matches
@@ -11,6 +11,7 @@ from ..experiment import Problems, Spec
 from ..experiment.experiments import ExperimentSpec
 from ..experiment.factors import DOES_NOT_APPLY
 from ..experiment.problems import nearest
+from ..experiment.toml_positions import Item
 from .cell import CellPlanner
 from .combine import Combination, combinations
 from .outputs import check_wanted, claims_of, with_flows
@@ -99,7 +100,7 @@ def _plan(
             Factor(
                 name=factor.name,
                 title=factor.title,
-                levels=tuple(Level(name=level.name, title=level.title) for level in factor.levels),
+                levels=tuple(Level(level.name, level.title, tuple(_settings(level.patch))) for level in factor.levels),
             )
             for factor in spec.factors.values()
         ),
@@ -114,10 +115,22 @@ def _plan(
         claims=claims,
         answers=answers,
         columns=spec.columns,
+        headline=spec.headline,
         words=spec.words,
         key_figure=spec.key_figure,
         cells=tuple(cells),
     )
+
+
+def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
+    """The keys that a level sets, each with its value as it is written."""
+    for key, child in patch.table().items() if patch is not None else ():
+        name = f"{path}.{key}" if path else key
+        if isinstance(child.value, dict):
+            yield from _settings(child, name)
+        elif name != "title":
+            values = [str(one.value) for one in child.items()] or [str(child.value)]
+            yield f"{name} = {', '.join(values)}"
 
 
 def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> tuple[Experiment, ...]:

@@ -28,10 +28,11 @@ PLAN_FORMAT = 1
 
 
 class Level(Frozen, frozen=True):
-    """One level of a factor: its text in the spec, and how tables call it."""
+    """One level of a factor: its text in the spec, how tables call it, and what it sets ("protocol = sctp")."""
 
     name: str
     title: str
+    sets: tuple[str, ...] = ()
 
 
 class Factor(Frozen, frozen=True):
@@ -72,6 +73,8 @@ class Outputs(Frozen, frozen=True, kw_only=True):
     claims: tuple[Claim, ...]
     answers: tuple[Answer, ...] = ()
     columns: tuple[Column, ...] = ()
+    headline: tuple[str, ...] = ()
+    """The claims that the report says first."""
     words: tuple[Word, ...] = ()
     key_figure: str = ""
     """The figure that the report shows first."""

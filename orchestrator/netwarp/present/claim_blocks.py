@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import fixed, given, readable, scale
-from ..core.outputs import Claim, Figure, Levels, Table
+from ..core.outputs import Amendment, Claim, Figure, Levels, Table
 from .result_tables import Grid
 from .run_data import Row, RunData, number
 
@@ -26,6 +26,25 @@ _STATISTICS = {
 }
 
 
+MOST_TURNS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a claim comes to somewhere, and the verdict of its rule there. interval: "[12, 21]"; empty: none."""
+
+    title: str
+    number: str
+    unit: str
+    interval: str
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        """ "+16 % [12, 21]"."""
+        return " ".join(part for part in (self.number or "no number", self.number and self.unit, self.interval) if part)
+
+
 @dataclass(frozen=True, slots=True)
 class Tested:
     """A claim under one condition. condition: in words, empty for the claim's own. why: of the verdict."""
@@ -38,19 +57,27 @@ class Tested:
     unit: str
     why: str
     exact: str
-    others: tuple[tuple[str, str], ...] = ()
-    """(source, number): the same statistic of each source's own numbers."""
+    values: tuple[Value, ...] = ()
+    """The same statistic of each source's numbers, of this kernel's, and of it under the levels of each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A claim, its own test first. statistic: what the number is ("mean gain"). source: where it is claimed."""
+    """A claim, its own test first. statistic: what the number is ("mean gain"). source: where it is claimed.
+
+    distance: how far what was measured lies from the number that is claimed, relative; None where none is.
+    """
 
     id: str
     text: str
     source: str
     statistic: str
     tests: tuple[Tested, ...]
+    claim_class: str = "own"
+    ko: str = ""
+    en: str = ""
+    amendments: tuple[Amendment, ...] = ()
+    distance: float | None = None
 
     @property
     def own(self) -> Tested:
@@ -61,6 +88,18 @@ class Statement:
     def verdicts(self) -> tuple[str, ...]:
         """Every verdict it has under some condition."""
         return tuple(dict.fromkeys(test.verdict for test in self.tests))
+
+    @property
+    def robustness(self) -> str:
+        """In how many of its conditions it holds, and those in which it comes out otherwise; "" with one alone."""
+        judged = [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
+        if len(judged) < 2:
+            return ""
+        held = sum(test.verdict == "holds" for test in judged)
+        turned = [test.condition for test in judged[1:] if test.verdict != judged[0].verdict]
+        more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
+        shown = "; ".join([*turned[:MOST_TURNS], *more])
+        return f"holds in {held} of {len(judged)} conditions" + (f", turns with {shown}" if turned else "")
 
 
 def statements(data: RunData) -> tuple[Statement, ...]:
@@ -88,7 +127,20 @@ def _statement(
         source=rows[0].get("source") or "",
         statistic=_STATISTICS.get(claim.kind, "") if claim else "",
         tests=tuple(_tested(data, row, known.get(_name(row)), details.get(_name(row), {})) for row in rows),
+        claim_class=claim.claim_class if claim else "own",
+        ko=claim.sentence.ko if claim and claim.sentence else "",
+        en=claim.sentence.en if claim and claim.sentence else "",
+        amendments=claim.amendments if claim else (),
+        distance=_distance(claim, number(rows[0].get("measured"))),
     )
+
+
+def _distance(claim: Claim | None, measured: float | None) -> float | None:
+    """Of a gain as of the ratio that it is: 1.16 for 1.18."""
+    if claim is None or claim.expected is None or measured is None:
+        return None
+    one = 0.0 if claim.kind in ("value", "every") else 1.0
+    return (measured + one) / (claim.expected + one) - 1 if claim.expected + one else None
 
 
 def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested:
@@ -106,12 +158,25 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
         unit=shown_unit,
         why=detail.get("reason") or (claim.reason if claim else ""),
         exact=f"{measured} {unit}".strip() if measured else "",
-        others=tuple(
-            (source.title, _percent(text, claim) if relative else _scaled(text, divisor))
-            for source in data.plan.sources
-            if (text := row.get(source.name) or "")
-        ),
+        values=_values(data, row, claim if relative else None, divisor, shown_unit),
     )
+
+
+def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, unit: str) -> tuple[Value, ...]:
+    """Of every source, this kernel and every column that has a number (of this kernel also where it has none)."""
+
+    def shown(text: str) -> str:
+        return _percent(text, relative) if relative else _scaled(text, divisor)
+
+    def value(title: str, name: str) -> Value:
+        return Value(title, shown(row.get(name) or ""), unit, "", row.get(f"{name}_verdict") or "")
+
+    sources = [value(source.title, source.name) for source in data.plan.sources if row.get(source.name)]
+    columns = [value(column.title, column.name) for column in data.plan.columns if row.get(column.name)]
+    low, high = row.get("ci95_low") or "", row.get("ci95_high") or ""
+    interval = f"[{shown(low).lstrip('+')}, {shown(high).lstrip('+')}]" if low and high else ""
+    own = Value(data.system, shown(row.get("measured") or ""), unit, interval, row.get("measured_verdict") or "")
+    return (*sources, own, *columns)
 
 
 def _in_words(data: RunData, claim: Claim) -> str:

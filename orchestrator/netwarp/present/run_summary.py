@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..core.numbers import fixed
 from ..core.units import counted
 from .claim_blocks import Statement
+from .conclusions import Conclusion, conclusions, counts, distances, verdict_words
 from .result_tables import Grid
 from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
@@ -32,6 +33,10 @@ class Summary:
 
     question: tuple[str, ...]
     answer: tuple[str, ...]
+    conclusions: tuple[Conclusion, ...]
+    causes: tuple[Conclusion, ...]
+    distances: str
+    trust: str
     comparisons: tuple[str, ...]
     confidence: tuple[str, ...]
     outcomes: tuple[tuple[str, str, str, int], ...]
@@ -47,6 +52,10 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     return Summary(
         question=_question(data),
         answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
+        conclusions=conclusions(claims, first=data.plan.headline),
+        causes=conclusions(claims, "cause"),
+        distances=distances(claims),
+        trust=_trust(data, checks),
         comparisons=_comparisons(data, grids),
         confidence=(_randomness(data), _self_checks(checks), _calibration(data)),
         outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
@@ -90,28 +99,10 @@ def _cells(cells: Sequence[CellResult]) -> str:
 
 
 def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
-    """Claims counted by the verdict under their own conditions; then the tests under other conditions."""
-    if not claims:
-        return ()
-    own = Counter(claim.own.verdict for claim in claims)
-    sentences = [f"Of {counted(len(claims), 'claim')}, {_verdicts(own)} on {data.system}."]
+    """Claims counted by class and verdict; the tests under other conditions, which are in no other sum."""
     others = Counter(test.verdict for claim in claims for test in claim.tests[1:])
-    if others:
-        sentences.append(
-            f"Of {counted(sum(others.values()), 'test')} of them under other conditions, {_verdicts(others)}."
-        )
-    return tuple(sentences)
-
-
-def _verdicts(counts: Counter[str]) -> str:
-    words = {
-        "holds": ("holds", "hold"),
-        "does not hold": ("does not hold", "do not hold"),
-        "inconclusive": ("is inconclusive", "are inconclusive"),
-        "not tested": ("was not tested", "were not tested"),
-    }
-    parts = [f"{counts[name]} {word[counts[name] != 1]}" for name, word in words.items() if counts[name]]
-    return ", ".join([*parts, *(f"{count} {name}" for name, count in counts.items() if name not in words)])
+    under = f"Of {counted(sum(others.values()), 'test')} of them under other conditions, {verdict_words(others)}."
+    return (*counts(claims, data.system), *([under] if others else []))
 
 
 def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:
@@ -183,6 +174,17 @@ def _differing(data: RunData) -> tuple[list[tuple[str, str]], int]:
                 seen.setdefault((combination, flow, metric), []).append(value)
     compared = {key: values for key, values in seen.items() if len(values) > 1}
     return [(metric, flow) for (_, flow, metric), values in compared.items() if len(set(values)) > 1], len(compared)
+
+
+def _trust(data: RunData, checks: Checks) -> str:
+    """One line: how much of the run stands behind the answer."""
+    done = sum(result.outcome == COMPLETED for result in data.cells)
+    failed = f", {checks.failed} failed" if checks.failed else " passed"
+    seeds = counted(data.plan.repetitions, "seed")
+    return (
+        f"{done} of {counted(len(data.cells), 'cell')} completed; {counted(checks.done, 'self-check')}{failed};"
+        f" real kernel {data.system}, up to {seeds} a cell."
+    )
 
 
 def _self_checks(checks: Checks) -> str:

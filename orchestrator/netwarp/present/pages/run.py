@@ -21,7 +21,8 @@ from ..metric_names import GROUP_ORDER
 from ..result_tables import Grid
 from ..run_data import RunData
 from ..run_summary import Summary
-from ..style import OUTCOMES, Look, look, swatch, variant_css
+from ..setup import level_settings, networks
+from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
 
 PALETTE = 64
 """Looks that the page's scripts may give to what no figure of the spec draws."""
@@ -58,6 +59,9 @@ def index_page(
         manifest=data.manifest,
         summary=summary,
         answers=answer_words(data),
+        networks=networks(data),
+        factors=level_settings(data),
+        verdict_names=list(VERDICTS),
         grids=grids,
         figures=figures,
         events=events,

@@ -1,0 +1,94 @@
+"""The answer of a run in sentences: each conclusion of the paper, its numbers as a distribution, its causes."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.numbers import fixed
+from ..core.units import counted
+from .claim_blocks import Statement
+
+CLASSES = {
+    "conclusion": ("conclusion", "conclusions"),
+    "number": ("number", "numbers"),
+    "cause": ("cause", "causes"),
+    "own": ("check of our own", "checks of our own"),
+}
+"""Class -> its name, one and several."""
+WORDS = {
+    "holds": ("holds", "hold"),
+    "does not hold": ("does not hold", "do not hold"),
+    "inconclusive": ("is inconclusive", "are inconclusive"),
+    "its own source refutes it": ("is refuted by its own source", "are refuted by their own source"),
+    "not testable here": ("is not testable here", "are not testable here"),
+    "not tested": ("was not tested", "were not tested"),
+}
+"""Verdict -> its words, of one and of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """A sentence: what is said, what it comes to everywhere, and the verdict."""
+
+    claim: Statement
+    values: str
+
+    @property
+    def text(self) -> str:
+        """ "C6 With an outage SCTP beats TCP: smallest lead: paper +7.7 %, Linux 6.12 +5 %: holds"."""
+        said = f"{self.claim.id} {self.claim.text.rstrip('.')}"
+        return ": ".join(part for part in (said, self.values, self.claim.own.verdict) if part)
+
+
+def conclusions(
+    claims: Sequence[Statement], claim_class: str = "conclusion", first: Sequence[str] = ()
+) -> tuple[Conclusion, ...]:
+    """A sentence for each claim of a class: those named first, then as they come; what was not tested last."""
+    order = {name: number for number, name in enumerate(first)}
+    own = sorted(
+        (claim for claim in claims if claim.claim_class == claim_class),
+        key=lambda claim: (claim.own.verdict == "not tested", order.get(claim.id, len(order))),
+    )
+    return tuple(Conclusion(claim, _values(claim)) for claim in own)
+
+
+def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
+    """The claims counted by the verdict under their own conditions, each class for itself."""
+    sentences: list[str] = []
+    several = len({claim.claim_class for claim in claims}) > 1
+    for name, (one, many) in CLASSES.items():
+        own = [claim for claim in claims if claim.claim_class == name]
+        if own:
+            words = ("claim", "claims") if name == "own" and not several else (one, many)
+            verdicts = verdict_words(Counter(claim.own.verdict for claim in own))
+            sentences.append(f"Of {counted(len(own), *words)}, {verdicts} on {system}.")
+    return tuple(sentences)
+
+
+def distances(claims: Sequence[Statement]) -> str:
+    """How far the measured numbers lie from those the paper prints; "" where none is compared."""
+    numbers = [claim for claim in claims if claim.claim_class == "number"]
+    known = sorted((abs(claim.distance), claim.id) for claim in numbers if claim.distance is not None)
+    if len(known) < 2:
+        return ""
+    sizes = [size for size, _ in known]
+    low, middle, high = (fixed(100 * size, 1) for size in statistics.quantiles(sizes, n=4, method="inclusive"))
+    return (
+        f"{len(known)} printed numbers compared: the median lies {middle} % from the paper's (quartiles {low} and"
+        f" {high} %), the farthest {fixed(100 * sizes[-1], 0)} % ({known[-1][1]})."
+    )
+
+
+def verdict_words(verdicts: Counter[str]) -> str:
+    """ "2 hold, 1 does not hold"."""
+    parts = [f"{verdicts[name]} {word[verdicts[name] != 1]}" for name, word in WORDS.items() if verdicts[name]]
+    return ", ".join([*parts, *(f"{count} {name}" for name, count in verdicts.items() if name not in WORDS)])
+
+
+def _values(claim: Statement) -> str:
+    """ "smallest lead: Choi, Lee 2009 +7.7 %, Linux 6.12 +5 % [4, 6]"."""
+    values = ", ".join(f"{value.title} {value.text}" for value in claim.own.values if value.number)
+    return f"{claim.statistic}: {values}" if claim.statistic and values else values

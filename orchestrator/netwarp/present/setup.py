@@ -1,0 +1,162 @@
+"""The set-up of a run: each topology drawn, its links, flows and faults; what each level sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ..core.numbers import readable, with_unit
+from ..core.types import Cell, LinkImpairment
+from .run_data import RunData
+
+MOST_NETWORKS = 4
+MOST_VALUES = 4
+COLUMN, ROW, RADIUS = 120, 56, 15
+"""Of the drawing: px from node to node, from row to row, and of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNetwork:
+    """One topology: rows are (what, between, how)."""
+
+    title: str
+    drawing: Markup
+    rows: tuple[tuple[str, str, str], ...]
+
+
+Shape = tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]
+"""Nodes, and links with their ends."""
+
+
+def networks(data: RunData) -> tuple[DrawnNetwork, ...]:
+    """The topologies of the run's cells, the commonest first."""
+    groups: dict[Shape, list[Cell]] = {}
+    for result in data.cells:
+        cell = result.cell
+        shape = (tuple(node.name for node in cell.nodes), tuple((one.name, one.a, one.b) for one in cell.links))
+        groups.setdefault(shape, []).append(cell)
+    shown = sorted(groups.items(), key=lambda one: -len(one[1]))[:MOST_NETWORKS]
+    return tuple(_network(cells, len(groups) > 1) for _, cells in shown)
+
+
+def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """(factor, (level, what it sets) of each level)."""
+    return tuple(
+        (
+            data.factor_title(factor.name),
+            tuple((level.title or level.name, ", ".join(level.sets)) for level in factor.levels),
+        )
+        for factor in data.plan.factors
+    )
+
+
+def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
+    first = cells[0]
+    rows = [
+        (f"link {link.name}", f"{link.a} \u2013 {link.b}", _link(cells, number))
+        for number, link in enumerate(first.links)
+    ]
+    flows = {flow.name: (flow.sender, flow.receiver) for cell in cells for flow in cell.flows}
+    for name, (sender, receiver) in flows.items():
+        there = [flow for cell in cells for flow in cell.flows if flow.name == name]
+        protocols = _values(flow.protocol.upper() for flow in there)
+        paths = _values(" and ".join(path.name for path in flow.paths) for flow in there)
+        amount = _values(
+            with_unit(flow.total_bytes, "bytes") if flow.total_bytes else "until it is stopped" for flow in there
+        )
+        rows.append((f"flow {name}", f"{sender} \u2192 {receiver}", f"{protocols}; over {paths}; {amount}"))
+    faults = [event for cell in cells for event in cell.timeline if not event.of_the_link]
+    for name in dict.fromkeys(event.name for event in faults):
+        own = [event for event in faults if event.name == name]
+        when = _values(f"{readable(event.at_ns / 1e9)} s" for event in own)
+        rows.append((f"fault {name}", f"link {own[0].link}", f"{_values(event.action for event in own)}; at {when}"))
+    title = f"{len(first.nodes)} nodes, {len(first.links)} link" + ("s" if len(first.links) > 1 else "")
+    return DrawnNetwork(f"{title} ({len(cells)} cells)" if several else title, _drawing(first), tuple(rows))
+
+
+def _link(cells: Sequence[Cell], number: int) -> str:
+    """Rate, delay, queue and loss, there and, where it is another, back."""
+    there = _values(_impairment(cell.links[number].forward) for cell in cells)
+    back = _values(_impairment(cell.links[number].backward) for cell in cells)
+    return there if there == back else f"there: {there}; back: {back}"
+
+
+def _impairment(one: LinkImpairment) -> str:
+    queue = (
+        f"{one.queue_packets} packets"
+        if one.queue_packets
+        else with_unit(one.queue_bytes, "bytes")
+        if one.queue_bytes
+        else ""
+    )
+    parts = (
+        with_unit(one.rate_bit_s, "bit/s") if one.rate_bit_s else "no rate",
+        f"{readable(one.one_way_delay_ns / 1e6)} ms one way",
+        f"queue {queue}" if queue else "",
+        f"loss {readable(100 * one.loss_ratio)} %" if one.loss_ratio else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def _values(texts: Iterable[str]) -> str:
+    """Distinct texts, the first few of them."""
+    distinct = list(dict.fromkeys(texts))
+    more = f" or {len(distinct) - MOST_VALUES} more" if len(distinct) > MOST_VALUES else ""
+    return " or ".join(distinct[:MOST_VALUES]) + more
+
+
+def _drawing(cell: Cell) -> Markup:
+    """Nodes from the senders on the left, a column a hop; links between them."""
+    places = _places(cell)
+    width = (max(x for x, _ in places.values()) + 1) * COLUMN
+    height = (max(y for _, y in places.values()) + 1) * ROW + 20
+    lines, nodes = Markup(), Markup()
+    seen: dict[tuple[str, str], int] = {}
+    for link in cell.links:
+        (x1, y1), (x2, y2) = _at(places[link.a]), _at(places[link.b])
+        pair = (min(link.a, link.b), max(link.a, link.b))
+        bend = seen[pair] = seen.get(pair, -1) + 1
+        middle = (y1 + y2) / 2 + 34 * bend
+        lines += Markup('<path class="link" d="M{},{} Q{},{} {},{}"/><text x="{}" y="{}">{}</text>').format(
+            x1, y1, (x1 + x2) / 2, middle + 17 * bend, x2, y2, (x1 + x2) / 2, middle - 6, link.name
+        )
+    for node in cell.nodes:
+        x, y = _at(places[node.name])
+        nodes += Markup('<g class="node {}"><circle cx="{}" cy="{}" r="{}"/><text x="{}" y="{}">{}</text></g>').format(
+            node.kind, x, y, RADIUS, x, y + 4, node.name[:6]
+        )
+    words = "; ".join(f"{link.name} from {link.a} to {link.b}" for link in cell.links)
+    return Markup(
+        '<svg class="topology" role="img" aria-label="Topology: {}" viewBox="0 0 {} {}" width="{}">{}{}</svg>'
+    ).format(words, width, height, width, lines, nodes)
+
+
+def _at(place: tuple[int, int]) -> tuple[float, float]:
+    x, y = place
+    return (x + 0.5) * COLUMN, (y + 0.5) * ROW
+
+
+def _places(cell: Cell) -> dict[str, tuple[int, int]]:
+    """Node -> column (hops from a sender) and row."""
+    start = [node.name for node in cell.nodes if any(flow.sender == node.name for flow in cell.flows)]
+    columns = dict.fromkeys(start or [cell.nodes[0].name], 0)
+    ends = [(link.a, link.b) for link in cell.links]
+    front = list(columns)
+    while front:
+        front = [
+            other
+            for name in front
+            for a, b in ends
+            for other in ((b,) if a == name else (a,) if b == name else ())
+            if columns.setdefault(other, columns[name] + 1) == columns[name] + 1 and other not in start
+        ]
+        front = list(dict.fromkeys(front))
+    rows: dict[int, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for node in cell.nodes:
+        column = columns.get(node.name, 0)
+        places[node.name] = (column, rows.setdefault(column, 0))
+        rows[column] += 1
+    return places
