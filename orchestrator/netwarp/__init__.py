@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .engine.analysis import Analyzed, analyze, report
     from .engine.calibration import Calibrated, calibrate
     from .engine.captures import AnalyzedCaptures, analyze_captures
+    from .engine.claim_sources import ClaimsBySources, claims_by_sources
     from .engine.cleaning import Freed, remove_captures, remove_derived
     from .engine.comparison import RunComparison, compare_runs
     from .engine.data_frames import load_run
@@ -55,6 +56,7 @@ _DEFINED_IN = {
     "engine.analysis": ("Analyzed", "analyze", "report"),
     "engine.calibration": ("Calibrated", "calibrate"),
     "engine.captures": ("AnalyzedCaptures", "analyze_captures"),
+    "engine.claim_sources": ("ClaimsBySources", "claims_by_sources"),
     "engine.cleaning": ("Freed", "remove_captures", "remove_derived"),
     "engine.comparison": ("RunComparison", "compare_runs"),
     "engine.data_frames": ("load_run",),
@@ -68,10 +70,11 @@ _MODULE = {name: module for module, names in _DEFINED_IN.items() for name in nam
 
 __all__ = [
     "Analyzed", "AnalyzedCaptures", "BackendAgreement", "BackendUnavailable", "Calibrated", "CaptureError", "CellError",
-    "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "DiskFull", "Event", "Freed", "KernelError",
-    "NetwarpError", "Notice", "Progress", "Run", "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError",
-    "StoreError", "__version__", "agree_backends", "agree_runs", "analyze", "analyze_captures", "calibrate",
-    "compare_runs", "export_captures", "load_experiment", "load_run", "open_run", "plan_experiment",
+    "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull", "Event", "Freed",
+    "KernelError", "NetwarpError", "Notice", "Progress", "Run", "RunComparison", "RunInterrupted", "RunOutOfSpace",
+    "SpecError", "StoreError", "__version__", "agree_backends", "agree_runs", "analyze", "analyze_captures",
+    "calibrate", "claims_by_sources", "compare_runs", "export_captures", "load_experiment", "load_run", "open_run",
+    "plan_experiment",
     "remove_captures", "remove_derived", "report", "resume", "run",
 ]  # fmt: skip
 

@@ -7,10 +7,9 @@ import argparse
 from rich.table import Table
 from rich.text import Text
 
-from .. import engine
 from ..core.numbers import plain
 from ..core.units import counted
-from ..engine.claim_sources import ClaimsBySources
+from ..engine.claim_sources import ClaimsBySources, claims_by_sources
 from ..present.style import VERDICTS
 from ..results.claims import Judged
 from .summary import summary_console
@@ -25,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_claims(args: argparse.Namespace) -> int:
     """`netwarp claims`: a line a claim, then each source's refuted claims."""
-    judged = engine.claims_by_sources(args.spec)
+    judged = claims_by_sources(args.spec)
     console = summary_console()
     shown = Table()
     for head in ("claim", "class", "test", "expected"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from netwarp import claims_by_sources
 from netwarp.core.errors import SpecError
 from netwarp.core.types import Measurement
-from netwarp.engine import claims_by_sources
 from netwarp.plan import make_plan
 from netwarp.results import Decided, Results, decide
 from support.results_kit import completed
