@@ -18,6 +18,7 @@ enum reason {
 	REASON_COMPLETED,
 	REASON_TIMED_OUT,
 	REASON_FAILED,
+	REASON_UNSUPPORTED, /* this kernel cannot, or does not let us */
 };
 
 struct cell {

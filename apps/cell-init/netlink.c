@@ -26,7 +26,7 @@ static int request_socket(struct cell *cell, int ns)
 	fd = netlink_open(cell, ns, NETLINK_ROUTE);
 	if (fd < 0)
 		return -1;
-	sockets[ns] = fcntl(fd, F_DUPFD_CLOEXEC, NS_FD_BASE + NS_MAX);
+	sockets[ns] = fcntl(fd, F_DUPFD_CLOEXEC, BPF_FD_BASE + 3 * BPF_MAX);
 	close(fd);
 	if (sockets[ns] < 0) {
 		sockets[ns] = 0;

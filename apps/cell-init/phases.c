@@ -11,6 +11,7 @@
 #include "netlink.h"
 #include "offload.h"
 #include "operstate.h"
+#include "packet_program.h"
 #include "proc_file.h"
 #include "process.h"
 #include "progress.h"
@@ -65,6 +66,12 @@ static int run_step(struct cell *cell, const struct steps *steps, const struct s
 		return trace_begin(cell, &step->trace);
 	case VERB_PROC:
 		return proc_file_record(cell, &step->proc);
+	case VERB_BPF:
+		return packet_program_load(cell, &step->bpf);
+	case VERB_BPF_SETTINGS:
+		return packet_program_settings(cell, &step->bpf_settings);
+	case VERB_BPF_RECORD:
+		return packet_program_record(cell, &step->bpf_record);
 	case VERB_SANDBOX:
 	case VERB_CLOCK:
 	case VERB_DEADLINE:

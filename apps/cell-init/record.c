@@ -105,6 +105,7 @@ static void end_line(struct cell *cell)
 	    [REASON_COMPLETED] = "completed",
 	    [REASON_TIMED_OUT] = "timed_out",
 	    [REASON_FAILED] = "failed",
+	    [REASON_UNSUPPORTED] = "unsupported",
 	};
 
 	ndjson_begin(&cell->out, "end");

@@ -28,11 +28,13 @@
 #define FILE_NAME(name, field, need)  {name, KEY_FILE, FIELD(field, const char *), need, 0, 0}
 #define PROCESS(verb)                 {"id", KEY_PROCESS, FIELD(verb.id, const char *), NEEDED, 0, 0}
 #define TEXTS(name, field, need)      {name, KEY_TEXTS, FIELD(field, struct texts), need, 0, 0}
-#define BYTES(verb)                   {"data", KEY_BYTES, FIELD(verb.data, struct bytes), NEEDED, 0, 0}
+#define BYTES_OF(name, field)         {name, KEY_BYTES, FIELD(field, struct bytes), NEEDED, 0, 0}
+#define BYTES(verb)                   BYTES_OF("data", verb.data)
 #define FLAG(name, field)             {name, KEY_FLAG, FIELD(field, bool), OPTIONAL, 0, 1}
 #define INT(name, field, need, low, high)  {name, KEY_INT, FIELD(field, int), need, low, high}
 #define TIME(name, field, need, low)  {name, KEY_TIME, FIELD(field, int64_t), need, low, FOREVER_NS}
 #define NS(verb)                      {"ns", KEY_NAMESPACE, FIELD(verb.ns, int), NEEDED, 0, NS_MAX - 1}
+#define LOADED(verb)                  {"index", KEY_PROGRAM, FIELD(verb.index, int), NEEDED, 0, BPF_MAX - 1}
 #define TIMEOUT(verb)                 TIME("timeout_ns", verb.timeout_ns, NEEDED, 0)
 /* before T0 only as far as a program needs to be up in time; the rules say in which phase it is required */
 #define AT                            TIME("at", at_ns, INITIAL(NO_TIME), -EARLY_NS)
@@ -96,6 +98,13 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 		INT("buffer_bytes", trace.buffer_bytes, NEEDED, 4096, 1 << 30),
 		TEXT("tcp_filter", trace.tcp_filter, OPTIONAL)}},
 	[VERB_PROC] = {"proc", ANY_PHASE, false, {NS(proc), FILE_NAME("path", proc.path, NEEDED), AT}},
+	[VERB_BPF] = {"bpf", PHASE_SETUP, false, {
+		INT("index", bpf.index, NEEDED, 0, BPF_MAX - 1),
+		BYTES_OF("settings", bpf.settings),
+		BYTES_OF("state", bpf.state),
+		BYTES_OF("program", bpf.program)}},
+	[VERB_BPF_SETTINGS] = {"bpf-settings", ANY_PHASE, false, {LOADED(bpf_settings), BYTES(bpf_settings), AT}},
+	[VERB_BPF_RECORD] = {"bpf-record", ANY_PHASE, false, {LOADED(bpf_record), AT}},
 	[VERB_READY] = {"ready", PHASE_SETUP, true, {{0}}},
 	[VERB_END] = {"end", PHASE_TIMELINE, true, {
 		TIME("at", at_ns, NEEDED, 0),
@@ -154,6 +163,7 @@ static int store(struct step *step, const struct key_spec *key, char *text, stru
 		break;
 	case KEY_INT:
 	case KEY_NAMESPACE:
+	case KEY_PROGRAM:
 		*(int *)field = (int)number;
 		break;
 	case KEY_TIME:

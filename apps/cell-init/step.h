@@ -19,7 +19,10 @@
 /* `ns` indexes: netlink messages name namespace I as file descriptor NS_FD_BASE + I */
 #define NS_FD_BASE 200
 #define NS_MAX	   1000
-#define NO_TIME	   INT64_MIN
+/* `bpf` indexes: netlink messages name program I as file descriptor BPF_FD_BASE + 3 * I; its maps follow */
+#define BPF_FD_BASE (NS_FD_BASE + NS_MAX)
+#define BPF_MAX	    500
+#define NO_TIME	    INT64_MIN
 
 enum verb {
 	VERB_SANDBOX,
@@ -42,6 +45,9 @@ enum verb {
 	VERB_SIGNAL,
 	VERB_TRACE,
 	VERB_PROC,
+	VERB_BPF,
+	VERB_BPF_SETTINGS,
+	VERB_BPF_RECORD,
 	VERB_READY,
 	VERB_END,
 	VERB_COUNT,
@@ -159,6 +165,20 @@ struct step_proc {
 	const char *path;
 };
 
+struct step_bpf {
+	int index;
+	struct bytes settings, state, program;
+};
+
+struct step_bpf_settings {
+	int index;
+	struct bytes data;
+};
+
+struct step_bpf_record {
+	int index;
+};
+
 struct step_end {
 	int64_t grace_ns;
 	bool early;
@@ -190,6 +210,9 @@ struct step {
 		struct step_signal signal;
 		struct step_trace trace;
 		struct step_proc proc;
+		struct step_bpf bpf;
+		struct step_bpf_settings bpf_settings;
+		struct step_bpf_record bpf_record;
 		struct step_end end;
 	};
 };
@@ -203,6 +226,7 @@ enum key_type {
 	KEY_FLAG,      /* bool: 0 or 1 */
 	KEY_INT,       /* int in [min, max] */
 	KEY_NAMESPACE, /* KEY_INT: the index of a namespace that an earlier step makes */
+	KEY_PROGRAM,   /* KEY_INT: the index of a packet program that an earlier step loads */
 	KEY_TIME,      /* int64_t in [min, max], nanoseconds */
 };
 

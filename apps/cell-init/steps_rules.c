@@ -35,6 +35,16 @@ static bool namespace_exists(const struct rules *rules, int index)
 	return false;
 }
 
+static bool program_exists(const struct rules *rules, int index)
+{
+	size_t i;
+
+	for (i = 0; i < rules->before; i++)
+		if (rules->list[i].verb == VERB_BPF && rules->list[i].bpf.index == index)
+			return true;
+	return false;
+}
+
 static bool process_exists(const struct rules *rules, const char *id)
 {
 	size_t i;
@@ -57,6 +67,9 @@ static int check_references(const struct rules *rules, const struct step *step)
 		if (key[i].type == KEY_NAMESPACE && !namespace_exists(rules, *(const int *)field))
 			return step_fail(rules->error, step, key[i].name,
 					 "no earlier step makes namespace %d", *(const int *)field);
+		if (key[i].type == KEY_PROGRAM && !program_exists(rules, *(const int *)field))
+			return step_fail(rules->error, step, key[i].name,
+					 "no earlier step loads packet program %d", *(const int *)field);
 		if (key[i].type == KEY_PROCESS && !process_exists(rules, *(const char *const *)field))
 			return step_fail(rules->error, step, key[i].name, "no earlier step spawns '%.60s'",
 					 *(const char *const *)field);
@@ -139,6 +152,12 @@ static int check_verb(const struct rules *rules, const struct step *step)
 		return check_capture(rules, step);
 	case VERB_SPAWN:
 		return check_spawn(rules, step);
+	case VERB_BPF:
+		if (program_exists(rules, step->bpf.index))
+			return step_fail(rules->error, step, "index", "is loaded twice");
+		if (step->bpf.program.len % 8)
+			return step_fail(rules->error, step, "program", "is no whole number of instructions");
+		return 0;
 	case VERB_READY:
 		if (!has_verb(rules, VERB_CLOCK))
 			return step_fail(rules->error, step, NULL, "needs an earlier clock step");

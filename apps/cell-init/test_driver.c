@@ -72,6 +72,7 @@ static void put_field(const struct step *step, const struct key_spec *key)
 		break;
 	case KEY_INT:
 	case KEY_NAMESPACE:
+	case KEY_PROGRAM:
 		put_number(key->name, *(const int *)field);
 		break;
 	case KEY_TIME:

@@ -53,6 +53,19 @@ class GilbertElliott(Frozen, frozen=True):
     good_loss_ratio: float = 0.0
 
 
+class PacketRule(Frozen, frozen=True):
+    """What happens to the n-th packets, each once: of the direction, or (`kind`) of that kind of each flow's packets.
+
+    kind: of core.packet_kinds, "" = every packet that comes to the direction. flow: of this flow only.
+    """
+
+    action: Literal["drop", "duplicate", "delay"]
+    numbers: tuple[int, ...]
+    kind: str = ""
+    flow: str | None = None
+    delay_ns: int = 0
+
+
 class LinkImpairment(Frozen, frozen=True):
     """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue.
 
@@ -75,6 +88,11 @@ class LinkImpairment(Frozen, frozen=True):
     layer: Layer = "ip"
     keeps_order: bool = False
     queue_bytes: int | None = None
+    bit_error_ratio: float = 0.0
+    """Of bits, independent: a packet of L bytes (at the layer of the rate) is lost with 1 - (1 - BER)^(8 L)."""
+    byte_error_ratio: float = 0.0
+    """The same of bytes: 1 - (1 - p)^L."""
+    packet_rules: tuple[PacketRule, ...] = ()
 
 
 class Node(Frozen, frozen=True):
@@ -179,6 +197,8 @@ class Event(Frozen, frozen=True):
     end: str | None = None
     forward: LinkImpairment | None = None
     backward: LinkImpairment | None = None
+    longer_than_bytes: int | None = None
+    """Of a `blackhole`: only IP packets longer than that vanish."""
 
     @property
     def of_the_link(self) -> bool:

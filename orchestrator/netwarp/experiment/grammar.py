@@ -9,6 +9,8 @@ MS, S = 10**6, 10**9
 LEVELS = Field("levels", '{ outage = ["0 s", "5 s"] }')
 CONDITIONS = {"only": LEVELS, "unless": LEVELS}
 RATIO = quantity("ratio", example='"1 %"')
+NUMBER_OF_A_PACKET = Field("integer", "3", low=1, high=2**31 - 1)
+DELAY_OF_A_PACKET = quantity("time", example='"30 ms"', low=1, high=600 * S)
 
 DIRECTION: dict[str, Field] = {
     "rate": quantity("rate", low=1000, high=10**12),
@@ -26,7 +28,11 @@ DIRECTION: dict[str, Field] = {
         '{ p = "1 %", r = "20 %", bad_loss = "100 %", good_loss = "0 %" }',
         fields={"p": RATIO, "r": RATIO, "bad_loss": RATIO, "good_loss": RATIO},
     ),
-    "duplicate": RATIO,
+    "bit_errors": RATIO,
+    "byte_errors": RATIO,
+    "drop": Field("open", "[3, 7]"),
+    "duplicate": Field("open", '"1 %" or [5]'),
+    "delay": Field("open", '{ 5 = "30 ms" }'),
     "corrupt": RATIO,
     "reorder": RATIO,
 }
@@ -37,15 +43,21 @@ BOTH_WAYS: dict[str, Field] = {
     "forward": _ONE_WAY,
     "backward": _ONE_WAY,
 }
-EXCLUSIVE = (frozenset({"one_way_delay", "rtt"}), frozenset({"loss", "burst_loss"}))
+EXCLUSIVE = (
+    frozenset({"one_way_delay", "rtt"}),
+    frozenset({"loss", "burst_loss"}),
+    frozenset({"bit_errors", "byte_errors"}),
+)
 """Keys that say the same thing in two ways: one table holds one of them; a patch with one replaces the other."""
 
+LONGER_THAN = quantity("data", example='"1400 B"', low=20, high=65535)
 REPEATED: dict[str, Field] = {
     "action": Field("choice", '"blackhole"', choices=("cut", "blackhole", "change")),
     "directions": Field("names", '["forward"]', choices=("forward", "backward")),
     "at": quantity("time", example='"15 s"'),
     "for": quantity("time", example='"50 ms"'),
     "every": quantity("time", example='"15 s"', low=MS),
+    "longer_than": LONGER_THAN,
     **BOTH_WAYS,
 }
 """What a link does by itself, again and again: a satellite's handovers."""
@@ -103,6 +115,7 @@ EVENT: dict[str, Field] = {
     "every": quantity("time", example='"15 s"', low=MS),
     "phase": Field("text", '"uniform(0 s, 1 s)"'),
     "for_phase": Field("text", '"uniform(0 s, 4 s)"'),
+    "longer_than": LONGER_THAN,
     **BOTH_WAYS,
     "like": Field("name", '"outage"'),
     **CONDITIONS,

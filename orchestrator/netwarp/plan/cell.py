@@ -15,6 +15,7 @@ from .captures import Captures
 from .combine import Combination
 from .flows import Flows
 from .network import SIDES, Network, build_link, check_linked, finish
+from .packet_rules import check_packet_rules
 from .reader import Reader
 from .resolve import Resolved, resolve
 from .routes import Routed, rtt_of_links
@@ -63,6 +64,8 @@ class CellPlanner:
             for name, draft in links.items()
             for side in SIDES
         }
+        directions = {f"{name} {side}": shape for (name, side), shape in shapes.items()}
+        check_packet_rules(directions, tuple(one.flow for one in routed), self._problems, resolved.top, context)
         timeline = Timeline(self._network, nodes, links, shapes, rtt_ns, duration)
         planned = timeline.read(resolved.events, self._problems, context)
         built = tuple(
@@ -134,7 +137,10 @@ def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tupl
 
 
 def _throws_dice(shape: LinkImpairment) -> bool:
-    ratios = (shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio)
+    ratios = (
+        *(shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio),
+        *(shape.bit_error_ratio, shape.byte_error_ratio),
+    )
     return shape.jitter_ns > 0 or shape.burst_loss is not None or any(ratio > 0 for ratio in ratios)
 
 

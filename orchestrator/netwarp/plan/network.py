@@ -12,12 +12,13 @@ import msgspec
 
 from ..core.types import DirectionName, Distribution, GilbertElliott, Link, LinkImpairment, Node
 from ..core.units import Quantity
-from ..experiment.fields import check_keys
-from ..experiment.grammar import DIRECTION, LINK, NODE, PROFILE
+from ..experiment.fields import check_keys, read_quantity
+from ..experiment.grammar import DIRECTION, LINK, NODE, PROFILE, RATIO
 from ..experiment.merge import merge
 from ..experiment.problems import Problems, nearest
 from ..experiment.profiles import find_profile
 from ..experiment.toml_positions import Item
+from .packet_rules import read_packet_rules
 from .reader import Reader
 
 SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
@@ -175,6 +176,9 @@ class Network:
                 reader.problem(key, f"means nothing without {needs}; for example {needs} = {DIRECTION[needs].example}")
         if reader.has("loss") and reader.has("burst_loss"):
             reader.problem("loss", "loss and burst_loss both stand here; netem has one loss model: give one")
+        if reader.has("bit_errors") and reader.has("byte_errors"):
+            reader.problem("bit_errors", "bit_errors and byte_errors are two readings of one thing: give one")
+        duplicate = reader.item.get("duplicate")
         shape = LinkImpairment(
             one_way_delay_ns=delay,
             jitter_ns=jitter,
@@ -183,14 +187,31 @@ class Network:
             loss_ratio=reader.ratio("loss") or 0.0,
             loss_correlation_ratio=reader.ratio("loss_correlation") or 0.0,
             burst_loss=self._burst_loss(reader),
-            duplicate_ratio=reader.ratio("duplicate") or 0.0,
+            duplicate_ratio=0.0
+            if duplicate is None or not isinstance(duplicate.value, str)
+            else self._duplicate(reader),
             corrupt_ratio=reader.ratio("corrupt") or 0.0,
             reorder_ratio=reorder,
             rate_bit_s=rate,
             layer="ethernet" if reader.text("layer") == "ethernet" else "ip",
             keeps_order=reader.switch("in_order") is True,
+            bit_error_ratio=self._errors("bit_errors", reader),
+            byte_error_ratio=self._errors("byte_errors", reader),
+            packet_rules=read_packet_rules(reader),
         )
         return Direction(shape, queue, reader)
+
+    @staticmethod
+    def _errors(key: str, reader: Reader) -> float:
+        ratio = reader.ratio(key) or 0.0
+        if ratio >= 1.0:
+            reader.problem(key, f'must be below 1: with it nothing arrives; for example {key} = "1e-5"')
+        return ratio
+
+    @staticmethod
+    def _duplicate(reader: Reader) -> float:
+        found = read_quantity(reader.item.table()["duplicate"], RATIO, reader.problems)
+        return 0.0 if found is None else float(found.value)
 
     def _distribution(self, reader: Reader) -> Distribution:
         text = reader.text("distribution")

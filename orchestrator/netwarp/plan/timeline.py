@@ -122,8 +122,13 @@ class Timeline:
             reader.wrong("at", "is outside the cell: it must be before the duration ends")
         elif at + _most(phase) + (length or 0) + _most(length_phase) > self._duration_ns:
             reader.wrong("for", "ends after the cell; leave `for` out if the fault stays to the end")
-        event = Event(at_ns=at, name=name, action=action, link=link, directions=directions)
-        undo = Event(at_ns=at, name=name, action="repair", link=link, directions=directions)
+        longest = reader.whole("longer_than")
+        event, undo = (
+            Event(at_ns=at, name=name, action=what, link=link, directions=directions, longer_than_bytes=longest)
+            for what in (action, "repair")
+        )
+        if longest is not None and action != "blackhole":
+            reader.problem("longer_than", f'belongs to action = "blackhole"; a "{action}" takes every packet')
         if action == "link":
             event = Event(at_ns=at, name=name, action=action, link=link, end=self._end(link, reader))
             undo = Event(at_ns=at, name=name, action="repair", link=link)
@@ -168,6 +173,8 @@ class Timeline:
         new: dict[str, LinkImpairment] = {}
         for side, direction in zip(SIDES, changed, strict=True):
             shape = finish(direction, self._rtt_ns[link, side], draft.mtu_bytes)
+            if shape.packet_rules != self._shapes[link, side].packet_rules:
+                reader.problem("action", "rules for single packets count from the cell's start: no event changes them")
             if side in directions and shape != self._shapes[link, side]:
                 new[side] = shape
         if not new:

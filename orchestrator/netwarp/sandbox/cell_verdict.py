@@ -63,6 +63,8 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
         if exited.get("status") == EXIT_UNSUPPORTED:
             return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
+    if end["reason"] == "unsupported":
+        return Verdict(Outcome.UNSUPPORTED, f"{end.get('message')}; use --backend virtual")
     if end["reason"] == "timed_out":
         return Verdict(Outcome.TIMED_OUT, str(end.get("message") or "the cell did not end by its virtual deadline"))
     if end["reason"] != "completed":

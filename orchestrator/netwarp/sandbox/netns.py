@@ -49,6 +49,11 @@ class NetnsBackend(SandboxBackend):
 
     def refuses(self, cell: Cell) -> str:
         """The kernel's tracepoints belong to the whole machine, not to a network namespace."""
+        if not self.root and any(step.verb == "bpf" for step in compile_cell(cell, self.clock).steps):
+            return (
+                "bit errors and rules for single packets need eBPF, which the kernel lets no ordinary user load; "
+                "use --backend virtual or guest"
+            )
         traced = [flow.name for flow in cell.flows if flow.sender_options.get("tracepoints")]
         return super().refuses(cell) or (
             f"flow {traced[0]}: tracepoints are the whole machine's, and its root's, to switch on; "

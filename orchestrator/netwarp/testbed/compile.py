@@ -11,6 +11,7 @@ from ..core.types import Cell, Event, Flow
 from . import messages
 from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
+from .direction_program import DirectionProgram
 from .layout import PREFIX_LENGTH, Interface, Layout, Route, hop_name, make_layout
 from .messages import Request
 from .path_manager import FAMILY, path_manager
@@ -89,11 +90,30 @@ class Compiled:
 
     installed: list[ExpectedQdisc] = field(default_factory=list)
     """Every qdisc at the start."""
+    programs: dict[int, DirectionProgram] = field(default_factory=dict)
+    """Packet programs by the step number of their record at the end."""
+    filters: dict[int, DirectionProgram] = field(default_factory=dict)
+    """The same by the step number of the dump that shows them attached."""
+    settings: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    """Program index -> number of the step that gives it settings -> those."""
 
     def add(self, item: Step) -> int:
         """Append a step; returns its number, its line in steps.txt."""
         self.steps.append(item)
         return len(self.steps) + 1
+
+    def add_program_step(self, item: Step) -> None:
+        """Append a step of a packet program; settings that it gives are expected from then on."""
+        number, values = self.add(item), dict(item.fields)
+        given = values.get("data" if item.verb == "bpf-settings" else "settings")
+        if item.verb != "netlink" and given is not None:
+            self.settings.setdefault(int(values["index"]), {})[number] = bytes.fromhex(given)
+
+    def settings_at_end(self, index: int, played: AbstractSet[int]) -> bytes:
+        """The settings a program must have at the end: of the last step that was played (the load always was)."""
+        given = self.settings[index]
+        load = min(given)
+        return given[max(number for number in given if number == load or number in played)]
 
 
 def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
@@ -150,6 +170,10 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
     out.last_step = out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
+    for program in shaping.programs.values():
+        data = messages.filter_dump(program.interface.ifindex).hex()
+        out.filters[out.add(step("dump", ns=program.interface.namespace, label="filter", data=data))] = program
+        out.programs[out.add(step("bpf-record", index=program.index))] = program
     for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
         for path in COUNTERS:
             command = f"ip netns exec {node} cat /proc/{path}"
@@ -194,6 +218,8 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, route.interface.namespace, _add_route(route))
     for namespace, request in shaping.install():
         _request(out, layout, namespace, request)
+    for item in shaping.load_programs():
+        out.add_program_step(item)
     for namespace, request in path_manager(cell.flows, layout):
         command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
         out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
@@ -278,6 +304,8 @@ def _timeline(cell: Cell, senders: Iterator[Step], layout: Layout, shaping: Shap
             for namespace, request in shaping.apply(moment):
                 touched.add(namespace)
                 _request(out, layout, namespace, request, at_ns)
+            for item in shaping.change_programs(moment):
+                out.add_program_step(item)
         for namespace in sorted(touched):
             _dumps(out, namespace, ("qdisc", "link"), shaping, at_ns)
         for namespace in whole_again:

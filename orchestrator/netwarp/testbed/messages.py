@@ -21,11 +21,19 @@ REPLACE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
 CHANGE = NLM_F_REQUEST | NLM_F_ACK
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 28, 30, 36, 38
+RTM_NEWTFILTER, RTM_GETTFILTER = 44, 46
 AF_UNSPEC, AF_INET = 0, 2
 IFF_UP = 0x1
 NUD_PERMANENT = 0x80
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST = 254, 4, 0, 1
 TC_H_ROOT = 0xFFFFFFFF
+TC_H_CLSACT, CLSACT_HANDLE, INGRESS, EGRESS = 0xFFFFFFF1, 0xFFFF0000, 0xFFFFFFF2, 0xFFFFFFF3
+ETH_P_ALL = 0x0003
+PROGRAM_FD_BASE = 1200
+"""cell-init holds packet program I as this file descriptor + 3 I (docs/formats.md)."""
+TCA_BPF_FD, TCA_BPF_NAME, TCA_BPF_FLAGS, TCA_BPF_TAG = 6, 7, 8, 10
+TCA_FW_ACT, TCA_MATCHALL_ACT, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_MIRRED_PARMS = 4, 2, 1, 2, 2
+TC_ACT_STOLEN, TCA_EGRESS_REDIR = 4, 1
 NAMESPACE_FD_BASE = 200
 """cell-init holds namespace I as this file descriptor + I (docs/formats.md)."""
 TCA_KIND, TCA_OPTIONS = 1, 2
@@ -170,13 +178,92 @@ def qdisc(name: str, ifindex: int, stage: Stage, *, handle: int, parent: int | N
     return Request(data, "\n".join(filter(None, (text, stage.remark()))))
 
 
+def veth_here(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu_bytes: int) -> Request:
+    """Create a veth pair with both ends in this namespace."""
+    message = ifinfmsg()
+    message["index"] = ifindex
+    there = {"index": peer_ifindex, "attrs": [("IFLA_IFNAME", peer), ("IFLA_MTU", mtu_bytes)]}
+    data = {"attrs": [("VETH_INFO_PEER", there)]}
+    message["attrs"] = [
+        ("IFLA_IFNAME", name), ("IFLA_MTU", mtu_bytes),
+        ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", data)]}),
+    ]  # fmt: skip
+    text = f"ip link add {name} index {ifindex} mtu {mtu_bytes} type veth peer name {peer} index {peer_ifindex}"
+    return Request(_encode(message, RTM_NEWLINK, CREATE), f"{text} mtu {mtu_bytes}")
+
+
+def clsact(name: str, ifindex: int) -> Request:
+    """The place for classifiers before the root qdisc."""
+    data = _traffic_control(
+        RTM_NEWQDISC, CREATE, ifindex=ifindex, handle=CLSACT_HANDLE, parent=TC_H_CLSACT,
+        attributes=((TCA_KIND, b"clsact\0"),),
+    )  # fmt: skip
+    return Request(data, f"tc qdisc add dev {name} clsact")
+
+
+def attach_program(name: str, ifindex: int, program: int, text: str) -> Request:
+    """Run packet program `program` for every packet that leaves by the interface; its answer is the verdict."""
+    options = _attribute(TCA_BPF_FD, struct.pack("=I", PROGRAM_FD_BASE + 3 * program))
+    options += _attribute(TCA_BPF_NAME, f"{text}\0".encode()) + _attribute(TCA_BPF_FLAGS, struct.pack("=I", 1))
+    data = _filter(ifindex, 1, handle=1, kind="bpf", options=options)
+    command = f"tc filter add dev {name} egress pref 1 handle 1 bpf da fd # packet program {program}"
+    return Request(data, command)
+
+
+def redirect_mark(name: str, ifindex: int, mark: int, to: str, to_ifindex: int, priority: int) -> Request:
+    """Send packets with that mark, which are about to leave by the interface, by another one."""
+    options = _attribute(TCA_FW_ACT, _redirect(to_ifindex))
+    data = _filter(ifindex, priority, handle=mark, kind="fw", options=options)
+    command = f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw action mirred egress redirect"
+    return Request(data, f"{command} dev {to}")
+
+
+def redirect_all(name: str, ifindex: int, to: str, to_ifindex: int) -> Request:
+    """Send whatever comes in by the interface out by another one."""
+    options = _attribute(TCA_MATCHALL_ACT, _redirect(to_ifindex))
+    data = _filter(ifindex, 1, handle=1, kind="matchall", options=options, parent=INGRESS)
+    return Request(data, f"tc filter add dev {name} ingress pref 1 matchall action mirred egress redirect dev {to}")
+
+
+def _redirect(to_ifindex: int) -> bytes:
+    parms = struct.pack("=IIiiiiI", 0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to_ifindex)
+    action = _attribute(TCA_ACT_KIND, b"mirred\0") + _attribute(TCA_ACT_OPTIONS, _attribute(TCA_MIRRED_PARMS, parms))
+    return _attribute(1, action)
+
+
+def filter_dump(ifindex: int) -> bytes:
+    """A dump request of the filters at an interface's egress."""
+    flags = NLM_F_REQUEST | NLM_F_DUMP
+    return _traffic_control(RTM_GETTFILTER, flags, ifindex=ifindex, handle=0, parent=EGRESS, attributes=())
+
+
+def _filter(ifindex: int, priority: int, *, handle: int, kind: str, options: bytes, parent: int = EGRESS) -> bytes:
+    # tcm_info: priority, and the protocol in network byte order
+    info = priority << 16 | int.from_bytes(ETH_P_ALL.to_bytes(2, "big"), "little")
+    return _traffic_control(
+        RTM_NEWTFILTER, CREATE, ifindex=ifindex, handle=handle, parent=parent, info=info,
+        attributes=((TCA_KIND, f"{kind}\0".encode()), (TCA_OPTIONS, options)),
+    )  # fmt: skip
+
+
+def _attribute(number: int, value: bytes) -> bytes:
+    return struct.pack("=HH", len(value) + 4, number) + value + bytes(-len(value) % 4)
+
+
 def _traffic_control(
-    kind: int, flags: int, *, ifindex: int, handle: int, parent: int, attributes: tuple[tuple[int, bytes], ...]
+    kind: int,
+    flags: int,
+    *,
+    ifindex: int,
+    handle: int,
+    parent: int,
+    attributes: tuple[tuple[int, bytes], ...],
+    info: int = 0,
 ) -> bytes:
     """struct tcmsg and its attributes. Packed here because pyroute2 would choose its own netem for TCA_OPTIONS."""
-    body = struct.pack("=BBHiIII", AF_UNSPEC, 0, 0, ifindex, handle, parent, 0)
+    body = struct.pack("=BBHiIII", AF_UNSPEC, 0, 0, ifindex, handle, parent, info)
     for number, value in attributes:
-        body += struct.pack("=HH", len(value) + 4, number) + value + bytes(-len(value) % 4)
+        body += _attribute(number, value)
     return struct.pack("=IHHII", 16 + len(body), kind, flags, 0, 0) + body
 
 

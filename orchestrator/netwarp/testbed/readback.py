@@ -15,7 +15,7 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from ..core.types import Check, Frozen
 from .compile import Compiled
 from .layout import PREFIX_LENGTH
-from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_KIND, TCA_OPTIONS, Stage
+from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS, Stage
 from .netem import Netem
 from .shaping import ExpectedQdisc
 from .size_table import TCA_STAB, overhead_of
@@ -61,6 +61,8 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
     checks: list[Check] = []
     unanswered = dict(compiled.restored)
     network: dict[str, Any] = {"namespaces": {name: {} for name in compiled.layout.namespaces}, "qdiscs": []}
+    if compiled.programs:
+        network["packet_programs"] = []
     seen: set[tuple[int, str]] = set()
     sysctls = 0
     for record in records:
@@ -75,10 +77,17 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
             state = {feature: record[feature] for feature in OFFLOADS}
             where = f"{compiled.layout.namespaces[record['ns']]} {record['iface']}"
             checks.append(_same(f"offloads off on {where}", dict.fromkeys(OFFLOADS, 0), state))
+        elif kind == "bpf":
+            program = compiled.programs[record["step"]]
+            judged, counted = program.check(record, compiled.settings_at_end(program.index, played))
+            checks += judged
+            network["packet_programs"].append({"link": program.link, "direction": program.direction, "counts": counted})
         elif kind == "dump":
             data = [bytes.fromhex(reply) for reply in record["replies"]]
             namespace = record["ns"]
-            if record["label"] == "qdisc":
+            if record["label"] == "filter":
+                checks.append(compiled.filters[record["step"]].check_attached(dict(decode_programs(data))))
+            elif record["label"] == "qdisc":
                 qdiscs = list(decode_qdiscs(data))
                 expected = compiled.expected(record["step"], namespace, played)
                 checks += _check_qdiscs(compiled, namespace, expected, qdiscs)
@@ -106,6 +115,10 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
             continue
         name = compiled.layout.namespaces[namespace]
         checks.append(Check(f"{label} dump of {name} after its repair", False, f"step {number} was never answered"))
+    recorded = {(entry["link"], entry["direction"]) for entry in network.get("packet_programs", ())}
+    for program in compiled.programs.values():
+        if (program.link, program.direction) not in recorded:
+            checks.append(Check(f"packet program of {program.link} {program.direction}", False, "left no record"))
     answered = {entry["step"] for entry in network["qdiscs"]}
     network["netem_seeded"] = all(qdisc.seeded for entry in network["qdiscs"] for qdisc in entry["qdiscs"])
     missing = sorted(set(compiled.qdiscs) - answered - skipped)
@@ -244,6 +257,14 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             queued_packets=queued,
             tbf=Tbf.decode(_parse(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
         )
+
+
+def decode_programs(datagrams: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """(name, tag) of every program among the filters of a dump."""
+    for _, message in split(datagrams):
+        options = _parse(_parse(message[16 + 20 :]).get(TCA_OPTIONS, b""))
+        if TCA_BPF_TAG in options:
+            yield options.get(TCA_BPF_NAME, b"").rstrip(b"\0").decode(), options[TCA_BPF_TAG].hex()
 
 
 def _parse(data: bytes) -> dict[int, bytes]:

@@ -3,6 +3,7 @@
 cut        both qdiscs are replaced under a new handle by one that loses everything: what is queued and in flight dies,
            nobody is told (ns-2's link-down).
 blackhole  the root is changed in place to lose every new packet; what is queued still leaves.
+           With a length only longer packets vanish: the direction's packet program sees to that.
 link       an end goes administratively down (done by `ip link`, see compile.py); the qdiscs stay.
 repair     after a cut: both qdiscs anew; after a blackhole: the root as it was.
 """
@@ -10,12 +11,15 @@ repair     after a cut: both qdiscs anew; after a blackhole: the root as it was.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..core.types import Cell, DirectionName, Event, Link, LinkImpairment
+from .direction_program import DirectionProgram, direction_programs
 from .layout import Interface, Layout
 from .messages import Request, Stage, qdisc
 from .netem import PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
+from .steps import Step
 from .tbf import tbf_stage
 
 
@@ -43,6 +47,8 @@ class _Direction:
     """How often the root was changed in place. A change seeds netem anew: with the same seed it throws the same dice
     again."""
     broken: str = ""
+    longest_bytes: int | None = None
+    """Only packets up to that pass."""
 
     @property
     def handle(self) -> int:
@@ -64,6 +70,7 @@ class Shaping:
         for (link, name), interface in layout.shaped.items():
             shape = links[link].forward if name == "forward" else links[link].backward
             self._directions[link, name] = _Direction(link, name, interface, links[link].mtu_bytes, shape)
+        self.programs = direction_programs(cell, layout)
 
     def install(self) -> list[tuple[int, Request]]:
         """(namespace, request) for every qdisc at the start."""
@@ -79,7 +86,30 @@ class Shaping:
                     qdiscs.append(
                         ExpectedQdisc(interface.namespace, interface.ifindex, interface.name, handle, parent, stage)
                     )
+        for program in self.programs.values():
+            if namespace in (None, program.interface.namespace):
+                for line in program.delay_lines:
+                    qdiscs.append(
+                        ExpectedQdisc(program.interface.namespace, line.ifindex, line.name, 1, None, line.stage)
+                    )
         return qdiscs
+
+    def settings(self, program: DirectionProgram) -> bytes:
+        """The settings that a direction's packet program must have now."""
+        direction = self._directions[program.link, program.direction]
+        return program.settings(direction.shape, direction.longest_bytes)
+
+    def load_programs(self) -> Iterator[Step]:
+        """The steps that load and attach every packet program."""
+        for program in self.programs.values():
+            yield from program.load(self.settings(program))
+
+    def change_programs(self, event: Event) -> Iterator[Step]:
+        """The steps of an event that packet programs need; after `apply`."""
+        for name in event.directions:
+            program = self.programs.get((event.link, name))
+            if program is not None and (event.action == "change" or event.longer_than_bytes is not None):
+                yield program.change(self.settings(program), event.at_ns)
 
     def apply(self, event: Event) -> list[tuple[int, Request]]:
         """The requests of one event; a `link` event and its repair touch no qdisc."""
@@ -88,6 +118,9 @@ class Shaping:
             direction = self._directions[event.link, name]
             if event.action == "change":
                 requests += self._change(direction, event.forward if name == "forward" else event.backward)
+            elif event.longer_than_bytes is not None:
+                longest = event.longer_than_bytes if event.action == "blackhole" else None
+                self._directions[event.link, name] = replace(direction, longest_bytes=longest)
             elif event.action in ("cut", "blackhole"):
                 requests += self._break(direction, event.action)
             elif event.action == "repair":

@@ -1,0 +1,133 @@
+"""The packet program of one direction of a link in a cell: steps that load, attach and change it, and its record."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.types import Cell, Check, DirectionName, LinkImpairment
+from . import messages
+from .bpf import program_tag
+from .layout import FIRST_IFINDEX, Interface, Layout
+from .netem import UNLIMITED_PACKETS, Netem
+from .packet_program import ETHERNET_HEADER_BYTES, Counts, PacketProgram, counts, packet_program, settings
+from .steps import Step, step
+
+
+@dataclass(frozen=True, slots=True)
+class DelayLine:
+    """A veth pair in the hop: what goes in by `name` waits in its root qdisc, and goes on by the link's interface.
+
+    An ifb would be simpler, but a packet that was in one is not captured where it arrives (tc_skip_classify stays set).
+    """
+
+    name: str
+    ifindex: int
+    back: str
+    back_ifindex: int
+    mark: int
+    stage: Netem
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionProgram:
+    """`index` names it in steps. `seed`: of its generator, from the cell's seed, the link and the direction."""
+
+    link: str
+    direction: DirectionName
+    index: int
+    interface: Interface
+    program: PacketProgram
+    seed: int
+    delay_lines: tuple[DelayLine, ...]
+
+    def settings(self, shape: LinkImpairment, longest_bytes: int | None) -> bytes:
+        """What the program must do for that shape."""
+        return settings(shape, longest_bytes)
+
+    def load(self, now: bytes) -> Iterator[Step]:
+        """Load it with those settings and attach it to the interface's egress."""
+        where, netns = self.interface, f"ip netns exec {self.interface.node}"
+        yield step(
+            "bpf",
+            index=self.index,
+            settings=now.hex(),
+            state=self.program.state(self.seed).hex(),
+            program=self.program.code.hex(),
+            command=f"# load packet program {self.index}, eBPF tag {program_tag(self.program.code)}, which tc cannot",
+        )
+        requests = [messages.clsact(where.name, where.ifindex)]
+        requests.append(messages.attach_program(where.name, where.ifindex, self.index, self.text()))
+        for number, line in enumerate(self.delay_lines):
+            requests += [
+                messages.veth_here(line.name, line.ifindex, line.back, line.back_ifindex, where.mtu_bytes),
+                messages.set_link(line.name, line.ifindex, up=True),
+                messages.set_link(line.back, line.back_ifindex, up=True),
+                messages.clsact(line.back, line.back_ifindex),
+                messages.redirect_all(line.back, line.back_ifindex, where.name, where.ifindex),
+                messages.qdisc(line.name, line.ifindex, line.stage, handle=1, parent=None, replace=True),
+                messages.redirect_mark(where.name, where.ifindex, line.mark, line.name, line.ifindex, 2 + number),
+            ]
+        for request in requests:
+            command = "\n".join(f"{netns} {text}" for text in request.command.split("\n"))
+            yield step("netlink", ns=where.namespace, data=request.data.hex(), command=command)
+
+    def change(self, now: bytes, at_ns: int) -> Step:
+        """Give it other settings."""
+        command = f"# settings of packet program {self.index}: {now.hex()}"
+        return step("bpf-settings", index=self.index, data=now.hex(), command=command, at_ns=at_ns)
+
+    def text(self) -> str:
+        """Its name in the kernel."""
+        return f"netwarp-{self.link}-{self.direction}"
+
+    def check(self, record: Mapping[str, Any], now: bytes) -> tuple[list[Check], Counts]:
+        """The record at the end: are its settings those asked for last; and what it counted."""
+        what = f"settings of the packet program of {self.link} {self.direction}"
+        same = bytes.fromhex(record["settings"]) == now
+        detail = "as asked" if same else f"asked {now.hex()}, found {record['settings']}"
+        return [Check(what, same, detail)], counts(bytes.fromhex(record["state"]))
+
+    def check_attached(self, attributes: Mapping[str, str]) -> Check:
+        """The filters of the interface (name -> the kernel's tag): is it this program that runs there."""
+        asked, found = {self.text(): program_tag(self.program.code)}, dict(attributes)
+        detail = str(found) if asked == found else f"asked {asked}, found {found}"
+        return Check(f"packet program of {self.link} {self.direction}", asked == found, detail)
+
+
+def direction_programs(cell: Cell, layout: Layout) -> dict[tuple[str, DirectionName], DirectionProgram]:
+    """Every direction that needs a program, at its start or after an event."""
+    shapes: dict[tuple[str, DirectionName], list[LinkImpairment]] = {}
+    limited: set[tuple[str, DirectionName]] = set()
+    for link in cell.links:
+        shapes[link.name, "forward"], shapes[link.name, "backward"] = [link.forward], [link.backward]
+    for event in cell.timeline:
+        for name in event.directions:
+            shape = event.forward if name == "forward" else event.backward
+            shapes[event.link, name] += [shape] if shape is not None else []
+            limited |= {(event.link, name)} if event.longer_than_bytes is not None else set()
+    programs: dict[tuple[str, DirectionName], DirectionProgram] = {}
+    ifindex = FIRST_IFINDEX + 2 * len(layout.veths)
+    for (link_name, name), interface in layout.shaped.items():
+        of_direction = shapes[link_name, name]
+        errors = any(shape.bit_error_ratio or shape.byte_error_ratio for shape in of_direction)
+        rules = of_direction[0].packet_rules
+        if not errors and not rules and (link_name, name) not in limited:
+            continue
+        header = ETHERNET_HEADER_BYTES if of_direction[0].layer == "ethernet" else 0
+        program = packet_program(rules, cell.flows, errors=errors, header_bytes=header)
+        lines = []
+        for number, delay_ns in enumerate(program.delays_ns):
+            stage = Netem(limit_packets=UNLIMITED_PACKETS, latency_ns=delay_ns, seed=1)
+            names = f"delay{ifindex}", ifindex, f"delay{ifindex + 1}", ifindex + 1
+            lines.append(DelayLine(*names, program.mark(number), stage))
+            ifindex += 2
+        digest = hashlib.sha256(f"{cell.seed}/{link_name}/{name}/packets".encode()).digest()
+        programs[link_name, name] = DirectionProgram(
+            link_name, name, len(programs), interface, program,
+            struct.unpack_from("=Q", digest)[0] | 1, tuple(lines),
+        )  # fmt: skip
+    return programs
