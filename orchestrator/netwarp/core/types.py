@@ -56,13 +56,12 @@ class GilbertElliott(Frozen, frozen=True):
 class PacketRule(Frozen, frozen=True):
     """What happens to the n-th packets, each once: of the direction, or (`kind`) of that kind of each flow's packets.
 
-    kind: of core.packet_kinds, "" = every packet that comes to the direction. flow: of this flow only.
+    kind: of core.packet_kinds, "" = every packet that comes to the direction.
     """
 
     action: Literal["drop", "duplicate", "delay"]
     numbers: tuple[int, ...]
     kind: str = ""
-    flow: str | None = None
     delay_ns: int = 0
 
 

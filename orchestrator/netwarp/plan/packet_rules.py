@@ -13,6 +13,8 @@ from ..experiment.toml_positions import Item
 from .reader import Reader
 
 MOST_NUMBERS = 1000
+MOST_COMPARISONS = 4000
+"""Of a packet program: its jumps reach 32,767 instructions, and a comparison is at most 7."""
 LISTS = "[3, 7] or { data = [1], syn_ack = [1] }"
 DELAYS = '{ 5 = "30 ms" } or { data = { 1 = "30 ms" } }'
 
@@ -38,10 +40,15 @@ def check_packet_rules(
     """Flows are told apart by protocol and port: rules by kind need those to differ."""
     if not any(rule.kind for shape in shapes.values() for rule in shape.packet_rules):
         return
-    seen: dict[tuple[bool, int], str] = {}
+    for name, shape in shapes.items():
+        numbers = sum(len(rule.numbers) * (len(flows) if rule.kind else 1) for rule in shape.packet_rules)
+        if numbers > MOST_COMPARISONS:
+            said = f"link {name}: {numbers} single packets, for {len(flows)} flows; the most is {MOST_COMPARISONS}"
+            problems.add(item, said, context=context)
+    seen: dict[tuple[str, int], str] = {}
     for flow in flows:
-        key = (flow.protocol == "sctp", flow.port)
-        if flow.protocol in ("tcp", "mptcp", "sctp") and seen.setdefault(key, flow.name) != flow.name:
+        key = ("tcp" if flow.protocol == "mptcp" else flow.protocol, flow.port)
+        if flow.protocol != "icmp" and seen.setdefault(key, flow.name) != flow.name:
             said = f'flows "{seen[key]}" and "{flow.name}" have one port: a link cannot count their packets apart'
             problems.add(item, f"{said}; give one another port = {flow.port + 1}", context=context)
 
@@ -74,13 +81,13 @@ def _numbers(item: Item, problems: Problems) -> tuple[int, ...]:
 
 def _delays(item: Item, kind: str, problems: Problems) -> list[PacketRule]:
     if not isinstance(item.value, dict):
-        said = "is for single packets: number = time; the delay of all is one_way_delay"
-        problems.add(item, f"{said}; for example delay = {DELAYS}")
+        said = 'is for single packets; did you mean "one_way_delay", which is of all?'
+        problems.add(item, f"{said} For single packets, for example delay = {DELAYS}")
         return []
     numbers: dict[int, list[int]] = {}
     rules: list[PacketRule] = []
     for key, child in item.table().items():
-        if key.isascii() and key.isdigit() and 0 < int(key) < 1 << 31:
+        if key.isascii() and key.isdigit() and key[0] != "0" and int(key) < 1 << 31:
             delay = read_quantity(child, DELAY_OF_A_PACKET, problems)
             if delay is not None:
                 numbers.setdefault(int(delay.value), []).append(int(key))
@@ -89,4 +96,4 @@ def _delays(item: Item, kind: str, problems: Problems) -> list[PacketRule]:
             problems.add(child, f"{said}; for example {DELAYS}")
         else:
             rules += _delays(child, key, problems)
-    return [PacketRule("delay", tuple(sorted(n)), kind, None, ns) for ns, n in sorted(numbers.items())] + rules
+    return [PacketRule("delay", tuple(sorted(n)), kind, ns) for ns, n in sorted(numbers.items())] + rules

@@ -48,10 +48,10 @@ class NetnsBackend(SandboxBackend):
         return self._launch(directory.root)
 
     def refuses(self, cell: Cell) -> str:
-        """The kernel's tracepoints belong to the whole machine, not to a network namespace."""
+        """Tracepoints belong to the whole machine, not to a network namespace; packet programs need its root."""
         if not self.root and any(step.verb == "bpf" for step in compile_cell(cell, self.clock).steps):
             return (
-                "bit errors and rules for single packets need eBPF, which the kernel lets no ordinary user load; "
+                "bit errors, rules for single packets and longer_than need eBPF, which no ordinary user may load; "
                 "use --backend virtual or guest"
             )
         traced = [flow.name for flow in cell.flows if flow.sender_options.get("tracepoints")]

@@ -13,7 +13,7 @@ from . import messages
 from .bpf import program_tag
 from .layout import FIRST_IFINDEX, Interface, Layout
 from .netem import UNLIMITED_PACKETS, Netem
-from .packet_program import ETHERNET_HEADER_BYTES, Counts, PacketProgram, counts, packet_program, settings
+from .packet_program import Counts, PacketProgram, counts, packet_program, settings
 from .steps import Step, step
 
 
@@ -117,8 +117,7 @@ def direction_programs(cell: Cell, layout: Layout) -> dict[tuple[str, DirectionN
         rules = of_direction[0].packet_rules
         if not errors and not rules and (link_name, name) not in limited:
             continue
-        header = ETHERNET_HEADER_BYTES if of_direction[0].layer == "ethernet" else 0
-        program = packet_program(rules, cell.flows, errors=errors, header_bytes=header)
+        program = packet_program(rules, cell.flows, errors=errors)
         lines = []
         for number, delay_ns in enumerate(program.delays_ns):
             stage = Netem(limit_packets=UNLIMITED_PACKETS, latency_ns=delay_ns, seed=1)

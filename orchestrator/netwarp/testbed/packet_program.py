@@ -3,7 +3,7 @@
 It sits before the direction's qdiscs (clsact, egress of the hop) and sees every packet that comes to the link. A packet
 that a rule delays goes through a delay line of its own and comes back to the link's own qdiscs.
 
-settings: u64 the longest packet that passes (IP bytes), then u64 factors (see `survival_factors`).
+settings: u64 the longest packet that passes (IP bytes), then u64 each of `survival_factors`.
 state: u64 each: generator, packets, lost by bit errors, too long, dropped, duplicated, delayed, then one counter for
 each (flow, kind) that a rule counts.
 """
@@ -21,8 +21,8 @@ from .bpf import FRAME, Assembler
 
 ETHERNET_HEADER_BYTES = 14
 NO_LIMIT = 1 << 32
-LENGTH_BITS = 17
-"""A packet is at most 65,535 bytes, and 14 of Ethernet."""
+LENGTH_BITS = 16
+"""An IP packet is at most 65,535 bytes."""
 ONE = 1 << 32
 """Survival 1 in the program's fixed point."""
 MARKS = 0x6E77
@@ -37,7 +37,7 @@ _CTX, _LENGTH, _VERDICT, _STATE = 6, 7, 8, 9
 _DRAW, _IP, _L4, _L4_LENGTH, _PORTS, _KINDS, _CHUNK, _ROUND = -8, -32, -40, -48, -56, -64, -72, -80
 _TCP, _SCTP = 6, 132
 _IP_NUMBERS = {"tcp": _TCP, "mptcp": _TCP, "sctp": _SCTP, "udp": 17}
-_DROPS, _DUPLICATES, _DELAY_SHIFT = 1, 2, 8
+_DROPS, _DUPLICATES, _DELAY_SHIFT, _NO_DELAY = 1, 2, 8, 255
 _MOST_CHUNKS = 94
 """Of 16 bytes in 1500."""
 
@@ -78,33 +78,27 @@ def counts(state: bytes) -> Counts:
 def settings(shape: LinkImpairment, longest_bytes: int | None) -> bytes:
     """The settings of a shape, and of a fault that lets only packets up to a length pass."""
     longest = NO_LIMIT if longest_bytes is None else longest_bytes
-    return struct.pack(f"={1 + LENGTH_BITS}Q", longest, *survival_factors(shape))
+    return struct.pack(f"={2 + LENGTH_BITS}Q", longest, *survival_factors(shape))
 
 
 def survival_factors(shape: LinkImpairment) -> list[int]:
-    """Probability, in units of 2^-32, that 2^k bytes come through whole; zeros where there are no errors.
+    """Probabilities, in units of 2^-32, that the headers which the rate counts before IP come through whole, and then
+    that 2^k bytes do; zeros where there are no errors.
 
-    A packet of L bytes survives with the product over the bits of L: (1 - BER)^(8 L), exact to 1e-8.
+    An IP packet of L bytes survives with the product of the first and of those of L's bits: (1 - BER)^(8 L), to 1e-8.
     """
     if not shape.bit_error_ratio and not shape.byte_error_ratio:
-        return [0] * LENGTH_BITS
+        return [0] * (1 + LENGTH_BITS)
     byte = 8 * math.log1p(-shape.bit_error_ratio) if shape.bit_error_ratio else math.log1p(-shape.byte_error_ratio)
-    return [max(1, min(ONE - 1, round(ONE * math.exp(byte * 2**k)))) for k in range(LENGTH_BITS)]
+    header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
+    factors = [max(1, round(ONE * math.exp(byte * length))) for length in (header, *(2**k for k in range(LENGTH_BITS)))]
+    return [factors[0], *(min(ONE - 1, factor) for factor in factors[1:])]  # ONE times ONE is no u64
 
 
-def loss_ratio(shape: LinkImpairment, length_bytes: int) -> float:
-    """The formula: the probability that a packet of that length (at the layer of the rate) is lost by bit errors."""
-    if shape.bit_error_ratio:
-        return -math.expm1(8 * length_bytes * math.log1p(-shape.bit_error_ratio))
-    return -math.expm1(length_bytes * math.log1p(-shape.byte_error_ratio))
-
-
-def packet_program(
-    rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors: bool, header_bytes: int
-) -> PacketProgram:
-    """Write the program. header_bytes: of Ethernet, where a packet's length counts them."""
+def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors: bool) -> PacketProgram:
+    """Write the program."""
     code = Assembler()
-    delays = tuple(dict.fromkeys(rule.delay_ns for rule in rules if rule.action == "delay"))
+    delays = tuple(sorted({rule.delay_ns for rule in rules if rule.action == "delay"}))
     verdicts = {"drop": _DROPS, "duplicate": _DUPLICATES}
 
     def verdict(rule: PacketRule) -> int:
@@ -123,13 +117,16 @@ def packet_program(
     code.op("mov", _VERDICT, 0)
     if errors:  # one draw a packet, whatever becomes of it: variants meet the same ones
         _draw(code)
-    by_number = [rule for rule in rules if not rule.kind]
+    by_number: dict[int, int] = {}
+    for rule in rules:
+        if not rule.kind:
+            _add_verdict(by_number, rule, verdict(rule))
     if by_number:
         code.load(8, 1, _STATE, 8 * PACKETS)
-        _compare(code, "link", 1, {n: verdict(rule) for rule in by_number for n in rule.numbers})
+        _compare(code, "link", by_number)
     slots = _by_kind(code, [(rule, verdict(rule)) for rule in rules if rule.kind], flows)
     code.label("verdict")
-    _decide(code, errors, header_bytes, duplicates=any(rule.action == "duplicate" for rule in rules), delays=delays)
+    _decide(code, errors, duplicates=any(rule.action == "duplicate" for rule in rules), delays=delays)
     return PacketProgram(code.encode(), delays, slots)
 
 
@@ -158,12 +155,24 @@ def _draw(code: Assembler) -> None:
     code.store(8, FRAME, _DRAW, 1)
 
 
-def _compare(code: Assembler, place: str, register: int, verdicts: Mapping[int, int]) -> None:
-    """Add to the verdict where the number in the register is listed."""
+def _add_verdict(verdicts: dict[int, int], rule: PacketRule, value: int) -> None:
+    for number in rule.numbers:
+        verdicts[number] = verdicts.get(number, 0) | value
+
+
+def _compare(code: Assembler, place: str, verdicts: Mapping[int, int]) -> None:
+    """Add to the verdict where the number in r1 is listed; of two delays the longer counts."""
     for number, value in sorted(verdicts.items()):
-        code.jump_if("ne", register, number, f"{place} not {number}")
-        code.op("or", _VERDICT, value)
-        code.label(f"{place} not {number}")
+        other = f"{place} not {number}"
+        code.jump_if("ne", 1, number, other)
+        code.op("or", _VERDICT, value & _NO_DELAY)
+        if value > _NO_DELAY:
+            code.op_reg("mov", 2, _VERDICT)
+            code.op("rsh", 2, _DELAY_SHIFT)
+            code.jump_if("ge", 2, value >> _DELAY_SHIFT, other)
+            code.op("and", _VERDICT, _NO_DELAY)
+            code.op("or", _VERDICT, value & ~_NO_DELAY)
+        code.label(other)
 
 
 def _load_bytes(code: Assembler, offset: int | None, to: int, size: int, otherwise: str) -> None:
@@ -183,10 +192,8 @@ def _by_kind(code: Assembler, rules: Sequence[tuple[PacketRule, int]], flows: Se
     lists: dict[str, dict[str, dict[int, int]]] = {}
     for flow in flows:
         for rule, value in rules:
-            if rule.flow in (None, flow.name) and flow.protocol in _IP_NUMBERS:
-                of_kind = lists.setdefault(flow.name, {}).setdefault(rule.kind, {})
-                for number in rule.numbers:
-                    of_kind[number] = of_kind.get(number, 0) | value
+            if flow.protocol in _IP_NUMBERS:
+                _add_verdict(lists.setdefault(flow.name, {}).setdefault(rule.kind, {}), rule, value)
     if not lists:
         return 0
     _classify(code)
@@ -210,7 +217,7 @@ def _by_kind(code: Assembler, rules: Sequence[tuple[PacketRule, int]], flows: Se
             code.op_reg("and", 1, 2)
             code.jump_if("eq", 1, 0, f"no {place}")
             _count(code, slot)
-            _compare(code, place, 1, numbers)
+            _compare(code, place, numbers)
             code.label(f"no {place}")
             slot += 1
         code.jump("verdict")
@@ -331,7 +338,7 @@ def _classify_sctp(code: Assembler) -> None:
     code.jump_if("lt", 1, _MOST_CHUNKS, "chunk")
 
 
-def _decide(code: Assembler, errors: bool, header_bytes: int, *, duplicates: bool, delays: Sequence[int]) -> None:
+def _decide(code: Assembler, errors: bool, *, duplicates: bool, delays: Sequence[int]) -> None:
     code.load(4, _LENGTH, _CTX, _LEN)
     code.op("add", _LENGTH, -ETHERNET_HEADER_BYTES)
     code.map_value(3, SETTINGS)
@@ -347,7 +354,7 @@ def _decide(code: Assembler, errors: bool, header_bytes: int, *, duplicates: boo
     code.leave(_DROP)
     code.label("not dropped")
     if errors:
-        _survive(code, header_bytes)
+        _survive(code)
     if duplicates:
         code.op_reg("mov", 1, _VERDICT)
         code.op("and", 1, _DUPLICATES)
@@ -371,17 +378,15 @@ def _decide(code: Assembler, errors: bool, header_bytes: int, *, duplicates: boo
     code.leave(_PASS)
 
 
-def _survive(code: Assembler, header_bytes: int) -> None:
+def _survive(code: Assembler) -> None:
     """Lost where the draw is not below the product of the factors of the length's bits (settings in r3)."""
-    code.load(8, 1, 3, 8)
-    code.jump_if("eq", 1, 0, "whole")
-    code.op("add", _LENGTH, header_bytes)
-    code.constant(2, ONE)
+    code.load(8, 2, 3, 8)
+    code.jump_if("eq", 2, 0, "whole")
     for bit in range(LENGTH_BITS):
         code.op_reg("mov", 4, _LENGTH)
         code.op("and", 4, 1 << bit)
         code.jump_if("eq", 4, 0, f"bit {bit}")
-        code.load(8, 4, 3, 8 + 8 * bit)
+        code.load(8, 4, 3, 16 + 8 * bit)
         code.op_reg("mul", 2, 4)
         code.op("rsh", 2, 32)
         code.label(f"bit {bit}")

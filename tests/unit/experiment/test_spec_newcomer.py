@@ -57,7 +57,7 @@ LEVELS = 'levels = ["tcp", "sctp"]'
         ('one_way_delay = "20 ms"', 'one_way_delay = "20 ms"\nloss = "0,1 %"', "", '"0,1 %"', "link.p1.loss", 'write "0.1 %"'),
         ('"5 Mbit/s"]', '"0,5 Mbit/s"]', "", '"0,5 Mbit/s"', "factor.rate.levels[2]", 'write "0.5 Mbit/s"'),
         # keys under the names other tools give them
-        ('one_way_delay = "20 ms"', 'delay = "20 ms"', "", 'delay = "20 ms"', "link.p1.delay", 'unknown key "delay", did you mean "one_way_delay"?'),
+        ('one_way_delay = "20 ms"', 'delay = "20 ms"', "", 'delay = "20 ms"', "link.p1.delay", 'is for single packets; did you mean "one_way_delay", which is of all?'),
         ('one_way_delay = "20 ms"', 'latency = "20 ms"', "", 'latency = "20 ms"', "link.p1.latency", 'did you mean "one_way_delay"?'),
         ('rate = "{rate}"', 'bandwidth = "{rate}"', "", "bandwidth", "link.p1.bandwidth", 'did you mean "rate"?'),
         (PATHS, PATHS + '\nsize = "1 MB"', "", "size = ", "flow.bulk.size", 'did you mean "bytes"?'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from netwarp.core.types import Cell, Outcome
+from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.store.run_dir import RunDir
 from support.cells import two_path_cell
@@ -27,6 +27,13 @@ def test_tracepoints_in_namespaces_are_unsupported_with_the_remedy(tmp_path: Pat
     assert "--backend virtual or guest" in outcome.reason
     assert run.cell(traced().id).read_outcome() == outcome
     assert not run.cell(traced().id).init_log.exists()
+
+
+def test_packet_programs_in_an_ordinary_users_namespaces_are_unsupported() -> None:
+    cell = two_path_cell()
+    link = msgspec.structs.replace(cell.links[0], forward=LinkImpairment(bit_error_ratio=1e-5))
+    reason = NetnsBackend(BUILD).refuses(msgspec.structs.replace(cell, links=(link, *cell.links[1:])))
+    assert "need eBPF, which no ordinary user may load; use --backend virtual or guest" in reason
 
 
 def test_without_tracepoints_nothing_is_refused() -> None:

@@ -8,7 +8,7 @@ from netwarp.core.types import LinkImpairment
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.testbed.bpf import Assembler, program_tag
-from netwarp.testbed.packet_program import LENGTH_BITS, ONE, loss_ratio, survival_factors
+from netwarp.testbed.packet_program import ONE, survival_factors
 
 SPEC = """
 format = 1
@@ -64,13 +64,16 @@ def test_the_tag_does_not_depend_on_descriptors() -> None:
 @pytest.mark.parametrize("ratio", [1e-3, 1e-5, 1e-6])
 @pytest.mark.parametrize("length", [20, 64, 576, 1500, 65535])
 def test_the_product_of_the_factors_is_the_formula(ratio: float, length: int) -> None:
-    for shape in (LinkImpairment(bit_error_ratio=ratio), LinkImpairment(byte_error_ratio=ratio)):
-        survival = ONE
-        for bit, factor in enumerate(survival_factors(shape)):
+    for shape, units in (
+        (LinkImpairment(bit_error_ratio=ratio), 8 * length),
+        (LinkImpairment(byte_error_ratio=ratio), length),
+        (LinkImpairment(byte_error_ratio=ratio, layer="ethernet"), 14 + length),
+    ):
+        survival, *factors = survival_factors(shape)
+        for bit, factor in enumerate(factors):
             if length >> bit & 1:
                 survival = survival * factor >> 32
-        assert 1 - survival / ONE == pytest.approx(loss_ratio(shape, length), abs=1e-8)
-    assert len(survival_factors(shape)) == LENGTH_BITS
+        assert survival / ONE == pytest.approx((1 - ratio) ** units, abs=1e-8)
 
 
 def plan(tmp_path: Path, line: str) -> LinkImpairment:
@@ -98,6 +101,8 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("drop = [3, 3]", "twice"),
         ("drop = 3", "list of packets' numbers"),
         ('delay = "30 ms"', "one_way_delay"),
+        ('delay = { 05 = "30 ms" }', "neither a packet's number nor a kind"),
+        (f"drop = {list(range(1, 1002))}", "more than 1000 single packets"),
         ("delay = { 5 = 30 }", "bare number"),
         ('delay = { cookie = { 1 = "30 ms" } }', "neither a packet's number nor a kind"),
         ('bit_errors = "1e-5"\nbyte_errors = "1e-5"', "two readings"),
@@ -109,3 +114,9 @@ def test_typing_errors_are_said(tmp_path: Path, line: str, said: str) -> None:
     with pytest.raises(SpecError) as error:
         plan(tmp_path, line)
     assert said in str(error.value)
+
+
+def test_flows_of_one_port_cannot_be_counted_apart(tmp_path: Path) -> None:
+    second = 'drop = { data = [1] }\n[flow.y]\nlike = "x"\nport = 5002'
+    with pytest.raises(SpecError, match="have one port"):
+        plan(tmp_path, second)
