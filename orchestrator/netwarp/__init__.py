@@ -43,9 +43,11 @@ if TYPE_CHECKING:
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
     from .engine.export import export_captures
+    from .engine.merging import merge_runs
     from .engine.planning import load_experiment, plan_experiment
     from .engine.run_directory import Run, open_run
     from .engine.running import RunInterrupted, RunOutOfSpace, resume, run
+    from .engine.verification import Verified, replay, verify
 
 _DEFINED_IN = {
     "core.errors": (
@@ -62,9 +64,11 @@ _DEFINED_IN = {
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
     "engine.export": ("export_captures",),
+    "engine.merging": ("merge_runs",),
     "engine.planning": ("load_experiment", "plan_experiment"),
     "engine.run_directory": ("Run", "open_run"),
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "resume", "run"),
+    "engine.verification": ("Verified", "replay", "verify"),
 }  # fmt: skip
 _MODULE = {name: module for module, names in _DEFINED_IN.items() for name in names}
 
@@ -72,10 +76,9 @@ __all__ = [
     "Analyzed", "AnalyzedCaptures", "BackendAgreement", "BackendUnavailable", "Calibrated", "CaptureError", "CellError",
     "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull", "Event", "Freed",
     "KernelError", "NetwarpError", "Notice", "Progress", "Run", "RunComparison", "RunInterrupted", "RunOutOfSpace",
-    "SpecError", "StoreError", "__version__", "agree_backends", "agree_runs", "analyze", "analyze_captures",
-    "calibrate", "claims_by_sources", "compare_runs", "export_captures", "load_experiment", "load_run", "open_run",
-    "plan_experiment",
-    "remove_captures", "remove_derived", "report", "resume", "run",
+    "SpecError", "StoreError", "Verified", "__version__", "agree_backends", "agree_runs", "analyze", "analyze_captures",
+    "calibrate", "claims_by_sources", "compare_runs", "export_captures", "load_experiment", "load_run", "merge_runs",
+    "open_run", "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "verify",
 ]  # fmt: skip
 
 

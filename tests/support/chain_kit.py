@@ -185,9 +185,9 @@ def unpacked(packed: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(packed)
 
 
-NOT_EQUAL = ("outcome.json", "init.ndjson", "console.txt")
-"""outcome.json holds wall time and the host's load; init.ndjson the kernel's raw replies, neighbours among them in the
-order of a hash of its own addresses, which the depth of the working directory moves (hostfs walks it); console.txt
+NOT_EQUAL = ("outcome.json", "init.ndjson.zst", "console.txt")
+"""outcome.json holds wall time and the host's load; init.ndjson.zst the kernel's raw replies, neighbours among them in
+the order of a hash of its own addresses, which the depth of the working directory moves (hostfs walks it); console.txt
 lacks its last line where a guest was killed behind its end record."""
 
 

@@ -27,6 +27,10 @@ NOT_RUN = {
     "netwarp agree choi2009": "an hour on the wall clock: planned",
     "netwarp agree agreement": "half an hour on the wall clock: planned",
     "netwarp run physics": "minutes: planned",
+    "netwarp run SPEC --shard": "of a matrix of runners: planned, and test_golden_runs.py",
+    "netwarp merge shard-": "of the runs of other machines: test_golden_runs.py",
+    "netwarp verify ": "of the run that a line before it makes: test_golden_runs.py",
+    "netwarp kernel ": "of the one machine, then of another: test_kernel_transfer.py",
     "make ": "minutes: make -n, and the netwarp command is planned",
 }
 """How the lines begin that no test runs as they stand, and why."""

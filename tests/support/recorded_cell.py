@@ -13,6 +13,7 @@ import zstandard
 from netwarp.core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.cell import CellDir, analyze_cell
+from netwarp.store.run_dir import read_json
 
 from support.captures import DATA, READ_BYTES
 
@@ -110,7 +111,7 @@ def derive(cell: Cell, root: Path) -> Derived:
     return Derived(
         metrics={row["metric"]: row["value"] for row in rows if row["flow"] == "ftp"},
         units={row["metric"]: row["unit"] for row in rows},
-        series=json.loads(directory.series.read_bytes()),
+        series=read_json(directory.series, dict[str, Any]),
         checks={check["check"]: check for check in json.loads(directory.checks.read_bytes())},
         cell_metrics={row["metric"]: row["value"] for row in rows if not row["flow"]},
     )

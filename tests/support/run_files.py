@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from netwarp.core.types import Cell, CellOutcome, Outcome
+from netwarp.store import compressed
 from netwarp.store.run_dir import RunDir
 
 Record = dict[str, Any]
@@ -20,8 +21,8 @@ LATE = ("timeline", "start of", "steal time")
 
 
 def records(path: Path) -> list[Record]:
-    """The lines of an NDJSON file."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The lines of an NDJSON file, plain or compressed."""
+    return [json.loads(line) for line in compressed.read(path).splitlines()]
 
 
 def rows(path: Path) -> list[Row]:
@@ -40,7 +41,7 @@ class CellFiles:
 
     def read(self, name: str) -> Any:
         """A JSON file, by its path in the cell's directory."""
-        return json.loads((self.root / name).read_bytes())
+        return json.loads(compressed.read(self.root / name))
 
     def app(self, name: str) -> list[Record]:
         """The records of an app, such as `bulk.sender`."""

@@ -19,13 +19,14 @@ from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
-from .run import add_plan_arguments, plan_of
+from .run import add_plan_arguments, add_shard_argument, plan_of
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare them."""
     plan = commands.add_parser("plan", help="show what would be run, without running it")
     add_plan_arguments(plan)
+    add_shard_argument(plan)
     plan.add_argument(
         "--backend", default="auto", choices=BACKENDS, help="whose kernel must know the sysctls (default: auto)"
     )

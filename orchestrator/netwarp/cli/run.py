@@ -6,14 +6,16 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ..core import invocation
 from ..core.errors import SpecError
+from ..engine.cell_tasks import Keep
 from ..engine.planning import plan_experiment
 from ..engine.run_directory import Run
 from ..engine.running import RunInterrupted, RunOutOfSpace
 from ..engine.running import run as run_experiment
+from ..plan.shards import parse_shard
 from ..plan.types import Plan
 from ..sandbox.choose import BACKENDS
 from . import EXIT_INTERRUPTED
@@ -27,6 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare the command."""
     parser = commands.add_parser("run", help="run an experiment and make its tables and report")
     add_plan_arguments(parser)
+    add_shard_argument(parser)
     parser.add_argument(
         "--backend",
         default="auto",
@@ -38,7 +41,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
+    parser.add_argument(
+        "--keep", choices=get_args(Keep), default="all",
+        help="of a cell that completed, beside what is derived: everything; captures; neither captures nor records, "
+        "which `netwarp replay` makes again (default: all)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")
     parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs polars)")
     parser.set_defaults(run=run)
@@ -56,6 +65,17 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="set a parameter or a dotted key of the spec"
     )
+
+
+def add_shard_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare --shard."""
+    parser.add_argument("--shard", metavar="K/N", help="every N-th of these cells, from the K-th on (netwarp merge)")
+
+
+def shard_option(args: argparse.Namespace) -> tuple[int, int] | None:
+    """--shard, of commands that have it. Raises SpecError."""
+    text = getattr(args, "shard", None)
+    return None if text is None else parse_shard(text)
 
 
 def pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
@@ -83,7 +103,7 @@ def plan_options(args: argparse.Namespace) -> dict[str, Any]:
 def plan_of(args: argparse.Namespace, backend: str | None) -> Plan:
     """The plan the arguments ask for. backend: whose kernel must know the sysctls; None: they are not checked."""
     with TerminalProgress() as progress:
-        return plan_experiment(**plan_options(args), backend=backend, progress=progress)
+        return plan_experiment(**plan_options(args), shard=shard_option(args), backend=backend, progress=progress)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,8 +111,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         with TerminalProgress() as progress:
             finished = run_experiment(
-                **plan_options(args), backend=args.backend, jobs=args.jobs, out=args.out, resume=args.resume,
-                report=not args.no_report, parquet=args.parquet, arguments=args.typed, progress=progress,
+                **plan_options(args), shard=shard_option(args), backend=args.backend, jobs=args.jobs, out=args.out,
+                resume=args.resume, keep=args.keep, report=not args.no_report, parquet=args.parquet,
+                arguments=args.typed, progress=progress,
             )  # fmt: skip
     except RunInterrupted as stop:
         say_stopped("interrupted", args, stop.run)
@@ -101,6 +122,8 @@ def run(args: argparse.Namespace) -> int:
         say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
         print(json.dumps(as_json(stop.run)) if args.json else stop.run.path)
         return EXIT_INCOMPLETE
+    if args.junit is not None:
+        finished.write_junit(args.junit)
     if args.json:
         print(json.dumps(as_json(finished)))
     else:

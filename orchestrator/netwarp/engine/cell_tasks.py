@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from ..core.types import Cell, CellOutcome
+from ..core.types import Cell, CellOutcome, Outcome
 from ..measure.cell import analyze_cell
 from ..sandbox import Interrupted
+from ..store import compressed
 from ..store.run_dir import CellDir, RunDir
 from .collect import judge_by_checks, ran_to_its_end
 from .local_workers import Worker, this_worker
 
+Keep = Literal["all", "captures", "tables"]
+"""Of a cell that was analysed and COMPLETED, beside what is derived: also captures; also all records."""
 
-def run_batch(root: Path, analyze: bool, cells: Sequence[Cell]) -> list[CellOutcome]:
+
+def run_batch(root: Path, analyze: bool, keep: Keep, cells: Sequence[Cell]) -> list[CellOutcome]:
     """Run cells into a run directory, and analyse each that ran to its end.
 
     Raises Interrupted; StoreError where the run directory cannot be written (DiskFull: no room): then this worker
@@ -21,10 +27,10 @@ def run_batch(root: Path, analyze: bool, cells: Sequence[Cell]) -> list[CellOutc
     """
     worker = this_worker()
     with worker.busy:
-        return [_run(worker, cell, RunDir(root), analyze) for cell in cells]
+        return [_run(worker, cell, RunDir(root), analyze, keep) for cell in cells]
 
 
-def _run(worker: Worker, cell: Cell, run: RunDir, analyze: bool) -> CellOutcome:
+def _run(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) -> CellOutcome:
     if worker.stopped.is_set() or worker.backend is None:
         raise Interrupted
     try:
@@ -33,10 +39,22 @@ def _run(worker: Worker, cell: Cell, run: RunDir, analyze: bool) -> CellOutcome:
         outcome = there.read_run_outcome() if there.outcome.exists() else worker.backend.run_cell(cell, run)
         if analyze:
             analyze_one(there)
+            _drop(there, keep)
     except BaseException:
         worker.stopped.set()  # here: it may take its next batch before the parent has heard of this
         raise
     return outcome
+
+
+def _drop(cell: CellDir, keep: Keep) -> None:
+    """Remove what is not to be kept of a cell whose numbers are derived; one that did not complete keeps everything."""
+    if keep == "all" or cell.read_outcome().outcome is not Outcome.COMPLETED:
+        return
+    for folder in (cell.apps, *([cell.capture] if keep == "tables" else [])):
+        shutil.rmtree(folder)
+        folder.mkdir()
+    for path in (cell.init_log, compressed.packed(cell.init_log), cell.steps):
+        path.unlink(missing_ok=True)
 
 
 def analyze_batch(root: Path, cells: Sequence[Cell]) -> None:

@@ -17,7 +17,7 @@ from ..core.errors import CaptureError, CellError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted
 from ..store.run_dir import RunDir
-from .cell_tasks import analyze_batch, run_batch
+from .cell_tasks import Keep, analyze_batch, run_batch
 from .events import CellTime, Notice, Progress, no_progress
 from .local_workers import LocalWorkers
 
@@ -52,13 +52,14 @@ def execute(
     jobs: int,
     finished: Finished,
     analyze: bool = False,
+    keep: Keep = "all",
     progress: Progress = no_progress,
 ) -> None:
-    """Run every cell that has no outcome yet, and analyse it where it ran. `finished` is called as each one ends.
+    """Run every cell that has no outcome yet, and analyse it where it ran. keep: as for `run`.
 
-    Both callbacks are called in the thread of the caller. Raises Stopped on SIGINT or SIGTERM, after every sandbox has
-    been stopped; StoreError where the run directory cannot be written (DiskFull: no room): cells not yet run stay
-    without outcome, so that --resume runs them.
+    `finished` is called as each one ends, `progress` too, both in the thread of the caller. Raises Stopped on SIGINT or
+    SIGTERM, after every sandbox has been stopped; StoreError where the run directory cannot be written (DiskFull: no
+    room): cells not yet run stay without outcome, so that --resume runs them.
     """
     run.clear_partial()
     done = run.finished()
@@ -77,7 +78,7 @@ def execute(
     try:
         _Dispatch(
             waiting,
-            functools.partial(run_batch, run.root, analyze),
+            functools.partial(run_batch, run.root, analyze, keep),
             lambda clock: LocalWorkers(min(jobs, len(waiting)), backend, clock),
             jobs,
             received=received,

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.errors import BackendUnavailable, CellError
 from ..experiment import Spec, load_spec
 from ..plan import make_plan
+from ..plan.shards import shard_of
 from ..plan.sysctls import KernelSysctls
 from ..plan.types import Plan
 from ..sandbox.choose import choose
@@ -38,16 +39,18 @@ def plan_experiment(
     repetitions: int | None = None,
     only: Sequence[str] = (),
     where: Where = (),
+    shard: tuple[int, int] | None = None,
     backend: str | None = None,
     progress: Progress = no_progress,
 ) -> Plan:
     """The cells that a run would have; nothing is run.
 
     seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments of the spec. where:
-    only cells of these levels. backend: check the names of sysctls by the kernel of this back end; None: do not check.
+    only cells of these levels. shard: (3, 20): of these the 3rd, the 23rd, ... backend: check the names of sysctls by
+    the kernel of this back end; None: do not check.
     Raises SpecError with every problem of every cell.
     """
-    return make_plan(
+    plan = make_plan(
         load_experiment(experiment, sets=sets),
         seed=seed,
         repetitions=repetitions,
@@ -55,6 +58,7 @@ def plan_experiment(
         where=level_pairs(where),
         kernel=None if backend is None else lambda: kernel_sysctls(backend, progress),
     )
+    return plan if shard is None else shard_of(plan, *shard)
 
 
 def level_pairs(where: Where) -> list[tuple[str, str]]:

@@ -55,6 +55,13 @@ class Run:
         """Verdict -> how many claims have it."""
         return dict(Counter(row["verdict"] for row in read_rows(self.directory.tables / "claims.csv")))
 
+    def write_junit(self, path: str | Path) -> None:
+        """Write outcomes and verdicts as JUnit XML. Raises StoreError."""
+        from ..present.junit import write_junit  # here: the room of the report takes a second to import
+
+        claims = self.directory.tables / "claims.csv"
+        write_junit(Path(path), self.plan, self.results.outcomes, read_rows(claims) if claims.exists() else [])
+
     @property
     def complete(self) -> bool:
         """Whether every cell of the plan ended COMPLETED."""

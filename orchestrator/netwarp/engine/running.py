@@ -26,6 +26,7 @@ from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
 from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
+from .cell_tasks import Keep
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
@@ -58,10 +59,12 @@ def run(
     repetitions: int | None = None,
     only: Sequence[str] = (),
     where: Where = (),
+    shard: tuple[int, int] | None = None,
     backend: str = "auto",
     jobs: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    keep: Keep = "all",
     report: bool = True,
     parquet: bool = False,
     arguments: Sequence[str] | None = None,
@@ -69,12 +72,12 @@ def run(
 ) -> Run:
     """Run an experiment, analyse its cells, write its tables and report.
 
-    experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where:
-    as for `plan_experiment`. backend: auto, virtual, guest or netns. jobs: cells at once (default: cores; on the wall
-    clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
-    (`out`, or the latest of this plan). report: make the report. parquet: write the tables as
-    Parquet too (needs polars). arguments: the words of the command line, for the
-    manifest.
+    experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where,
+    shard: as for `plan_experiment`. backend: auto, virtual, guest or netns. jobs: cells at once (default: cores; on the
+    wall clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
+    (`out`, or the latest of this plan). keep: of a cell that was analysed and COMPLETED, beside what is derived:
+    "all"; "captures"; "tables", neither captures nor records, which `replay` makes again. report: make the report.
+    parquet: write the tables as Parquet too (needs polars). arguments: the words of the command line, for the manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
     """
@@ -83,20 +86,27 @@ def run(
         need_polars()
     spec = load_experiment(experiment, sets=sets)
     plan = plan_experiment(
-        spec, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, progress=progress
+        spec,
+        seed=seed,
+        repetitions=repetitions,
+        only=only,
+        where=where,
+        shard=shard,
+        backend=backend,
+        progress=progress,
     )
     chosen = choose(backend)
     if chosen.why:
         progress(Notice(chosen.why))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
     if arguments is None:
-        arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, backend)
+        arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend)
     directory = choose_directory(None if out is None else Path(out), resume, plan)
     with locked(directory):
         started = time.monotonic()
         try:
             manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
-            run_cells(plan, directory, chosen, jobs, progress)
+            run_cells(plan, directory, chosen, jobs, progress, keep)
             wall_s = None if resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)
@@ -118,17 +128,19 @@ def resume(
     repetitions: int | None = None,
     only: Sequence[str] = (),
     where: Where = (),
+    shard: tuple[int, int] | None = None,
     backend: str = "auto",
     jobs: int | None = None,
     out: str | Path | None = None,
+    keep: Keep = "all",
     report: bool = True,
     parquet: bool = False,
     progress: Progress = no_progress,
 ) -> Run:
     """Go on with an interrupted run: `run` with the same arguments, which keeps the cells that are finished."""
     return run(
-        experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, jobs=jobs,
-        out=out, resume=True, report=report, parquet=parquet, progress=progress,
+        experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, shard=shard, backend=backend,
+        jobs=jobs, out=out, resume=True, keep=keep, report=report, parquet=parquet, progress=progress,
     )  # fmt: skip
 
 
@@ -147,12 +159,12 @@ def ended_early(error: BaseException, run: Run) -> NoReturn:
     raise error
 
 
-def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress) -> None:
+def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress, keep: Keep = "all") -> None:
     """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
     progress(CellsStarted(plan.cells, frozenset(directory.finished())))
     try:
         execute(
-            plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, progress=progress,
+            plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, keep=keep, progress=progress,
             finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
         )  # fmt: skip
     finally:
@@ -243,12 +255,14 @@ def _equivalent(
     repetitions: int | None,
     only: Sequence[str],
     where: Where,
+    shard: tuple[int, int] | None,
     backend: str,
 ) -> list[str]:
     """The command line that makes the same run, for the manifest."""
     words = ["run", str(spec.path), "--backend", backend]
     for option, value in (("--seed", seed), ("--repetitions", repetitions)):
         words += [] if value is None else [option, str(value)]
+    words += [] if shard is None else ["--shard", f"{shard[0]}/{shard[1]}"]
     words += [word for name in only for word in ("--only", name)]
     words += [word for factor, level in level_pairs(where) for word in ("--where", f"{factor}={level}")]
     return words + [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]

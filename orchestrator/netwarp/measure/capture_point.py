@@ -10,6 +10,7 @@ from pathlib import Path
 from ..captures.capture import Capture, read_captures
 from ..core.errors import CaptureError
 from ..core.types import Cell
+from ..store import compressed
 from ..store.run_dir import CellDir
 
 HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options")
@@ -49,7 +50,7 @@ def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
         if flow.program is None
         for role in ("sender", "receiver")
     ]
-    missing = [str(path.relative_to(directory.root)) for path in needed if not path.exists()]
+    missing = [str(path.relative_to(directory.root)) for path in needed if not compressed.exists(path)]
     return missing + [
         f"capture/{capture.node}-{capture.link}.pcap"
         for capture in cell.captures

@@ -14,9 +14,10 @@ from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, parameter_numbers
 from ..core.types import Cell, Check, Flow, Measurement
+from ..store import compressed
 from ..store.derived import CellEvent, CellSeries, FlowSeries, NearPacket
 from ..store.ndjson import Record, last, read_ndjson
-from ..store.run_dir import CellDir, write_json
+from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
 from . import series
 from .capture_point import CapturePoint, read_point
@@ -90,13 +91,13 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         faults=series.fault_spans(cell),
         events=sorted(events, key=lambda event: event.t_s),
     )
-    write_json(directory.series, curves)
-    write_json(directory.exchange, {name: result.packets_around_fault for name, result in results.items()})
-    write_json(directory.packets, _digests(directory.capture))
+    write_packed_json(directory.series, curves)
+    write_packed_json(directory.exchange, {name: result.packets_around_fault for name, result in results.items()})
+    write_json(directory.packets, capture_digests(directory.capture))
     write_json(directory.checks, checks)
 
 
-def _digests(captures: Path) -> dict[str, str]:
+def capture_digests(captures: Path) -> dict[str, str]:
     """Capture -> SHA-256 of its file, which says nothing but packets and their times: cells can be told equal by it
     even where the captures are gone.
     """
@@ -128,7 +129,7 @@ def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record
     """The records of an application; a missing file is one without records."""
     path = directory.apps / f"{flow.name}.{role}.ndjson"
     try:
-        return (read_ndjson(path) if path.exists() else []), []
+        return (read_ndjson(path) if compressed.exists(path) else []), []
     except StoreError as error:
         return [], [Check(f"output of {flow.name}.{role}", False, relative(str(error), directory.root))]
 

@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import zstandard
 
 from ..core.built_programs import CELL_FILES, BuiltFile
 from ..core.errors import CellError, DiskFull, StoreError
 from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Check, Outcome, Problem, to_json
+from ..store.compressed import compress
 from ..store.environment import Environment, Kernel
 from ..store.ndjson import last
 from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
@@ -53,7 +53,7 @@ STALL_WALL_S = 120.0
 """A sandbox in which none of its seconds passes for this long is hung. A busy virtual one costs well under 10 s."""
 POLL_MS = 200
 FULL_BYTES = 1 << 16
-COMPRESSION_LEVEL = 3
+COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson")
 PROGRAM_FILES = ("init", "bin", "seed.so", ".uml")
 Progress = Callable[[str, float], None]
 
@@ -272,10 +272,12 @@ class SandboxBackend(abc.ABC):
 
     def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
         """Compress, clean, write the outcome, move into place."""
-        for capture in sorted(directory.capture.glob("*.pcap")):
-            compress(capture)
-        self.remove_programs(directory)
         end = last(records_left(directory.init_log), "end")
+        for name in COMPRESSED:
+            for path in sorted(directory.root.glob(name)):
+                if path.is_file() and not path.is_symlink():  # a program of the user's own may have left anything there
+                    compress(path)
+        self.remove_programs(directory)
         outcome = CellOutcome(
             outcome=verdict.outcome,
             reason=verdict.reason,
@@ -288,17 +290,6 @@ class SandboxBackend(abc.ABC):
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
         run.install(cell.id)
         return outcome
-
-
-def compress(capture: Path) -> None:
-    """capture.pcap -> capture.pcap.zst, whole or not at all."""
-    target = capture.with_name(capture.name + ".zst")
-    temporary = capture.with_name(f".{target.name}")
-    compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
-    with open(capture, "rb") as source, open(temporary, "wb") as sink:
-        compressor.copy_stream(source, sink, size=capture.stat().st_size)
-    os.replace(temporary, target)
-    capture.unlink()
 
 
 def is_full(place: Path) -> bool:

@@ -8,17 +8,19 @@ from typing import Any
 import msgspec
 
 from ..core.errors import StoreError
+from . import compressed
 
 Record = dict[str, Any]
 
 
 def read_ndjson(path: Path) -> list[Record]:
-    """Every record of a file. Raises StoreError: it cannot be read, or holds a whole line that is no JSON object.
+    """Every record of a file, plain or compressed.
 
-    A last line without its end was being written when the writer died; it is left out.
+    Raises StoreError: it cannot be read, or holds a whole line that is no JSON object. A last line without its end was
+    being written when the writer died; it is left out.
     """
     try:
-        data = path.read_bytes()
+        data = compressed.read(path)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
     whole = data[: data.rfind(b"\n") + 1]

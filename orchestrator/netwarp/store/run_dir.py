@@ -18,6 +18,7 @@ import msgspec
 
 from ..core.errors import DiskFull, StoreError
 from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json, to_json
+from . import compressed
 
 FORMAT_VERSION = 1
 LOCK = ".lock"
@@ -157,9 +158,9 @@ class CellDir:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Decode a JSON file into a type; raises StoreError naming the file."""
+    """Decode a JSON file, plain or compressed, into a type; raises StoreError naming the file."""
     try:
-        return from_json(path.read_bytes(), kind)
+        return from_json(compressed.read(path), kind)
     except FileNotFoundError as error:
         raise StoreError(f"{path}: missing; is this a netwarp run directory, and did the run get this far?") from error
     except (OSError, msgspec.DecodeError) as error:
@@ -187,6 +188,12 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
             raise
     except OSError as error:
         raise unwritten(path, error) from error
+
+
+def write_packed_json(path: Path, value: object) -> None:
+    """Compact JSON, compressed as name.zst, whole or not at all: for files that only programs read."""
+    write_atomic(compressed.packed(path), compressed.packed_bytes(msgspec.json.encode(value)))
+    path.unlink(missing_ok=True)  # of an older netwarp
 
 
 def unwritten(path: Path, error: OSError) -> StoreError:

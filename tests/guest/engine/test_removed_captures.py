@@ -23,7 +23,7 @@ def test_nothing_derived_gets_worse(checkout: Checkout, tmp_path: Path) -> None:
     first, second = cells(run)
     before = contents(run)
     shutil.rmtree(run / "cells" / first / "capture")
-    next((run / "cells" / second / "apps").glob("*.receiver.ndjson")).unlink()
+    next((run / "cells" / second / "apps").glob("*.receiver.ndjson.zst")).unlink()
 
     again = checkout.run("analyze", run, cwd=tmp_path)
     assert again.status == 1

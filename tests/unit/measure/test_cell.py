@@ -371,7 +371,7 @@ def test_equal_cells_have_equal_derived_files(tmp_path: Path) -> None:
         analyze_cell(cell, root)
         files.append({path.name: path.read_bytes() for path in sorted((root / "derived").iterdir())})
     assert files[0] == files[1]
-    assert set(files[0]) == {"checks.json", "exchange.json", "measurements.json", "packets.json", "series.json"}
+    assert set(files[0]) == {"checks.json", "exchange.json.zst", "measurements.json", "packets.json", "series.json.zst"}
     packets = json.loads(files[0]["packets.json"])
     assert set(packets) == {f"{capture.node}-{capture.link}" for capture in cell.captures}
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in packets.values())

@@ -12,6 +12,7 @@ from netwarp.captures import read_captures
 from netwarp.core.outputs import MOMENTS, MOST_PACKETS
 from netwarp.measure.bytes_in_flight import Outstanding, rounds
 from netwarp.measure.cell import analyze_cell
+from netwarp.store import compressed
 from support.captures import DATA
 from support.recorded_cell import FAULT, MONOTONIC, REPAIR, STOP, T0, S, make_cell, make_directory
 
@@ -59,7 +60,7 @@ def derived(
         (directory / "apps" / "ftp.sender.ndjson").write_text(text)
     analyze_cell(cell, directory)
     values = json.loads((directory / "derived" / "measurements.json").read_text())
-    rows = json.loads((directory / "derived" / "exchange.json").read_text())["ftp"]
+    rows = json.loads(compressed.read(directory / "derived" / "exchange.json"))["ftp"]
     return {one["metric"]: one["value"] for one in values if one["flow"]}, rows
 
 

@@ -12,6 +12,7 @@ import msgspec
 from ...core.numbers import DASH, SCALED, given, with_unit
 from ...core.types import Cell, Check, Link, LinkImpairment
 from ...core.units import Kind, Quantity, format_quantity
+from ...store import compressed
 from ...store.derived import CellSeries
 from ...store.environment import Environment
 from ...store.run_dir import CellDir, read_json
@@ -61,7 +62,7 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
 
 def _optional(path: Path, kind: Any) -> Any:
     """A file that only cells that got that far have."""
-    return read_json(path, kind) if path.exists() else None
+    return read_json(path, kind) if compressed.exists(path) else None
 
 
 def quantity(kind: Kind, value: float | None, nothing: str = DASH) -> str:

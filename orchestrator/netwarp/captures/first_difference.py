@@ -1,0 +1,87 @@
+"""The first packet that differs between two captures: its number, and when it was captured in either."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import zstandard
+
+from ..core.errors import CaptureError
+from ..core.numbers import fixed
+
+FILE_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
+MAGIC_NS = 0xA1B23C4D
+"""A pcap file with times in ns, in the byte order of the machine that reads it: what cell-init writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PacketDifference:
+    """number: of the packet, from 1. a_ns, b_ns: when each captured it, ns since 1970; None: it has no more packets."""
+
+    number: int
+    a_ns: int | None
+    b_ns: int | None
+
+    def words(self, t0_ns: int) -> str:
+        """A clause; times count from T0."""
+        if self.a_ns == self.b_ns and self.a_ns is not None:
+            return f"packet {self.number}, at {fixed((self.a_ns - t0_ns) / 1e9, 9)} s: its bytes differ"
+        a, b = (
+            "no more packets" if at is None else f"one at {fixed((at - t0_ns) / 1e9, 9)} s"
+            for at in (self.a_ns, self.b_ns)
+        )
+        return f"packet {self.number}: {a} here, {b} there"
+
+
+def first_packet_difference(a: bytes, b: bytes) -> PacketDifference | None:
+    """Of two plain pcap files as cell-init writes them; None where all packets and times are equal.
+
+    Raises CaptureError: one is no such file, or is cut off.
+    """
+    first, second = _records(a), _records(b)
+    number = 0
+    while True:
+        number += 1
+        one, other = next(first, None), next(second, None)
+        if one != other:
+            return PacketDifference(number, _time_ns(one), _time_ns(other))
+        if one is None:
+            return None
+
+
+def _records(plain: bytes) -> Iterator[bytes]:
+    if len(plain) < FILE_HEADER_BYTES or struct.unpack_from("=I", plain)[0] != MAGIC_NS:
+        raise CaptureError("is no pcap file with times in nanoseconds of this machine's byte order")
+    at = FILE_HEADER_BYTES
+    while at < len(plain):
+        if at + RECORD_HEADER_BYTES > len(plain):
+            raise CaptureError(f"the packet at byte {at} is cut off")
+        end = at + RECORD_HEADER_BYTES + struct.unpack_from("=I", plain, at + 8)[0]
+        if end > len(plain):
+            raise CaptureError(f"the packet at byte {at} is cut off")
+        yield plain[at:end]
+        at = end
+
+
+def _time_ns(record: bytes | None) -> int | None:
+    if record is None:
+        return None
+    seconds, nanoseconds = struct.unpack_from("=II", record)
+    return int(seconds * 10**9 + nanoseconds)
+
+
+def difference_of_files(a: os.PathLike[str], b: os.PathLike[str]) -> PacketDifference | None:
+    """As first_packet_difference, of files that may be compressed with Zstandard."""
+    return first_packet_difference(*(_plain(path) for path in (a, b)))
+
+
+def _plain(path: os.PathLike[str]) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        return zstandard.ZstdDecompressor().decompress(data) if os.fspath(path).endswith(".zst") else data
+    except (OSError, zstandard.ZstdError) as error:
+        raise CaptureError(f"{os.fspath(path)}: cannot be read: {error}") from error

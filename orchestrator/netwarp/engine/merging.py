@@ -1,0 +1,96 @@
+"""Puts the shards of a run together: one run directory with every cell, as if one machine had run them all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import SpecError, StoreError
+from ..plan.shards import merged_plan
+from ..present import make_report
+from ..store.manifest import Manifest
+from ..store.plan_file import read_plan, write_plan
+from ..store.run_dir import RunDir, locked, write_json
+from ..store.run_locations import check_out
+from .analysis import tabulate
+from .run_directory import Run, open_run
+
+MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
+"""Of the manifest: what must be equal for cells to stand in one run."""
+
+
+def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
+    """Make one run of all shards of a plan. Files are linked where that can be done, else copied; the shards stay.
+
+    The same call goes on with a merge that was interrupted. Raises SpecError: not every shard is there, or they are not
+    of one plan, kernel and set of programs; StoreError.
+    """
+    shards = [open_run(run) for run in runs]
+    plan = merged_plan([shard.plan for shard in shards])
+    for shard in shards[1:]:
+        other = [name for name in MADE_BY if getattr(shard.manifest, name) != getattr(shards[0].manifest, name)]
+        if other:
+            raise SpecError(f"{shard.path}: is not of the same making as {shards[0].path}: {', '.join(other)} differ")
+    unfinished = [shard for shard in shards if len(shard.directory.finished()) < len(shard.plan.cells)]
+    if unfinished:
+        raise SpecError(f"{unfinished[0].path}: is not finished; go on with it first (netwarp run ... --resume)")
+    run = RunDir(Path(out))
+    check_out(run.root, resume=False)
+    with locked(run):
+        if run.plan.exists() and read_plan(run) != plan:
+            raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
+        write_json(run.manifest, _manifest([shard.manifest for shard in shards]))
+        if not run.spec.exists():
+            shutil.copytree(shards[0].directory.spec, run.spec)
+        write_plan(run, plan)
+        run.clear_partial()
+        there = run.finished()
+        for shard in shards:
+            for cell in shard.plan.cells:
+                if cell.id not in there:
+                    _take(shard.directory, run, cell.id)
+        run.clear_partial()
+        if shards[0].directory.calibration.exists():
+            shutil.copyfile(shards[0].directory.calibration, run.calibration)
+        tabulate(plan, run)
+        page = make_report(run) if report else None
+    return Run(run, plan, page)
+
+
+def _manifest(manifests: Sequence[Manifest]) -> Manifest:
+    """Of the whole: no time of its cells, for they ran in several places."""
+    first = manifests[0]
+    words, kept = list(first.arguments), []
+    while words:
+        word = words.pop(0)
+        if word == "--shard" and words:
+            words.pop(0)
+        elif not word.startswith("--shard="):
+            kept.append(word)
+    return msgspec.structs.replace(
+        first,
+        arguments=tuple(kept),
+        started_utc=min(one.started_utc for one in manifests),
+        ended_utc=max((one.ended_utc for one in manifests if one.ended_utc is not None), default=None),
+        wall_s=None,
+    )
+
+
+def _take(source: RunDir, run: RunDir, cell_id: str) -> None:
+    """Files are written once and replaced by a rename, so a second name for one is as good as a copy."""
+    try:
+        shutil.copytree(source.cell(cell_id).root, run.partial_cell(cell_id).root, copy_function=_link)
+    except (OSError, shutil.Error) as error:
+        raise StoreError(f"{run.root}: cell {cell_id} cannot be written: {error}") from error
+    run.install(cell_id)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, target)

@@ -1,0 +1,193 @@
+"""Runs cells again: to make their captures anew, or to hold a run against what its cells give now (a golden run)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..captures.first_difference import difference_of_files
+from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.types import Cell, CellOutcome, Outcome
+from ..measure.capture_point import capture_file
+from ..measure.cell import capture_digests
+from ..measure.cell_records import read_cell_records
+from ..sandbox.choose import choose
+from ..store import compressed
+from ..store.run_dir import CellDir, RunDir, locked, read_json
+from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
+from .execute import execute
+from .run_directory import Run, open_run
+
+Difference = str
+"""In words: what differs first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Cells of a run whose captures are equal to those of the reference, byte for byte, and the others: cell id -> the
+    first packet that differs, or what keeps them from being compared.
+    """
+
+    equal: tuple[str, ...]
+    differ: Mapping[str, Difference]
+
+
+def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no_progress) -> list[Path]:
+    """Make the captures of cells of a run again, and what else of theirs was removed; returns the captures.
+
+    Nothing is kept of a cell whose captures are not those of the run. Raises SpecError, BackendUnavailable, StoreError.
+    """
+    run = open_run(run_dir)
+    known = {cell.id: cell for cell in run.plan.cells}
+    unknown = [cell_id for cell_id in cells if cell_id not in known]
+    if unknown:
+        raise SpecError(f"{run.path}: has no cell {unknown[0]}; tables/cells.csv names them")
+    for cell_id in cells:
+        if not run.directory.cell(cell_id).packets.exists():
+            raise SpecError(
+                f"{run.path}: {cell_id} was never analysed: nothing tells whether its captures are the same"
+            )
+    captures: list[Path] = []
+    with locked(run.directory):
+        again = _run_again(run, [known[cell_id] for cell_id in dict.fromkeys(cells)], None, progress)
+        try:
+            for cell_id in dict.fromkeys(cells):
+                captures += _restore(run, again.cell(cell_id), run.directory.cell(cell_id))
+        finally:
+            run.directory.clear_partial()
+    return captures
+
+
+def _run_again(run: Run, cells: Sequence[Cell], jobs: int | None, progress: Progress) -> RunDir:
+    """Cells of a run, run in its cells/.partial. Raises SpecError where equal captures cannot be asked for."""
+    if run.manifest.backend != "virtual":
+        raise SpecError(
+            f"{run.path}: ran on {run.manifest.backend}: only in virtual time the same cell gives the same captures"
+        )
+    chosen = choose("virtual")
+    then, now = (run.manifest.kernel_release, run.manifest.kernel_sha256), chosen.identity
+    if then != now:
+        progress(Notice(f"this is another kernel than the run's: {_named(now)}, not {_named(then)}"))
+    run.directory.clear_partial()
+    place = RunDir(run.directory.partial / "again")
+    progress(CellsStarted(tuple(cells), frozenset()))
+    try:
+        execute(
+            cells, chosen.backend, place, jobs=jobs or os.cpu_count() or 1, progress=progress,
+            finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
+        )  # fmt: skip
+    finally:
+        progress(CellsFinished())
+    return place
+
+
+def _named(kernel: tuple[str, str]) -> str:
+    return f"{kernel[0]}, sha256 {kernel[1][:12]}"
+
+
+def _restore(run: Run, again: CellDir, kept: CellDir) -> list[Path]:
+    """Move what is missing of a cell into its place, if its captures are the same."""
+    outcome = again.read_run_outcome()
+    if outcome.outcome is not Outcome.COMPLETED:
+        raise StoreError(f"{kept.root.name}: {_ended(outcome)}, so that there are no captures to keep")
+    then, now = read_json(kept.packets, dict[str, str]), capture_digests(again.capture)
+    other = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+    if other:
+        raise StoreError(
+            f"{kept.root.name}: its captures are not those of the run ({', '.join(other)}): nothing was kept. "
+            f"The run had the kernel {_named((run.manifest.kernel_release, run.manifest.kernel_sha256))}, and netwarp "
+            f"{run.manifest.git_commit or run.manifest.netwarp_version}"
+        )
+    for folder in (again.capture, again.apps):
+        for path in sorted(folder.iterdir()):
+            _put(path, kept.root / folder.name / path.name)
+    for path in (compressed.packed(again.init_log), again.steps):
+        _put(path, kept.root / path.name)
+    return sorted(kept.capture.iterdir())
+
+
+def _put(path: Path, target: Path) -> None:
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True)
+        os.replace(path, target)
+
+
+def _ended(outcome: CellOutcome) -> str:
+    return f"it ended {outcome.outcome} now ({outcome.reason})"
+
+
+def verify(
+    run_dir: str | Path,
+    reference: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress = no_progress,
+) -> Verified:
+    """Hold the captures of a run against those of a reference run, or (None) against what its cells give now.
+
+    Raises SpecError: they have no cell in common, or did not run in virtual time; BackendUnavailable, StoreError.
+    """
+    run = open_run(run_dir)
+    if reference is not None:
+        golden = open_run(reference)
+        common = [cell for cell in run.plan.cells if cell.id in {other.id for other in golden.plan.cells}]
+        if not common:
+            raise SpecError(f"{run.path} and {golden.path} have no cell in common: nothing was compared")
+        differences = {cell.id: _difference(cell, run.directory, golden.directory) for cell in common}
+        apart = {cell.id for cell in run.plan.cells} ^ {cell.id for cell in golden.plan.cells}
+        differences |= dict.fromkeys(sorted(apart), "is in one of the runs only")
+        return _verified(differences)
+    with locked(run.directory):
+        again = _run_again(run, run.plan.cells, jobs, progress)
+        try:
+            return _verified({cell.id: _difference(cell, again, run.directory) for cell in run.plan.cells})
+        finally:
+            run.directory.clear_partial()
+
+
+def _verified(differences: Mapping[str, Difference]) -> Verified:
+    return Verified(
+        tuple(cell_id for cell_id, words in differences.items() if not words),
+        {cell_id: words for cell_id, words in differences.items() if words},
+    )
+
+
+def _difference(cell: Cell, run: RunDir, reference: RunDir) -> Difference:
+    """Of a cell in two runs; "": its captures are equal."""
+    here, there = run.cell(cell.id), reference.cell(cell.id)
+    try:
+        ends = [directory.read_run_outcome() for directory in (here, there)]
+    except StoreError as error:
+        return f"was not finished ({error})"
+    if ends[0].outcome is not ends[1].outcome:
+        return f"ended {ends[0].outcome} here, {ends[1].outcome} there: {ends[0].reason or ends[1].reason}"
+    digests = [_digests(directory) for directory in (here, there)]
+    if digests[0] == digests[1]:
+        return ""
+    for name in sorted(digests[0].keys() | digests[1].keys()):
+        if digests[0].get(name) != digests[1].get(name):
+            return f"capture {name}: {_first(cell, name, here, there)}"
+    return ""
+
+
+def _digests(directory: CellDir) -> dict[str, str]:
+    """Of the captures that are there, else those that the analysis kept."""
+    there = capture_digests(directory.capture)
+    return there or (read_json(directory.packets, dict[str, str]) if directory.packets.exists() else {})
+
+
+def _first(cell: Cell, name: str, here: CellDir, there: CellDir) -> str:
+    capture = next((one for one in cell.captures if f"{one.node}-{one.link}" == name), None)
+    files = [
+        None if capture is None else capture_file(place.root, capture.node, capture.link) for place in (here, there)
+    ]
+    if files[0] is None or files[1] is None:
+        return "its digest differs, and the captures of one run are not there to be looked into (netwarp replay)"
+    try:
+        difference = difference_of_files(files[0], files[1])
+        t0_ns = read_cell_records(here.init_log).t0_realtime_ns
+    except CaptureError as error:
+        return str(error)
+    return "equal packets in files that differ" if difference is None else difference.words(t0_ns)
