@@ -58,9 +58,9 @@ def kernels_dir() -> Path:
 
 
 def list_kernels() -> list[KernelBuild]:
-    """Every usable kernel of the cache, the newest first."""
+    """Every usable kernel of the cache, the newest first. Plain files there (logs) are nothing to warn of."""
     try:
-        folders = [path for path in kernels_dir().iterdir() if not path.name.startswith(".")]
+        folders = [path for path in kernels_dir().iterdir() if path.is_dir() and not path.name.startswith(".")]
     except FileNotFoundError:
         return []
     builds = [build for path in folders if (build := read_build(path)) is not None]

@@ -142,6 +142,17 @@ def test_a_directory_without_its_record_is_not_used(tmp_path: Path) -> None:
     assert find_kernel() is not None
 
 
+def test_a_plain_file_in_the_cache_is_no_kernel_and_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as the log of a build that failed."""
+    build = build_kernel(make_tree(tmp_path))
+    (kernels_dir() / f"{build.key}.log").write_text("the compiler says no\n")
+    assert list_kernels() == [build]
+    assert find_kernel(build.key[:8]) == build
+    assert caplog.records == []
+
+
 def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     left = kernels_dir() / ".building-0123456789abcdef" / "kernel"
     left.mkdir(parents=True)
