@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "decode.h"
+#include "checksum.h"
 #include "analyzer.h"
 #include "copies.h"
 #include "filter.h"

@@ -1,7 +1,7 @@
 /* Transport checksums: TCP's (RFC 9293 3.1) and SCTP's CRC32c (RFC 9260 Appendix A). */
 #include <string.h>
 
-#include "packet.h"
+#include "checksum.h"
 
 static uint32_t crc_table[256];
 

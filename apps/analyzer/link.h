@@ -15,5 +15,7 @@ uint16_t link_payload(struct packet *p, struct cursor *c);
 uint16_t link_behind(struct packet *p, struct cursor *c, uint16_t type);
 /* The EtherType by the IP version. 0: neither. */
 uint16_t link_ip_type(const struct cursor *c);
+/* Whether packets of this link type can be read at all. */
+bool packet_link_known(uint16_t link_type);
 
 #endif

@@ -103,18 +103,4 @@ static inline void address_store(uint8_t *to, const struct address *a)
 	__builtin_memcpy(to + 8, &low, 8);
 }
 
-/* Whether packets of this link type can be read at all. */
-bool packet_link_known(uint16_t link_type);
-/*
- * Fills `p` from `r` (source and number are set by the caller). Returns whether `data` is a whole transport
- * packet to look into. A fragment's data are its part of the datagram; `length` 0: not even its header was
- * there.
- */
-bool packet_decode(struct packet *p, const struct record *r);
-/* The same for a datagram put together from fragments: p's data, captured, length and protocol are the whole
- * one's. */
-bool packet_decode_datagram(struct packet *p);
-/* TCP's checksum or SCTP's CRC32c: false = wrong. A packet not captured whole is taken for right. */
-bool packet_checksum_right(const struct packet *p);
-
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link.h"
 #include "source.h"
 #include "filter.h"
 #include "formats.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD, STREAM_XZ, STREAM_BZIP2, STREAM_LZ4 };
+#include "unpack.h"
 
 struct stream {
 	uint8_t *buffer; /* [begin, end) is read (and unpacked) and not yet taken */

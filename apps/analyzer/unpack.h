@@ -2,7 +2,11 @@
 #ifndef ANALYZER_UNPACK_H
 #define ANALYZER_UNPACK_H
 
-#include "stream.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD, STREAM_XZ, STREAM_BZIP2, STREAM_LZ4 };
 
 enum unpack_result {
 	UNPACK_MORE,

@@ -1,6 +1,6 @@
 /* IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200), AH (RFC 4302), SCTP in UDP (RFC 6951), and what
  * tunnels carry. */
-#include "packet.h"
+#include "decode.h"
 #include "link.h"
 #include "tunnel.h"
 
