@@ -33,7 +33,7 @@ from netwarp.sandbox import VirtualBackend
 from netwarp.store.run_dir import CellDir, RunDir
 
 from support.cell_init_kit import built
-from support.chain_kit import busy, guests, two_paths, written
+from support.chain_kit import busy, guests_of, two_paths, written
 from support.packet_difference import cell_hashes, first_difference
 
 LARGE_S = 24
@@ -136,7 +136,7 @@ class Stops:
 
     def _run(self) -> None:
         while self.done < self.count and not self._over.wait(self.moments.uniform(*STOP_S)):
-            for pid in guests(os.getpid()):
+            for pid in guests_of(os.getpid()):
                 with contextlib.suppress(ProcessLookupError):
                     handle = os.pidfd_open(pid)
                     try:
