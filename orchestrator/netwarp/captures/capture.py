@@ -13,7 +13,7 @@ from .native import CHECKSUMS, Handle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
-"""What is kept unless asked otherwise: all but `identities`."""
+"""The tables kept unless others are asked for: all but `identities`."""
 IPV4_MAPPED = bytes(10) + b"\xff\xff"
 """RFC 4291 2.5.5.2."""
 

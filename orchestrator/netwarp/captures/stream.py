@@ -26,7 +26,7 @@ SERIES_FLOWS = 1000
 LONGEST = 5
 """Silences kept of each direction."""
 BINNED = (("ip_bytes", "ip_bytes"), ("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
-"""What FlowSeries calls it, the column of `packets` it is the sum of."""
+"""Series: its name in FlowSeries, and the column of `packets` that it sums."""
 TWICE = 0.1
 """From this share of copies on a connection was captured twice: no network duplicates so much."""
 TWICE_PACKETS = 3

@@ -22,7 +22,7 @@ from typing import IO, Any, NoReturn
 
 CHUNK = 65536
 LOOK_MS = 50
-"""How often files are looked at for what is new."""
+"""The interval at which files are read for new lines."""
 
 
 def has_terminal() -> bool:

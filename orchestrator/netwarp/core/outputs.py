@@ -40,7 +40,7 @@ ClaimKind = Literal[
     "increasing", "decreasing", "later", "untestable",
 ]  # fmt: skip
 ClaimClass = Literal["conclusion", "number", "cause", "own"]
-"""What a claim is: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
+"""Classes of claims: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
 SourceKind = Literal["paper", "simulator", "other"]
 """What a source is: the paper that makes the claims, a simulator run again, or something else."""
 

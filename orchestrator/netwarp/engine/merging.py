@@ -74,8 +74,8 @@ def _manifest(manifests: Sequence[Manifest]) -> Manifest:
     return msgspec.structs.replace(
         first,
         arguments=tuple(kept),
-        started_utc=min(one.started_utc for one in manifests),
-        ended_utc=max((one.ended_utc for one in manifests if one.ended_utc is not None), default=None),
+        started_utc=min(shard.started_utc for shard in manifests),
+        ended_utc=max((shard.ended_utc for shard in manifests if shard.ended_utc is not None), default=None),
         wall_s=None,
     )
 

@@ -179,7 +179,7 @@ def _digests(directory: CellDir) -> dict[str, str]:
 
 
 def _first(cell: Cell, name: str, here: CellDir, there: CellDir) -> str:
-    capture = next((one for one in cell.captures if f"{one.node}-{one.link}" == name), None)
+    capture = next((known for known in cell.captures if f"{known.node}-{known.link}" == name), None)
     files = [
         None if capture is None else capture_file(place.root, capture.node, capture.link) for place in (here, there)
     ]

@@ -15,7 +15,7 @@ from ..units import QuantityError, parse_quantity
 
 OF_THE_CELL = "duration_s"
 OF_THE_FLOW = ("start_s", "stop_s", "rate_bit_s")
-"""What an expression may use beside metrics and parameters: when the flow starts and stops, and the bottleneck of its
+"""Names an expression may use beside metrics and parameters: when the flow starts and stops, and the bottleneck of its
 first path.
 """
 LONGEST_EXPRESSION = 500
