@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from netwarp.core.executables import find_executable
 from netwarp.doctor.host import namespaces as namespaces_found
 from netwarp.testbed import messages
 from netwarp.testbed.steps import Step, step
@@ -230,7 +231,13 @@ def test_refused_user_namespaces_are_reported_with_the_remedy(tmp_path: Path) ->
     """In a chroot unshare(2) refuses user namespaces to everybody: not a file is to blame, and the remedy is named."""
     root = tmp_path / "root"
     root.mkdir()
-    inside = ["sh", "-c", 'mount --rbind / "$1" && cd "$1" && exec chroot "$@"', "sh", str(root)]
+    inside = [
+        "sh",
+        "-c",
+        'mount --rbind / "$1" && cd "$1" && exec "$0" "$@"',
+        find_executable("chroot") or "chroot",
+        str(root),
+    ]
     done = subprocess.run(
         [*may_mount(), *inside, sys.executable, "-c", CHECK, str(built())], capture_output=True, text=True, check=False,
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=WALL_LIMIT_S,

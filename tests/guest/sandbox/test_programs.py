@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import Outcome
 from support.chain_kit import HOSTS, Checkout, in_a_guest, tables, written
+from support.packet_difference import plain_captures
 from support.run_files import CellFiles, load_run
+from support.tshark import tshark
 
 SPEC = """\
 format = 1
@@ -105,7 +107,13 @@ def test_iperf3_and_ping_side_by_side_in_namespaces(kernel: Path, checkout: Chec
     cell = load_run(done.directory / "run").cell()
     said = cell.read("apps/own.sender.stdout")
     assert "error" not in said, said
-    assert " 0% packet loss" in (cell.root / "apps/ping.sender.stdout").read_text()
+    # the two share a queue of 50 packets, which iperf3 may overflow: what ping lost is what the wire lost
+    received = re.search(r"(\d+) received", (cell.root / "apps/ping.sender.stdout").read_text())
+    assert received is not None
+    (plain,) = (data for name, data in plain_captures(cell.root) if name.startswith("a-"))
+    capture = tmp_path / "a.pcap"
+    capture.write_bytes(plain)
+    assert int(received[1]) == len(tshark([capture], tmp_path, ["icmp.seq"], "icmp.type == 0")) > 0
     cell.late()
 
 
