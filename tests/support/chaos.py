@@ -121,9 +121,15 @@ def parent(pid: int) -> int:
     return 0
 
 
+def arguments(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
 def workers(netwarp: int) -> list[int]:
-    """The processes that run cells: forked from netwarp, and the same program still."""
-    return [pid for pid in family(netwarp) if parent(pid) == netwarp and program(pid) == program(netwarp)]
+    """The processes that run cells: forked from netwarp, and with its command line still."""
+    return [pid for pid in family(netwarp) if parent(pid) == netwarp and arguments(pid) == arguments(netwarp)]
 
 
 GUEST_TARGETS: dict[str, Callable[[int], list[int]]] = {

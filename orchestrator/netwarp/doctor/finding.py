@@ -21,9 +21,17 @@ class Finding:
 
 
 def answers_in_child(expression: str) -> bool:
-    """Whether an expression over `libc` is true in a process of its own, which it may change for good."""
+    """Whether an expression over `libc` is true in a process of its own, which it may change for good.
+
+    A process ended by a signal has answered nothing (somebody killed it, or the call itself is deadly here): once more.
+    """
     code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True); raise SystemExit(not ({expression}))"
-    return subprocess.run([sys.executable, "-ISc", code], stdin=subprocess.DEVNULL, check=False).returncode == 0
+    command = [sys.executable, "-ISc", code]
+    for _ in range(2):
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+        if status >= 0:
+            return status == 0
+    return False
 
 
 def gigabytes(count: int) -> str:

@@ -14,6 +14,7 @@ from netwarp.core.built_programs import BUILD, BUILT_FILES
 from netwarp.core.checkout import CHECKOUT
 from netwarp.core.executables import find_executable
 from netwarp.doctor import check_guest, check_virtual, distribution, examine, guest, machine, memory_dir, packages
+from netwarp.doctor.finding import answers_in_child
 from netwarp.guestkernel import find_kernel
 from netwarp.guestkernel import packaged as packaged
 
@@ -261,3 +262,11 @@ def test_an_old_python_is_refused_with_the_reason(
     assert bootstrap(["doctor"]) == 77
     err = capsys.readouterr().err
     assert "this is 3.9.2" in err and "python3" in err.lower()
+
+
+def test_a_check_that_was_killed_is_asked_again(tmp_path: Path) -> None:
+    marker = repr(str(tmp_path / "killed"))
+    kill = "__import__('os').kill(__import__('os').getpid(), 9)"
+    assert answers_in_child(f"__import__('os').path.exists({marker}) or (open({marker}, 'w').close(), {kill})")
+    assert not answers_in_child(kill)
+    assert not answers_in_child("False")
