@@ -105,6 +105,12 @@ test: setup $(DEV_READY) android-packages ## every test (ARGS='-k NAME' chooses)
 	@$(MAKE) --silent -C apps san
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
+lab: setup ## a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
+	@.venv/bin/python ansible/lab/lab.py up
+
+lab-down: ## end it
+	@.venv/bin/python ansible/lab/lab.py down
+
 bare: ## the same as an ordinary user on a bare system: choi2009, test, lint (root, debootstrap; ARGS='lint doctor' chooses)
 	@setup/bare.sh $(or $(ARGS),choi2009 test lint)
 
@@ -131,4 +137,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test bare lint format lock clean $(EXPERIMENTS)
+.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -1,0 +1,74 @@
+#!/bin/sh
+# The first program of a machine of the laboratory: the host's files (hostfs, read-only) below what was unpacked for the laboratory, below a
+# memory of its own, as root; then sshd. Its directory on the host holds machine.env, authorized_keys, its host key and console.txt.
+set -eu
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+mount -t proc proc /proc
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir /run/own /run/packages /run/memory /run/root
+# hostfs resolves the path in the kernel's own process, whose working directory this is
+mount -t hostfs -o /proc/self/cwd none /run/own
+. /run/own/machine.env
+# a mount of its own: overlayfs wants no layer within another
+mount -t hostfs -o "$PACKAGES" none /run/packages
+mkdir /run/memory/upper /run/memory/work
+mount -t overlay -o lowerdir=/run/packages:/,upperdir=/run/memory/upper,workdir=/run/memory/work overlay /run/root
+cd /run/root
+for place in proc sys dev run tmp root home etc/ssh; do
+	[ -d "$place" ] || mkdir -p "$place"
+done
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount -t devtmpfs devtmpfs dev
+mkdir -p dev/pts dev/shm
+mount -t devpts devpts dev/pts
+mount -t tmpfs -o mode=1777 tmpfs dev/shm
+mount -t tmpfs -o mode=0755 tmpfs run
+mount -t tmpfs -o mode=1777 tmpfs tmp
+mount -t tmpfs -o mode=0755 tmpfs home
+# /root of the host may not be ours to read
+mount -t tmpfs -o mode=0700 tmpfs root
+
+echo "$NAME" >etc/hostname
+printf '127.0.0.1 localhost %s\n' "$NAME" >etc/hosts
+{
+	echo 'root:x:0:0:root:/root:/bin/sh'
+	echo 'nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin'
+	echo 'sshd:x:100:65534::/run/sshd:/usr/sbin/nologin'
+	echo 'lab:x:1000:1000::/home/lab:/bin/sh'
+} >etc/passwd
+printf 'root:x:0:\nnogroup:x:65534:\nlab:x:1000:\n' >etc/group
+# no password, and no expiry either
+printf 'root:*:19000:0:99999:7:::\nlab:*:19000:0:99999:7:::\n' >etc/shadow
+chmod 0640 etc/shadow
+rm -f etc/sudoers etc/nsswitch.conf
+printf 'Defaults env_reset\nroot ALL=(ALL) ALL\nlab ALL=(ALL) NOPASSWD: ALL\n' >etc/sudoers
+printf 'passwd: files\ngroup: files\nshadow: files\nhosts: files\n' >etc/nsswitch.conf
+chmod 0440 etc/sudoers
+rm -rf etc/sudoers.d
+# unpacked by an ordinary user, they are that user's
+chown 0:0 usr/bin/sudo usr/libexec/sudo usr/libexec/sudo/* usr/lib/sudo usr/lib/sudo/* 2>/dev/null || true
+chmod 4755 usr/bin/sudo
+mkdir -p home/lab/.ssh run/sshd
+cp /run/own/authorized_keys home/lab/.ssh/
+cp /run/own/ssh_host_key etc/ssh/lab_host_key
+chown -R 1000:1000 home/lab
+chmod -R go= home/lab etc/ssh/lab_host_key
+cat >etc/ssh/sshd_config <<-CONFIG
+	HostKey /etc/ssh/lab_host_key
+	PasswordAuthentication no
+	UsePAM no
+	UseDNS no
+	PrintMotd no
+	MaxSessions 100
+	Subsystem sftp internal-sftp
+CONFIG
+hostname "$NAME"
+ip link set dev lo up
+ip address add "$ADDRESS/24" dev vec0
+ip link set dev vec0 up
+umount /run/own
+# as switch_root does
+mount --move . /
+exec chroot . /usr/sbin/sshd -D -e
