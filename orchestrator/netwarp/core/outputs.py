@@ -36,7 +36,7 @@ MOST_PACKETS = 10
 """Packets on either side of a moment that a cell keeps."""
 
 ClaimKind = Literal[
-    "greater", "less", "equal", "gain", "mean_gain", "pooled_gain", "mean", "value", "every", "constant",
+    "greater", "less", "equal", "mean_greater", "gain", "mean_gain", "pooled_gain", "mean", "value", "every", "constant",
     "increasing", "decreasing", "later", "untestable",
 ]  # fmt: skip
 ClaimClass = Literal["conclusion", "number", "cause", "own"]

@@ -18,7 +18,7 @@ from .toml_positions import Item
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
-TWO_SIDED = frozenset({"greater", "less", "equal", *GAINS})
+TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", *GAINS})
 NEEDS_OVER = frozenset({"constant", "increasing", "decreasing"})
 ALONE = frozenset({"value", "every"})
 NEEDS_EXPECTED = frozenset({"mean", *ALONE, *GAINS})

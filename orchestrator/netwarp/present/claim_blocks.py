@@ -15,6 +15,7 @@ from .run_data import Row, RunData, number
 _STATISTICS = {
     "greater": "smallest lead",
     "less": "smallest lead",
+    "mean_greater": "mean lead",
     "equal": "largest difference",
     "gain": "mean gain",
     "mean_gain": "mean of the gains",

@@ -7,6 +7,7 @@ less        a/b - 1 < -tolerance                     decreasing  relative step <
 equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
+mean_greater mean of a/b - 1 > tolerance
 mean        mean of other claims' numbers = expected +- tolerance
 every       a = expected +- tolerance in each repetition: one that is not decides, however many are
 
@@ -237,7 +238,7 @@ def _first(reasons: Sequence[str]) -> str:
 def _interval(claim: Claim) -> _Interval:
     expected, tolerance = claim.expected or 0.0, claim.tolerance
     match claim.kind:
-        case "greater" | "increasing":
+        case "greater" | "mean_greater" | "increasing":
             return _Interval(tolerance, math.inf, open=True)
         case "less" | "decreasing":
             return _Interval(-math.inf, -tolerance, open=True)
@@ -250,7 +251,7 @@ def _interval(claim: Claim) -> _Interval:
 def expectation(claim: Claim) -> str:
     """What is claimed of the statistic, as claims.csv has it: a number where one is claimed, else its bound."""
     match claim.kind:
-        case "greater" | "increasing":
+        case "greater" | "mean_greater" | "increasing":
             return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"
         case "less" | "decreasing":
             return f"< {-claim.tolerance!r}" if claim.tolerance else "< 0"

@@ -69,7 +69,7 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
             ]
         case "gain":
             return [Comparison((*left, *right), _gain_of_sums) for left, right in pairs]
-        case "mean_gain":
+        case "mean_gain" | "mean_greater":
             return [Comparison((*left, *right), _mean_of_gains) for left, right in pairs]
         case "pooled_gain":
             first, second = [place for series in a for place in series], [place for series in b for place in series]

@@ -29,6 +29,14 @@ def test_mean_gain_is_the_mean_of_the_ratios(tmp_path: Path) -> None:
     assert found.verdict == "does not hold"
 
 
+def test_mean_greater_lets_one_level_make_up_for_another(tmp_path: Path) -> None:
+    numbers = {"a": rows(2, 0.9, 1), "b": rows(1, 1, 1)}
+    (found,) = judged(plan_of(tmp_path, claim("mean_greater", A_B + OVER + "tolerance = 0.1\n")), numbers)
+    assert (found.verdict, found.measured) == ("holds", pytest.approx(0.3))
+    (found,) = judged(plan_of(tmp_path, claim("greater", A_B + OVER + "tolerance = 0.1\n")), numbers)
+    assert found.verdict == "does not hold"
+
+
 def test_pooled_gain_takes_lists_as_one(tmp_path: Path) -> None:
     body = 'a = { who = "a" }\nb = [{ who = "b" }, { who = "c" }]\n' + OVER
     numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(3, 3, 3)}
