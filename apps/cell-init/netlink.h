@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * netlink: requests and dumps: one rtnetlink socket a namespace (generic netlink: one a step). An
- * acknowledgement that is an error fails the cell, with the kernel's extended message.
+ * netlink: sends the requests of a step, and takes dumps, in a network namespace. Uses one rtnetlink socket
+ * per namespace; a generic netlink step opens its own. An acknowledgement that is an error fails the cell,
+ * with the kernel's extended message.
  */
 #ifndef NETWARP_NETLINK_H
 #define NETWARP_NETLINK_H
@@ -9,9 +10,11 @@
 #include "cell.h"
 #include "step.h"
 
-/* Both return 0, or -1 with the reason set. */
+/* Both return 0, or -1 with the reason set. Both write sequence numbers (and the number of a generic netlink
+ * family) into the messages that the step points to: a step can be sent once. */
 int netlink_request(struct cell *cell, const struct step_netlink *step);
-/* The record `dump`. */
+/* Also writes the record `dump`: namespace, label, the kernel's replies in hexadecimal. testbed/readback.py
+ * reads it. */
 int netlink_dump(struct cell *cell, const struct step_dump *step);
 
 #endif

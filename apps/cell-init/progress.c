@@ -16,7 +16,8 @@ static int64_t next_mark_ns; /* CLOCK_REALTIME */
 static bool ticks_over;
 static int64_t ticks, ticks_late, tick_worst_ns;
 
-/* `count` ticks have become due since the last call; the latest one was due first. */
+/* `count` ticks have become due since the last call. late_ns begins with the first of them, the most overdue.
+ */
 static void count_ticks(const struct cell *cell, uint64_t count, int64_t now)
 {
 	int64_t late_ns = now - cell->t0_realtime_ns - (ticks + 1) * settings->tick_ns;
@@ -41,6 +42,7 @@ static void on_time(const struct cell *cell, uint64_t count, int64_t now)
 			return;
 		next_mark_ns += ((now - next_mark_ns) / settings->every_ns + 1) * settings->every_ns;
 	}
+	/* sandbox/sandbox.py (last_mark) reads this line */
 	len = snprintf(line, sizeof(line), "@%" PRId64 "\n", (now - cell->t0_realtime_ns) / NS_PER_S);
 	if (write(STDOUT_FILENO, line, (size_t)len) < 0)
 		return; /* a console that is gone must not end the cell */

@@ -1,3 +1,6 @@
+# What starts a sandbox: guest-exec runs a guest kernel, netns-exec makes namespaces; both run on the host and die with
+# their parent. seed.so is preloaded into the guest kernel: it answers getrandom() from the experiment's seed.
+# core/built_programs.py lists the same names; its test reads lines of the form NAME += ...
 PROGRAMS += guest-exec netns-exec
 guest-exec_SRC := guest/guest-exec.c guest/cpu.c guest/launch.c
 netns-exec_SRC := guest/netns-exec.c guest/launch.c

@@ -13,6 +13,8 @@
 /* net/sctp/constants.h, not among the user headers */
 #define PF_EXPOSE_ENABLE 2
 
+/* Each becomes a record of the flow's NDJSON: changes of the association and of paths explain failover; the
+ * rest are not expected, and a record shows that they came. */
 static int set_events(struct flow *flow, int fd)
 {
 	static const uint16_t types[] = {
@@ -32,12 +34,12 @@ static int set_events(struct flow *flow, int fd)
 	return 0;
 }
 
-/* POTENTIALLY_FAILED is reported, whatever net.sctp.pf_expose is; it changes nothing else. */
+/* Asks for POTENTIALLY_FAILED states whatever net.sctp.pf_expose is. The option has no other effect. */
 static int expose_states(struct flow *flow, int fd)
 {
 	struct sctp_assoc_value expose = {.assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = PF_EXPOSE_ENABLE};
 
-	/* kernels before 5.5 do not know it, and never hid that state from SCTP_GET_PEER_ADDR_INFO */
+	/* kernels before 5.5 lack this option and always show that state in SCTP_GET_PEER_ADDR_INFO */
 	if (setsockopt(fd, SOL_SCTP, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &expose, sizeof(expose)) &&
 	    errno != ENOPROTOOPT)
 		return flow_error(flow, "SCTP_EXPOSE_POTENTIALLY_FAILED_STATE", errno, NULL);

@@ -15,14 +15,15 @@
 #endif
 
 /*
- * The buffer for payload of a full window, in multiples of the clamp. The kernel counts what a packet
- * occupies: 2304 bytes for 1460 (offloads off), so a window is 1.6 times itself; twice that leaves room for a
- * window that waits for a gap to be filled while another one waits to be read.
+ * The receive buffer in multiples of the clamp. The kernel counts the memory that a packet occupies: 2304
+ * bytes for 1460 bytes of payload (offloads off), so a full window occupies 1.6 times its bytes. There has to
+ * be room for two (one waits for a gap to be filled, one waits to be read): 3.2, rounded up to 4.
  */
 #define BUFFER_FACTOR 4
 
 static int set_buffer(struct flow *flow, int fd, int64_t sk_rcvbuf)
 {
+	/* the kernel doubles what SO_RCVBUF asks for (socket(7)) */
 	return flow_buffer(flow, fd, SO_RCVBUF, SO_RCVBUFFORCE, sk_rcvbuf / 2,
 			   "SO_RCVBUF for --window-clamp-bytes");
 }
@@ -34,7 +35,8 @@ int window_clamp_listen(struct window_clamp *clamp, struct flow *flow, int fd)
 		return -1;
 	if (flow_set(flow, fd, SOL_SOCKET, SO_BUF_LOCK, 0, "SO_BUF_LOCK for --window-clamp-bytes"))
 		return -1;
-	/* at least 64 KiB: a scale of 1, for without scaling windows are rounded to whole segments */
+	/* at least 64 KiB, so that window scaling is on (a scale of 1): without it Linux rounds windows to
+	 * whole segments */
 	return flow_set(flow, fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, clamp->bytes < 65536 ? 65536 : clamp->bytes,
 			"TCP_WINDOW_CLAMP");
 }
@@ -83,7 +85,8 @@ static int full_segment(struct flow *flow)
 
 	if (get_info(flow, &info))
 		return -1;
-	/* tcpi_snd_mss: what the peer's MSS option, this path's MTU and the TCP options leave */
+	/* tcpi_snd_mss: the segment size that the peer's MSS option, the path's MTU and the TCP options leave
+	 */
 	full = info.tcpi_advmss < info.tcpi_snd_mss ? info.tcpi_advmss : info.tcpi_snd_mss;
 	return info.tcpi_rcv_mss >= full ? (int)info.tcpi_rcv_mss : 0;
 }

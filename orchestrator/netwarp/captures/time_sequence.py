@@ -16,11 +16,12 @@ _Part = tuple[str, Ints, Ints, Ints, Ints, Ints]
 
 
 def time_sequence(capture: Capture, flow: int, start_ns: int) -> Iterator[Row]:
-    """(seconds from start_ns, direction of the data, what, start, end) in the order of the capture. Numbers [start,
-    end): bytes of TCP from 0, the SYN, on; TSNs of SCTP from 0, the initial one, on.
+    """(seconds from start_ns, direction of the data, what, start, end) in the order of the capture.
 
-    what: data, retransmission; syn, fin, rst (TCP); of the other end about that direction: ack (start = end = the next
-    number expected), sack (a range reported), window (TCP: end = the first number not allowed).
+    [start, end) are relative numbers: for TCP bytes, 0 is the SYN; for SCTP TSNs, 0 is the initial TSN. what: data,
+    retransmission; syn, fin, rst (TCP); and, sent by the receiver of that direction's data: ack (start = end = the next
+    number expected), sack (a range reported), window (TCP: end = the first number not allowed). The words of `what` are
+    the last column of time_sequence.csv, which docs/analyze.md draws.
     """
     parts = _sctp(capture, flow) if capture.flows["protocol"][flow] == SCTP else _tcp(capture, flow)
     parts = [part for part in parts if len(part[1])]
@@ -35,7 +36,7 @@ def time_sequence(capture: Capture, flow: int, start_ns: int) -> Iterator[Row]:
 
 
 def _part(what: str, rows: Rows, start: Ints, end: Ints, *, back: bool = False) -> _Part:
-    """back: the rows are the other end's, about this direction's data."""
+    """back: the rows are acknowledgements; they are listed under the direction of the data that they acknowledge."""
     direction = rows["direction"].astype(np.int64)
     return what, rows["packet"], rows["time_ns"], 1 - direction if back else direction, start, end
 
@@ -50,6 +51,7 @@ def _tcp(capture: Capture, flow: int) -> list[_Part]:
     carries = rows[(rows["payload_bytes"] > 0) & (rows["flags"] & RST == 0)]
     begin = carries["seq"] + (carries["flags"] & SYN != 0)
     parts += _sent(carries, carries["is_retransmission"].astype(np.bool_), begin, begin + carries["payload_bytes"])
+    # a RST answers a segment that the connection does not know: its number acknowledges nothing
     acks = rows[(rows["ack"] != UNKNOWN) & (rows["flags"] & RST == 0)]
     parts.append(_part("ack", acks, acks["ack"], acks["ack"], back=True))
     parts.append(_reported(capture, acks, acks["first_block"], acks["sack_blocks"]))

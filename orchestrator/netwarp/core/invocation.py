@@ -1,4 +1,7 @@
-"""The command line of this process, and commands to type next in the same directory. Standard library only."""
+"""netwarp commands as a user should type them next, in the same directory, with the program that was started now.
+
+Standard library only: the doctor, which runs before anything is installed, prints such commands too.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ PACKAGE = __name__.partition(".")[0]
 
 
 def command(*words: object) -> str:
-    """A netwarp command as it is to be typed: the program as this process was started, every word quoted."""
+    """A netwarp command as a user should type it: the program path that started this process, every word quoted."""
     return shlex.join([*program(), *(str(word) for word in words)])
 
 
 def program() -> list[str]:
-    """The words that start netwarp: those this process was started with, else the script beside this Python."""
+    """The words that start netwarp: the beginning of this process' own command line; if this process was not started as
+    netwarp (a notebook, a test), the `netwarp` script in the directory of this Python.
+    """
     script = sys.argv[0]
     if script == str(Path(__file__).parents[1] / "__main__.py"):  # python -m
         return sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
@@ -31,6 +36,6 @@ def program() -> list[str]:
 
 
 def more(words: Sequence[str], *options: object) -> str:
-    """The command of these words with options added: behind them, or before a `--` that ends the options."""
+    """The command of these words with options added: at its end, or before a `--`, after which no option counts."""
     end = words.index("--") if "--" in words else len(words)
     return command(*words[:end], *options, *words[end:])

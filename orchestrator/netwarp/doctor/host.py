@@ -1,4 +1,7 @@
-"""Checks this machine's own kernel, for the netns back end alone."""
+"""Checks of this machine's own kernel, which matter for the netns back end, and whether netwarp runs as root.
+
+Standard library only, as all of `doctor`: it runs before anything is installed.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ _SWITCHES = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
     ("user/max_user_namespaces", "0", "15000"),
 )
-"""Sysctls that forbid ordinary users their namespaces: what they then say, what they should say."""
+"""Sysctls that can forbid user namespaces to ordinary users: (name, value that forbids, value that allows)."""
 
 
 def _own() -> str:
-    """CLONE_NEWUSER | CLONE_NEWNET, and this user as root there, which some systems refuse (O_WRONLY is 1)."""
+    """The expression for: new user and network namespaces (CLONE_NEWUSER | CLONE_NEWNET), with this user mapped to root
+    in them. Some systems refuse the second part, the write to uid_map (O_WRONLY is 1).
+    """
     users = f"0 {os.geteuid()} 1"
     wrote = f"libc.write(libc.open(b'/proc/self/uid_map', 1), b'{users}', {len(users)}) == {len(users)}"
     return f"libc.unshare(0x10000000 | 0x40000000) == 0 and {wrote}"
@@ -92,7 +97,7 @@ def _sysctl(name: str) -> str:
 
 
 def is_root() -> Finding:
-    """Whether netwarp runs as root, and so guests."""
+    """Whether netwarp, and therefore its guests, run as root."""
     if os.geteuid() != 0:
         return Finding("user", "ok", "not root: guests can read what this user can read")
     detail = "root: guests run as an unprivileged user if it can reach the run directory, else as root"

@@ -16,7 +16,7 @@ from .bytes_in_flight import Outstanding, outstanding_of
 from .delivery import Delivery, delivered
 from .faults import Fault, faults_met, links_of
 from .flow_packets import FlowPackets, PacketColumns
-from .sent_times import first_sent_since
+from .sent_times import arrival_of_first_sent_since
 from .socket_samples import Samples
 
 
@@ -201,7 +201,7 @@ def moments_of(
         arrived = receiver.data
         there = (arrived.path != in_use) & (arrived.new_bytes > 0) & (arrived.t_ns >= fault.from_ns)
         there &= window.holds(arrived.t_ns)
-        failover = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
+        failover = arrival_of_first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
     return Moments(
         fault=fault,
         path_in_use=in_use,

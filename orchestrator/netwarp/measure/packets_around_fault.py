@@ -18,7 +18,7 @@ from ..store.derived import NearPacket
 from .faults import Fault
 from .flow_packets import FlowPackets, sent_rows
 from .observation import FlowObservation, Moments, first_ns
-from .sent_times import first_sent_since
+from .sent_times import arrival_of_first_sent_since
 
 FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
 
@@ -46,7 +46,9 @@ def moments_ns(flow: Flow, sender: FlowPackets, receiver: FlowPackets, moments: 
     since = sent.t_ns >= fault.from_ns
     times["first_other_path"] = first_ns(sent.t_ns, since & (sent.payload_bytes > 0) & (sent.path != path))
     there = (arrived.payload_bytes > 0) & (arrived.path != path) & (arrived.t_ns >= fault.from_ns)
-    times["first_arrival_other_path"] = first_sent_since(sender, receiver, flow.protocol, there, fault.from_ns)
+    times["first_arrival_other_path"] = arrival_of_first_sent_since(
+        sender, receiver, flow.protocol, there, fault.from_ns
+    )
     if fault.to_ns is not None:
         back = (sent.path == path) & (sent.t_ns >= fault.to_ns) & (sent.payload_bytes > 0)
         times["first_on_repaired_path"] = first_ns(sent.t_ns, back)

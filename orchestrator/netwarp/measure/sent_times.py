@@ -1,5 +1,5 @@
-"""The packets of a flow's sender in time: when the receiver's packets were sent, and the sequence of data packets and
-acknowledgements at the sender, of TCP and SCTP alike.
+"""Sending times: when packets that arrived at the receiver had been sent, and the sender's own list of data packets
+with the acknowledgements it received. The same columns for TCP and SCTP.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from .flow_packets import FlowPackets, sent_rows
 
 
 def data_units(packets: FlowPackets, protocol: str) -> tuple[Rows, str]:
-    """The rows that carry payload from the flow's sender, and the column of their numbers (alike at both ends)."""
+    """The rows that carry payload from the flow's sender, and the name of the column with their numbers (TSN, sequence
+    number), which are the same at both ends.
+    """
     if protocol == "sctp":
         chunks = sent_rows(packets, packets.point.capture.chunks)
         return chunks[np.isin(chunks["type"], (DATA, I_DATA))], "tsn"
@@ -28,13 +30,14 @@ def unit_paths(packets: FlowPackets, rows: Rows) -> Ints:
     return np.array([packets.path_index[path] for path in rows["path"].tolist()], dtype=np.int64)
 
 
-def first_sent_since(
+def arrival_of_first_sent_since(
     sender: FlowPackets, receiver: FlowPackets, protocol: str, candidates: Bools, since_ns: int
 ) -> int | None:
-    """Arrival (ns from T0) of the first candidate that was sent at or after an instant; None: there is none.
+    """Arrival (ns from T0) of the first candidate that was sent at or after `since_ns`; None: there is none.
 
-    candidates: packets of `receiver.data`. A packet was sent when its path last carried all of its numbers (TSNs;
-    a TCP subflow's sequence numbers) before it arrived. Both captures count from the same T0.
+    candidates: one bool per packet of `receiver.data`. The sending time of a packet is the last time, before its
+    arrival, at which all of its TSNs (of a TCP subflow: sequence numbers) were sent on its path. Both captures count
+    from the same T0.
     """
     packets = receiver.point.capture.packets
     mine = np.zeros(len(packets), dtype=np.bool_)
@@ -57,10 +60,12 @@ def first_sent_since(
 
 @dataclasses.dataclass(frozen=True)
 class Sending:
-    """Data packets at their sender, and what came back, each in the order of the capture; times in ns from T0.
+    """Data packets captured at their sender, and the acknowledgements it received; times in ns from T0.
 
-    begin, end: numbers of a packet's first and last unit (TCP: bytes, SCTP: TSNs), end exclusive. again: carries
-    something sent before. packet, ack_packet: place in the capture, which orders what happens in one instant.
+    One row per data packet in `packet` ... `again`, one row per acknowledgement in `ack_packet`, `ack_ns`, `acked`;
+    both in the order of the capture, on which the searches below rely. begin, end: numbers of the packet's first and
+    last unit (TCP: bytes, SCTP: TSNs), end exclusive. again: whether the packet carries something sent before. acked:
+    the next number expected. packet, ack_packet: index in the capture; it orders what has the same time.
     """
 
     packet: Ints
@@ -74,8 +79,10 @@ class Sending:
     acked: Ints
 
     def loss_events(self) -> Ints:
-        """Places of the packets that begin one: the first retransmission, then the first after all that had been sent
-        by then is acknowledged cumulatively (RFC 6582 3.2, RFC 6675 5, RFC 9260 7.2.4: the window is halved once).
+        """Row of the first packet of each loss event, for each of which the window is halved once.
+
+        An event starts at a retransmission. The next one starts at the first retransmission after everything sent
+        before the event's start has been acknowledged cumulatively (RFC 6582 3.2, RFC 6675 5, RFC 9260 7.2.4).
         """
         highest = np.maximum.accumulate(self.end)
         known = np.maximum.accumulate(self.acked) if len(self.acked) else self.acked
@@ -89,13 +96,15 @@ class Sending:
             done = int(np.searchsorted(known, highest[begin]))
             if done == len(known):
                 break
-            # what was acknowledged before it was sent again ends its event at once
+            # if the data was already acknowledged when it was resent, the event ends immediately
             number = max(number + 1, int(np.searchsorted(packets, self.ack_packet[done])))
         return np.array(events, dtype=np.int64)
 
 
 def sending_of(flow: Flow, sender: FlowPackets, end_ns: int | None) -> Sending | None:
-    """None: no data, or several connections. Only what was sent by end_ns."""
+    """The data packets sent by end_ns (None: all) and every acknowledgement of the capture: those of the last data come
+    later. None: no data, several connections, or MPTCP, whose sequence numbers are per subflow.
+    """
     rows, column = data_units(sender, flow.protocol)
     if not len(rows) or len(np.unique(rows["flow"])) > 1 or flow.protocol == "mptcp":
         return None
@@ -112,7 +121,7 @@ def sending_of(flow: Flow, sender: FlowPackets, end_ns: int | None) -> Sending |
         back = capture.segments[(capture.segments["flow"] == row) & (capture.segments["direction"] != sends)]
         acks = back[back["flags"] & ACK != 0]
         acked = acks["ack"].astype(np.int64)
-    sent_ns = rows["time_ns"][first] - sender.t0_realtime_ns
+    sent_ns = rows["time_ns"][first] - sender.t0_realtime_ns  # `reduceat` below: rows are in the order of packets
     keep = np.full(len(first), True) if end_ns is None else sent_ns <= end_ns
     return Sending(
         packet=rows["packet"][first].astype(np.int64)[keep],

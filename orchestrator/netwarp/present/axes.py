@@ -1,4 +1,4 @@
-"""Axes of figures, and the numbers of a figure as a table for readers and screen readers."""
+"""Axes of figures, and a figure's numbers as a text table, also for screen readers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from .run_data import RunData
 LOG_FROM = 30.0
 """A numeric axis (or colour) whose largest value is this many times its smallest is logarithmic."""
 TOO_CLOSE = 0.01
-"""Of an axis' length: levels nearer to each other share a label."""
+"""Levels closer to each other than this fraction of the axis share one label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """kind: linear, log or category. at, text: where each level stands (its number, or its place) and how it reads."""
+    """kind: linear, log or category (static/charts.js and page.js compare these words). at: position of each
+    level: its value, or 0, 1, 2... on a category axis. text: the label of each level.
+    """
 
     title: str
     unit: str
@@ -38,7 +40,9 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """heads: what the row is about; fields: its numbers as read. key: of the variant it is about, for its look."""
+    """heads: names of what the row describes; fields: its numbers as text. key: identifies the variant, from which the
+    page picks its colour and marker.
+    """
 
     heads: tuple[str, ...]
     fields: tuple[str, ...]
@@ -47,7 +51,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class NumberTable:
-    """The numbers of a figure in words. row_titles name the heads of the rows, column_titles the fields."""
+    """The numbers of a figure as a table. row_titles: titles of the columns with the rows' heads; column_titles: titles
+    of the columns with their fields.
+    """
 
     caption: str
     row_titles: tuple[str, ...]
@@ -56,7 +62,9 @@ class NumberTable:
 
 
 def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
-    """Numbers in one unit where every level is a quantity of one kind; else places 0, 1, 2... in the order given."""
+    """An axis for a factor's levels: numbers in one unit if every level is a quantity of the same kind; otherwise
+    categories in the order given.
+    """
     distinct = list(dict.fromkeys(levels))
     title = data.factor_title(factor)
     numeric = _in_one_unit(distinct)
@@ -67,8 +75,8 @@ def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
 
 
 def tick_texts(axis: Axis) -> tuple[str, ...]:
-    """How the levels read along the axis: those that stand on top of each other (716 and 717 of 65536) share the label
-    of the first, "716/717", and the others have none.
+    """The labels along the axis. Levels that would overlap (716 and 717 of 65536) share one label, "716/717",
+    at the first of them; the others get an empty one.
     """
     place = [math.log(value) if axis.kind == "log" else value for value in axis.at]
     texts = list(axis.text)
@@ -88,12 +96,12 @@ def in_plan_order(data: RunData, factor: str, levels: Iterable[str]) -> list[str
 
 
 def place_axis(title: str, texts: Sequence[str], unit: str = "") -> Axis:
-    """An axis of places side by side."""
+    """A category axis: the texts side by side, in their order."""
     return Axis(title, unit, "category", tuple(float(place) for place in range(len(texts))), tuple(texts))
 
 
 def log_or_linear(values: Iterable[float]) -> str:
-    """log where all are above 0 and far apart."""
+    """ "log" if all values are above 0 and the largest is at least LOG_FROM times the smallest; else "linear"."""
     known = list(values)
     return "log" if known and min(known) > 0 and max(known) >= LOG_FROM * min(known) else "linear"
 

@@ -26,7 +26,7 @@ KNOWN = KernelSysctls(
 
 
 def planned(text: str, known: KernelSysctls | None = KNOWN) -> list[str]:
-    """What is wrong, a line each; how often the kernel was asked stands first."""
+    """[how often the kernel was asked for its sysctls, then one error per line]."""
     asked: list[int] = []
 
     def ask() -> KernelSysctls | None:
@@ -54,7 +54,7 @@ def test_an_unknown_sysctl_is_named_with_the_nearest() -> None:
 
 @pytest.mark.parametrize("name", ["net.ipv4.tcp_sack", "net.ipv4.conf.p1.rp_filter", "net.ipv4.conf.all.rp_filter"])
 def test_sysctls_of_the_kernel_are_no_error(name: str) -> None:
-    """Also of the node's own interfaces, which are called like its links."""
+    """Also those of the node's interfaces; an interface has the name of its link."""
     assert planned(with_sysctl(name)) == ["1"]
 
 
@@ -84,8 +84,8 @@ def test_the_host_has_what_proc_sys_has() -> None:
     assert "net.ipv4.conf.lo.rp_filter" in found.sysctls
 
 
-def test_a_guest_is_asked_once_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer stays in the cache by the kernel's hash; a damaged one is asked for again."""
+def test_each_guest_kernel_is_asked_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache keeps the answer under the kernel's hash; a damaged answer is asked for again."""
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
     asked: list[object] = []
 

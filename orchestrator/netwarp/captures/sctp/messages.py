@@ -1,8 +1,9 @@
-"""Messages put together from chunks, and when they could be handed to the application: as it was, and as one stream.
+"""Messages put together from chunks, and when they could be handed to the application: once with the streams that were
+used, once as if all messages were in one ordered stream.
 
 Ordered messages of a stream are delivered in the order of their SSN (MID), streams independently of each other,
-unordered ones at once (RFC 9260 6.5, 6.6; I-DATA: RFC 8260 2.2). As one stream: every message behind all that were sent
-before it, as TCP would.
+unordered ones at once (RFC 9260 6.5, 6.6; I-DATA: RFC 8260 2.2). In one stream every message waits for all that were
+sent before it, as in TCP.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ from .columns import Columns, columns
 from .interval_search import ascending_order, search_ascending
 
 NEVER = np.iinfo(np.int64).max
+"""A time later than any other: it did not happen within the capture."""
 START = np.iinfo(np.int64).min
+"""A time before any other: there was nothing to wait for."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Messages:
-    """One row a message of which anything arrived, by its first TSN. Times: ns as captured. What columns need the order
-    of delivery, or are asked for by few, are made when they are first asked for.
+    """One row per message of which at least one chunk arrived, in the order of their first TSNs: `one_stream_ns` relies
+    on this order. Times: ns as captured. Columns that are expensive or rarely used are computed on first access.
 
-    chunks, row: its first chunk. whole: see `messages`. arrival_ns: of its last chunk. fragments: chunks of it, each
-    TSN once. ready_ns: when it no longer held up others: arrived or abandoned, or NEVER. hole_ns: when the last TSN
-    that was missing before it was there or abandoned; START: none was missing.
+    chunks: the table of chunks. row: index in it of the message's first chunk. whole: see `messages`. fragments: its
+    chunks that arrived, each TSN once. arrival_ns: arrival of its last chunk. ready_ns: when later messages could stop
+    waiting for it (complete, or abandoned by FORWARD TSN); NEVER if neither happened. hole_ns: when the last gap in the
+    TSNs before it was closed (filled or abandoned); START if there was no gap, NEVER if it stayed open.
     """
 
     chunks: Columns = dataclasses.field(repr=False)
@@ -67,7 +71,7 @@ class Messages:
 
     @functools.cached_property
     def delivered(self) -> Bools:
-        """Whether it could be by the end of the capture."""
+        """Whether it could be delivered in its stream by the end of the capture."""
         delivered: Bools = self.complete & (self.delivery_ns < NEVER)
         return delivered
 
@@ -79,7 +83,7 @@ class Messages:
 
     @functools.cached_property
     def delivered_as_one(self) -> Bools:
-        """Whether it could be then by the end of the capture."""
+        """Whether it could be delivered by the end of the capture if everything were one ordered stream."""
         delivered: Bools = self.complete & (self.one_stream_ns < NEVER)
         return delivered
 
@@ -95,9 +99,11 @@ class Messages:
 
 
 def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: bool = True) -> Messages:
-    """chunks: of one association, at the receiver. direction: of the data; None: there is only that. whole: the capture
-    holds its beginning, so that each stream's first message is number 0 and the first TSN 0; else the first ones seen
-    stand in.
+    """The messages of one association in one direction, from its chunks as captured at the receiver.
+
+    direction: that of the data; None: all chunks have the same direction. whole: the capture holds the association's
+    beginning, so each stream's first message has number 0 and the first TSN is 0 (TSNs are relative); otherwise the
+    first number seen in each stream is taken as its start.
     """
     table = columns(chunks)
     known = table["tsn"] >= (0 if whole else UNKNOWN + 1)
@@ -111,7 +117,7 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     first, last = flags & FIRST != 0, flags & LAST != 0
     interleaved = table["type"][places] == I_DATA
     unordered = flags & UNORDERED != 0
-    # bring each message's chunks together: I-DATA's are named by stream, order and MID; DATA's are neighbours
+    # make each message's chunks neighbours: I-DATA chunks belong together by stream, U bit and MID, DATA chunks by TSN
     follows = np.zeros(count, dtype=np.bool_)
     if interleaved.any():
         place = _together(table, places, interleaved, first, unordered, follows)
@@ -133,11 +139,12 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     payload = _of_each(np.add, table["user_bytes"][places[place]].astype(np.int64), starts)[order]
     head, fragments = head[order], (ends - starts + 1)[order]
     released = _Forward(table.rows[forward[known[forward]]])
-    # a message that was abandoned in part no longer holds up others once FORWARD TSN told so (RFC 3758 3.6)
+    # an incomplete message no longer holds up others once FORWARD TSN covers all of it (RFC 3758 3.6): up to its last
+    # chunk's TSN; if that chunk did not arrive, up to the TSN after the last one that did
     broken = np.flatnonzero(~complete)
     end = ends[order][broken]
     ready = arrival.copy()
-    ready[broken] = released.at(tsn[place[end]] + ~closes[end])
+    ready[broken] = released.at(tsn[place[end]] + np.where(closes[end], 0, 1))
     return Messages(
         chunks=table,
         row=places[head],
@@ -154,12 +161,12 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
 
 
 def _together(table: Columns, places: Ints, interleaved: Bools, first: Bools, unordered: Bools, follows: Bools) -> Ints:
-    """The order that makes each message's chunks neighbours; writes to `follows` which of them go on from the one
-    before. places: of the chunks in the table, by TSN, as the rest is.
+    """The order in which each message's chunks are neighbours. Also writes to `follows` which chunks continue the
+    message of the chunk before them. places: rows of the chunks in the table, in the order of TSNs, as all arguments.
     """
     tsn, stream, mid = (table[name][places] for name in ("tsn", "stream", "message"))
     fsn = np.where(first, 0, table["ppid"][places].astype(np.int64))
-    # of equal keys, and DATA has none, the order stays that of the TSNs
+    # the sort is stable, and DATA chunks have equal keys (0): they stay in the order of TSNs
     place: Ints = np.lexsort([np.where(interleaved, key, 0) for key in (fsn, mid, unordered, stream)])
     tsn, stream, mid, fsn, turn = tsn[place], stream[place], mid[place], fsn[place], unordered[place]
     same = (stream[1:] == stream[:-1]) & (mid[1:] == mid[:-1]) & (turn[1:] == turn[:-1])
@@ -168,38 +175,42 @@ def _together(table: Columns, places: Ints, interleaved: Bools, first: Bools, un
 
 
 def _of_each(combine: np.ufunc, values: Ints, starts: Ints) -> Ints:
-    """By message; where each is one chunk the values themselves."""
+    """The values of each message's chunks combined; `starts`: index of each message's first chunk."""
     combined: Ints = values if len(starts) == len(values) else combine.reduceat(values, starts)
     return combined
 
 
 class _Forward:
-    """When FORWARD TSN told the receiver to wait no longer for TSNs (RFC 3758 3.6)."""
+    """The times at which FORWARD TSN chunks told the receiver to stop waiting for TSNs (RFC 3758 3.6)."""
 
     def __init__(self, chunks: Rows) -> None:
         self.cumulative = np.maximum.accumulate(chunks["tsn"]) if len(chunks) else np.zeros(0, dtype=np.int64)
         self.time_ns = np.append(chunks["time_ns"], NEVER)
 
     def at(self, tsn: Ints) -> Ints:
-        """When each TSN was told to be abandoned (or was acknowledged already): NEVER if it was not."""
+        """When a FORWARD TSN first covered each TSN; NEVER if none did."""
         return self.time_ns[np.searchsorted(self.cumulative, tsn)]
 
     def before(self, tsn: Ints, head: Ints, *, whole: bool) -> Ints:
-        """When the last hole below each head was closed: START if there is none, NEVER if it stays. tsn: ascending."""
+        """When the last gap below each `head` was closed: START if there was none, NEVER if it stayed. tsn: all that
+        arrived, ascending.
+        """
         after_hole = tsn[np.concatenate([[whole and tsn[0] > 0], np.diff(tsn) > 1])]
         closed = np.concatenate([[START], self.at(after_hole - 1)])
         return closed[search_ascending(after_hole, head, side="right")]
 
 
 def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints, whole: bool) -> Ints:
-    """Delivery of ordered messages, given in the order of their TSNs, which is that of their numbers in each stream.
+    """Delivery times of ordered messages, given in the order of their TSNs, which is also that of their message numbers
+    (SSN, MID) within each stream.
 
-    wraps: how many numbers there are. hole: when the last hole below each was closed; asked where numbers are missing.
+    wraps: how many message numbers there are, a power of two. hole: when the last gap below each was closed; it counts
+    only where a message number is missing.
     """
     order = ascending_order(stream)  # 16 bit: a radix sort
     stream, number, wraps, ready, hole = stream[order], number[order], wraps[order], ready[order], hole[order]
     begins = np.concatenate([[True], stream[1:] != stream[:-1]])[: len(stream)]
-    expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] & (wraps - 1)  # powers of two
+    expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] & (wraps - 1)
     expected[begins] = 0 if whole else number[begins]
     late = np.flatnonzero(number != expected)
     ready[late] = np.maximum(ready[late], np.where(hole[late] == START, NEVER, hole[late]))
@@ -209,7 +220,12 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
 
 
 def running_maximum(values: Ints, begins: Bools) -> Ints:
-    """The highest value so far in each run of neighbours; begins: where one starts."""
+    """The running maximum within each group of neighbouring values; begins: where a group starts.
+
+    One pass of maximum.accumulate over all groups: each group is lifted above the one before it by a constant, which is
+    taken off afterwards. NEVER would overflow and stands as the group's largest value meanwhile. If the lifted values
+    do not fit into 64 bits, ranks take their place.
+    """
     if (begins[1:] | (values[1:] >= values[:-1])).all():
         return values
     run: Ints = np.cumsum(begins)

@@ -13,7 +13,7 @@ from ...store.ndjson import last
 from ..faults import Fault
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, first_ns
-from ..sent_times import data_units, first_sent_since, unit_paths
+from ..sent_times import arrival_of_first_sent_since, data_units, unit_paths
 
 
 def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -60,7 +60,7 @@ def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str,
     data = receiver.data
     elsewhere = (data.payload_bytes > 0) & (data.path != path) & (data.t_ns >= fault.from_ns) & window.holds(data.t_ns)
     metrics["first_arrival_other_path_s"] = _since(
-        fault.from_ns, first_sent_since(sender, receiver, flow.protocol, elsewhere, fault.from_ns)
+        fault.from_ns, arrival_of_first_sent_since(sender, receiver, flow.protocol, elsewhere, fault.from_ns)
     )
     metrics["undelivered_packets"] = float(undelivered(flow, sender, receiver, path, fault))
     return metrics

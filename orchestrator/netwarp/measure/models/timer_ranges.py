@@ -1,5 +1,8 @@
-"""Ranges of times that the kernel's timers allow: the RTO, and timeouts in a row, each of which waits twice as long as
-the one before (RFC 6298 5.5, RFC 9260 6.3.3 E2).
+"""Ranges of times that the kernel's timers allow: the RTO, and the waits between consecutive timeouts, each twice as
+long as the one before (RFC 6298 5.5, RFC 9260 6.3.3 E2).
+
+The tick is the guest kernel's, 1000 Hz (`core.timer_wheel.HZ`). A kernel with a slower tick (netns) rounds up to 8/63
+of a timer too, but in coarser steps; it can lie outside these ranges by up to one of its ticks.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ TCP_RTO_MAX_S = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """From low to high, both possible; seconds."""
+    """A closed interval of durations in seconds: `low` and `high` themselves are allowed."""
 
     low: float
     high: float
@@ -42,9 +45,11 @@ def fires(duration: Range) -> Range:
 def rto(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
     """RTO in force on the primary at the fault (RFC 9260 6.3.1: SRTT + 4 RTTVAR within RTO.Min and RTO.Max).
 
-    Samples are the base RTT at least. A saturated flow waits in queues; a sparse one for the receiver's delayed SACK.
-    RTTVAR is at most their spread, what is left of the first sample's half (beta = 1/4 a sample, one an RTT), and of
-    the jump from a first sample without delayed SACK (SRTT follows with alpha = 1/8).
+    An RTT sample is at least the base RTT. A saturated flow's samples also hold its time in queues; those of a flow
+    with pauses also hold the delay of the receiver's SACK. RTTVAR is at most the sum of three: the spread of the
+    samples; half of the first sample, times 3/4 for each later sample (beta = 1/4); and what remains of the step from a
+    first sample without delayed SACK to the later ones (SRTT follows with alpha = 1/8, RTTVAR with beta). One sample is
+    taken per RTT.
     """
     first = shortest = conditions.rtt_s
     longest = pause = conditions.rtt_s + conditions.queue_s
@@ -53,11 +58,11 @@ def rto(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
         longest += delayed.high
         pause = max(longest, conditions.interval_s)
         if conditions.alone and conditions.interval_s > delayed.high:
-            shortest += delayed.low  # but for the first, which is acknowledged at once
+            shortest += delayed.low  # the very first DATA chunk is acknowledged at once: `first` stays
     samples = max(0, math.floor(conditions.up_s / pause) - 1)
     if samples == 0:
-        low = min(settings.rto_initial_s, settings.rto_min_s)
-        return _clamped(settings, Range(low, max(settings.rto_initial_s, 3 * longest)))
+        # no sample yet: RTO.Initial; after one sample R: SRTT = R, RTTVAR = R/2, so 3 R
+        return _clamped(settings, Range(settings.rto_min_s, max(settings.rto_initial_s, 3 * longest)))
     jump = 2 * (shortest - first) * (0.875**samples - 0.75**samples)
     deviation = longest / 2 * 0.75**samples + jump + (longest - shortest) + JIFFY_S
     lowest = shortest - (shortest - first) * 0.875**samples
@@ -69,27 +74,29 @@ def _clamped(settings: FailoverSettings, value: Range) -> Range:
 
 
 def backed_off(settings: FailoverSettings, first: Range, timeout: int) -> Range:
-    """The RTO of the nth timeout in a row (1: the first), doubled each time up to rto_max (RFC 9260 6.3.3 E2)."""
-    factor = 2 ** min(timeout - 1, 40)
-    return Range(*(min(end * factor, max(settings.rto_max_s, 0)) for end in (first.low, first.high)))
+    """The RTO of the nth consecutive timeout (1: the first), doubled each time up to rto_max (RFC 9260 6.3.3 E2)."""
+    factor = 2 ** min(timeout - 1, 40)  # a float cannot hold 2 to the power of an error threshold of 65535
+    return Range(*(min(end * factor, settings.rto_max_s) for end in (first.low, first.high)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Backoff:
-    """waits_s: between neighbouring timeouts. allowed: where each must lie, given the first and that it doubles."""
+    """waits_s: seconds between consecutive timeouts. allowed: for each wait the range it must lie in, computed from the
+    first wait by doubling.
+    """
 
     waits_s: tuple[float, ...]
     allowed: tuple[Range, ...]
 
     @property
     def outside(self) -> int:
-        """How many waits are not where they must be."""
+        """How many waits lie outside their range."""
         return sum(not range_.holds(wait) for wait, range_ in zip(self.waits_s, self.allowed, strict=True))
 
 
 def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s: float) -> Backoff | None:
-    """Of the first silence after an instant: retransmissions of the lowest number not acknowledged, until something
-    is. longest_s: RTO.Max. None: fewer than two waits.
+    """Measures the retransmissions of the first unacknowledged byte (TSN) from `since_ns` on, until an acknowledgement
+    for new data arrives or until `until_ns`. longest_s: RTO.Max. None: there are fewer than two waits.
     """
     heard = sending.ack_ns < since_ns
     una = int(sending.acked[heard].max(initial=0))
@@ -106,8 +113,10 @@ def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s:
 
 
 def allowed_waits(first_s: float, count: int, longest_s: float) -> tuple[Range, ...]:
-    """The first wait was a timer of at most that length, late by at most its slot of the timer wheel; then it doubles,
-    up to longest_s, and is late again by at most a slot.
+    """The range of each of `count` consecutive waits, of which the first took `first_s`.
+
+    The first timer was set for a time between first_s minus one slot of the timer wheel and first_s. Each later timer
+    is twice as long, up to longest_s, and late by at most one slot.
     """
     timer = Range(first_s - slot_s(first_s), first_s)
     later = (
