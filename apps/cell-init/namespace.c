@@ -16,15 +16,16 @@
 
 #define NETNS_DIRECTORY "/run/netns"
 
-enum { NS_OWN = -1, NS_NOT_HELD = -2 };
+enum { NS_NOT_HELD = -2 };
 
-static int current = NS_OWN; /* the namespace we are in: its index, or one of these */
+static int current = NS_OWN; /* the namespace we are in: its index, NS_OWN or NS_NOT_HELD */
+static int own_fd = -1;	     /* of NS_OWN, once another has been made */
 
 int namespace_enter(struct cell *cell, int index)
 {
 	if (current == index)
 		return 0;
-	if (setns(NS_FD_BASE + index, CLONE_NEWNET))
+	if (setns(index == NS_OWN ? own_fd : NS_FD_BASE + index, CLONE_NEWNET))
 		return cell_fail_errno(cell, errno, "setns to namespace %d", index);
 	current = index;
 	return 0;
@@ -61,6 +62,18 @@ static int bind_name(struct cell *cell, const char *name, const char *target)
 	return 0;
 }
 
+/* Above the descriptors that messages name. */
+static int hold_own(struct cell *cell)
+{
+	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return cell_fail_errno(cell, errno, "cannot hold the first network namespace");
+	own_fd = fcntl(fd, F_DUPFD_CLOEXEC, BPF_FD_BASE + 3 * BPF_MAX);
+	close(fd);
+	return own_fd < 0 ? cell_fail_errno(cell, errno, "dup") : 0;
+}
+
 int namespace_create(struct cell *cell, const struct step_ns *step)
 {
 	int target = NS_FD_BASE + step->index, fd;
@@ -68,6 +81,8 @@ int namespace_create(struct cell *cell, const struct step_ns *step)
 
 	if (fcntl(target, F_GETFD) >= 0)
 		return cell_fail(cell, "descriptor %d is taken", target);
+	if (own_fd < 0 && hold_own(cell))
+		return -1;
 	if (unshare(CLONE_NEWNET))
 		return cell_fail_errno(cell, errno, "cannot make a network namespace");
 	current = NS_NOT_HELD;

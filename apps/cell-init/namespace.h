@@ -7,7 +7,9 @@
 #include "cell.h"
 #include "step.h"
 
-/* Both return 0, or -1 with the reason set. */
+#define NS_OWN (-1) /* the namespace that this process was started in */
+
+/* Both return 0, or -1 with the reason set. namespace_enter: an index, or NS_OWN. */
 int namespace_create(struct cell *cell, const struct step_ns *step);
 int namespace_enter(struct cell *cell, int index);
 

@@ -2,12 +2,15 @@
 /* What these functions do and promise: netlink.h. */
 #include "netlink.h"
 
+#include "namespace.h"
 #include "netlink_socket.h"
 #include "record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/genetlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -128,6 +131,38 @@ int netlink_request(struct cell *cell, const struct step_netlink *step)
 		return generic_request(cell, step);
 	fd = request_socket(cell, step->ns);
 	return fd < 0 ? -1 : exchange(cell, fd, &step->data);
+}
+
+int netlink_adopt(struct cell *cell, const struct step_adopt *step)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+		struct rtattr to;
+		int to_fd;
+		struct rtattr number;
+		int ifindex;
+	} move = {
+	    .header = {.nlmsg_len = sizeof(move),
+		       .nlmsg_type = RTM_NEWLINK,
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+	    .to = {.rta_len = RTA_LENGTH(sizeof(move.to_fd)), .rta_type = IFLA_NET_NS_FD},
+	    .to_fd = NS_FD_BASE + step->ns,
+	    .number = {.rta_len = RTA_LENGTH(sizeof(move.ifindex)), .rta_type = IFLA_NEW_IFINDEX},
+	    .ifindex = step->ifindex,
+	};
+	struct bytes data = {.data = (char *)&move, .len = sizeof(move)};
+	int fd = netlink_open(cell, NS_OWN, NETLINK_ROUTE), result = -1;
+
+	if (fd < 0)
+		return -1;
+	move.link.ifi_index = (int)if_nametoindex(step->iface);
+	if (move.link.ifi_index)
+		result = exchange(cell, fd, &data);
+	else
+		cell_fail_errno(cell, errno, "this machine's interface %s", step->iface);
+	close(fd);
+	return result;
 }
 
 /* Reads one dump into the open record. 0 done, 1 interrupted by a change (ask again), -1 failed. */

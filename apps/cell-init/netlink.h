@@ -10,8 +10,12 @@
 #include "cell.h"
 #include "step.h"
 
-/* Both return 0, or -1 with the reason set. Both write sequence numbers (and the number of a generic netlink
- * family) into the messages that the step points to: a step can be sent once. */
+/* All return 0, or -1 with the reason set. */
+/* Move an interface of the namespace that this process was started in to another, under a number of its own.
+ */
+int netlink_adopt(struct cell *cell, const struct step_adopt *step);
+/* Both write sequence numbers (and the number of a generic netlink family) into the messages that the step
+ * points to: a step can be sent once. */
 int netlink_request(struct cell *cell, const struct step_netlink *step);
 /* Also writes the record `dump`: namespace, label, the kernel's replies in hexadecimal. testbed/readback.py
  * reads it. */

@@ -14,6 +14,9 @@
 #ifndef IF_OPER_UP
 #define IF_OPER_UP 6
 #endif
+#ifndef IF_OPER_UNKNOWN
+#define IF_OPER_UNKNOWN 0
+#endif
 
 /* The latest IFLA_OPERSTATE of the link among the messages in the socket; without one *state is left alone.
  */
@@ -41,6 +44,11 @@ static int read_operstate(struct cell *cell, int fd, int ifindex, int *state)
 	return n < 0 ? -1 : 0;
 }
 
+static bool is_up(const struct step_operstate *step, int state)
+{
+	return state == IF_OPER_UP || (step->unknown && state == IF_OPER_UNKNOWN);
+}
+
 static int wait_until_up(struct cell *cell, const struct step_operstate *step, int fd)
 {
 	struct {
@@ -56,9 +64,9 @@ static int wait_until_up(struct cell *cell, const struct step_operstate *step, i
 		return -1;
 	if (read_operstate(cell, fd, step->ifindex, &state))
 		return -1;
-	if (state != IF_OPER_UP && loop_wake_in(cell, step->timeout_ns))
+	if (!is_up(step, state) && loop_wake_in(cell, step->timeout_ns))
 		return -1;
-	while (state != IF_OPER_UP) {
+	while (!is_up(step, state)) {
 		if (woken == LOOP_TIMER)
 			return cell_fail(cell, "interface %d is not up after %lld ns (operstate %d)",
 					 step->ifindex, (long long)step->timeout_ns, state);

@@ -20,7 +20,10 @@
 #include "trace.h"
 #include "wait_file.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define DEFAULT_SETUP_NS (600 * NS_PER_S)
 #define DEFAULT_SLACK_NS (600 * NS_PER_S) /* behind `end` and its grace, where no deadline is given */
@@ -40,6 +43,8 @@ static int run_step(struct cell *cell, const struct steps *steps, const struct s
 		return sysctl_set_memory(cell, &step->memory);
 	case VERB_NS:
 		return namespace_create(cell, &step->ns);
+	case VERB_ADOPT:
+		return netlink_adopt(cell, &step->adopt);
 	case VERB_NETLINK:
 		return netlink_request(cell, &step->netlink);
 	case VERB_DUMP:
@@ -130,14 +135,45 @@ static int record_ready(struct cell *cell, int64_t t0_monotonic_ns, int64_t wait
 	return record_end_line(cell);
 }
 
+/* Everything is set up: says so, then waits for the file that holds T0. */
+static int await_t0(struct cell *cell, const char *path, int64_t timeout_ns)
+{
+	struct step_file file = {.path = path, .timeout_ns = timeout_ns};
+	char text[32], *end = text;
+	ssize_t n = -1;
+	int fd;
+
+	ndjson_begin(&cell->out, "waiting");
+	ndjson_str(&cell->out, "file", path);
+	if (record_end_line(cell) || wait_file_made(cell, &file))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (n > 0) {
+		text[n] = '\0';
+		cell->t0_realtime_ns = strtoll(text, &end, 10);
+	}
+	if (end == text || *end != '\n')
+		return cell_fail(cell, "%s holds no T0", path);
+	cell->t0_known = true;
+	return 0;
+}
+
 static int ready(struct cell *cell, const struct steps *steps)
 {
 	const struct step *clock = steps_find(steps, VERB_CLOCK), *end = steps_find(steps, VERB_END);
 	const struct step *deadline = steps_find(steps, VERB_DEADLINE);
 	const struct step *progress = steps_find(steps, VERB_PROGRESS);
-	int64_t now = cell_now(cell), t0_monotonic_ns, after_ns;
+	int64_t now, t0_monotonic_ns, after_ns;
 
 	cell->step = steps_find(steps, VERB_READY)->line;
+	if (clock->clock.t0_file &&
+	    await_t0(cell, clock->clock.t0_file, deadline ? deadline->deadline.setup_ns : DEFAULT_SETUP_NS))
+		return -1;
+	now = cell_now(cell);
 	if (!cell->t0_known) {
 		cell->t0_realtime_ns = now + clock->clock.t0_after_ready_ns;
 		cell->t0_known = true;
@@ -161,32 +197,36 @@ static int ready(struct cell *cell, const struct steps *steps)
 	return 0;
 }
 
-/* No packet can come from the flows any more: all have ended, and none is still to be spawned. */
-static bool flows_over(const struct steps *steps, size_t next)
+/*
+ * No packet can come from the flows any more: all have ended, and none is still to be spawned. With `file`,
+ * which is made when those of other machines are over as well, there may be none here.
+ */
+static bool flows_over(const struct steps *steps, size_t next, const char *file)
 {
 	size_t i;
 
 	for (i = next; i < steps->count; i++)
 		if (steps->list[i].verb == VERB_SPAWN && steps->list[i].spawn.flow)
 			return false;
-	return process_any_flow() && process_running(true) == 0;
+	return (file ? access(file, F_OK) == 0 : process_any_flow()) && process_running(true) == 0;
 }
 
 /*
- * Sleep until the next step's time, or, with `early`, until the flows are over. 1: early, 0: it is time, -1:
- * failed.
+ * Sleep until the next step's time, or, where the end is early, until the flows are over. 1: early, 0: it is
+ * time, -1: failed.
  *
  * A step is begun LEAD_NS before T0 + at: an app that wakes at that very instant must find it done, and a
  * timer of ours at the same instant does not ensure that (under 6.12's fair server an ordinary task can go
  * first).
  */
-static int wait_until(struct cell *cell, const struct steps *steps, size_t next, bool early)
+static int wait_until(struct cell *cell, const struct steps *steps, size_t next, const struct step_end *end)
 {
 	const struct step *step = &steps->list[next];
+	bool early = end->early;
 	int64_t lead_ns = step->verb == VERB_END ? 0 : LEAD_NS;
 	int woken = LOOP_WOKEN;
 
-	if (early && flows_over(steps, next))
+	if (early && flows_over(steps, next, end->file))
 		return 1;
 	if (loop_wake_at(cell, cell->t0_realtime_ns + step->at_ns - lead_ns))
 		return -1;
@@ -194,7 +234,7 @@ static int wait_until(struct cell *cell, const struct steps *steps, size_t next,
 		woken = loop_wait(cell);
 		if (woken < 0)
 			return -1;
-		if (early && flows_over(steps, next))
+		if (early && flows_over(steps, next, end->file))
 			return 1;
 	}
 	return 0;
@@ -211,7 +251,7 @@ static int record_timeline(struct cell *cell, const struct step *step, int64_t r
 
 static int run_timeline(struct cell *cell, const struct steps *steps)
 {
-	bool early = steps_find(steps, VERB_END)->end.early;
+	const struct step_end *end = &steps_find(steps, VERB_END)->end;
 	size_t i = (size_t)(steps_find(steps, VERB_READY) - steps->list) + 1;
 	int64_t slept_for = NO_TIME, now;
 	const struct step *step;
@@ -221,7 +261,7 @@ static int run_timeline(struct cell *cell, const struct steps *steps)
 		step = &steps->list[i];
 		/* equal times: no further sleep, so that they are as close as they can be */
 		if (step->at_ns != slept_for) {
-			woken = wait_until(cell, steps, i, early);
+			woken = wait_until(cell, steps, i, end);
 			if (woken)
 				return woken < 0 ? -1 : 0;
 			slept_for = step->at_ns;

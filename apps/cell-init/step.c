@@ -47,7 +47,8 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 	[VERB_SANDBOX] = {"sandbox", PHASE_SETUP, true, {TEXT("kind", sandbox.kind, NEEDED)}},
 	[VERB_CLOCK] = {"clock", PHASE_SETUP, true, {
 		{"t0_realtime_ns", KEY_TIME, FIELD(clock.t0_realtime_ns, int64_t), INITIAL(NO_TIME), 0, T_MAX},
-		TIME("t0_after_ready_ns", clock.t0_after_ready_ns, INITIAL(NO_TIME), 0)}},
+		TIME("t0_after_ready_ns", clock.t0_after_ready_ns, INITIAL(NO_TIME), 0),
+		FILE_NAME("t0_file", clock.t0_file, OPTIONAL)}},
 	[VERB_DEADLINE] = {"deadline", PHASE_SETUP, true, {
 		TIME("setup_ns", deadline.setup_ns, NEEDED, 1),
 		TIME("after_t0_ns", deadline.after_t0_ns, NEEDED, 1)}},
@@ -61,6 +62,8 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 	[VERB_NS] = {"ns", PHASE_SETUP, false, {
 		INT("index", ns.index, NEEDED, 0, NS_MAX - 1),
 		TEXT("name", ns.name, NEEDED)}},
+	[VERB_ADOPT] = {"adopt", PHASE_SETUP, false, {
+		NS(adopt), TEXT("iface", adopt.iface, NEEDED), INT("ifindex", adopt.ifindex, NEEDED, 1, INT32_MAX)}},
 	[VERB_NETLINK] = {"netlink", ANY_PHASE, false, {
 		NS(netlink), BYTES(netlink), TEXT("family", netlink.family, OPTIONAL), AT}},
 	[VERB_DUMP] = {"dump", ANY_PHASE, false, {NS(dump), TEXT("label", dump.label, NEEDED), BYTES(dump), AT}},
@@ -68,7 +71,8 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 		NS(sysctl), FILE_NAME("path", sysctl.path, NEEDED), TEXT("value", sysctl.value, NEEDED), AT}},
 	[VERB_OFFLOAD] = {"offload", PHASE_SETUP, false, {NS(offload), TEXT("iface", offload.iface, NEEDED)}},
 	[VERB_OPERSTATE] = {"operstate", PHASE_SETUP, false, {
-		NS(operstate), INT("ifindex", operstate.ifindex, NEEDED, 1, INT32_MAX), TIMEOUT(operstate)}},
+		NS(operstate), INT("ifindex", operstate.ifindex, NEEDED, 1, INT32_MAX), TIMEOUT(operstate),
+		FLAG("unknown", operstate.unknown)}},
 	[VERB_CAPTURE] = {"capture", PHASE_SETUP, false, {
 		NS(capture),
 		INT("ifindex", capture.ifindex, NEEDED, 1, INT32_MAX),
@@ -109,6 +113,7 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 	[VERB_END] = {"end", PHASE_TIMELINE, true, {
 		TIME("at", at_ns, NEEDED, 0),
 		FLAG("early", end.early),
+		FILE_NAME("file", end.file, OPTIONAL),
 		TIME("grace_ns", end.grace_ns, NEEDED, 0)}},
 };
 /* clang-format on */

@@ -32,6 +32,7 @@ enum verb {
 	VERB_MODULE,
 	VERB_MEMORY,
 	VERB_NS,
+	VERB_ADOPT,
 	VERB_NETLINK,
 	VERB_DUMP,
 	VERB_SYSCTL,
@@ -70,8 +71,10 @@ struct step_sandbox {
 };
 
 struct step_clock {
-	int64_t t0_realtime_ns; /* NO_TIME: not given, and the other one is */
+	/* one of them is given; the others are NO_TIME or NULL */
+	int64_t t0_realtime_ns;
 	int64_t t0_after_ready_ns;
+	const char *t0_file; /* holds T0 on this clock, as decimal digits, once somebody has made it */
 };
 
 struct step_deadline {
@@ -96,6 +99,11 @@ struct step_memory {
 struct step_ns {
 	int index;
 	const char *name;
+};
+
+struct step_adopt {
+	int ns, ifindex;
+	const char *iface;
 };
 
 struct step_netlink {
@@ -123,6 +131,7 @@ struct step_offload {
 struct step_operstate {
 	int ns, ifindex;
 	int64_t timeout_ns;
+	bool unknown; /* will do, too: drivers that never say have it */
 };
 
 struct step_capture {
@@ -182,6 +191,7 @@ struct step_bpf_record {
 struct step_end {
 	int64_t grace_ns;
 	bool early;
+	const char *file; /* NULL: none */
 };
 
 struct step {
@@ -198,6 +208,7 @@ struct step {
 		struct step_module module;
 		struct step_memory memory;
 		struct step_ns ns;
+		struct step_adopt adopt;
 		struct step_netlink netlink;
 		struct step_dump dump;
 		struct step_sysctl sysctl;

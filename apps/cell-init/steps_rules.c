@@ -134,9 +134,11 @@ static int check_verb(const struct rules *rules, const struct step *step)
 			return step_fail(rules->error, step, NULL, "must be the first step");
 		return 0;
 	case VERB_CLOCK:
-		if ((step->clock.t0_realtime_ns == NO_TIME) == (step->clock.t0_after_ready_ns == NO_TIME))
+		if ((step->clock.t0_realtime_ns != NO_TIME) + (step->clock.t0_after_ready_ns != NO_TIME) +
+			(step->clock.t0_file != NULL) !=
+		    1)
 			return step_fail(rules->error, step, NULL,
-					 "takes either t0_realtime_ns or t0_after_ready_ns");
+					 "takes one of t0_realtime_ns, t0_after_ready_ns and t0_file");
 		return 0;
 	case VERB_NS:
 		return check_ns(rules, step);

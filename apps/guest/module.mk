@@ -3,6 +3,8 @@
 # core/built_programs.py lists the same names; its test reads lines of the form NAME += ...
 PROGRAMS += guest-exec netns-exec
 guest-exec_SRC := guest/guest-exec.c guest/cpu.c guest/launch.c
-netns-exec_SRC := guest/netns-exec.c guest/launch.c
+netns-exec_SRC := guest/netns-exec.c guest/interfaces.c guest/launch.c
+# runs on other machines, too (docs/physical-hosts.md)
+netns-exec_LDFLAGS := -static
 LIBRARIES += seed.so
 seed.so_SRC := guest/seed.c

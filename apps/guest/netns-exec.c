@@ -5,10 +5,12 @@
  *
  * User, mount, network, pid, IPC and UTS namespaces: whatever the cell makes is in them, and all of it goes
  * when their first process ends. That process ends with this one, and this one with its parent.
- * Without user namespaces (--root) the others are made by the machine's root.
+ * Without user namespaces (--root) the others are made by the machine's root, who may give interfaces of the
+ * machine to the cell: they come back when its last namespace goes.
  *
  * Exit status: that of `init` (0 completed, 1 failed, 2 timed out; 128 + signal); 77 this machine cannot.
  */
+#include "interfaces.h"
 #include "launch.h"
 
 #include <errno.h>
@@ -31,6 +33,8 @@ struct options {
 	const char *user;
 	pid_t parent;
 	bool root;
+	const char *interfaces[INTERFACES_MAX];
+	size_t interface_count;
 };
 
 static volatile sig_atomic_t init_pid;
@@ -38,9 +42,13 @@ static volatile sig_atomic_t init_pid;
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"dir", required_argument, NULL, 'd'},  {"parent", required_argument, NULL, 'p'},
-	    {"user", required_argument, NULL, 'u'}, {"root", no_argument, NULL, 'r'},
-	    {"help", no_argument, NULL, 'h'},	    {0},
+	    {"dir", required_argument, NULL, 'd'},
+	    {"parent", required_argument, NULL, 'p'},
+	    {"user", required_argument, NULL, 'u'},
+	    {"root", no_argument, NULL, 'r'},
+	    {"interface", required_argument, NULL, 'i'},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
 	};
 	int option;
 
@@ -58,6 +66,11 @@ static void parse(struct options *options, int argc, char **argv)
 		case 'r':
 			options->root = true;
 			break;
+		case 'i':
+			if (options->interface_count == INTERFACES_MAX)
+				die(EXIT_USAGE, "at most %d interfaces", INTERFACES_MAX);
+			options->interfaces[options->interface_count++] = optarg;
+			break;
 		case 'h':
 			puts("netns-exec --dir DIR [options]: run DIR/init as the first process of "
 			     "namespaces of its own\n"
@@ -65,7 +78,9 @@ static void parse(struct options *options, int argc, char **argv)
 			     "there\n"
 			     "  --parent PID  refuse to start unless this is the parent\n"
 			     "  --user UID:GID  (root) be this user, whose DIR is, before anything is made\n"
-			     "  --root        without a user namespace: as this machine's root");
+			     "  --root        without a user namespace: as this machine's root\n"
+			     "  --interface NAME  (root) take this interface of the machine along; several "
+			     "add up");
 			exit(0);
 		default:
 			exit(EXIT_USAGE);
@@ -75,6 +90,8 @@ static void parse(struct options *options, int argc, char **argv)
 		die(EXIT_USAGE, "unexpected argument '%s'", argv[optind]);
 	if (!options->directory)
 		die(EXIT_USAGE, "--dir is required");
+	if (options->interface_count && !options->root)
+		die(EXIT_USAGE, "--interface needs --root");
 }
 
 static void __attribute__((noreturn)) refused(const char *what)
@@ -102,8 +119,14 @@ static void enter(const struct options *options)
 	char map[64];
 
 	if (options->root) {
+		int machine = options->interface_count ? interfaces_open() : -1;
+
 		if (unshare(others))
 			die(EXIT_CANNOT, "cannot make namespaces: %s", strerror(errno));
+		for (size_t i = 0; i < options->interface_count; i++)
+			interface_take(machine, options->interfaces[i]);
+		if (machine >= 0)
+			close(machine);
 		return;
 	}
 	if (unshare(CLONE_NEWUSER | others))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 from ..core.types import Cell, Event, Flow
@@ -12,7 +13,7 @@ from . import messages
 from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
 from .direction_program import DirectionProgram
-from .layout import PREFIX_LENGTH, Interface, Layout, Route, hop_name, make_layout
+from .layout import PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, make_layout
 from .messages import Request
 from .path_manager import FAMILY, path_manager
 from .programs import receiver_steps, sender_steps
@@ -43,11 +44,17 @@ DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How T0 is set: a fixed instant of the virtual clock, or a time after the sandbox is ready."""
+    """How T0 is set: a fixed instant of the virtual clock, or a time after the sandbox is ready.
+
+    t0_file: of several machines T0 is what somebody writes there, at least t0_after_ready_ns after all are ready;
+    over_file: is there once the flows of all of them are over.
+    """
 
     sandbox: Literal["guest", "namespaces"] = "guest"
     t0_realtime_ns: int | None = None
     t0_after_ready_ns: int | None = None
+    t0_file: str = ""
+    over_file: str = ""
     setup_ns: int = 30 * S
     operstate_ns: int = 10 * S
     grace_ns: int = 5 * S
@@ -116,13 +123,18 @@ class Compiled:
         return given[max(number for number in given if number == load or number in played)]
 
 
-def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
-    """Compile; raises SpecError where the cell does not fit the testbed. `secret`: of the run, for flow_token()."""
-    layout = make_layout(cell)
+def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices = MappingProxyType({})) -> Compiled:
+    """Compile; raises SpecError where the cell does not fit the testbed. `secret`: of the run, for flow_token().
+
+    devices: interfaces of machines in place of veths, as for make_layout().
+    """
+    layout = make_layout(cell, devices)
     shaping = Shaping(cell, layout)
     out = Compiled(layout, installed=shaping.expected())
     out.add(step("sandbox", kind=clock.sandbox))
-    if clock.t0_realtime_ns is not None:
+    if clock.t0_file:
+        out.add(step("clock", t0_file=clock.t0_file))
+    elif clock.t0_realtime_ns is not None:
         out.add(step("clock", t0_realtime_ns=clock.t0_realtime_ns))
     else:
         out.add(step("clock", t0_after_ready_ns=clock.t0_after_ready_ns or S))
@@ -146,7 +158,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
         out.add(
             step(
                 "capture", ns=interface.namespace, ifindex=interface.ifindex, iface=interface.name,
-                mtu=interface.mtu_bytes, file=f"capture/{interface.node}-{interface.name}.pcap",
+                mtu=interface.mtu_bytes, file=f"capture/{interface.node}-{interface.link}.pcap",
             )
         )  # fmt: skip
     _trace(cell, out)
@@ -167,7 +179,8 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"") -> Compiled:
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
     _timeline(cell, _sender_steps(late, tokens, earliest_ns, layout), layout, shaping, out)
-    out.last_step = out.add(step("end", at_ns=last_ns, early=1, grace_ns=clock.grace_ns))
+    over = {"file": clock.over_file} if clock.over_file else {}
+    out.last_step = out.add(step("end", at_ns=last_ns, early=1, **over, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         _dumps(out, number, ("link", "qdisc"), shaping)
     for program in shaping.programs.values():
@@ -206,6 +219,12 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
             path = key if "/" in key else key.replace(".", "/")  # a name with slashes is a path already
             out.add(step("sysctl", ns=number, path=path, value=value, command=command))
     for near, far in layout.veths:
+        if near.is_device:
+            for end in (near, far):
+                command = f"ip link set dev {end.name} netns {end.node} index {end.ifindex}"
+                out.add(step("adopt", ns=end.namespace, iface=end.name, ifindex=end.ifindex, command=command))
+                _request(out, layout, end.namespace, messages.set_mtu(end.name, end.ifindex, end.mtu_bytes))
+            continue
         _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
     for interface in layout.interfaces():
         ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
@@ -224,7 +243,9 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
         out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
     for interface in layout.interfaces():
-        out.add(step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns))
+        item = step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns)
+        # some drivers never say
+        out.add(replace(item, fields=(*item.fields, ("unknown", "1"))) if interface.is_device else item)
 
 
 def _request(out: Compiled, layout: Layout, namespace: int, request: Request, at_ns: int | None = None) -> None:

@@ -7,8 +7,9 @@ Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from ..core.errors import SpecError
 from ..core.topology import next_edges
@@ -22,8 +23,23 @@ LINKS_MAX = 250 * 250
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkDevice:
+    """An interface of a machine that takes the place of an end of a veth."""
+
+    name: str
+    mac: str
+
+
+Devices = Mapping[tuple[str, str, str], NetworkDevice]
+"""(link, node, peer node) -> the device that is this end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Interface:
-    """One end of a veth. `ip`/`mac` are its own, `peer_*` those of the other end. `name` is the link's on nodes."""
+    """One end of a veth. `ip`/`mac` are its own, `peer_*` those of the other end. `name` is the link's on nodes.
+
+    is_device: an interface of a machine, with a cable to its peer on another machine; `name` is the machine's then.
+    """
 
     node: str
     name: str
@@ -38,6 +54,7 @@ class Interface:
     peer_name: str
     peer_ip: str
     peer_mac: str
+    is_device: bool = False
 
     @property
     def end(self) -> VethEnd:
@@ -105,8 +122,11 @@ def hop_name(link: str) -> str:
     return f"{link}.hop"
 
 
-def make_layout(cell: Cell) -> Layout:
-    """Lay out the network of a cell; raises SpecError where names or numbers do not fit the kernel's limits."""
+def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
+    """Lay out the network of a cell; raises SpecError where names or numbers do not fit the kernel's limits.
+
+    devices: of pairs that are no veth but a cable between two machines; both ends of such a pair are there.
+    """
     if len(cell.links) > LINKS_MAX:
         raise SpecError(f"{len(cell.links)} links; at most {LINKS_MAX} can be addressed")
     for name in [link.name for link in cell.links]:
@@ -128,12 +148,12 @@ def make_layout(cell: Cell) -> Layout:
     for number, link in enumerate(cell.links):
         if link.name in hops:
             hop = hop_name(link.name)
-            near = _veth(link, number, 0, (link.a, link.name), (hop, "a"), index, len(veths))
-            far = _veth(link, number, 128, (link.b, link.name), (hop, "b"), index, len(veths) + 1)
+            near = _veth(link, number, 0, (link.a, link.name), (hop, "a"), index, len(veths), devices)
+            far = _veth(link, number, 128, (link.b, link.name), (hop, "b"), index, len(veths) + 1, devices)
             veths += [near, far]
             ends: tuple[Interface, Interface] = (far[1], near[1])
         else:
-            pair = _veth(link, number, 64, (link.a, link.name), (link.b, link.name), index, len(veths))
+            pair = _veth(link, number, 64, (link.a, link.name), (link.b, link.name), index, len(veths), devices)
             veths.append(pair)
             ends = pair
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
@@ -181,12 +201,17 @@ def _veth(
     second: tuple[str, str],
     index: dict[str, int],
     pair: int,
+    devices: Devices,
 ) -> tuple[Interface, Interface]:
     net = f"10.{number // 250}.{number % 250}"
     ips = (f"{net}.{base + 1}", f"{net}.{base + 2}")
     ifindexes = (FIRST_IFINDEX + 2 * pair, FIRST_IFINDEX + 2 * pair + 1)
     macs = tuple("02:00:" + ":".join(f"{byte:02x}" for byte in ifindex.to_bytes(4, "big")) for ifindex in ifindexes)
     ends = (first, second)
+    own_devices = [devices.get((link.name, ends[own][0], ends[1 - own][0])) for own in (0, 1)]
+    if own_devices[0] is not None and own_devices[1] is not None:
+        macs = (own_devices[0].mac, own_devices[1].mac)
+        ends = ((first[0], own_devices[0].name), (second[0], own_devices[1].name))
 
     def build(own: int) -> Interface:
         other = 1 - own
@@ -204,6 +229,7 @@ def _veth(
             peer_name=ends[other][1],
             peer_ip=ips[other],
             peer_mac=macs[other],
+            is_device=own_devices[own] is not None,
         )
 
     return build(0), build(1)

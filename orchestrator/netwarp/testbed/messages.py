@@ -104,6 +104,14 @@ def set_link(name: str, ifindex: int, *, up: bool) -> Request:
     return Request(_encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} {'up' if up else 'down'}")
 
 
+def set_mtu(name: str, ifindex: int, mtu_bytes: int) -> Request:
+    """Set the MTU of an interface."""
+    message = ifinfmsg()
+    message["index"] = ifindex
+    message["attrs"] = [("IFLA_MTU", mtu_bytes)]
+    return Request(_encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} mtu {mtu_bytes}")
+
+
 def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
     """Add an IPv4 address."""
     message = ifaddrmsg()

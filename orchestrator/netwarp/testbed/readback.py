@@ -147,7 +147,8 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
         for interface in own:
             link = by_index.get(interface.ifindex, {})
             got = (link.get("IFLA_IFNAME"), link.get("IFLA_MTU"), link.get("IFLA_ADDRESS"), link.get("IFLA_OPERSTATE"))
-            asked = (interface.name, interface.mtu_bytes, interface.mac, "UP")
+            up = "UNKNOWN" if interface.is_device and got[3] == "UNKNOWN" else "UP"  # some drivers never say
+            asked = (interface.name, interface.mtu_bytes, interface.mac, up)
             yield _same(f"link {interface.name} of {name}", asked, got)
     elif label == "address":
         addresses = {(e["index"], _attributes(e).get("IFA_ADDRESS"), e["prefixlen"]) for e in entries}
