@@ -30,6 +30,7 @@ COMMANDS = {
     "agree": "agree",
     "calibrate": "calibrate",
     "shell": "shell",
+    "model": "model",
     "doctor": "doctor",
     "kernel": "kernel",
 }

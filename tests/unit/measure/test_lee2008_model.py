@@ -1,0 +1,122 @@
+"""lee2008's equations against hand-worked values, Table 3, and the yardsticks beside them."""
+
+import math
+
+import numpy as np
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.engine.models import NAMED_READINGS, lee2008_model, lee2008_yardsticks
+from netwarp.measure.models.latency_models import cardwell_s
+from netwarp.measure.models.lee2008 import model
+from netwarp.measure.models.lee2008.readings import CORRECTED, PRINTED, Readings
+from netwarp.measure.models.lee2008.table3 import COLUMNS, TABLE3, miss, model_times
+
+S = 8 * 536 / 40e3  # a packet on the link
+
+
+def test_the_printed_formulae_worked_by_hand_for_one_object() -> None:
+    """26 packets, p = 1 %: the digest's numbers; more is sent than there is."""
+    x = model.sent_before_loss(0.01, 26, PRINTED)
+    assert x == pytest.approx(23.77, abs=0.005)
+    c = model.window_number(x, 2, PRINTED)
+    y = model.window_size(26, c, 2, PRINTED)
+    b = model.sent_in_window(x, c, 2, PRINTED)
+    assert (c, y, round(b, 1), round(x + y - b + 1)) == (5, 11, -8.2, 44)
+    stage = model.slow_start_stage(x, 26, math.inf, 2, 0.256, S, PRINTED)
+    assert stage.left == pytest.approx(22.5, abs=0.05)
+    assert stage.threshold == 22
+
+
+def test_the_corrected_window_arithmetic_counts_a_slow_start() -> None:
+    """Windows 2, 4, 8, ... and 1, 2, 4, ...: which window packet x is in, and what was sent before it there."""
+    for window in (1, 2):
+        sizes = [window * 2**j for j in range(6)]
+        for x in range(1, sum(sizes) + 1):
+            j = next(j for j in range(6) if sum(sizes[: j + 1]) >= x)
+            c = model.window_number(x, window, CORRECTED)
+            assert c == j + 1
+            assert model.sent_in_window(x, c, window, CORRECTED) == x - sum(sizes[:j])
+            assert model.window_size(10**6, c, window, CORRECTED) == sizes[j]
+
+
+def test_the_corrected_sum_to_the_threshold_is_a_sum() -> None:
+    for th in range(1, 70):
+        sizes = []
+        while not sizes or sizes[-1] * 2 <= th:
+            sizes.append(1 if not sizes else sizes[-1] * 2)
+        expected = sum(sizes) + (0 if math.log2(th).is_integer() else th)
+        assert model.sum_to_threshold(th, 2, CORRECTED) == expected
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_stalls_are_the_waits_of_a_server_whose_window_doubles(window: int) -> None:
+    """Kurose and Ross: the server waits s + rtt - (window's time) after each window but the last, where that is > 0."""
+    for packets in (1, 2, 3, 6, 7, 26, 126):
+        for rtt in (0.055, 0.08, 0.256, 2.0):
+            waits, sent, size = 0.0, 0, window
+            while sent + size < packets:
+                waits += max(0.0, rtt + window * S - size * S)
+                sent, size = sent + size, 2 * size
+            assert model.stalled_s(packets, window, rtt, S, CORRECTED) == pytest.approx(waits)
+
+
+def test_without_loss_the_time_is_stalls_and_packets() -> None:
+    time = model.object_s(0.0, 0.256, S, 26, 2, CORRECTED)
+    assert time == pytest.approx(26 * S + model.stalled_s(26, 2, 0.256, S, CORRECTED))
+
+
+def test_table_3_by_every_named_reading() -> None:
+    """What docs/lee2008-model.md says of how far they miss; no reading comes near the paper's 6 %."""
+    expected = {
+        "printed": (0.629, 0.615, 0.640),
+        "corrected": (0.345, 0.359, 0.336),
+        "A": (0.151, 0.144, 0.179),
+        "B": (0.155, 0.136, 0.180),
+    }
+    for name, values in expected.items():
+        rms = [miss(NAMED_READINGS[name], columns).rms for columns in COLUMNS]
+        assert rms == pytest.approx(values, abs=0.0006), name
+    assert min(miss(readings, columns).rms for readings in NAMED_READINGS.values() for columns in COLUMNS) > 0.13
+
+
+def test_one_condition_has_one_value_in_the_model_and_several_in_the_table() -> None:
+    same = [number for number, row in enumerate(TABLE3) if (row.loss, row.rate_bit_s, row.rtt_s) == (0.01, 40e3, 0.256)]
+    assert len(same) == 3
+    assert len({tuple(model_times(PRINTED)[number]) for number in same}) == 1
+    assert len({TABLE3[number].model_sctp_s for number in same}) == 2
+
+
+def test_arrays_are_broadcast() -> None:
+    times = lee2008_model(np.array([[0.004], [0.02]]), np.array([40e3, 400e3, 3e6]), 0.256, reading="B")
+    assert times.tcp_s.shape == times.sctp_s.shape == (2, 3)
+    assert float(lee2008_model(0.02, 3e6, 0.256, reading="B").sctp_s) == times.sctp_s[1, 2]
+
+
+def test_every_switch_can_be_read_every_way() -> None:
+    for name, values in Readings.choices().items():
+        assert values[0] == getattr(PRINTED, name), "what the paper prints comes first"
+        for value in values:
+            times = model_times(PRINTED.read(**{name: value}))
+            assert np.isfinite(times).all() and (times > 0).all()
+
+
+@pytest.mark.parametrize("arguments", [{"reading": "D"}, {"switches": {"stall": "floor"}}, {"switches": {"left": "x"}}])
+def test_what_there_is_not_is_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(SpecError, match=r"there is no|cannot be"):
+        lee2008_model(0.01, 40e3, 0.256, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="loss is at least 0"):
+        lee2008_model(1.0, 40e3, 0.256)
+
+
+def test_cardwell_without_loss_is_slow_start_alone() -> None:
+    """d = 7 from 1 with doubling windows: 1 + 2 + 4 in log2(8) = 3 round trips."""
+    assert cardwell_s(7, 0, 0.1, timeout_s=1, window_packets=1e9, initial_window=1, b=1) == pytest.approx(0.3)
+
+
+def test_yardsticks_are_never_below_the_link() -> None:
+    beside = lee2008_yardsticks(0.01, 40e3, 0.256)
+    assert beside.on_link_s == pytest.approx(26 * S)
+    fast = lee2008_yardsticks(0.02, 3e6, 0.256)
+    for each in (beside, fast):
+        assert min(each.cardwell_s, each.pftk_s, each.mathis_s) >= each.on_link_s
+    assert fast.cardwell_s > fast.on_link_s
