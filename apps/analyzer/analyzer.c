@@ -100,7 +100,7 @@ struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, 
 	if (count > FILES_MAX)
 		(void)reader_fail(a, "", "more than 65535 captures at once");
 	for (uint32_t i = 0; i < count && !a->error[0]; i++)
-		(void)source_open(a, i, files[i], NULL, 0);
+		(void)source_open(a, i, files[i], NULL);
 	return a;
 }
 
@@ -110,7 +110,7 @@ struct nwa *nwa_open_memory(const struct memory_file *files, uint32_t count, uin
 	struct nwa *a = make(count, wanted, options);
 
 	for (uint32_t i = 0; a && i < count && !a->error[0]; i++)
-		(void)source_open(a, i, "memory", files[i].data, files[i].bytes);
+		(void)source_open(a, i, "memory", &files[i]);
 	return a;
 }
 

@@ -5,10 +5,6 @@
 #include "reader.h"
 
 /* As nwa_open, of captures in memory (which must outlive the handle): for fuzzing and tests. */
-struct memory_file {
-	const uint8_t *data;
-	size_t bytes;
-};
 struct nwa *nwa_open_memory(const struct memory_file *files, uint32_t count, uint32_t wanted,
 			    uint32_t options);
 

@@ -18,7 +18,8 @@ $(BUILD)/san/analyzer-fuzz: $(ANALYZER_CORE) analyzer/fuzz.c $(wildcard analyzer
 	@echo "  CLANG   analyzer-fuzz"
 	@$(CLANG) $(BASE) -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ \
 		$(filter %.c,$^) $(ANALYZER_LIBS)
-# Then: cd build/fuzz && ../san/analyzer-fuzz -max_len=8192 -rss_limit_mb=1024 -timeout=10 corpus seeds
+# Then: cd build/fuzz && ASAN_OPTIONS=quarantine_size_mb=2:malloc_context_size=2:max_malloc_fill_size=0 ../san/analyzer-fuzz -max_len=8192 \
+#       -rss_limit_mb=1024 -timeout=10 -entropic=0 -print_final_stats=1 corpus seeds
 fuzz-analyzer: $(BUILD)/san/analyzer-fuzz
 	@mkdir -p $(BUILD)/fuzz/corpus
 	@../.venv/bin/python ../tests/fuzz/seeds.py $(BUILD)/fuzz/seeds

@@ -88,10 +88,12 @@ static uint32_t limit_of(const struct capture_file *p)
 
 bool pcap_start(struct capture_file *p)
 {
-	const uint8_t *header = stream_peek(&p->stream, FILE_HEADER);
 	struct capture_interface *interface = capture_file_interface_new(p);
+	const uint8_t *header;
 	uint32_t magic;
 
+	(void)stream_fill(&p->stream, STREAM_BLOCK); /* for limit_of(): a pipe gives less at a time */
+	header = stream_peek(&p->stream, FILE_HEADER);
 	if (!interface) {
 		snprintf(p->trouble, sizeof(p->trouble), "out of memory");
 		return false;

@@ -100,7 +100,7 @@ void source_advance(struct nwa *a, uint32_t source)
 		row->max_frame_bytes = file->record.length;
 }
 
-int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t *memory, size_t bytes)
+int source_open(struct nwa *a, uint32_t source, const char *name, const struct memory_file *memory)
 {
 	struct capture_file *capture = &a->files[source].capture;
 	struct nwa_source *row;
@@ -112,7 +112,7 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const uint8_t 
 		if (fd < 0)
 			return reader_fail(a, name, strerrordesc_np(errno));
 	}
-	if (!stream_open(&capture->stream, fd, a->stop_fd, memory, bytes))
+	if (!stream_open(&capture->stream, fd, a->stop_fd, memory))
 		return reader_fail(a, name, "out of memory");
 	if (!capture_start(capture))
 		return reader_fail(a, name, capture->trouble);

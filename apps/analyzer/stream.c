@@ -18,9 +18,8 @@
 static const int64_t SECOND_NS = 1000000000, STOP_NS = 1000000000;
 enum {
 	MAGIC = 6,
-	BLOCK = 64 * 1024,
-	WINDOW_LOG_MAX = 27
-}; /* a block and its tables fit the second-level cache */
+	WINDOW_LOG_MAX = 27,
+};
 
 /*
  * Waits for bytes, or for the word to stop. Who writes into the pipe (tcpdump) was probably told to stop as
@@ -55,11 +54,13 @@ static size_t read_raw(struct stream *s, uint8_t *to, size_t room)
 	size_t some;
 	ssize_t got;
 
-	if (s->memory) {
-		some = s->memory_bytes < room ? s->memory_bytes : room;
-		memcpy(to, s->memory, some);
-		s->memory += some;
-		s->memory_bytes -= some;
+	if (s->memory.data) {
+		some = s->memory.bytes < room ? s->memory.bytes : room;
+		if (s->memory.at_once && some > s->memory.at_once)
+			some = s->memory.at_once;
+		memcpy(to, s->memory.data, some);
+		s->memory.data += some;
+		s->memory.bytes -= some;
 		return some;
 	}
 	if (s->stop_fd >= 0 && !wait_for_bytes(s)) {
@@ -81,7 +82,7 @@ static bool refill_packed(struct stream *s)
 	if (s->packed_begin < s->packed_end)
 		return true;
 	s->packed_begin = 0;
-	s->packed_end = read_raw(s, s->packed, BLOCK);
+	s->packed_end = read_raw(s, s->packed, STREAM_BLOCK);
 	return s->packed_end > 0;
 }
 
@@ -101,7 +102,7 @@ static size_t unpack_gzip(struct stream *s, uint8_t *to, size_t room)
 		z->next_in = s->packed + s->packed_begin;
 		z->avail_in = (uInt)(s->packed_end - s->packed_begin);
 		z->next_out = to;
-		z->avail_out = room > BLOCK ? BLOCK : (uInt)room;
+		z->avail_out = room > STREAM_BLOCK ? STREAM_BLOCK : (uInt)room;
 		made = z->avail_out;
 		status = inflate(z, Z_NO_FLUSH);
 		made -= z->avail_out;
@@ -225,10 +226,11 @@ static bool detect(struct stream *s)
 	return s->buffer != NULL;
 }
 
-bool stream_open(struct stream *s, int fd, int stop_fd, const uint8_t *memory, size_t memory_bytes)
+bool stream_open(struct stream *s, int fd, int stop_fd, const struct memory_file *memory)
 {
-	*s = (struct stream){
-	    .fd = fd, .stop_fd = stop_fd, .memory = memory, .memory_bytes = memory_bytes, .capacity = BLOCK};
+	*s = (struct stream){.fd = fd, .stop_fd = stop_fd, .capacity = STREAM_BLOCK};
+	if (memory)
+		s->memory = *memory;
 	s->buffer = malloc(s->capacity);
 	return s->buffer && detect(s);
 }
@@ -259,7 +261,7 @@ bool stream_fill(struct stream *s, size_t bytes)
 		s->begin = 0;
 	}
 	if (bytes > s->capacity) {
-		uint8_t *larger = realloc(s->buffer, bytes + BLOCK);
+		uint8_t *larger = realloc(s->buffer, bytes + STREAM_BLOCK);
 
 		if (!larger) {
 			s->trouble = "out of memory";
@@ -267,7 +269,7 @@ bool stream_fill(struct stream *s, size_t bytes)
 			return false;
 		}
 		s->buffer = larger;
-		s->capacity = bytes + BLOCK;
+		s->capacity = bytes + STREAM_BLOCK;
 	}
 	while (s->end < bytes && !s->at_end) {
 		uint8_t *to = s->buffer + s->end;

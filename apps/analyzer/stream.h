@@ -8,6 +8,13 @@
 
 #include "unpack.h"
 
+/* A capture in memory, in place of a descriptor. */
+struct memory_file {
+	const uint8_t *data;
+	size_t bytes;
+	size_t at_once; /* as much is read at a time, as from a pipe; 0: any number */
+};
+
 struct stream {
 	uint8_t *buffer; /* [begin, end) is read (and unpacked) and not yet taken */
 	size_t begin, end, capacity;
@@ -18,8 +25,7 @@ struct stream {
 	int fd;
 	int stop_fd;	       /* reading ends when it can be read; -1: none */
 	int64_t until_ns;      /* ... and what the writer still sends by then is taken along; 0: not yet */
-	const uint8_t *memory; /* instead of fd, when not NULL */
-	size_t memory_bytes;
+	struct memory_file memory; /* instead of fd, when its data are not NULL: what is left of it */
 	uint8_t *packed; /* bytes read and not yet unpacked */
 	size_t packed_begin, packed_end;
 	void *unpacker;
@@ -29,8 +35,9 @@ struct stream {
 };
 
 /* Takes `fd` over, but not stop_fd. false: no memory. */
-bool stream_open(struct stream *s, int fd, int stop_fd, const uint8_t *memory, size_t memory_bytes);
+bool stream_open(struct stream *s, int fd, int stop_fd, const struct memory_file *memory);
 void stream_close(struct stream *s);
+enum { STREAM_BLOCK = 64 * 1024 }; /* read at a time: a block and its tables fit the second-level cache */
 /* Makes `bytes` bytes lie in the buffer; false: the stream ends before. */
 bool stream_fill(struct stream *s, size_t bytes);
 

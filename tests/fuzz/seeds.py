@@ -6,8 +6,10 @@ tests/unit/captures/test_hostile_captures.py replays all of them, and mutations 
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import itertools
+import lzma
 import random
 import struct
 import sys
@@ -49,7 +51,7 @@ from scapy.layers.sctp import (
 from scapy.packet import Packet, Raw
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from support.captures import chunk, pcap
+from support.captures import chunk, lz4_frame, pcap
 from support.pcapng_kit import Writer
 
 ENDS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
@@ -397,9 +399,27 @@ def captures() -> dict[str, bytes]:
     w = Writer("<")  # times at both ends of 64 bits, of equal packets and of fragments
     ends = [w.packet(time, frame) for frame in (connection()[2], fragments()[0]) for time in (0, 2**64 - 1, 0)]
     found["times"] = b"".join([w.section(), w.interface(resolution=0, offset_s=-(2**40)), *ends])
-    found["association.gz"] = gzip.compress(found["association"], mtime=0)
-    found["blocks.zst"] = zstandard.ZstdCompressor().compress(found["blocks-little"])
+    for name in ("association", "connection", "blocks-little"):
+        found |= {f"{name}.{ending}": data for ending, data in packed(found[name]).items()}
     return found
+
+
+def packed(data: bytes) -> dict[str, bytes]:
+    """The capture in every packing: in a stream, and in several one after another; with checks and without."""
+    several = [data[at : at + len(data) // 3 + 1] for at in range(0, len(data), len(data) // 3 + 1)]
+    quick = zstandard.ZstdCompressor(level=-100, write_content_size=False)
+    return {
+        "gz": gzip.compress(data, mtime=0),
+        "several.gz": b"".join(gzip.compress(some, 0, mtime=0) for some in several),
+        "zst": zstandard.ZstdCompressor(write_checksum=True).compress(data),
+        "several.zst": b"".join(quick.compress(some) for some in several),
+        "xz": lzma.compress(data),
+        "several.xz": b"".join(lzma.compress(some, check=lzma.CHECK_NONE, preset=0) for some in several) + b"\0" * 4,
+        "bz2": bz2.compress(data),
+        "several.bz2": b"".join(bz2.compress(some, 1) for some in several),
+        "lz4": lz4_frame(data),
+        "several.lz4": b"".join(lz4_frame(some) for some in several),
+    }
 
 
 def main() -> int:
@@ -410,7 +430,7 @@ def main() -> int:
     directory = Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     for name, data in captures().items():
-        for way in (0, 1, 2, 8, 0x12, 0x32):
+        for way in (0, 1, 2, 8, 0x12, 0x32, 0x40):
             (directory / f"{name}-{way}").write_bytes(bytes([way]) + data)
     print(f"{len(list(directory.iterdir()))} files in {directory}")
     return 0

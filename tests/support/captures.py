@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import struct
 from collections.abc import Iterable, Sequence
@@ -156,3 +157,13 @@ def association(*, tag: int = 11, peer: int = 22, tsn: int = ISN, path: int = 1)
 
 def timed(packets: list[bytes]) -> list[tuple[int, bytes]]:
     return [(T + i * 1000, packet) for i, packet in enumerate(packets)]
+
+
+def lz4_frame(plain: bytes) -> bytes:
+    """By lz4's own library."""
+    library = ctypes.CDLL("liblz4.so.1")
+    library.LZ4F_compressFrameBound.restype = library.LZ4F_compressFrame.restype = ctypes.c_size_t
+    size = ctypes.c_size_t
+    room = ctypes.create_string_buffer(library.LZ4F_compressFrameBound(size(len(plain)), None))
+    done = library.LZ4F_compressFrame(room, size(len(room)), plain, size(len(plain)), None)
+    return room.raw[:done]

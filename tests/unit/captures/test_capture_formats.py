@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import ctypes
 import gzip
 import lzma
 import struct
@@ -31,6 +30,7 @@ from support.captures import (
     data_chunk,
     ether,
     init_chunk,
+    lz4_frame,
     pcap,
     read,
     recorded,
@@ -68,16 +68,6 @@ def test_compressed_captures(tmp_path: Path, packed: str) -> None:
     check_transfer(capture)
     assert capture.trouble == ("",)
     assert capture.sources["compression"].tolist() == [1 if "gzip" in packed else 2]
-
-
-def lz4_frame(plain: bytes) -> bytes:
-    """By lz4's own library."""
-    library = ctypes.CDLL("liblz4.so.1")
-    library.LZ4F_compressFrameBound.restype = library.LZ4F_compressFrame.restype = ctypes.c_size_t
-    size = ctypes.c_size_t
-    room = ctypes.create_string_buffer(library.LZ4F_compressFrameBound(size(len(plain)), None))
-    done = library.LZ4F_compressFrame(room, size(len(room)), plain, size(len(plain)), None)
-    return room.raw[:done]
 
 
 PACKERS = {"xz": lzma.compress, "bzip2": bz2.compress, "lz4": lz4_frame}

@@ -82,9 +82,9 @@ def mutated(data: bytes, source: random.Random) -> bytes:
     return bytes(out)
 
 
-WAYS = (0, 1, 2, 4, 6, 8, 10, 0x5A, 0xC9, 0x12, 0x20, 0x32)
+WAYS = (0, 1, 2, 4, 6, 8, 10, 0x5A, 0xC9, 0x12, 0x20, 0x32, 0x40)
 """The entry's first byte: checksums 1, in parts 2, totals only 4, two files 8 (cut by the upper half), else sorted 16,
-without copies 32."""
+without copies 32, in pieces as from a pipe 64."""
 
 
 @pytest.fixture(scope="module")
