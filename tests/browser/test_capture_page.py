@@ -110,3 +110,13 @@ def test_the_analysers_own_tables_are_there(page: Page, tmp_path: Path) -> None:
     text = page.evaluate("document.body.innerText")
     assert "HEARTBEAT ACK" in text
     assert re.search(r"First\s+20\d\d-\d\d-\d\d \d\d:", text)
+
+
+@pytest.mark.parametrize(("name", "links"), [("sctp", ["p1", "p2"]), ("mptcp", ["p1", "p2"]), ("bundle", ["p1"])])
+def test_no_table_is_cut_off(page: Page, tmp_path: Path, name: str, links: list[str]) -> None:
+    """At 1300 px every table is there whole: one with thirty columns has them as rows."""
+    page.emulate(width=1300, height=900)
+    page.open(page_of(tmp_path, *recorded(name, "a", links), merge=True))
+    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    wide = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert page.evaluate(f"{wide}.map((one) => one.getAttribute('aria-label'))") == []

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import FileSummary, summarise_points
 from netwarp.captures.tcp import analyze_tcp
+from netwarp.present.captures.lines import detail_lines
 from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet
 from support.captures import (
@@ -197,6 +198,17 @@ def test_an_unanswered_syn_is_no_handshake(tmp_path: Path) -> None:
     assert not found.connections[0].facts["handshake_seen"]
     story = Story().handshake()
     assert summary(tmp_path, pcap(story.packets)).connections[0].facts["handshake_seen"]
+
+
+def test_a_move_of_new_data_is_no_heartbeat(tmp_path: Path) -> None:
+    packets = association()
+    for n, path in enumerate((1, 1, 2, 2, 1)):
+        packets += [sctp(22, data_chunk(ISN + n), path=path), sctp(11, sack_chunk(ISN + n), path=path, back=True)]
+    (connection,) = summary(tmp_path, pcap(timed(packets))).connections
+    assert (connection.totals["path_changes"], connection.totals["heartbeats"]) == (2, 0)
+    lines = dict(detail_lines(connection))
+    assert lines["new data moved"] == "2 times"
+    assert "heartbeats" not in lines
 
 
 def twice(story: Story, *, hops: int, numbered: bool = True) -> list[tuple[int, bytes]]:

@@ -29,6 +29,8 @@ CHARTED = 20
 LISTED = 500
 EVENTS = 300
 BINS = 500
+PAGE_LETTERS = 150
+"""Of a table's line, on a page as wide as pages get."""
 PAGE_BEGINS = b"<!doctype html>"
 PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("goodput", "bit/s", ("goodput_forward_bit_s", "goodput_back_bit_s")),
@@ -162,8 +164,22 @@ def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table
         numeric = [at for at, key in enumerate(columns) if not any(isinstance(row.get(key), str) for row in own)]
         if rows:
             heads = tuple(words_of(key)[:1].upper() + words_of(key)[1:] for key in columns)
-            result.append(Table(caption, heads, rows, tuple(numeric)))
+            result.append(_as_narrow(Table(caption, heads, rows, tuple(numeric))))
     return result
+
+
+def _as_narrow(table: Table) -> Table:
+    """A table wider than a page, with its rows as columns if that is narrower: a path has thirty numbers."""
+    lines = [table.head, *table.rows]
+    turned = list(zip(*lines, strict=True))
+    if _width(lines) <= PAGE_LETTERS or _width(turned) >= _width(lines):
+        return table
+    return Table(table.caption, turned[0], turned[1:], tuple(range(1, len(lines))))
+
+
+def _width(lines: Sequence[Sequence[str]]) -> int:
+    """In letters, with two between columns."""
+    return sum(2 + max(len(cell) for cell in column) for column in zip(*lines, strict=True))
 
 
 def _multipath(multipath: Multipath, file: int) -> Part:
