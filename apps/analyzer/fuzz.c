@@ -18,7 +18,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 	} while (0)
 
 /* The first byte of an input. */
-enum { CHECKSUMS = 1, IN_PARTS = 2, TOTALS_ONLY = 4, TWO_FILES = 8, SORTED = 16, WITHOUT_COPIES = 32, IN_PIECES = 64 };
+enum {
+	CHECKSUMS = 1,
+	IN_PARTS = 2,
+	TOTALS_ONLY = 4,
+	TWO_FILES = 8,
+	SORTED = 16,
+	WITHOUT_COPIES = 32,
+	IN_PIECES = 64
+};
 
 static const void *rows(const struct nwa *a, enum nwa_table table, uint64_t *count)
 {

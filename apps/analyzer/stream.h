@@ -23,10 +23,10 @@ struct stream {
 	const char *trouble; /* why it ended before its end, or NULL */
 	enum stream_kind kind;
 	int fd;
-	int stop_fd;	       /* reading ends when it can be read; -1: none */
-	int64_t until_ns;      /* ... and what the writer still sends by then is taken along; 0: not yet */
+	int stop_fd;	  /* reading ends when it can be read; -1: none */
+	int64_t until_ns; /* ... and what the writer still sends by then is taken along; 0: not yet */
 	struct memory_file memory; /* instead of fd, when its data are not NULL: what is left of it */
-	uint8_t *packed; /* bytes read and not yet unpacked */
+	uint8_t *packed;	   /* bytes read and not yet unpacked */
 	size_t packed_begin, packed_end;
 	void *unpacker;
 	bool unpacker_full; /* zstd: its last output filled the room, so it may hold more, without more input
