@@ -277,7 +277,8 @@ static void take_packet(struct nwa *a, uint32_t source)
 				   .path_direction = path_direction,
 				   .is_retransmission = f.is_retransmission,
 				   .on_other_path = f.on_other_path,
-				   .acks = f.acks};
+				   .acks = f.acks,
+				   .tos = p.tos};
 }
 
 int nwa_read(struct nwa *a, uint64_t packets)

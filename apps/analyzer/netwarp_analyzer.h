@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    5
+#define NWA_ABI	    6
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -156,7 +156,8 @@ typedef uint8_t nwa_b1;
 	F(u1, path_direction)                                                                                \
 	F(b1, is_retransmission) /* carries anything that was seen before */                                 \
 	F(b1, on_other_path)	 /* SCTP: ... and was first sent on another path */                          \
-	F(b1, acks)		 /* TCP ACK flag, SCTP SACK chunk */
+	F(b1, acks)		 /* TCP ACK flag, SCTP SACK chunk */                                         \
+	F(u1, tos)		 /* of IP; its low two bits are ECN */
 
 /* one row a TCP segment */
 #define NWA_SEGMENT(F, P, B)                                                                                 \

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError
 
-ABI = 5
+ABI = 6
 UNKNOWN = int(np.iinfo(np.int64).min)
 """In any 64-bit signed column: this could not be known."""
 NONE = 0xFFFFFFFF

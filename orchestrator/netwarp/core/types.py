@@ -22,6 +22,7 @@ DirectionName = Literal["forward", "backward"]
 Layer = Literal["ip", "ethernet"]
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 Action = Literal["cut", "blackhole", "link", "repair", "change"]
+AqmKind = Literal["red", "codel", "fq_codel", "pie", "cake"]
 OptionValue = int | str | bool
 CELL_FORMAT = 1
 T = TypeVar("T")
@@ -65,6 +66,26 @@ class PacketRule(Frozen, frozen=True):
     delay_ns: int = 0
 
 
+class Aqm(Frozen, frozen=True):
+    """Active queue management: a qdisc that drops or marks before the queue is full (`queue_packets` or `queue_bytes`).
+
+    settings: name -> value in the base unit that the name ends in; every setting of its kind is there.
+    """
+
+    kind: AqmKind
+    ecn: bool
+    settings: dict[str, int | float]
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws from the kernel's generator for single packets (sch_red.c, sch_pie.c, sch_cake.c: BLUE)."""
+        return self.kind in ("red", "pie", "cake")
+
+    def text(self) -> str:
+        """The kind, and whether it marks."""
+        return f"{self.kind} that marks (ECN)" if self.ecn else self.kind
+
+
 class LinkImpairment(Frozen, frozen=True):
     """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue.
 
@@ -92,6 +113,13 @@ class LinkImpairment(Frozen, frozen=True):
     byte_error_ratio: float = 0.0
     """The same of bytes: 1 - (1 - p)^L."""
     packet_rules: tuple[PacketRule, ...] = ()
+    aqm: Aqm | None = None
+    """In place of the tail-drop queue; the queue's length is then its hard limit."""
+
+    @property
+    def token_bucket(self) -> bool:
+        """Whether tbf makes the rate: netem's own queue counts packets only, and has no place for another qdisc."""
+        return self.queue_bytes is not None if self.aqm is None else self.aqm.kind != "cake"
 
 
 class Node(Frozen, frozen=True):

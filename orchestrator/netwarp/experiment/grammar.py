@@ -11,10 +11,33 @@ CONDITIONS = {"only": LEVELS, "unless": LEVELS}
 RATIO = quantity("ratio", example='"1 %"')
 NUMBER_OF_A_PACKET = Field("integer", "3", low=1, high=2**31 - 1)
 DELAY_OF_A_PACKET = quantity("time", example='"30 ms"', low=1, high=600 * S)
+_MILLISECONDS = quantity("time", example='"5 ms"', low=1000, high=100 * S)
+_THRESHOLD = quantity("data", "packets", example='"5 packets" or "15 KiB"', low=1)
+AQM: dict[str, Field] = {
+    "kind": Field("choice", '"codel"', choices=("red", "codel", "fq_codel", "pie", "cake")),
+    "ecn": Field("switch", "true"),
+    "target": _MILLISECONDS,
+    "interval": quantity("time", example='"100 ms"', low=1000, high=100 * S),
+    "update": quantity("time", example='"15 ms"', low=MS, high=10 * S),
+    "alpha": Field("integer", "2", low=0, high=32),
+    "beta": Field("integer", "20", low=0, high=32),
+    "flows": Field("integer", "1024", low=1, high=65536),
+    "quantum": quantity("data", example='"1514 B"', low=256, high=1 << 20),
+    "min": _THRESHOLD,
+    "max": _THRESHOLD,
+    "max_p": RATIO,
+    "average": Field("integer", "9", low=1, high=31),
+    "adaptive": Field("switch", "true"),
+    "hard": Field("switch", "true"),
+    "rtt": quantity("time", example='"100 ms"', low=MS, high=100 * S),
+    "ack_filter": Field("switch", "true"),
+}
+"""Of every kind; plan/queue_management.py knows which has which."""
 
 DIRECTION: dict[str, Field] = {
     "rate": quantity("rate", low=1000, high=10**12),
     "queue": quantity("packets", "bdp", "data", example='"50 packets", "64 KiB" or "1 bdp"', low=1, high=10_000_000),
+    "aqm": Field("table", '{ kind = "codel", target = "5 ms", ecn = true }', fields=AQM),
     "layer": Field("choice", '"ip"', choices=("ip", "ethernet")),
     "one_way_delay": quantity("time", example='"100 ms"', high=600 * S),
     "jitter": quantity("time", example='"5 ms"', high=600 * S),

@@ -40,6 +40,7 @@ from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .kernel_trace import path_traces, read_trace, trace_check, with_thresholds
 from .observation import FlowObservation, moments_of, window_of
 from .packets_around_fault import packets_around_fault
+from .queue_management import aqm_metrics, counted_at_end, mark_checks
 from .socket_samples import read_samples
 
 
@@ -66,11 +67,15 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     points, checks = _read_points(cell, cell_dir)
     checks += capture_checks(cell, list(points.values()), records.captures)
     checks += trace_check(cell, records.trace)
-    checks.append(memory_check(kernel_counters(records.proc, make_layout(cell).namespaces)))
+    layout = make_layout(cell)
+    checks.append(memory_check(kernel_counters(records.proc, layout.namespaces)))
+    counted = counted_at_end(cell, layout, records.qdiscs)
+    checks += mark_checks(cell, counted, points)
     span_ns = series.span_ns(cell, points.values(), records.t0_realtime_ns)
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
+    of_the_cell |= aqm_metrics(counted)
     measurements: list[Measurement] = []
     for flow in cell.flows:
         metrics = results[flow.name].metrics | shared[flow.name]

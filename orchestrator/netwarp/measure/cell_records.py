@@ -43,6 +43,8 @@ class CellRecords(msgspec.Struct):
     trace: TraceRecord | None = None
     proc: list[Record] = []
     """Files of /proc as the hosts saw them at the end: what kernel_counters() reads."""
+    qdiscs: list[Record] = []
+    """Dumps of qdiscs, in the order of the cell."""
 
 
 msgspec.json.Decoder(CellRecords)  # what convert() needs is made here, in one thread (model.from_json says why)
@@ -64,6 +66,7 @@ def read_cell_records(path: Path) -> CellRecords:
                 "captures": {record.get("file"): record for record in records if record.get("record") == "capture"},
                 "trace": last(records, "trace"),
                 "proc": [record for record in records if record.get("record") == "proc"],
+                "qdiscs": [record for record in records if record.get("label") == "qdisc"],
             },
             CellRecords,
         )

@@ -12,7 +12,7 @@ from ..captures.mptcp import data_level
 from ..captures.native import Bools, Ints, Rows
 from ..core.errors import CaptureError
 from ..core.types import Flow
-from ..core.wire import IP_PROTOCOLS
+from ..core.wire import CE, ECN_MASK, IP_PROTOCOLS
 from .capture_point import CapturePoint
 
 
@@ -32,6 +32,8 @@ class PacketColumns:
     retransmission: Bools
     other_path: Bools
     acks: Bools
+    marked: Bools
+    """By a router: ECN's CE (RFC 3168 5)."""
 
     def until(self, end_ns: int | None) -> PacketColumns:
         """Only what was seen by then."""
@@ -217,6 +219,7 @@ def _columns(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
         retransmission=rows["is_retransmission"].astype(np.bool_),
         other_path=rows["on_other_path"].astype(np.bool_),
         acks=rows["acks"].astype(np.bool_),
+        marked=rows["tos"] & ECN_MASK == CE,
     )
 
 

@@ -133,7 +133,9 @@ def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tupl
     shapes += [shape for event in events for shape in (event.forward, event.backward) if shape is not None]
     drawn = any(plan.drawn for plan in planned)
     heartbeats = any(flow.protocol == "sctp" and (events or len(flow.paths) > 1) for flow in flows)
-    return drawn or heartbeats or any(map(_throws_dice, shapes))
+    # fq_codel hashes flows into queues by a number that the kernel draws
+    hashed = len(flows) > 1 and any(shape.aqm is not None and shape.aqm.kind == "fq_codel" for shape in shapes)
+    return drawn or heartbeats or hashed or any(map(_throws_dice, shapes))
 
 
 def _throws_dice(shape: LinkImpairment) -> bool:
@@ -141,7 +143,8 @@ def _throws_dice(shape: LinkImpairment) -> bool:
         *(shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio),
         *(shape.bit_error_ratio, shape.byte_error_ratio),
     )
-    return shape.jitter_ns > 0 or shape.burst_loss is not None or any(ratio > 0 for ratio in ratios)
+    draws = shape.jitter_ns > 0 or shape.burst_loss is not None or (shape.aqm is not None and shape.aqm.draws)
+    return draws or any(ratio > 0 for ratio in ratios)
 
 
 __all__ = ["CellPlanner", "Resolved", "is_random"]

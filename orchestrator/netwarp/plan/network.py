@@ -19,6 +19,7 @@ from ..experiment.problems import Problems, nearest
 from ..experiment.profiles import find_profile
 from ..experiment.toml_positions import Item
 from .packet_rules import read_packet_rules
+from .queue_management import limit_of, read_aqm, with_limits
 from .reader import Reader
 
 SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
@@ -132,6 +133,8 @@ class Network:
             side.reader.problem(
                 "queue", f'must hold the largest packet, {largest} B, and less than 2 GiB; for example queue = "64 KiB"'
             )
+        if side.shape.aqm is not None and queue is not None:
+            limit_of(side.shape.aqm, queue.kind, side.reader)
 
     def _profile(self, reader: Reader) -> Item | None:
         name = reader.item.get("profile")
@@ -179,6 +182,8 @@ class Network:
         if reader.has("bit_errors") and reader.has("byte_errors"):
             reader.problem("bit_errors", "bit_errors and byte_errors are two readings of one thing: give one")
         duplicate = reader.item.get("duplicate")
+        if reader.has("aqm") and rate is None:
+            reader.problem("aqm", 'manages the queue of a rate; for example rate = "10 Mbit/s", queue = "100 packets"')
         shape = LinkImpairment(
             one_way_delay_ns=delay,
             jitter_ns=jitter,
@@ -198,6 +203,7 @@ class Network:
             bit_error_ratio=self._errors("bit_errors", reader),
             byte_error_ratio=self._errors("byte_errors", reader),
             packet_rules=read_packet_rules(reader),
+            aqm=read_aqm(reader),
         )
         return Direction(shape, queue, reader)
 
@@ -277,12 +283,12 @@ def finish(direction: Direction, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
     if queue is None:
         return direction.shape
     if queue.kind == "data":
-        return msgspec.structs.replace(direction.shape, queue_bytes=int(queue.value))
+        return with_limits(msgspec.structs.replace(direction.shape, queue_bytes=int(queue.value)), mtu_bytes)
     packets = int(queue.value)
     if queue.kind == "bdp":
         bdp = round(queue.value * bdp_bytes(direction.shape.rate_bit_s or 0, rtt_ns))
         packets = max(1, -(-bdp // mtu_bytes))
-    return msgspec.structs.replace(direction.shape, queue_packets=packets)
+    return with_limits(msgspec.structs.replace(direction.shape, queue_packets=packets), mtu_bytes)
 
 
 def build_link(draft: UnresolvedLink, forward: LinkImpairment, backward: LinkImpairment) -> Link:

@@ -95,6 +95,7 @@ def _impairment(one: LinkImpairment) -> str:
         with_unit(one.rate_bit_s, "bit/s") if one.rate_bit_s else "no rate",
         f"{readable(one.one_way_delay_ns / 1e6)} ms one way",
         f"queue {queue}" if queue else "",
+        one.aqm.text() if one.aqm else "",
         f"loss {readable(100 * one.loss_ratio)} %" if one.loss_ratio else "",
     )
     return ", ".join(part for part in parts if part)

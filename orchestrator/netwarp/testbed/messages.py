@@ -11,6 +11,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
+from .aqm import AqmQdisc
 from .netem import Netem
 from .tbf import Tbf
 
@@ -37,7 +38,7 @@ TC_ACT_STOLEN, TCA_EGRESS_REDIR = 4, 1
 NAMESPACE_FD_BASE = 200
 """cell-init holds namespace I as this file descriptor + I (docs/formats.md)."""
 TCA_KIND, TCA_OPTIONS = 1, 2
-Stage = Netem | Tbf
+Stage = Netem | Tbf | AqmQdisc
 """One qdisc of a direction."""
 
 

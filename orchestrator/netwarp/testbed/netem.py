@@ -257,7 +257,7 @@ def delay_stage(shape: LinkImpairment, seed: int) -> Netem:
         rate_byte_s=ORDERING_BYTE_S if shape.keeps_order else 0,
         seed=seed,
         # tbf takes no overhead below 0 of its own
-        size_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.queue_bytes is not None and shape.layer == "ip" else 0,
+        size_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.token_bucket and shape.layer == "ip" else 0,
     )
 
 

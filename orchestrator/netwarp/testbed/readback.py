@@ -13,24 +13,27 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from ..core.types import Check, Frozen
+from .aqm import KINDS as AQM_KINDS
+from .aqm import AqmQdisc, marked
 from .compile import Compiled
 from .layout import PREFIX_LENGTH
 from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS, Stage
 from .netem import Netem
 from .shaping import ExpectedQdisc
-from .size_table import TCA_STAB, overhead_of
+from .size_table import TCA_STAB, attributes_of, overhead_of
 from .tbf import Tbf
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-TCA_STATS2, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 3, 1
+TCA_STATS2, TCA_STATS_APP, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 4, 3, 1
 TCA_NETEM_PRNG_SEED, NETEM_QOPT_BYTES = 14, 24
 NEVER_NS = 1 << 62
+SHAPING_KINDS = ("netem", "tbf", *AQM_KINDS)
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg}
 
 
 class Qdisc(Frozen, frozen=True):
-    """A qdisc of a dump. `netem`, `tbf` None where it is another. Handles are major numbers, parent None = root.
+    """A qdisc of a dump. `netem`, `tbf`, `aqm` None where it is another. Handles are major numbers, parent None = root.
 
     seeded: false where the kernel has no generator of netem's own (6.1 has none): losses do not follow the seed then.
     """
@@ -46,6 +49,9 @@ class Qdisc(Frozen, frozen=True):
     queued_packets: int
     seeded: bool = True
     tbf: Tbf | None = None
+    aqm: AqmQdisc | None = None
+    marked_packets: int = 0
+    """ECN marks, of an AQM."""
 
 
 def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[list[Check], dict[str, Any]]:
@@ -187,7 +193,7 @@ def _check_qdiscs(
     compiled: Compiled, namespace: int, expected: list[ExpectedQdisc], qdiscs: list[Qdisc]
 ) -> Iterator[Check]:
     name = compiled.layout.namespaces[namespace]
-    unmatched = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in ("netem", "tbf")}
+    unmatched = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in SHAPING_KINDS}
     for want in expected:
         got = unmatched.pop((want.ifindex, want.handle), None)
         what = f"qdisc {want.handle:x}: on {want.interface} of {name}"
@@ -195,7 +201,7 @@ def _check_qdiscs(
             yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
             continue
         # the kernel never dumps a delay distribution's table: it is taken as asked
-        shown: Stage | None = got.tbf
+        shown: Stage | None = got.aqm or got.tbf
         if got.netem is not None and isinstance(want.stage, Netem):
             shown = msgspec.structs.replace(
                 got.netem,
@@ -236,9 +242,9 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
     """Qdiscs of a dump (struct tcmsg; parsed here because pyroute2 would decode netem's options its own way)."""
     for _, message in split(datagrams):
         _, _, _, ifindex, handle, parent, _ = struct.unpack_from("=BBHiIII", message, 16)
-        attributes = _parse(message[16 + 20 :])
+        attributes = attributes_of(message[16 + 20 :])
         kind = attributes.get(TCA_KIND, b"").rstrip(b"\0").decode()
-        stats = _parse(attributes.get(TCA_STATS2, b""))
+        stats = attributes_of(attributes.get(TCA_STATS2, b""))
         size, packets = struct.unpack_from("=QI", stats.get(TCA_STATS_BASIC, bytes(16)))
         queued, _, dropped, _, _ = struct.unpack_from("=IIIII", stats.get(TCA_STATS_QUEUE, bytes(20)))
         yield Qdisc(
@@ -247,38 +253,27 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             parent=None if parent == 0xFFFFFFFF else parent >> 16,
             kind=kind,
             netem=Netem.decode(
-                attributes[TCA_OPTIONS], size_overhead_bytes=overhead_of(_parse(attributes.get(TCA_STAB, b"")))
+                attributes[TCA_OPTIONS], size_overhead_bytes=overhead_of(attributes_of(attributes.get(TCA_STAB, b"")))
             )
             if kind == "netem"
             else None,
-            seeded=kind != "netem" or TCA_NETEM_PRNG_SEED in _parse(attributes[TCA_OPTIONS][NETEM_QOPT_BYTES:]),
+            seeded=kind != "netem" or TCA_NETEM_PRNG_SEED in attributes_of(attributes[TCA_OPTIONS][NETEM_QOPT_BYTES:]),
             sent_packets=packets,
             sent_bytes=size,
             dropped_packets=dropped,
             queued_packets=queued,
-            tbf=Tbf.decode(_parse(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
+            tbf=Tbf.decode(attributes_of(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
+            aqm=AqmQdisc.decode(kind, attributes_of(attributes[TCA_OPTIONS])) if kind in AQM_KINDS else None,
+            marked_packets=marked(kind, stats.get(TCA_STATS_APP, b"")),
         )
 
 
 def decode_programs(datagrams: Iterable[bytes]) -> Iterator[tuple[str, str]]:
     """(name, tag) of every program among the filters of a dump."""
     for _, message in split(datagrams):
-        options = _parse(_parse(message[16 + 20 :]).get(TCA_OPTIONS, b""))
+        options = attributes_of(attributes_of(message[16 + 20 :]).get(TCA_OPTIONS, b""))
         if TCA_BPF_TAG in options:
             yield options.get(TCA_BPF_NAME, b"").rstrip(b"\0").decode(), options[TCA_BPF_TAG].hex()
-
-
-def _parse(data: bytes) -> dict[int, bytes]:
-    """Attributes by number, payload only."""
-    attributes: dict[int, bytes] = {}
-    offset = 0
-    while offset + 4 <= len(data):
-        length, number = struct.unpack_from("=HH", data, offset)
-        if length < 4 or offset + length > len(data):
-            break
-        attributes[number & 0x3FFF] = data[offset + 4 : offset + length]
-        offset += (length + 3) & ~3
-    return attributes
 
 
 KEEP = {

@@ -14,13 +14,19 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from ..core.types import Cell, DirectionName, Event, Link, LinkImpairment
+from .aqm import aqm_stage
 from .direction_program import DirectionProgram, direction_programs
 from .layout import Interface, Layout
 from .messages import Request, Stage, qdisc
 from .netem import PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
 from .steps import Step
 from .tbf import tbf_stage
+
+AQM_HANDLES = 0x8000
+"""An AQM below tbf has the root's handle + this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class _Direction:
     broken: str = ""
     longest_bytes: int | None = None
     """Only packets up to that pass."""
+    idle_rate_bit_s: int | None = None
+    """The rate for which RED's table of idle times was made."""
 
     @property
     def handle(self) -> int:
@@ -56,8 +64,12 @@ class _Direction:
 
 
 def _child(shape: LinkImpairment) -> str:
-    """What qdisc the rate and the queue need; a change from one to another replaces both."""
-    return "" if shape.rate_bit_s is None else "netem" if shape.queue_bytes is None else "tbf"
+    """What qdiscs the rate and the queue need; a change from one to another replaces all of them."""
+    if shape.rate_bit_s is None:
+        return ""
+    if shape.aqm is not None:  # fq_codel's number of flows is for good
+        return f"{shape.aqm.kind} {shape.aqm.settings.get('flows')}"
+    return "tbf" if shape.token_bucket else "netem"
 
 
 class Shaping:
@@ -69,7 +81,9 @@ class Shaping:
         self._directions: dict[tuple[str, DirectionName], _Direction] = {}
         for (link, name), interface in layout.shaped.items():
             shape = links[link].forward if name == "forward" else links[link].backward
-            self._directions[link, name] = _Direction(link, name, interface, links[link].mtu_bytes, shape)
+            self._directions[link, name] = _Direction(
+                link, name, interface, links[link].mtu_bytes, shape, idle_rate_bit_s=shape.rate_bit_s
+            )
         self.programs = direction_programs(cell, layout)
 
     def install(self) -> list[tuple[int, Request]]:
@@ -145,13 +159,17 @@ class Shaping:
         if shape is None:
             return []
         rated = _child(direction.shape) != _child(shape)
+        # RED changed in place forgets what waits (sch_red.c: __red_change), so an AQM that stays is left alone
+        same_aqm = not rated and shape.aqm is not None and (direction.shape.aqm, direction.shape.queue_bytes,
+            direction.shape.queue_packets) == (shape.aqm, shape.queue_bytes, shape.queue_packets)  # fmt: skip
         changed = replace(
-            direction, shape=shape, generation=direction.generation + (1 if rated else 0), turn=direction.turn + 1
-        )
+            direction, shape=shape, generation=direction.generation + (1 if rated else 0), turn=direction.turn + 1,
+            idle_rate_bit_s=direction.idle_rate_bit_s if same_aqm else shape.rate_bit_s,
+        )  # fmt: skip
         self._directions[direction.link, direction.name] = changed
         if direction.broken:  # the new shape comes into force with the repair
             return []
-        return self._build(changed, replace_root=rated)
+        return self._build(changed, replace_root=rated, keep_aqm=same_aqm)
 
     def _stages(self, direction: _Direction) -> list[tuple[int, int | None, Stage]]:
         """(handle, parent, stage) from the root down."""
@@ -168,8 +186,15 @@ class Shaping:
         if direction.broken == "blackhole":
             root = black_hole(root)
         stages: list[tuple[int, int | None, Stage]] = [(handle, None, root)]
-        if direction.shape.queue_bytes is not None:
+        aqm = direction.shape.aqm
+        if aqm is not None and aqm.kind == "cake":
+            stages.append((handle + 1, handle, aqm_stage(direction.shape, direction.mtu_bytes)))
+            return stages
+        if direction.shape.token_bucket and direction.shape.rate_bit_s is not None:
             stages.append((handle + 1, handle, tbf_stage(direction.shape, direction.mtu_bytes)))
+            if aqm is not None:
+                shape = msgspec.structs.replace(direction.shape, rate_bit_s=direction.idle_rate_bit_s)
+                stages.append((AQM_HANDLES + handle, handle + 1, aqm_stage(shape, direction.mtu_bytes)))
             return stages
         rate = rate_stage(direction.shape, self._qdisc_seed(direction, 1))
         if rate is not None:
@@ -177,10 +202,10 @@ class Shaping:
         return stages
 
     def _build(
-        self, direction: _Direction, *, replace_root: bool = True, root_only: bool = False
+        self, direction: _Direction, *, replace_root: bool = True, root_only: bool = False, keep_aqm: bool = False
     ) -> list[tuple[int, Request]]:
         where = direction.interface
-        stages = self._stages(direction)
+        stages = [stage for stage in self._stages(direction) if not (keep_aqm and stage[0] >= AQM_HANDLES)]
         return [
             (
                 where.namespace,

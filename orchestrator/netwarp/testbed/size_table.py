@@ -19,6 +19,19 @@ def attribute(number: int, value: bytes) -> bytes:
     return struct.pack("=HH", len(value) + 4, number) + value + bytes(-len(value) % 4)
 
 
+def attributes_of(data: bytes) -> dict[int, bytes]:
+    """Netlink attributes by number, payload only."""
+    attributes: dict[int, bytes] = {}
+    offset = 0
+    while offset + 4 <= len(data):
+        length, number = struct.unpack_from("=HH", data, offset)
+        if length < 4 or offset + length > len(data):
+            break
+        attributes[number & 0x3FFF] = data[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return attributes
+
+
 def size_table(overhead_bytes: int) -> tuple[tuple[int, bytes], ...]:
     """The attribute beside TCA_OPTIONS; none where nothing is added."""
     if not overhead_bytes:

@@ -74,12 +74,12 @@ class Tbf(Frozen, frozen=True):
 def tbf_stage(shape: LinkImpairment, mtu_bytes: int) -> Tbf:
     """Child qdisc of a direction whose queue is in bytes, at the layer its rate counts."""
     assert shape.rate_bit_s is not None
-    assert shape.queue_bytes is not None
     burst = mtu_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
     rate = shape.rate_bit_s // 8
     return Tbf(
         rate_byte_s=rate,
-        limit_bytes=shape.queue_bytes,
+        # of the queue it makes for itself; a qdisc below it takes the place of that
+        limit_bytes=burst if shape.queue_bytes is None else shape.queue_bytes,
         bucket_ticks=sending_ns(burst, rate) // TICK_NS,
         burst_bytes=burst,
     )

@@ -24,6 +24,7 @@ GROUPS = {
     "head_of_line": "Head-of-line delay",
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
+    "aqm": "Active queue management",
     "physics": "Laws of physics",
 }
 """Group -> its heading on the page and in docs/metrics.md, in their order: what is looked for first stands first."""

@@ -45,6 +45,7 @@ def traffic_metrics(observation: FlowObservation, *, retransmitted_packets: floa
         "unique_data_packets": float((data.new_bytes > 0).sum()),
         "packets_both_ways": float(len(data.t_ns) + len(back.t_ns)),
         "wire_bytes_both_ways": both,
+        "ecn_marked_packets": float(data.marked.sum()),
         "payload_share_ratio": float(data.new_bytes.sum()) / both if both else None,
     }
     if completed_ns is not None and retransmitted_packets == 0:

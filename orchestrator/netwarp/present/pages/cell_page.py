@@ -102,6 +102,8 @@ def _other(shape: LinkImpairment) -> str:
     parts = []
     if shape.jitter_ns:
         parts.append(f"jitter {quantity('time', shape.jitter_ns)} {shape.distribution}")
+    if shape.aqm is not None:
+        parts.append(shape.aqm.text())
     if shape.keeps_order:
         parts.append("in order")
     for name in ("duplicate", "corrupt", "reorder"):

@@ -1,0 +1,64 @@
+"""What the qdiscs of active queue management counted, and those counts against the marks in the captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..core.types import Cell, Check, DirectionName
+from ..core.wire import CE, ECN_MASK
+from ..store.ndjson import Record
+from ..testbed.layout import Layout
+from ..testbed.readback import Qdisc, decode_qdiscs
+from .capture_point import CapturePoint
+
+Counted = Mapping[tuple[str, DirectionName], Qdisc]
+"""(link, direction) -> its AQM as the last dump of the cell shows it."""
+
+
+def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Record]) -> Counted:
+    """The AQMs of the last qdisc dump of each namespace. dumps: those of init.ndjson, in their order."""
+    if not any(shape.aqm for link in cell.links for shape in (link.forward, link.backward)):
+        return {}
+    last = {record["ns"]: record for record in dumps}
+    seen = {
+        (namespace, qdisc.ifindex): qdisc
+        for namespace, record in last.items()
+        for qdisc in decode_qdiscs(bytes.fromhex(reply) for reply in record["replies"])
+        if qdisc.aqm is not None
+    }
+    places = {key: (interface.namespace, interface.ifindex) for key, interface in layout.shaped.items()}
+    return {key: seen[place] for key, place in places.items() if place in seen}
+
+
+def aqm_metrics(counted: Counted) -> dict[str, float | None]:
+    """Metrics of the cell; none without an AQM."""
+    if not counted:
+        return {}
+    return {
+        "aqm_marked_packets": float(sum(qdisc.marked_packets for qdisc in counted.values())),
+        "aqm_dropped_packets": float(sum(qdisc.dropped_packets for qdisc in counted.values())),
+    }
+
+
+def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]) -> Iterator[Check]:
+    """Where a link's marked packets go straight to a captured host: as many came there as were marked.
+
+    Only of the one link with an AQM: over two of them a packet may be marked twice. What the qdisc still holds has not
+    come yet. After a cut its counters begin anew, and a flipped bit may be one of the mark: nothing to compare.
+    """
+    managed = {link.name: link for link in cell.links if link.forward.aqm or link.backward.aqm}
+    cut = {event.link for event in cell.timeline if event.action == "cut"}
+    for (name, direction), qdisc in counted.items() if len(managed) == 1 else ():
+        link = managed[name]
+        point = points.get(link.b if direction == "forward" else link.a)
+        if point is None or name not in point.links or name in cut:
+            continue
+        if link.forward.corrupt_ratio or link.backward.corrupt_ratio:
+            continue
+        packets = point.capture.packets
+        came = int(((packets["tos"] & ECN_MASK == CE) & (packets["source"] == point.links.index(name))).sum())
+        yield Check(
+            f"ECN marks of {name} {direction}",
+            0 <= qdisc.marked_packets - came <= qdisc.queued_packets,
+            f"{qdisc.kind} marked {qdisc.marked_packets} and holds {qdisc.queued_packets} packets; {came} came marked",
+        )

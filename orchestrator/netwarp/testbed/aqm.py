@@ -1,0 +1,179 @@
+"""A direction's active queue management: red, codel, fq_codel and pie below tbf, cake with a rate of its own.
+
+Written from linux/pkt_sched.h and net/sched/sch_{red,codel,fq_codel,pie,cake}.c. Lengths are those of the root's size
+table (Netem.size_overhead_bytes), so RED's bytes are those that the rate counts.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ..core.types import Aqm, Frozen, LinkImpairment
+from .size_table import attribute, attributes_of
+
+KINDS = ("red", "codel", "fq_codel", "pie", "cake")
+ATTRIBUTES: dict[str, dict[str, int]] = {
+    "codel": {"target_us": 1, "limit_packets": 2, "interval_us": 3, "ecn": 4},
+    "fq_codel": {"target_us": 1, "limit_packets": 2, "interval_us": 3, "ecn": 4, "flows": 5, "quantum_bytes": 6},
+    "pie": {"target_us": 1, "limit_packets": 2, "update_us": 3, "alpha": 4, "beta": 5, "ecn": 6},
+    "cake": {"diffserv": 3, "flow_mode": 5, "rtt_us": 7, "memory_bytes": 10, "ack_filter": 16},
+}
+"""Settings of 32 bits and the number of their attribute."""
+_CAKE_RATE64, _CAKE_OVERHEAD, _CAKE_RAW = 2, 6, 12
+_CAKE_BEST_EFFORT, _CAKE_TRIPLE_ISOLATE, _CAKE_ACK_FILTER = 3, 7, 1
+_RED_PARMS, _RED_STAB, _RED_MAX_P = 1, 2, 3
+_RED = struct.Struct("=IIIBBBB")
+"""struct tc_red_qopt: limit, qth_min, qth_max, Wlog, Plog, Scell_log, flags."""
+_RED_ECN, _RED_HARD_DROP, _RED_ADAPTIVE = 1, 2, 4
+_TC_KEYS = {"ack_filter": "ack-filter", "update": "tupdate", "memory": "memlimit"}
+_CODEL_SHIFT, _PIE_TICK_NS = 10, 64
+
+
+class AqmQdisc(Frozen, frozen=True):
+    """One such qdisc as asked and read back: `values`, by name, in the units that the kernel takes."""
+
+    kind: str
+    values: dict[str, int]
+    idle_table: bytes = b""
+    """RED's, asked and never shown: by how much the average has decayed after an idle time."""
+
+    never_shown: ClassVar[tuple[str, ...]] = ("idle_table",)
+
+    def attributes(self) -> tuple[tuple[int, bytes], ...]:
+        """Nothing beside TCA_OPTIONS."""
+        return ()
+
+    def encode(self) -> bytes:
+        """The body of TCA_OPTIONS."""
+        values = self.values
+        if self.kind == "red":
+            parms = _RED.pack(
+                values["limit_bytes"], values["min_bytes"], values["max_bytes"], values["average"], 0,
+                values["idle_cell_log"], values["flags"],
+            )  # fmt: skip
+            body = attribute(_RED_PARMS, parms) + attribute(_RED_STAB, self.idle_table)
+            return body + attribute(_RED_MAX_P, struct.pack("=I", values["max_p"]))
+        body = b"".join(
+            attribute(number, struct.pack("=I", values[name])) for name, number in ATTRIBUTES[self.kind].items()
+        )
+        if self.kind == "cake":
+            body += attribute(_CAKE_RATE64, struct.pack("=Q", values["rate_byte_s"]))
+            # with an overhead of 0 cake counts from the IP header on; "raw" counts what the kernel counts
+            body += attribute(_CAKE_RAW, struct.pack("=I", 0)) if values["raw"] else b""
+            body += b"" if values["raw"] else attribute(_CAKE_OVERHEAD, struct.pack("=i", 0))
+        return body
+
+    @classmethod
+    def decode(cls, kind: str, options: Mapping[int, bytes]) -> AqmQdisc:
+        """From the attributes inside TCA_OPTIONS. Raises KeyError, struct.error for what is none of these."""
+        if kind == "red":
+            limit, low, high, average, _, cell_log, flags = _RED.unpack_from(options[_RED_PARMS])
+            (max_p,) = struct.unpack_from("=I", options[_RED_MAX_P])
+            return cls(kind, {"limit_bytes": limit, "min_bytes": low, "max_bytes": high, "max_p": max_p,
+                              "average": average, "idle_cell_log": cell_log, "flags": flags})  # fmt: skip
+        values = {name: struct.unpack_from("=I", options[number])[0] for name, number in ATTRIBUTES[kind].items()}
+        if kind == "cake":
+            (values["rate_byte_s"],) = struct.unpack_from("=Q", options[_CAKE_RATE64])
+            values["raw"] = int(_CAKE_RAW in options)
+        return cls(kind, values)
+
+    def as_shown(self) -> AqmQdisc:
+        """What a dump of this one shows: times in the steps that the kernel keeps them in."""
+        values = dict(self.values)
+        for name in ("target_us", "interval_us"):
+            if name not in values:
+                continue
+            ns = values[name] * 1000
+            if "codel" in self.kind:
+                values[name] = (ns >> _CODEL_SHIFT << _CODEL_SHIFT) // 1000
+            elif self.kind == "pie":
+                values[name] = ns // _PIE_TICK_NS * _PIE_TICK_NS // 1000
+        return AqmQdisc(self.kind, values)
+
+    def remark(self) -> str:
+        """tc(8) computes RED's idle table, weight and probability from other numbers, so that they are said here."""
+        return f"# {self.values}" if self.kind == "red" else ""
+
+    def text(self) -> str:
+        """The same as arguments of tc(8)."""
+        values = self.values
+        if self.kind == "red":
+            words = [f"limit {values['limit_bytes']} min {values['min_bytes']} max {values['max_bytes']} avpkt 1000",
+                     f"probability {values['max_p'] / 2**32:.6g}"]  # fmt: skip
+            flags = (("ecn", _RED_ECN), ("harddrop", _RED_HARD_DROP), ("adaptive", _RED_ADAPTIVE))
+            return " ".join(["red", *words, *(name for name, bit in flags if values["flags"] & bit)])
+        if self.kind == "cake":
+            words = [f"bandwidth {8 * values['rate_byte_s']}bit besteffort rtt {values['rtt_us']}us"]
+            words += [f"memlimit {values['memory_bytes']}", "raw" if values["raw"] else "overhead 0"]
+            return " ".join(["cake", *words, *(["ack-filter"] if values["ack_filter"] else [])])
+        words = []
+        for name, value in values.items():
+            key, _, unit = name.partition("_")
+            if name == "ecn":
+                words.append("ecn" if value else "noecn")
+            else:
+                words.append(f"{_TC_KEYS.get(key, key)} {value}{'us' if unit == 'us' else ''}")
+        return f"{self.kind} {' '.join(words)}"
+
+
+def aqm_stage(shape: LinkImpairment, mtu_bytes: int) -> AqmQdisc:
+    """The qdisc of a direction that has active queue management."""
+    aqm = shape.aqm
+    assert aqm is not None
+    assert shape.rate_bit_s is not None
+    values = {name.replace("_ns", "_us"): int(value) // (1000 if name.endswith("_ns") else 1)
+              for name, value in aqm.settings.items()}  # fmt: skip
+    match aqm.kind:
+        case "red":
+            return _red(aqm, shape, mtu_bytes)
+        case "cake":
+            values |= {"rate_byte_s": shape.rate_bit_s // 8, "memory_bytes": shape.queue_bytes or 0,
+                       "diffserv": _CAKE_BEST_EFFORT, "flow_mode": _CAKE_TRIPLE_ISOLATE,
+                       "ack_filter": _CAKE_ACK_FILTER if values["ack_filter"] else 0,
+                       "raw": int(shape.layer == "ethernet")}  # fmt: skip
+        case _:
+            values |= {"limit_packets": shape.queue_packets or 0, "ecn": int(aqm.ecn)}
+    return AqmQdisc(aqm.kind, values)
+
+
+def _red(aqm: Aqm, shape: LinkImpairment, mtu_bytes: int) -> AqmQdisc:
+    asked = aqm.settings
+    average = int(asked["average"])
+    flags = aqm.ecn * _RED_ECN | bool(asked["hard"]) * _RED_HARD_DROP | bool(asked["adaptive"]) * _RED_ADAPTIVE
+    cell_log, table = idle_table(average, mtu_bytes, (shape.rate_bit_s or 0) // 8)
+    values = {
+        "limit_bytes": shape.queue_bytes or 0, "min_bytes": int(asked["min_bytes"]),
+        "max_bytes": int(asked["max_bytes"]), "max_p": round(asked["max_p_ratio"] * 2**32), "average": average,
+        "idle_cell_log": cell_log, "flags": flags,
+    }  # fmt: skip
+    return AqmQdisc("red", values, table)
+
+
+def idle_table(average: int, packet_bytes: int, rate_byte_s: int) -> tuple[int, bytes]:
+    """RED's Scell_log and table of 256 shifts: after i << Scell_log us idle the average is halved so many times.
+
+    As many packets as could have been sent meanwhile each take 2^-average of it (Floyd and Jacobson 1993, section 4).
+    """
+    halvings_per_us = -math.log2(1.0 - 2.0**-average) * rate_byte_s / (1e6 * packet_bytes)
+    longest_us = 31 / halvings_per_us
+    cell_log = next((log for log in range(32) if longest_us / 2**log < 512), 31)
+    table = [min(31, int((i << cell_log) * halvings_per_us)) for i in range(255)] + [31]
+    return cell_log, bytes(table)
+
+
+_MARKED_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}
+"""Where the kernel's own statistics have the packets marked (tc_*_xstats; fq_codel's behind its type)."""
+_CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
+
+
+def marked(kind: str, statistics: bytes) -> int:
+    """ECN marks that the qdisc counted, of TCA_STATS_APP; 0 of a kind that marks nothing."""
+    if kind == "cake":
+        tins = attributes_of(attributes_of(statistics).get(_CAKE_TINS, b""))
+        counts = [attributes_of(tin).get(_CAKE_TIN_MARKED, bytes(4)) for tin in tins.values()]
+        return sum(struct.unpack_from("=I", count)[0] for count in counts)
+    at = _MARKED_AT.get(kind)
+    return 0 if at is None or len(statistics) < at + 4 else int(struct.unpack_from("=I", statistics, at)[0])

@@ -1,0 +1,102 @@
+"""Active queue management: from the spec to the qdiscs asked for, and what a dump of them shows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from netwarp.core.types import Cell, from_json, to_json
+from netwarp.testbed.aqm import AqmQdisc, aqm_stage, idle_table
+from netwarp.testbed.compile import Clock, compile_cell
+from netwarp.testbed.netem import Netem
+from netwarp.testbed.size_table import attributes_of
+from netwarp.testbed.tbf import Tbf
+from support.specs import BASE, plan_of, problems_of, replaced
+
+QUEUE = 'queue = "50 packets"'
+RED = 'aqm = { kind = "red", min = "5 packets", max = "15 packets", max_p = "10 %" }'
+OTHERS = {
+    "codel": 'aqm = { kind = "codel", target = "5 ms", ecn = true }',
+    "fq_codel": 'aqm = { kind = "fq_codel", flows = 64 }',
+    "pie": 'aqm = { kind = "pie", update = "10 ms" }',
+    "cake": 'aqm = { kind = "cake", rtt = "50 ms" }',
+}
+
+
+def with_aqm(aqm: str, queue: str = QUEUE) -> str:
+    """The small spec with that in place of its tail-drop queue."""
+    return replaced(QUEUE, f"{queue}\n{aqm}")
+
+
+def cell_of(text: str) -> Cell:
+    """The first cell."""
+    return plan_of(text).cells[0]
+
+
+def test_red_counts_bytes_and_its_cells_are_random() -> None:
+    cell = cell_of(with_aqm(RED))
+    shape = cell.links[0].forward
+    assert (shape.queue_bytes, shape.queue_packets, cell.random) == (75_000, None, True)
+    assert shape.aqm is not None
+    assert (shape.aqm.settings["min_bytes"], shape.aqm.settings["max_bytes"]) == (7500, 22_500)
+    assert from_json(to_json(cell), Cell) == cell
+    root, bucket, red = compile_cell(cell, Clock(t0_realtime_ns=0)).installed[:3]
+    assert isinstance(root.stage, Netem)
+    assert root.stage.size_overhead_bytes == -14
+    assert isinstance(bucket.stage, Tbf)
+    assert isinstance(red.stage, AqmQdisc)
+    assert (bucket.parent, red.parent, red.handle) == (1, 2, 0x8001)
+    assert red.stage.values["max_p"] == round(0.1 * 2**32)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_dump_shows_what_was_asked_in_the_kernels_steps(kind: str) -> None:
+    cell = cell_of(with_aqm(OTHERS[kind], 'queue = "4 MiB"' if kind == "cake" else QUEUE))
+    assert cell.random == (kind in ("pie", "cake"))
+    stage = aqm_stage(cell.links[0].forward, 1500)
+    shown = AqmQdisc.decode(kind, attributes_of(stage.encode()))
+    assert shown == stage
+    for name, value in stage.as_shown().values.items():
+        assert stage.values[name] - 2 <= value <= stage.values[name]
+    commands = "\n".join(step.command for step in compile_cell(cell, Clock(t0_realtime_ns=0)).steps if step.command)
+    assert f": {kind} " in commands
+
+
+def test_red_is_asked_for_as_it_is_shown() -> None:
+    stage = aqm_stage(cell_of(with_aqm(RED)).links[0].forward, 1500)
+    assert AqmQdisc.decode("red", attributes_of(stage.encode())) == stage.as_shown()
+    assert len(stage.idle_table) == 256
+
+
+@pytest.mark.parametrize("rate_byte_s", [1200, 125_000, 10**9])
+def test_an_idle_time_counts_as_the_packets_it_could_have_sent(rate_byte_s: int) -> None:
+    """m packets of 1500 bytes at that rate take (1 - 2^-9)^m of the average: the table's shift, rounded down."""
+    log, table = idle_table(9, 1500, rate_byte_s)
+    for cell in (1, 10, 100, 254):
+        packets = (cell << log) * rate_byte_s / 1e6 / 1500
+        assert table[cell] == min(31, math.floor(-packets * math.log2(1 - 2**-9)))
+    assert table[255] == 31
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (with_aqm('aqm = { kind = "red", min = "5 packets" }'), "max is missing"),
+        (with_aqm('aqm = { kind = "red", min = "15 packets", max = "5 packets" }'), "must be above min"),
+        (with_aqm('aqm = { kind = "codel", rtt = "5 ms" }'), "codel has no rtt; it has ecn, target, interval"),
+        (with_aqm('aqm = { kind = "codel" }', 'queue = "64 KiB"'), "codel counts packets"),
+        (with_aqm(OTHERS["cake"]), "cake counts the memory"),
+        (with_aqm('aqm = { kind = "cake", ecn = false }', 'queue = "4 MiB"'), "cake marks every packet"),
+        (with_aqm('aqm = { kind = "codel", target = "5.0005 ms" }'), "whole microseconds"),
+        (with_aqm('aqm = { target = "5 ms" }'), "kind is missing"),
+        (with_aqm('aqm = { kind = "blue" }'), '"blue" is none of red, codel'),
+    ],
+)
+def test_errors(text: str, says: str) -> None:
+    assert any(says in problem for problem in problems_of(text)), problems_of(text)
+
+
+def test_an_aqm_needs_a_rate() -> None:
+    assert 'rate = "1 Mbit/s"\n' in BASE
+    text = replaced('rate = "1 Mbit/s"\n', "").replace(QUEUE, OTHERS["codel"])
+    assert any("manages the queue of a rate" in problem for problem in problems_of(text))
