@@ -28,7 +28,7 @@ GROUP_FUNCTIONS: dict[str, Callable[..., Mapping[str, float | None]]] = {
     "physics": physics_metrics,
 }
 """Group -> its function, in the order of computation: a keyword-only parameter is a metric of a group before it. What
-flows share (flow_sharing) is computed from all flows of a cell.
+flows share (flow_sharing) is computed from all flows of a cell; aqm from what its qdiscs counted (queue_management).
 """
 
 
