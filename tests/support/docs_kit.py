@@ -33,6 +33,12 @@ NOT_RUN = {
     "netwarp merge shard-": "of the runs of other machines: test_golden_runs.py",
     "netwarp verify ": "of the run that a line before it makes: test_golden_runs.py",
     "netwarp kernel ": "of the one machine, then of another: test_kernel_transfer.py",
+    "netwarp run SPEC --executor dask": "of a cluster: test_dask.py",
+    "dask ": "of several machines: test_dask.py starts them so",
+    "openssl req": "of several machines: tried by hand",
+    "export DASK_": "of several machines: tried by hand",
+    "for role in": "of several machines: tried by hand",
+    "done": "of several machines: tried by hand",
     "make ": "minutes: make -n, and the netwarp command is planned",
 }
 """How the lines begin that no test runs as they stand, and why."""

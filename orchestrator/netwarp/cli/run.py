@@ -38,6 +38,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "kernel where none is built); netns: namespaces on this machine's own kernel; hosts: not built yet; "
         "auto (default): the first of virtual, netns, guest that can run",
     )
+    parser.add_argument(
+        "--executor", default="local", metavar="WHERE",
+        help="local (default): worker processes of this machine; dask: a cluster of its own on this machine; "
+        "dask:ADDRESS: the workers of that dask scheduler",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
@@ -111,9 +116,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         with TerminalProgress() as progress:
             finished = run_experiment(
-                **plan_options(args), shard=shard_option(args), backend=args.backend, jobs=args.jobs, out=args.out,
-                resume=args.resume, keep=args.keep, report=not args.no_report, parquet=args.parquet,
-                arguments=args.typed, progress=progress,
+                **plan_options(args), shard=shard_option(args), backend=args.backend,
+                executor=args.executor, jobs=args.jobs, out=args.out, resume=args.resume, keep=args.keep,
+                report=not args.no_report, parquet=args.parquet, arguments=args.typed, progress=progress,
             )  # fmt: skip
     except RunInterrupted as stop:
         say_stopped("interrupted", args, stop.run)

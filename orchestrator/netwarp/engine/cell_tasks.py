@@ -27,10 +27,11 @@ def run_batch(root: Path, analyze: bool, keep: Keep, cells: Sequence[Cell]) -> l
     """
     worker = this_worker()
     with worker.busy:
-        return [_run(worker, cell, RunDir(root), analyze, keep) for cell in cells]
+        return [run_one(worker, cell, RunDir(root), analyze, keep) for cell in cells]
 
 
-def _run(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) -> CellOutcome:
+def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) -> CellOutcome:
+    """Run one cell, and analyse it if it ran to its end. Raises as `run_batch`."""
     if worker.stopped.is_set() or worker.backend is None:
         raise Interrupted
     try:

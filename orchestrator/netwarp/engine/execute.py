@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import queue
 import signal
 import threading
+import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
-from ..core.errors import CaptureError, CellError
+from ..core.errors import CaptureError, CellError, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
-from ..sandbox import Backend, Interrupted
+from ..sandbox import Backend, Interrupted, VirtualBackend
+from ..store.cell_archive import unpack_cell
 from ..store.run_dir import RunDir
 from .cell_tasks import Keep, analyze_batch, run_batch
+from .cluster_files import instrument_here
+from .cluster_tasks import PackedCell, run_packed
+from .dask_workers import DaskWorkers
 from .events import CellTime, Notice, Progress, no_progress
+from .executors import LOCAL, Executor
 from .local_workers import LocalWorkers
 
 Finished = Callable[[Cell, CellOutcome], None]
@@ -37,6 +44,9 @@ class Workers(Protocol):
     def begin(self) -> None:
         """Be ready to run tasks."""
 
+    def slots(self) -> int:
+        """How many tasks run at once, as far as is known now."""
+
     def submit(self, task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell], /) -> Future[T]:
         """Run a task on a batch of cells."""
 
@@ -53,9 +63,11 @@ def execute(
     finished: Finished,
     analyze: bool = False,
     keep: Keep = "all",
+    executor: Executor = LOCAL,
     progress: Progress = no_progress,
 ) -> None:
-    """Run every cell that has no outcome yet, and analyse it where it ran. keep: as for `run`.
+    """Run every cell that has no outcome yet, and analyse it where it ran. keep: as for `run`. jobs: cells at
+    once, where the executor has workers of its own.
 
     `finished` is called as each one ends, `progress` too, both in the thread of the caller. Raises Stopped on SIGINT or
     SIGTERM, after every sandbox has been stopped; StoreError where the run directory cannot be written (DiskFull: no
@@ -66,27 +78,79 @@ def execute(
     waiting = [cell for cell in cells if cell.id not in done]
     run.partial.mkdir(parents=True, exist_ok=True)
 
-    def received(batch: Sequence[Cell], outcomes: Sequence[CellOutcome]) -> None:
-        for cell, outcome in zip(batch, outcomes, strict=True):
-            finished(cell, outcome)
-
     def given_up(cell: Cell) -> None:
         outcome = CellOutcome(Outcome.FAILED, f"{MOST_LOSSES} worker processes were killed while it ran", None, 0.0)
         run.keep_outcome(cell, outcome)
         finished(cell, outcome)
 
+    def received(batch: Sequence[Cell], outcomes: Sequence[CellOutcome]) -> None:
+        for cell, outcome in zip(batch, outcomes, strict=True):
+            finished(cell, outcome)
+
     try:
+        if executor.dask:
+            _on_a_cluster(waiting, backend, run, executor.address, min(jobs, len(waiting)), analyze, keep, given_up,
+                          finished, progress)  # fmt: skip
+            return
         _Dispatch(
             waiting,
             functools.partial(run_batch, run.root, analyze, keep),
             lambda clock: LocalWorkers(min(jobs, len(waiting)), backend, clock),
-            jobs,
             received=received,
             given_up=given_up,
             progress=progress,
         ).all()
     finally:
         run.clear_partial()
+
+
+def _on_a_cluster(
+    cells: Sequence[Cell],
+    backend: Backend,
+    run: RunDir,
+    address: str | None,
+    jobs: int,
+    analyze: bool,
+    keep: Keep,
+    given_up: Callable[[Cell], None],
+    finished: Finished,
+    progress: Progress,
+) -> None:
+    """Cells through a dask cluster: each comes back as an archive, and is put into its place here."""
+    if not isinstance(backend, VirtualBackend):
+        raise SpecError(f"--executor dask: cells run in virtual time there, and {backend.name} is on the wall clock")
+    kernel = backend.kernel
+    instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
+    topic = f"netwarp-{uuid.uuid4().hex}"
+
+    def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
+        for cell, archive in zip(batch, packed, strict=True):
+            finished(cell, _installed(cell, archive, run))
+
+    _Dispatch(
+        cells,
+        functools.partial(run_packed, instrument, analyze, keep, topic),
+        lambda clock: DaskWorkers(
+            address, jobs, instrument, kernel, scratch=run.partial / "dask", topic=topic, clock=clock,
+            notice=lambda text: progress(Notice(text)),
+        ),
+        received=received,
+        given_up=given_up,
+        progress=progress,
+    ).all()  # fmt: skip
+
+
+def _installed(cell: Cell, packed: PackedCell, run: RunDir) -> CellOutcome:
+    """Put a cell that came back into its place; its outcome. Raises StoreError: it is not what its worker packed."""
+    if hashlib.sha256(packed.archive).hexdigest() != packed.sha256:
+        raise StoreError(f"{cell.id}: what came back from its worker has another hash than it was sent with")
+    directory = run.partial_cell(cell.id)
+    unpack_cell(packed.archive, directory.root)
+    if directory.read_cell() != cell:
+        raise StoreError(f"{cell.id}: another cell came back from its worker")
+    outcome = directory.read_run_outcome()
+    run.install(cell.id)
+    return outcome
 
 
 def analyze_cells(cells: Sequence[Cell], run: RunDir, *, jobs: int) -> None:
@@ -101,7 +165,6 @@ def analyze_cells(cells: Sequence[Cell], run: RunDir, *, jobs: int) -> None:
         cells,
         functools.partial(analyze_batch, run.root),
         lambda clock: LocalWorkers(min(jobs, len(cells)), None, clock),
-        jobs,
         received=lambda batch, nothing: None,
         given_up=given_up,
         progress=no_progress,
@@ -116,7 +179,6 @@ class _Dispatch(Generic[T]):
         cells: Sequence[Cell],
         task: Callable[[Sequence[Cell]], T],
         workers: Callable[[Callable[[str, float], None]], Workers],
-        at_once: int,
         *,
         received: Callable[[Sequence[Cell], T], None],
         given_up: Callable[[Cell], None],
@@ -126,7 +188,7 @@ class _Dispatch(Generic[T]):
         self._suspects: deque[Cell] = deque()
         self._losses: Counter[str] = Counter()
         self._barren = 0
-        self._task, self._workers, self._at_once = task, workers, at_once
+        self._task, self._workers = task, workers
         self._received, self._given_up, self._progress = received, given_up, progress
         # a signal's handler may put() while this thread is in get(): this queue allows it
         self._events: queue.SimpleQueue[Future[T] | CellTime | None] = queue.SimpleQueue()
@@ -167,7 +229,7 @@ class _Dispatch(Generic[T]):
 
     def _fill(self, workers: Workers, under_way: dict[Future[T], Sequence[Cell]]) -> None:
         """Batches for every worker, and one more, so that none waits for this process; a suspect alone."""
-        while self._waiting and len(under_way) <= self._at_once:
+        while self._waiting and len(under_way) <= workers.slots():
             self._submit(workers, self._waiting.popleft(), under_way)
         if self._suspects and not under_way:
             self._submit(workers, self._suspects.popleft(), under_way)

@@ -69,6 +69,7 @@ class LocalWorkers(ProcessPoolExecutor):
         times, times_end = os.pipe()
         os.set_blocking(times_end, False)  # a reader that is slow loses progress, never time of a cell
         self._ours = [stop_end, times_end]
+        self._jobs = jobs
         try:
             super().__init__(
                 jobs,
@@ -87,6 +88,10 @@ class LocalWorkers(ProcessPoolExecutor):
         """Fork the workers, from the thread that calls: they die with it. Then the thread that reads their clocks."""
         self.submit(_nothing).result()
         self._reader.start()
+
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        return self._jobs
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As every Executor's; with cancel_futures what runs is stopped as well."""

@@ -30,6 +30,7 @@ from .cell_tasks import Keep
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
+from .executors import LOCAL, Executor, parse_executor
 from .outputs import texts_of
 from .planning import Where, level_pairs, load_experiment, plan_experiment
 from .run_directory import Run
@@ -61,6 +62,7 @@ def run(
     where: Where = (),
     shard: tuple[int, int] | None = None,
     backend: str = "auto",
+    executor: str = "local",
     jobs: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -73,8 +75,9 @@ def run(
     """Run an experiment, analyse its cells, write its tables and report.
 
     experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where,
-    shard: as for `plan_experiment`. backend: auto, virtual, guest or netns. jobs: cells at once (default: cores; on the
-    wall clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
+    shard: as for `plan_experiment`. backend: auto, virtual, guest or netns. executor: local (worker processes), dask (a
+    cluster of its own on this machine) or dask:ADDRESS of a scheduler. jobs: cells at once (default: cores; on the wall
+    clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
     (`out`, or the latest of this plan). keep: of a cell that was analysed and COMPLETED, beside what is derived:
     "all"; "captures"; "tables", neither captures nor records, which `replay` makes again. report: make the report.
     parquet: write the tables as Parquet too (needs polars). arguments: the words of the command line, for the manifest.
@@ -82,6 +85,7 @@ def run(
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
     """
     check_jobs(jobs)
+    where_to = parse_executor(executor, jobs, backend)
     if parquet:
         need_polars()
     spec = load_experiment(experiment, sets=sets)
@@ -100,13 +104,13 @@ def run(
         progress(Notice(chosen.why))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
     if arguments is None:
-        arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend)
+        arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend, executor)
     directory = choose_directory(None if out is None else Path(out), resume, plan)
     with locked(directory):
         started = time.monotonic()
         try:
             manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
-            run_cells(plan, directory, chosen, jobs, progress, keep)
+            run_cells(plan, directory, chosen, jobs, progress, keep, where_to)
             wall_s = None if resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)
@@ -130,6 +134,7 @@ def resume(
     where: Where = (),
     shard: tuple[int, int] | None = None,
     backend: str = "auto",
+    executor: str = "local",
     jobs: int | None = None,
     out: str | Path | None = None,
     keep: Keep = "all",
@@ -140,7 +145,8 @@ def resume(
     """Go on with an interrupted run: `run` with the same arguments, which keeps the cells that are finished."""
     return run(
         experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, shard=shard, backend=backend,
-        jobs=jobs, out=out, resume=True, keep=keep, report=report, parquet=parquet, progress=progress,
+        executor=executor, jobs=jobs, out=out, resume=True, keep=keep, report=report, parquet=parquet,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -159,13 +165,21 @@ def ended_early(error: BaseException, run: Run) -> NoReturn:
     raise error
 
 
-def run_cells(plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress, keep: Keep = "all") -> None:
+def run_cells(
+    plan: Plan,
+    directory: RunDir,
+    chosen: Chosen,
+    jobs: int,
+    progress: Progress,
+    keep: Keep = "all",
+    executor: Executor = LOCAL,
+) -> None:
     """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
     progress(CellsStarted(plan.cells, frozenset(directory.finished())))
     try:
         execute(
-            plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, keep=keep, progress=progress,
-            finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
+            plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, keep=keep,
+            executor=executor, progress=progress, finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
         )  # fmt: skip
     finally:
         progress(CellsFinished())
@@ -257,9 +271,11 @@ def _equivalent(
     where: Where,
     shard: tuple[int, int] | None,
     backend: str,
+    executor: str,
 ) -> list[str]:
     """The command line that makes the same run, for the manifest."""
     words = ["run", str(spec.path), "--backend", backend]
+    words += [] if executor == "local" else ["--executor", executor]
     for option, value in (("--seed", seed), ("--repetitions", repetitions)):
         words += [] if value is None else [option, str(value)]
     words += [] if shard is None else ["--shard", f"{shard[0]}/{shard[1]}"]

@@ -1,0 +1,194 @@
+"""Workers of a dask cluster as an Executor: of a scheduler that is there, or of our own cluster on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..core.errors import BackendUnavailable, NetwarpError
+from ..core.types import Cell
+from ..sandbox import Interrupted
+from .cluster_files import FilesMissing, Instrument, Unlike, files_here, keep_shipped
+from .local_workers import CellClock
+
+CONNECT_S = 10
+LOOK_S = 1.0
+"""How often the number of workers is asked for."""
+T = TypeVar("T")
+
+
+class DaskWorkers:
+    """The workers of the cluster at `address`, or (None) `jobs` of our own, which end with this process.
+
+    kernel: the file to ship where it is missing. scratch: where our own workers run cells. notice: called with
+    sentences for the user. shutdown(cancel_futures=True) stops every sandbox within a moment.
+    """
+
+    def __init__(
+        self,
+        address: str | None,
+        jobs: int,
+        instrument: Instrument,
+        kernel: Path,
+        *,
+        scratch: Path,
+        topic: str,
+        clock: CellClock,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._address, self._jobs, self._scratch = address, jobs, scratch
+        self._instrument, self._kernel = instrument, kernel
+        self._topic, self._clock, self._notice = topic, clock, notice
+        self._client: Any = None  # distributed.Client: its methods have no types
+        self._cluster: Any = None
+        self._quiet = contextlib.ExitStack()
+        self._slots, self._asked = 0, 0.0
+        self._shipping, self._shipped = threading.Lock(), set[str]()
+        self._sent: dict[Future[Any], Any] = {}
+
+    def begin(self) -> None:
+        """Start our own cluster, connect. Raises BackendUnavailable where no scheduler answers."""
+        from distributed import Client, LocalCluster
+
+        make_cluster: Any = LocalCluster
+        connect: Any = Client
+        self._quiet.enter_context(_without_log())
+        if self._address is None:
+            try:
+                self._cluster = make_cluster(
+                    n_workers=self._jobs, threads_per_worker=1, processes=True, memory_limit=0,
+                    # other users of this machine must not be able to send it tasks
+                    protocol="tls://", security=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                    local_directory=str(self._scratch), silence_logs=logging.CRITICAL,
+                )  # fmt: skip
+            except RuntimeError as error:
+                raise NetwarpError(
+                    f"--executor dask: its workers could not be started ({error}); a script of your own needs "
+                    '`if __name__ == "__main__":` around netwarp.run(executor="dask"), as its workers import it'
+                ) from error
+            self._client = connect(self._cluster, set_as_default=False)
+            self._client.register_plugin(_own_worker())
+        else:
+            try:
+                self._client = connect(self._address, timeout=CONNECT_S, set_as_default=False)
+            except (OSError, TimeoutError, ValueError, TypeError) as error:
+                raise BackendUnavailable(
+                    f"--executor dask:{self._address}: no scheduler answers there ({error}); start one with "
+                    "`dask scheduler`, and see docs/cluster.md for its TLS settings"
+                ) from error
+        self._client.subscribe_topic(self._topic, self._tell)
+        self.slots()
+        if not self._slots:
+            self._notice(f"{self._address}: no worker is there yet; cells wait for the first (docs/cluster.md)")
+
+    async def _tell(self, event: Any) -> None:
+        self._clock(*event[1])
+
+    def slots(self) -> int:
+        """How many tasks the workers run at once now; 1 as long as there is none."""
+        if self._client is not None and time.monotonic() - self._asked > LOOK_S:
+            self._slots, self._asked = sum(self._client.nthreads().values()), time.monotonic()
+        return max(1, self._slots)
+
+    def submit(self, task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell], /) -> Future[T]:
+        """Run a task on a batch of cells. Interrupted: dask gave it up, as worker after worker died under it."""
+        outer: Future[T] = Future()
+        outer.set_running_or_notify_cancel()
+        self._send(outer, task, cells)
+        return outer
+
+    def _send(self, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]) -> None:
+        inner = self._client.submit(task, cells, pure=False, key=f"netwarp-{uuid.uuid4().hex}")
+        self._sent[outer] = inner
+        inner.add_done_callback(lambda done: self._received(done, outer, task, cells))
+
+    def _received(
+        self, inner: Any, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]
+    ) -> None:
+        """In dask's thread: hand on what came of a task; ship what a worker lacks, and send the task again."""
+        from distributed import KilledWorker
+
+        try:
+            outer.set_result(inner.result())
+        except FilesMissing as missing:
+            # in a thread of its own: other results need not wait until a worker that has just died is given up
+            threading.Thread(target=self._ship, args=(str(missing), outer, task, cells), daemon=True).start()
+            return
+        except KilledWorker:
+            outer.set_exception(Interrupted())
+        except Unlike as error:
+            outer.set_exception(BackendUnavailable(str(error)))
+        except BaseException as error:  # noqa: BLE001  likewise; a cancelled one is a CancelledError
+            lost = inner.status in ("cancelled", "lost")
+            outer.set_exception(_gone(self._address) if lost else error)
+        self._sent.pop(outer, None)
+
+    def _ship(self, worker: str, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]) -> None:
+        """The kernel and the programs to a worker, through the scheduler; then the task again, wherever it goes."""
+        try:
+            with self._shipping:
+                if worker not in self._shipped:
+                    with contextlib.suppress(OSError):  # it died: its task goes to another
+                        self._client.run(keep_shipped, self._instrument, files_here(self._kernel), workers=[worker])
+                        self._shipped.add(worker)
+            self._send(outer, task, cells)
+        except Exception as error:  # noqa: BLE001  whatever it is: whoever waits for the cells gets it
+            outer.set_exception(error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the cluster; our own ends. With cancel_futures what runs is stopped."""
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):  # the scheduler may be gone
+                if cancel_futures and self._sent:
+                    client.cancel(list(self._sent.values()), force=True)
+                client.unsubscribe_topic(self._topic)
+            client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+        self._quiet.close()
+
+
+def _gone(address: str | None) -> NetwarpError:
+    return NetwarpError(
+        f"the dask scheduler{'' if address is None else f' at {address}'} is gone; what is finished is kept, and "
+        "--resume goes on with it"
+    )
+
+
+def _own_worker() -> Any:
+    """A plugin of workers of our own: a terminal sends Ctrl-C to all, and the process that started them acts on it."""
+    from distributed import WorkerPlugin
+
+    class OwnWorker(WorkerPlugin):
+        """In the main thread of a worker's process."""
+
+        def setup(self, worker: Any) -> None:
+            """Leave interrupts to the process that started this."""
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return OwnWorker()
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """dask's own words of workers that come and go are not for who runs an experiment; what matters is an exception."""
+    loggers = [
+        logging.getLogger(name) for name in list(logging.root.manager.loggerDict) if name.startswith("distributed")
+    ]
+    before = [(logger, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in before:
+            logger.setLevel(level)

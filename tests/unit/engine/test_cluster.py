@@ -1,0 +1,80 @@
+"""What a dask worker checks before it runs a cell, and the words of --executor."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import SpecError, StoreError
+from netwarp.engine import cluster_files
+from netwarp.engine.cluster_files import (
+    KERNEL,
+    NEEDED,
+    FilesMissing,
+    Instrument,
+    Unlike,
+    keep_shipped,
+    place_of,
+    software_here,
+)
+from netwarp.engine.executors import LOCAL, Executor, parse_executor
+
+FILES = {name: name.encode() for name in (KERNEL, *NEEDED)}
+
+
+@pytest.fixture
+def instrument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Instrument:
+    """Of files that this machine has not."""
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
+    monkeypatch.setenv("NETWARP_ANALYZER_LIBRARY", "")
+    cluster_files._place_of.cache_clear()
+    return Instrument({name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}, software_here())
+
+
+def test_shipped_files_are_used_if_they_are_those_of_the_run(instrument: Instrument, tmp_path: Path) -> None:
+    with pytest.raises(FilesMissing, match="tcp://w"):
+        place_of(instrument, "tcp://w")
+    keep_shipped(instrument, FILES)
+    place = place_of(instrument, "tcp://w")
+    assert place.kernel.read_bytes() == FILES[KERNEL]
+    assert {name: (place.programs / name).read_bytes() for name in FILES} == FILES
+    keep_shipped(instrument, FILES)  # another worker of that machine
+    place.kernel.write_bytes(b"damaged")
+    cluster_files._place_of.cache_clear()  # another process
+    with pytest.raises(FilesMissing):
+        place_of(instrument, "tcp://w")
+    keep_shipped(instrument, FILES)
+    assert place_of(instrument, "tcp://w").kernel.read_bytes() == FILES[KERNEL]
+    assert [path.name[0] == "." for path in (tmp_path / "cache" / "shipped").iterdir()] == [False]
+
+
+def test_other_files_are_not_kept(instrument: Instrument, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=KERNEL):
+        keep_shipped(instrument, {**FILES, KERNEL: b"another kernel"})
+    with pytest.raises(StoreError):
+        keep_shipped(instrument, {**FILES, "../outside": b"x"})
+    assert not (tmp_path / "cache" / "shipped").exists()
+
+
+def test_a_worker_with_other_software_is_refused(instrument: Instrument) -> None:
+    other = dataclasses.replace(instrument, software={**instrument.software, "numpy": "0.1"})
+    with pytest.raises(Unlike, match=r"tcp://w has numpy .*, this machine 0\.1"):
+        place_of(other, "tcp://w")
+
+
+def test_words_of_executor() -> None:
+    assert parse_executor("local", 2, "netns") == LOCAL
+    assert parse_executor("dask", 2, "auto") == Executor(True, None)
+    assert parse_executor("dask:tls://h:8786", None, "virtual") == Executor(True, "tls://h:8786")
+    for text, jobs, backend, said in (
+        ("slurm", None, "auto", "wants local, dask"),
+        ("dask:", None, "auto", "wants local, dask"),
+        ("local:x", None, "auto", "wants local, dask"),
+        ("dask", None, "netns", "wall clock"),
+        ("dask:tcp://h:1", 2, "auto", "--jobs 2"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            parse_executor(text, jobs, backend)
