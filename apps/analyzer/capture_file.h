@@ -1,4 +1,4 @@
-/* A capture file, its interfaces and records, whatever its format. */
+/* An open capture file, its interfaces and its records, the same for pcap and pcapng. */
 #ifndef ANALYZER_CAPTURE_FILE_H
 #define ANALYZER_CAPTURE_FILE_H
 
@@ -9,55 +9,61 @@ enum { CAPTURE_INTERFACES_MAX = UINT16_MAX, CAPTURE_NAME = 16 };
 struct record {
 	int64_t time_ns;
 	const uint8_t *data; /* `captured` bytes, valid until the next capture_next() of the same file */
-	uint64_t place;	     /* of its bytes, among those of records that are sorted */
+	uint64_t place;	     /* offset of its bytes in sorted.bytes; only sorted.c uses it */
 	uint32_t captured;
-	uint32_t length;    /* on the wire; never below captured */
+	uint32_t length;    /* bytes on the wire; at least `captured` */
 	uint32_t interface; /* index into capture_file.interfaces */
 	uint16_t link_type;
-	bool at_limit; /* cut where this capture cuts every packet, and its length on the wire was not kept */
-	bool big_endian; /* the capturing machine was */
-	bool untimed;	 /* a pcapng simple packet block has no time: that of the record before stands in */
+	bool at_limit;	 /* captured == length == the snaplen or capture_file.limit: the packet may have been
+			    longer */
+	bool big_endian; /* byte order of the capturing machine */
+	bool untimed; /* the record has no time (pcapng simple packet block): .time_ns is that of the record
+			 before */
 };
 
-/* The interface of packets: a pcap file has one, a pcapng file one for each description block. */
+/* An interface of the capture: a pcap file has one, a pcapng file one per interface description block. */
 struct capture_interface {
-	uint8_t name[CAPTURE_NAME]; /* cut there, or all 0 */
-	uint64_t dropped;	    /* by the capturing program and its kernel, by the file's own count */
-	int64_t offset_s;
-	uint64_t multiply; /* a tick in ns; 0: it is divided instead */
-	uint64_t divide;   /* ticks in a ns, when a power of ten; 0: too many for any time but 0 */
-	uint32_t snaplen;  /* 0: none */
+	uint8_t name[CAPTURE_NAME]; /* cut to 16 bytes; all 0: the file has no name */
+	uint64_t dropped;  /* packets the capturing program and its kernel dropped, as the file says */
+	int64_t offset_s;  /* added to every time stamp (if_tsoffset) */
+	uint64_t multiply; /* ns per tick of its time stamps; 0: .divide or a binary .resolution applies */
+	uint64_t divide;   /* ticks per ns, a power of ten; 0 with a decimal resolution: every time is 0 ns */
+	uint32_t snaplen;  /* 0: no limit */
 	uint16_t link_type;
-	uint8_t resolution; /* as if_tsresol: 10^-n s, or with the highest bit 2^-n s */
+	uint8_t resolution; /* as in if_tsresol: 10^-n s, or with the highest bit set 2^-n s */
 	bool dropped_known;
-	bool malformed; /* its options contradict their lengths: used up to there */
+	bool malformed; /* the length of an option is impossible: options before it are used */
 };
 
 struct capture_file {
 	struct stream stream;
 	struct capture_interface *interfaces; /* of all sections */
 	uint32_t interface_count, interface_capacity;
-	uint32_t section;   /* its first interface */
-	int64_t last_ns;    /* pcapng: of the record before */
-	uint32_t snaplen;   /* of the first interface */
-	uint16_t link_type; /* of the first interface */
-	bool blocks;	    /* pcapng */
-	bool nanosecond;    /* finer than microseconds */
-	bool swapped;	    /* against this machine; of the first section */
-	bool section_swapped;
-	uint32_t limit;	      /* pcap: as long as any record, where no length on the wire is kept; or 0 */
-	bool lengths_swapped; /* pcap before 2.3: a record's two lengths are the other way round */
-	bool lengths_maybe_swapped; /* pcap 2.3: some programs' still are */
-	bool cut_off;
-	char trouble[200];
+	uint32_t section;     /* pcapng: index of the first interface of the current section */
+	int64_t last_ns;      /* pcapng: time of the record before */
+	uint32_t snaplen;     /* of the first interface */
+	uint16_t link_type;   /* of the first interface */
+	bool blocks;	      /* pcapng */
+	bool nanosecond;      /* its time stamps are finer than microseconds */
+	bool swapped;	      /* byte order differs from this machine's; of the first section */
+	bool section_swapped; /* the same, of the current section */
+	uint32_t limit; /* pcap whose records never show a longer length on the wire: the longest of the first
+			   records; else 0 */
+	bool lengths_swapped;	    /* pcap before 2.3: a record's two lengths are in the opposite order */
+	bool lengths_maybe_swapped; /* pcap 2.3: some programs write them in the opposite order */
+	bool cut_off;		    /* the file does not end cleanly; see .trouble */
+	char trouble[200];	    /* why it cannot be read, or not to its end; "": no trouble */
 };
 
 void capture_file_close(struct capture_file *p);
-/* A new interface, all 0 but what every one has; NULL: no memory, or too many. */
+/* Append an interface with the default values. NULL: no memory, or more than CAPTURE_INTERFACES_MAX. */
 struct capture_interface *capture_file_interface_new(struct capture_file *p);
-/* Ends the file before its end. Always false. */
+/* Stop reading because of an error in the file: sets .cut_off and .trouble. Always returns false. */
 bool capture_file_stop(struct capture_file *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The end of the stream, inside something or not. Always false. */
+/*
+ * The stream has ended. With bytes left of an incomplete `inside` ("record"), or when unpacking failed, as
+ * capture_file_stop(). Always returns false.
+ */
 bool capture_file_end(struct capture_file *p, const char *inside);
 
 #endif

@@ -1,11 +1,15 @@
-/* Packets that the capture holds twice: seen at a mirror port in both directions, or before and after a
- * router. */
+/*
+ * Recognises packets that a capture holds twice: captured at a mirror port in both directions, or before
+ * and after a router.
+ */
 #ifndef ANALYZER_COPIES_H
 #define ANALYZER_COPIES_H
 
 #include "reader.h"
 
-/* Whether this TCP or SCTP packet equals one of late, but for what a router changes. Remembers it otherwise.
+/*
+ * Whether this TCP or SCTP packet equals a recent one (NWA_MARK_COPY) except for the fields that a router
+ * changes. If not, remembers it.
  */
 bool is_copy(struct nwa *a, const struct packet *p);
 

@@ -1,4 +1,4 @@
-/* The bytes of a packet that no header has taken yet. */
+/* A cursor in a packet: the bytes behind the headers that have been read. */
 #ifndef ANALYZER_CURSOR_H
 #define ANALYZER_CURSOR_H
 
@@ -7,10 +7,10 @@
 
 struct cursor {
 	const uint8_t *at;
-	uint32_t captured, length; /* there, and on the wire */
+	uint32_t captured, length; /* bytes left: in the capture, and on the wire */
 };
 
-/* Takes a header. false: it was not captured whole. */
+/* Moves behind a header of `bytes` bytes. false: it was not captured whole; the cursor stays. */
 static inline bool skip(struct cursor *c, uint32_t bytes)
 {
 	if (c->captured < bytes)

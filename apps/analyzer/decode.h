@@ -1,17 +1,19 @@
-/* From a record to a packet: the headers up to the transport's. */
+/* Decodes the headers of a record up to the transport header. */
 #ifndef ANALYZER_DECODE_H
 #define ANALYZER_DECODE_H
 
 #include "packet.h"
 
 /*
- * Fills `p` from `r` (source and number are set by the caller). Returns whether `data` is a whole transport
- * packet to look into. A fragment's data are its part of the datagram; `length` 0: not even its header was
- * there.
+ * Fills `p` from `r`, except .source and .number, which the caller sets. Returns whether .data is a whole
+ * transport packet that can be decoded. Of an IP fragment .data is its part of the datagram; .length 0: not
+ * even the IP header was captured.
  */
 bool packet_decode(struct packet *p, const struct record *r);
-/* The same for a datagram put together from fragments: p's data, captured, length and protocol are the whole
- * one's. */
+/*
+ * The same for a reassembled datagram: .data, .captured, .length and .protocol of `p` are those of the
+ * datagram.
+ */
 bool packet_decode_datagram(struct packet *p);
 
 #endif

@@ -4,9 +4,11 @@
 
 #include "capture_file.h"
 
-/* Reads the file header. false: not a capture, see .trouble. */
+/* Recognise the format and read the file header. false: not a capture file, or damaged; see .trouble. */
 bool capture_start(struct capture_file *p);
-/* The next whole record; false: the end (.cut_off and .trouble say what kind of end). */
+/*
+ * Read the next whole record. false: the end of the file, or of what can be read (.cut_off, with .trouble).
+ */
 bool capture_next(struct capture_file *p, struct record *r);
 
 #endif

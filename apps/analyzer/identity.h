@@ -1,10 +1,13 @@
-/* The table `identities`: one row an IP packet, for joining captures of several points. */
+/*
+ * Fills the table `identities`, one row per IP packet: with it captures of several points are joined
+ * (captures/packet_matching.py).
+ */
 #ifndef ANALYZER_IDENTITY_H
 #define ANALYZER_IDENTITY_H
 
 #include "reader.h"
 
-/* Nothing unless the table is wanted and the packet is of IP. */
+/* Add a row. Does nothing when the table is not wanted or the packet is not IP. */
 void identity_take(struct nwa *a, const struct packet *p, uint32_t flow, uint32_t path,
 		   uint8_t path_direction);
 

@@ -1,5 +1,4 @@
-/* A hash map from a 64-bit key to a 32-bit value: open addressing, linear probing, nothing is ever removed.
- */
+/* A hash map from 64-bit keys to 32-bit values: open addressing, linear probing. Keys are never removed. */
 #ifndef ANALYZER_MAP_H
 #define ANALYZER_MAP_H
 
@@ -16,15 +15,15 @@ struct map {
 	struct map_slot *slots;
 	uint64_t mask;
 	uint64_t count;
-	uint64_t
-	    salt; /* drawn once a reader, so that no capture can be made to collide; shows in no result */
+	uint64_t salt; /* random: no capture can be built to collide. Does not affect results */
 };
 
 bool map_init(struct map *m, uint64_t salt);
 void map_free(struct map *m);
-/* false: no memory. An existing key's value is replaced. */
+/* Set the value of a key; an existing value is replaced. false: no memory. */
 bool map_put(struct map *m, uint64_t key, uint32_t value);
 
+/* Mixes all bits of a number into all bits of the result; also the hash of identity.c's fingerprints. */
 static inline uint64_t map_mix(uint64_t x)
 {
 	x ^= x >> 32;
@@ -34,6 +33,7 @@ static inline uint64_t map_mix(uint64_t x)
 	return x ^ (x >> 32);
 }
 
+/* The key's value in *value. false: the key is not in the map; *value stays as it is. */
 static inline bool map_get(const struct map *m, uint64_t key, uint32_t *value)
 {
 	uint64_t i = map_mix(key ^ m->salt) & m->mask;

@@ -1,16 +1,18 @@
 /*
- * netwarp_analyzer.h - the analyser's whole C interface: rows, tables, eight functions.
+ * netwarp_analyzer.h - the analyser's whole C interface: rows, tables and the functions nwa_*().
  *
- * One pass over one or several captures of ONE capture point (all interfaces of one node: they are merged by
- * time, at equal times in the order of the files). What it yields are tables: arrays of the rows below. The
- * X-macros define each row once; the field list that Python builds its dtypes from is made of the same text.
+ * A reader makes one pass over the captures of ONE capture point (all interfaces of a node; they are merged
+ * by time, and at equal times in the order of the files). The result is tables: arrays of the rows below.
+ * X-macros define each row once, for the C struct and for nwa_describe(), from which
+ * orchestrator/netwarp/captures builds its NumPy dtypes. A changed row therefore needs a new NWA_ABI and
+ * nothing else here.
  *
- * Units: time in ns since 1970 as the capture has it; lengths in bytes; sequence numbers and TSNs unwrapped
- * to 64 bit and relative to the flow's base (flows.base): raw = (base + value) mod 2^32. NWA_UNKNOWN where a
- * number could not be known (a truncated packet, a handshake outside the capture). Ids (flow, path, source,
- * packet) are row numbers of their tables, given in the order of first appearance.
+ * Units: times in ns since 1970 as in the capture; lengths in bytes; sequence numbers and TSNs in 64 bits,
+ * relative to the flow's base (flows.base): raw = (base + value) mod 2^32. NWA_UNKNOWN stands for a number
+ * that cannot be known (truncated packet, handshake outside the capture). Ids (flow, path, source, packet)
+ * are row numbers of their tables, assigned in the order of first appearance.
  *
- * Thread rule: one handle, one thread at a time; handles share nothing.
+ * Threads: a handle may be used by one thread at a time; handles share nothing.
  */
 #ifndef NETWARP_ANALYZER_H
 #define NETWARP_ANALYZER_H
@@ -21,8 +23,10 @@
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
-/* field types, named as NumPy names them; b1 is a byte that holds 0 or 1, addr 16 bytes (IPv4 as
- * ::ffff:a.b.c.d) */
+/*
+ * field types, named as NumPy names them; b1 is a byte that holds 0 or 1, addr 16 bytes (IPv4 as
+ * ::ffff:a.b.c.d)
+ */
 typedef int64_t nwa_i8;
 typedef uint64_t nwa_u8;
 typedef uint32_t nwa_u4;
@@ -87,7 +91,9 @@ typedef uint8_t nwa_b1;
 	P(u8, frame_bytes)                                                                                   \
 	F(u1, family) /* 4 or 6 */
 
-/* one row a TCP connection or SCTP association; direction 0 is from the initiator (unknown: the first sender)
+/*
+ * one row a TCP connection or SCTP association; direction 0 is from the initiator (unknown: the first
+ * sender)
  */
 #define NWA_FLOW(F, P, B)                                                                                    \
 	F(i8, first_ns)                                                                                      \
@@ -129,8 +135,10 @@ typedef uint8_t nwa_b1;
 	F(u4, path)                                                                                          \
 	F(u1, path_direction) /* the path's direction that the flow's direction 0 is */
 
-/* one row an address pair between which a tunnel of one kind runs: its IP packets and those within them, by
- * the path's directions */
+/*
+ * one row an address pair between which a tunnel of one kind runs: its IP packets and those within them, by
+ * the path's directions
+ */
 #define NWA_TUNNEL(F, P, B)                                                                                  \
 	P(u8, packets)                                                                                       \
 	P(u8, outer_bytes) /* of the outermost IP packets, header included */                                \
@@ -276,8 +284,7 @@ typedef uint8_t nwa_b1;
 	F(u1, type)   /* of the chunk */                                                                     \
 	F(u1, direction)
 
-/* one row for each MPTCP option about the connection (RFC 8684 3): all but DSS without DATA_FIN
- */
+/* one row for each MPTCP option about the connection (RFC 8684 3): all but DSS without DATA_FIN */
 #define NWA_MPTCP_OPTION(F, P, B)                                                                            \
 	F(i8, time_ns)                                                                                       \
 	F(u8, key)	/* MP_CAPABLE: its sender's, MP_FASTCLOSE: its receiver's; 0: unknown */             \

@@ -1,5 +1,6 @@
-/* One packet, from the link layer to the first byte of the transport header. Nothing is read beyond what was
- * captured. */
+/*
+ * A decoded packet, up to the first byte of the transport header. No byte beyond the captured ones is read.
+ */
 #ifndef ANALYZER_PACKET_H
 #define ANALYZER_PACKET_H
 
@@ -15,7 +16,7 @@ struct address {
 	uint64_t high, low;
 };
 
-/* The IP packet that carries a tunnel's. */
+/* The outermost IP packet of a packet in a tunnel. */
 struct outer {
 	struct address from, to;
 	uint32_t ip_bytes;
@@ -25,12 +26,12 @@ struct outer {
 struct packet {
 	int64_t time_ns;
 	struct address from, to;
-	const uint8_t *data; /* the transport header, `captured` bytes of it and what follows */
+	const uint8_t *data; /* transport header and payload, of which `captured` bytes can be read */
 	uint32_t captured;
-	uint32_t length; /* of the transport header and all after it, as the IP header says */
+	uint32_t length; /* bytes of transport header and payload, as the IP header says */
 	uint32_t ip_bytes;
 	uint32_t frame_bytes;
-	uint32_t number; /* of the record, over all files, from 0 */
+	uint32_t number; /* of the record in the merged capture, from 0 */
 	uint32_t fragment_id;
 	uint32_t fragment_offset; /* of an IP fragment's data in its datagram */
 	uint16_t source;
@@ -40,13 +41,14 @@ struct packet {
 	uint8_t kind;
 	uint8_t protocol;
 	uint8_t tos;
-	bool fragment_more; /* fragments follow */
-	bool at_limit;	    /* as of the record */
+	bool fragment_more; /* the IP flag more-fragments */
+	bool at_limit;	    /* as in struct record */
 	bool big_endian;
-	bool length_lost; /* captured shorter than it was, by its IP header alone */
+	bool length_lost; /* truncated by the capture; only the IP header shows it */
 	uint16_t link_type;
-	uint8_t tunnel;	    /* NWA_TUNNEL_*, the outermost one; all above is the innermost IP packet's then */
-	struct outer outer; /* of a tunnel */
+	uint8_t tunnel; /* NWA_TUNNEL_* of the outermost tunnel; the fields above are then of the innermost IP
+			   packet */
+	struct outer outer; /* only with .tunnel */
 };
 
 static inline uint16_t get_be16(const uint8_t *at)

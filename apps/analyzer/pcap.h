@@ -1,4 +1,4 @@
-/* Records of libpcap's savefile format, both byte orders. */
+/* Reads records of libpcap's savefile format in both byte orders. */
 #ifndef ANALYZER_PCAP_H
 #define ANALYZER_PCAP_H
 
@@ -6,9 +6,9 @@
 
 /* Whether the first 4 bytes of a file are this format's. */
 bool pcap_recognised(const uint8_t *header);
-/* Reads the file header, which is there. false: see .trouble. */
+/* Read the file header, whose 24 bytes the caller has made sure of. false: see .trouble. */
 bool pcap_start(struct capture_file *p);
-/* The next whole record; false: the end. */
+/* Read the next whole record. false: the end. */
 bool pcap_next(struct capture_file *p, struct record *r);
 
 #endif

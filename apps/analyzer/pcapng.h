@@ -1,4 +1,4 @@
-/* Records of pcapng files, both byte orders, any resolution. */
+/* Reads records of pcapng files in both byte orders, with any resolution of time stamps. */
 #ifndef ANALYZER_PCAPNG_H
 #define ANALYZER_PCAPNG_H
 
@@ -6,9 +6,9 @@
 
 /* Whether the first 4 bytes of a file are this format's. */
 bool pcapng_recognised(const uint8_t *header);
-/* Reads the first section's header. false: see .trouble. */
+/* Read the first section header. false: see .trouble. */
 bool pcapng_start(struct capture_file *p);
-/* The next whole record; false: the end. */
+/* Read the next whole record, and the blocks before it. false: the end. */
 bool pcapng_next(struct capture_file *p, struct record *r);
 
 #endif

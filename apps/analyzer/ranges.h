@@ -1,6 +1,7 @@
 /*
- * What one sender has sent so far: disjoint ranges [lo, hi) of unwrapped numbers (bytes of TCP, TSNs of
- * SCTP), each with the path of its first transmission. In order this is one range however long the transfer.
+ * The set of numbers that a sender has sent so far: disjoint ranges [lo, hi) of 64-bit numbers (TCP: bytes,
+ * SCTP: TSNs), each with the path of its first transmission. A transfer without gaps on one path is one
+ * range.
  */
 #ifndef ANALYZER_RANGES_H
 #define ANALYZER_RANGES_H
@@ -13,15 +14,17 @@ struct range {
 	uint32_t path;
 };
 
-/* Ranges live in runs of at most RUN_RANGES, so that one in the middle costs a short memmove, whatever their
- * number. */
+/*
+ * A block of at most RUN_RANGES (ranges.c) ranges: inserting one moves only the ranges of its block,
+ * however many there are.
+ */
 struct range_run {
 	struct range *ranges;
 	uint32_t count, capacity;
 };
 
 struct ranges {
-	struct range last; /* the highest one; empty when lo == hi. All others, all below it, are in runs */
+	struct range last; /* the highest range; lo == hi: none yet. All others are in .runs */
 	struct range_run *runs;
 	uint32_t count, capacity;
 	bool failed; /* no memory */
@@ -31,8 +34,8 @@ void ranges_free(struct ranges *s);
 uint64_t ranges_add_slow(struct ranges *s, int64_t lo, int64_t hi, uint32_t path, uint32_t *first_path);
 
 /*
- * Add [lo, hi), lo < hi. Returns how many of its units were not there before; *first_path is set to the path
- * of the lowest unit that was (left alone if none was).
+ * Add [lo, hi), lo < hi. Returns how many of its numbers are new. *first_path is set to the path of the
+ * lowest number that is not new, and is unchanged if all are new.
  */
 static inline uint64_t ranges_add(struct ranges *s, int64_t lo, int64_t hi, uint32_t path,
 				  uint32_t *first_path)

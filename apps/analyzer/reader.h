@@ -1,4 +1,4 @@
-/* The reader: its files, tables and flows (TCP connections, SCTP associations). */
+/* The state of a reader (struct nwa, one per nwa_open()): its files, tables and flows. */
 #ifndef ANALYZER_READER_H
 #define ANALYZER_READER_H
 
@@ -10,49 +10,49 @@
 #include "ranges.h"
 #include "table.h"
 
-/* One direction of a flow: what its sender numbered. */
+/* One direction of a flow: the numbers that its sender has used. */
 struct half {
 	struct ranges seen;
-	int64_t highest;     /* number seen from this sender, unwrapped */
-	int64_t highest_ack; /* of this sender's numbers, unwrapped */
-	uint32_t base;
-	uint32_t tag; /* SCTP: this endpoint's own */
+	int64_t highest;     /* highest number seen from this sender, in 64 bits */
+	int64_t highest_ack; /* highest acknowledgement of this sender's numbers, in 64 bits */
+	uint32_t base;	     /* the raw number that counts as 0 */
+	uint32_t tag;	     /* SCTP: the verification tag this endpoint has chosen */
 	bool has_base;
-	bool base_known;
+	bool base_known; /* from the handshake */
 	bool tag_known;
 	bool numbered; /* TCP: SYN seen; SCTP: INIT or INIT-ACK seen */
 	bool ended;
-	uint8_t window_shift;	   /* TCP: as offered in SYN, 255 = not offered */
-	struct mappings *mappings; /* MPTCP: what its data were called at the data level, or NULL */
+	uint8_t window_shift;	   /* TCP: window scale offered in SYN; 255: not offered */
+	struct mappings *mappings; /* MPTCP: its data sequence numbers; NULL: none seen */
 };
 
 struct flow {
 	struct half half[2];
 	uint32_t id;
-	uint32_t last_path; /* the path of its last packet, and the row of (flow, path) */
-	uint32_t last_flow_path;
+	uint32_t last_path;	 /* the path of its last packet */
+	uint32_t last_flow_path; /* the row of flow_paths for that path */
 	uint16_t port[2];
 	bool initiator_known;
-	bool talked; /* SCTP: anything but INITs was seen */
+	bool talked; /* SCTP: a packet other than INIT was seen */
 };
 
-/* A packet of late: one that is equal is the same, captured again. */
+/* A recent packet: an equal one is the same packet captured again (copies.h). */
 struct recent {
 	uint64_t hash;
 	int64_t time_ns;
 };
-enum { RECENT_PACKETS = 1024 }; /* 2^10: an index is a hash's upper 10 bits */
+enum { RECENT_PACKETS = 1024 }; /* 2^10: copies.c takes the upper 10 bits of the hash as index */
 
 struct sorted;
 
 struct file {
 	struct capture_file capture;
 	struct record record;
-	bool there;	      /* record holds the next packet */
-	int64_t before_ns;    /* the record before it */
-	uint32_t *interfaces; /* rows in interfaces */
+	bool there;	      /* .record holds the next packet; false: the file is at its end */
+	int64_t before_ns;    /* time of the record before it */
+	uint32_t *interfaces; /* rows of its interfaces in the table `interfaces` */
 	uint32_t interface_count;
-	struct sorted *sorted; /* NWA_SORT: every record */
+	struct sorted *sorted; /* NWA_SORT: all records of the file; else NULL */
 };
 
 struct nwa {
@@ -60,10 +60,11 @@ struct nwa {
 	struct file *files;
 	uint32_t file_count;
 	uint32_t options;
-	int stop_fd;	       /* see nwa_open; -1: none */
+	int stop_fd;	       /* of nwa_open(); -1: none */
 	struct filter *filter; /* filter.h; NULL: every packet is kept */
 	uint64_t number;       /* of the next record */
-	uint64_t first_number; /* of the first row of packets: what was before is forgotten */
+	uint64_t first_number; /* number of the record in the first row of packets; nwa_clear() forgets those
+				  before */
 	struct fragments fragments;
 	struct flow **flows;
 	uint64_t flow_capacity;
@@ -72,7 +73,7 @@ struct nwa {
 	struct map sctp;	       /* path, ports -> flow and orientation */
 	struct map tags;	       /* ports and verification tag of a packet -> flow and direction */
 	struct map flow_paths;	       /* flow, path -> row */
-	struct address last_a, last_b; /* the path looked up last */
+	struct address last_a, last_b; /* address pair of last_path, looked up first */
 	uint32_t last_path;
 	struct map tunnels;    /* path, kind -> row */
 	uint16_t last_number;  /* IPv4 identification of the packet before */
@@ -81,7 +82,7 @@ struct nwa {
 	char error[256];
 };
 
-/* What the transport found in one packet: goes into the packet's row and the totals. */
+/* What the transport's decoder reports of one packet, for the packet's row and the totals. */
 struct findings {
 	uint32_t flow;
 	uint32_t payload_bytes;
@@ -93,7 +94,7 @@ struct findings {
 	uint32_t heartbeat_acks;
 	uint32_t chunks;
 	uint32_t unseen_bytes;
-	uint32_t more_packets, more_ip_bytes, more_frame_bytes; /* fragments before this one */
+	uint32_t more_packets, more_ip_bytes, more_frame_bytes; /* earlier fragments */
 	uint8_t direction;
 	bool is_retransmission;
 	bool on_other_path;
@@ -101,7 +102,7 @@ struct findings {
 	bool malformed;
 };
 
-/* Keeps the first failure as the reader's error. Always -1. */
+/* Keep the first failure as the reader's error (nwa_error()). Always returns -1. */
 int reader_fail(struct nwa *a, const char *file, const char *why);
 
 static inline struct nwa_source *source_row(const struct nwa *a, uint32_t source)

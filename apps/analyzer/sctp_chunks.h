@@ -1,4 +1,7 @@
-/* SCTP's numbers (RFC 9260 section 3; I-DATA RFC 8260, FORWARD-TSN RFC 3758). */
+/*
+ * SCTP's chunk types, header lengths in bytes and flags (RFC 9260 section 3; I-DATA: RFC 8260, FORWARD-TSN:
+ * RFC 3758).
+ */
 #ifndef ANALYZER_SCTP_CHUNKS_H
 #define ANALYZER_SCTP_CHUNKS_H
 
@@ -29,8 +32,8 @@ enum {
 	CAUSE_HEADER = 4,
 	PARAMETER_IPV4 = 5,
 	PARAMETER_IPV6 = 6,
-	FLAG_T = 1,	/* ABORT, SHUTDOWN COMPLETE: the tag is the sender's own, reflected */
-	FLAG_FIRST = 2, /* DATA: B, the first fragment of a message */
+	FLAG_T = 1,	/* ABORT, SHUTDOWN COMPLETE: the header has the tag of the packet it answers */
+	FLAG_FIRST = 2, /* DATA: the B bit, first fragment of a message */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* All records of a capture file in the order of their times. */
+/* All records of a capture file, sorted by time (option NWA_SORT). */
 #ifndef ANALYZER_SORTED_H
 #define ANALYZER_SORTED_H
 
@@ -6,12 +6,16 @@
 
 struct sorted {
 	struct record *records;
-	uint8_t *bytes; /* what their `data` point to */
+	uint8_t *bytes; /* the packets' bytes; a record's `place` is an offset in it */
 	size_t count, next;
-	uint64_t backwards; /* records whose time is before the record before, in the file */
+	uint64_t
+	    backwards; /* records whose time is earlier than that of the record before them in the file */
 };
 
-/* Reads the file to its end. NULL: no memory. Equal times stay in the order of the file. */
+/*
+ * Read the file to its end into memory and sort its records; equal times keep the order of the file. NULL:
+ * no memory.
+ */
 struct sorted *sorted_read(struct capture_file *capture);
 bool sorted_next(struct sorted *s, struct record *r);
 void sorted_free(struct sorted *s);

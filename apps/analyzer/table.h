@@ -1,4 +1,7 @@
-/* Growing arrays of rows. A table that is not wanted hands out one scratch row again and again. */
+/*
+ * Growing arrays of rows. A table that is not wanted returns the same scratch row for every push, so
+ * callers need not check.
+ */
 #ifndef ANALYZER_TABLE_H
 #define ANALYZER_TABLE_H
 
@@ -7,19 +10,19 @@
 
 struct table {
 	uint8_t *rows;
-	uint64_t count; /* rows held; of an unwanted table always 0 */
+	uint64_t count; /* number of rows; 0 in a table that is not wanted */
 	uint64_t capacity;
-	uint64_t mapped_bytes; /* 0: rows are malloced */
+	uint64_t mapped_bytes; /* size of the mapping of a large table; 0: rows are malloced */
 	uint32_t row_bytes;
 	bool wanted;
-	bool full; /* no memory, or 2^32 - 1 rows: the scratch row is handed out, the reader must stop */
+	bool full; /* no memory, or 2^32 - 1 rows: pushes return the scratch row, and the reader must stop */
 	_Alignas(16) uint8_t scratch[256];
 };
 
 void *table_grow(struct table *t);
 void table_free(struct table *t);
 
-/* The next row, to be filled whole by the caller; never NULL. */
+/* Append a row; the caller must fill all of it. Never NULL. */
 static inline void *table_push(struct table *t)
 {
 	if (t->wanted && t->count < t->capacity)

@@ -1,4 +1,4 @@
-/* Headers of tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U. */
+/* Reads the headers of tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U. */
 #ifndef ANALYZER_TUNNEL_H
 #define ANALYZER_TUNNEL_H
 
@@ -6,9 +6,9 @@
 #include "packet.h"
 
 /*
- * Takes the header of the tunnel that `p`'s protocol, or its UDP port, stands for, up to the IP packet within
- * (behind an Ethernet header, where the tunnel carries frames). Returns NWA_TUNNEL_* and the EtherType of
- * what follows; 0: no tunnel.
+ * If `p`'s IP protocol or UDP destination port is that of a tunnel, move the cursor behind the tunnel's
+ * header to the inner IP packet (also behind the Ethernet header where the tunnel carries frames). Returns
+ * NWA_TUNNEL_*, with the EtherType of what follows in *type; 0: no tunnel.
  */
 uint8_t tunnel_header(struct packet *p, struct cursor *c, uint16_t *type);
 

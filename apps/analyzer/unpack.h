@@ -1,4 +1,4 @@
-/* Unpacking xz, bzip2 and lz4, a step at a time; streams put together (as by pbzip2) are one. */
+/* Unpacks xz, bzip2 and lz4 step by step. Concatenated streams, as pbzip2 writes them, are read as one. */
 #ifndef ANALYZER_UNPACK_H
 #define ANALYZER_UNPACK_H
 
@@ -10,21 +10,23 @@ enum stream_kind { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD, STREAM_XZ, STREAM_BZI
 
 enum unpack_result {
 	UNPACK_MORE,
-	UNPACK_END, /* between two of its streams: an end here is a clean end */
+	UNPACK_END, /* between two compressed streams: an end of the input here is a clean end */
 	UNPACK_DAMAGED
 };
 
 struct unpack_step {
 	const uint8_t *in;
-	size_t in_bytes; /* 0: nothing more will come */
+	size_t in_bytes; /* 0: the end of the input */
 	uint8_t *out;
 	size_t room;
-	size_t used, made; /* set: of in, of out */
+	size_t used, made; /* set by unpack_step(): bytes consumed of .in, bytes written to .out */
 };
 
-/* The kind whose magic number begins these bytes (6 at least); STREAM_PLAIN: none of them. */
+/*
+ * The kind of compression, by the magic number in the first 6 bytes of a file; STREAM_PLAIN: none of these.
+ */
 enum stream_kind unpack_recognise(const uint8_t *bytes);
-/* NULL: no memory. */
+/* A decompressor of that kind; NULL: no memory. */
 void *unpack_new(enum stream_kind kind);
 enum unpack_result unpack_step(enum stream_kind kind, void *unpacker, struct unpack_step *step);
 void unpack_free(enum stream_kind kind, void *unpacker);

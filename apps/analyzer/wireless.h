@@ -1,4 +1,4 @@
-/* IEEE 802.11 data frames, and the headers that capturing programs put before them. */
+/* Reads IEEE 802.11 data frames and the headers that capturing programs put before them. */
 #ifndef ANALYZER_WIRELESS_H
 #define ANALYZER_WIRELESS_H
 
@@ -6,7 +6,9 @@
 
 enum wireless_header { WIRELESS_BARE, WIRELESS_RADIOTAP, WIRELESS_PRISM, WIRELESS_AVS };
 
-/* Takes everything before the 802.2 header. false: no data, encrypted, or a piece or an aggregate of frames.
+/*
+ * Move the cursor to the 802.2 header. false: the frame has no data, is encrypted, is a fragment, or is an
+ * aggregate of frames.
  */
 bool wireless_data(struct cursor *c, enum wireless_header header);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operstate: waits until a link is up: for the kernel's message, never for a time. */
+/*
+ * operstate: waits until a link's operational state is UP. It waits for the kernel's netlink message and
+ * does not poll; after step->timeout_ns the cell fails.
+ */
 #ifndef NETWARP_OPERSTATE_H
 #define NETWARP_OPERSTATE_H
 

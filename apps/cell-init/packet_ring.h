@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * packet_ring: captures an interface into a pcap file: an AF_PACKET socket with a TPACKET_V3 ring, read in
- * the kernel's own blocks: the process is woken once a block is full, not once a packet (a system call costs
- * 25 to 65 us of wall time in a UML guest).
+ * packet_ring: captures an interface into a pcap file, by an AF_PACKET socket with a TPACKET_V3 ring. The
+ * kernel wakes the process when a block of the ring is full, not for each packet: a system call costs 25 to
+ * 65 us of wall time in a UML guest. A packet longer than a block is cut and counted in .truncated.
  */
 #ifndef NETWARP_PACKET_RING_H
 #define NETWARP_PACKET_RING_H
@@ -10,9 +10,9 @@
 #include "pcap_writer.h"
 
 struct packet_ring_config {
-	int ns_fd; /* of the network namespace */
+	int ns_fd; /* descriptor of the network namespace */
 	int ifindex;
-	const char *iface;
+	const char *iface; /* for the record only */
 	const char *file;
 	uint32_t block_bytes;
 	uint32_t blocks;
@@ -26,24 +26,37 @@ struct packet_ring {
 	char *memory;
 	uint32_t next;	   /* the block that is read next */
 	uint64_t sequence; /* of the last block that was read */
-	bool loopback;
-	uint64_t seen;
+	bool loopback;	   /* lo delivers each packet twice: only the arriving one is kept */
+	uint64_t seen;	   /* packets read from the ring, those of lo that are not kept included */
 	uint64_t truncated;
-	bool failure_sent; /* of the capture process: that writing failed */
+	bool failure_sent; /* set by the capture process once it has reported a failed write */
 };
 
-/* Open the file, the socket and its ring, and begin. Returns NULL, or what failed, with errno. */
+/*
+ * Open the file, the socket and its ring, and start to capture. The interface must be up. Moves this
+ * process into the namespace. Returns NULL, or the name of the operation that failed, with errno set.
+ */
 const char *packet_ring_open(struct packet_ring *ring, const struct packet_ring_config *config);
-/* Read every block that the kernel has closed, and give it back. */
+/*
+ * Write the packets of every block that the kernel has closed to the file, and return the block to the
+ * kernel.
+ */
 void packet_ring_take_closed(struct packet_ring *ring);
-/* A link that goes down reports ENETDOWN once; the kernel resumes the capture when it is up. */
+/*
+ * Clear the socket's pending error. A link that goes down reports ENETDOWN once; the kernel resumes the
+ * capture when the link is up again.
+ */
 void packet_ring_clear_error(const struct packet_ring *ring);
 /*
- * Unbind the socket from its interface, where the kernel waits for every CPU that might still be writing;
- * then read the rest, the block that is still open among it.
+ * End the capture: bind the socket to an EtherType that no packet has (there the kernel waits for every CPU
+ * that might still write), then read all closed blocks and the block that is still open.
  */
 void packet_ring_drain(struct packet_ring *ring);
-/* Packets that the kernel dropped, and those that it counted but the ring did not hold. */
+/*
+ * Number of packets that are not in the file though they passed the interface: dropped by the kernel, or
+ * counted by it but not in the ring. Reads and so resets the kernel's counters: call once, after
+ * packet_ring_drain().
+ */
 uint64_t packet_ring_dropped(const struct packet_ring *ring);
 
 #endif

@@ -3,9 +3,10 @@
  * pcap_writer: writes a nanosecond pcap file (magic 0xa1b23c4d, host byte order) in large pieces, in time
  * order.
  *
- * On a machine with several CPUs the two directions of an interface can reach the ring in another order than
- * their time stamps; so the last PCAP_WINDOW records stay in memory, and a late one is put in its place.
- * After a failed write the file ends behind the last whole piece.
+ * On a machine with several CPUs, packets of the two directions of an interface can enter the ring in
+ * another order than their time stamps. So the last PCAP_WINDOW records stay in memory and a late one is
+ * inserted where its time stamp belongs. A record older than all of them fails with EILSEQ. After a failed
+ * write the file ends behind the last piece (of whole records) that was written.
  */
 #ifndef NETWARP_PCAP_WRITER_H
 #define NETWARP_PCAP_WRITER_H
@@ -14,19 +15,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PCAP_SNAPLEN	  262144
+#define PCAP_SNAPLEN	  262144 /* libpcap's MAXIMUM_SNAPLEN; docs/formats.md names it */
 #define PCAP_WINDOW	  64
 #define PCAP_HEADER_BYTES 24
 #define PCAP_RECORD_BYTES 16
-#define PCAP_WRITE_BYTES  (256 * 1024)
-#define PCAP_BUFFER_BYTES (1024 * 1024)
+#define PCAP_WRITE_BYTES  (256 * 1024)	/* written once so many bytes are older than the window */
+#define PCAP_BUFFER_BYTES (1024 * 1024) /* holds PCAP_WRITE_BYTES and some of the longest packets */
 
 struct pcap_writer {
 	int fd;		 /* owned: pcap_writer_close() closes it */
-	int error;	 /* errno of the first thing that went wrong; nothing is added after it */
-	bool drop_pages; /* set once open: drop each piece from the page cache. For hostfs, which writes
-			    through */
-	bool broken;	 /* .error was a write: the file ends where it is */
+	int error;	 /* errno of the first failure; no record is added after it. 0: none */
+	bool drop_pages; /* set by the caller after pcap_writer_open(): drop written pages
+			    (files_drop_pages()) */
+	bool broken;	 /* .error came from write(2): pcap_writer_close() writes no more */
 	int fsync_error;
 	uint64_t packets; /* in the file, once closed */
 	uint64_t bytes;	  /* of the file */
@@ -41,15 +42,21 @@ struct pcap_writer {
 		int64_t t_ns;
 	} recent[PCAP_WINDOW];
 	size_t recent_count;
-	int64_t floor_ns; /* time of the latest record that is no longer among them */
+	int64_t floor_ns; /* time of the latest record that has left .recent: nothing older can be added */
 };
 
 /* Takes over `fd`, an empty file. Returns 0, or -1 with errno (then fd is closed). */
 int pcap_writer_open(struct pcap_writer *pcap, int fd);
-/* `captured` bytes of a packet of `length` bytes. Returns 0, or -1 with .error set. */
+/*
+ * Add a packet of `length` bytes of which `captured` (at most PCAP_SNAPLEN) are in `data`. Returns 0, or -1
+ * with .error set.
+ */
 int pcap_writer_add(struct pcap_writer *pcap, int64_t t_ns, const void *data, uint32_t captured,
 		    uint32_t length);
-/* Write what is left, fsync, close. .packets, .bytes, .error and .fsync_error are final then. */
+/*
+ * Write the records still in memory, fsync, close. Afterwards .packets, .bytes, .error and .fsync_error are
+ * final.
+ */
 void pcap_writer_close(struct pcap_writer *pcap);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process: the programs that a cell runs, and their record `exit`. */
+/* process: starts, signals and reaps the programs that a cell runs, and writes the record `exit` of each. */
 #ifndef NETWARP_PROCESS_H
 #define NETWARP_PROCESS_H
 
@@ -11,34 +11,44 @@
 #define PROCESS_OUTPUTS 2 /* standard output and standard error */
 
 struct process {
-	const char *id; /* of the step's text */
+	const char *id; /* points into the steps, which must outlive it */
 	const char *stdout_file;
-	int output_fd[PROCESS_OUTPUTS]; /* in a guest: to drop their pages; -1: none */
+	int output_fd[PROCESS_OUTPUTS]; /* in a guest: for process_drop_outputs(); -1: none */
 	pid_t pid;
-	bool flow;
+	bool flow; /* spawned with flow=1: `end early=1` waits for it */
 	bool exited;
-	bool killed; /* by us, after the grace */
+	bool killed; /* by SIGKILL of process_signal_all() */
 	int status;  /* of wait(2), once exited */
 	int64_t exit_realtime_ns;
 };
 
 /* These return 0, or -1 with the cell's reason set. */
+/*
+ * Start the program. Its environment is PATH, HOME, LANG=C, NETWARP_T0_REALTIME_NS once T0 is known, and
+ * env=.
+ */
 int process_spawn(struct cell *cell, const struct step_spawn *step);
+/* A process that has exited is not a failure: its record `exit` shows it. */
 int process_signal(struct cell *cell, const struct step_signal *step);
-/* Wait for every child that has ended. */
+/* Reap every child that has ended, without waiting, and write its record; the handler of SIGCHLD. */
 int process_reap(struct cell *cell);
 
-/* Another module's child: process_reap() calls `ended` with its status of wait(2). */
+/*
+ * Register the one child that another module forked (the capture process): process_reap() calls `ended`
+ * with its status of wait(2) and writes no record. pid 0 removes it.
+ */
 void process_adopt(pid_t pid, int (*ended)(struct cell *cell, int status));
 
+/* The process of that id, running or not; NULL: none. Valid until the next process_spawn(). */
 const struct process *process_find(const char *id);
+/* Whether any process was spawned with flow=1. */
 bool process_any_flow(void);
-/* How many run; with `flow`, how many of those that were spawned with flow=1. */
+/* Number of processes that run; with `flow` true only those spawned with flow=1. */
 size_t process_running(bool flow);
 void process_signal_all(int signal);
-/* SIGKILL to those that still run, and wait for them. */
+/* Send SIGKILL to all that still run, wait for them, write their records. */
 void process_kill_all(struct cell *cell);
-/* Drop the pages of the programs' outputs from the guest's page cache. */
+/* Drop the pages of the programs' output files from the guest's page cache (memory.h). */
 void process_drop_outputs(void);
 
 #endif

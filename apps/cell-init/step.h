@@ -2,8 +2,10 @@
 /*
  * step: one line of steps.txt (docs/formats.md, "Steps"), decoded into the struct of its verb.
  *
- * One table lists the keys of each verb, their types, and where in the struct each value goes: it both
- * checks and decodes. What is not in the table is refused. Pure: no system call.
+ * One table, verb_specs, lists the keys of each verb, their types and ranges, and the member of the struct
+ * that each value goes to: the table both checks and decodes. A verb or key that is not in it is refused.
+ * No system call: tested and fuzzed on the host. orchestrator/netwarp/testbed/steps.py writes these lines;
+ * a new verb or key is added there, here, in phases.c and in docs/formats.md.
  */
 #ifndef NETWARP_STEP_H
 #define NETWARP_STEP_H
@@ -15,14 +17,18 @@
 #include <stdint.h>
 
 #define STEP_KEYS_MAX 10
-#define STEP_LISTS    2 /* keys of a verb that may be given several times, at most */
-/* `ns` indexes: netlink messages name namespace I as file descriptor NS_FD_BASE + I */
+#define STEP_LISTS    2 /* a verb has at most 2 keys that may be given several times */
+/*
+ * Netlink messages name namespace I as file descriptor NS_FD_BASE + I;
+ * orchestrator/netwarp/testbed/messages.py has the same two numbers. 200 leaves room for the descriptors
+ * that cell-init opens for itself.
+ */
 #define NS_FD_BASE 200
 #define NS_MAX	   1000
-/* `bpf` indexes: netlink messages name program I as file descriptor BPF_FD_BASE + 3 * I; its maps follow */
+/* Netlink messages name program I as file descriptor BPF_FD_BASE + 3 * I; its two maps follow */
 #define BPF_FD_BASE (NS_FD_BASE + NS_MAX)
 #define BPF_MAX	    500
-#define NO_TIME	    INT64_MIN
+#define NO_TIME	    INT64_MIN /* the key was not given */
 
 enum verb {
 	VERB_SANDBOX,
@@ -71,7 +77,7 @@ struct step_sandbox {
 };
 
 struct step_clock {
-	/* one of them is given; the others are NO_TIME or NULL */
+	/* exactly one of the three is given; the others are NO_TIME or NULL */
 	int64_t t0_realtime_ns;
 	int64_t t0_after_ready_ns;
 	const char *t0_file; /* holds T0 on this clock, as decimal digits, once somebody has made it */
@@ -82,18 +88,18 @@ struct step_deadline {
 };
 
 struct step_progress {
-	int64_t every_ns;
-	int64_t tick_ns; /* 0: no ticks */
-	int64_t late_ns;
-	const char *stop; /* NULL: none */
+	int64_t every_ns; /* between two marks on the console */
+	int64_t tick_ns;  /* between two ticks that measure lateness; 0: no ticks */
+	int64_t late_ns;  /* a tick this late counts as late */
+	const char *stop; /* the cell ends when this file exists; NULL: none */
 };
 
 struct step_module {
-	const char *module;
+	const char *module; /* absolute path of the .ko file */
 };
 
 struct step_memory {
-	int pages;
+	int pages; /* of 4096 bytes */
 };
 
 struct step_ns {
@@ -195,11 +201,11 @@ struct step_end {
 };
 
 struct step {
-	unsigned int line; /* its number, from 1: records call it `step` */
+	unsigned int line; /* number of its line in steps.txt, from 1; records call it `step` */
 	enum verb verb;
 	enum phase phase;
-	unsigned int given; /* a bit for each key of the verb */
-	int64_t at_ns;	    /* from T0; NO_TIME without `at` */
+	unsigned int given; /* bit I: key I of the verb was given */
+	int64_t at_ns;	    /* time from T0; NO_TIME without the key `at` */
 	union {
 		struct step_sandbox sandbox;
 		struct step_clock clock;
@@ -246,14 +252,14 @@ struct key_spec {
 	enum key_type type;
 	size_t offset; /* of the value in struct step */
 	bool required;
-	int64_t initial; /* of a number that is not given */
-	int64_t min, max;
+	int64_t initial;  /* value of a number that is not given */
+	int64_t min, max; /* a number outside is refused */
 };
 
 struct verb_spec {
 	const char *name;
-	unsigned int phases;
-	bool once; /* sets or begins something for the whole cell */
+	unsigned int phases; /* the phases it may stand in: a mask of enum phase */
+	bool once;	     /* may be given once per cell */
 	struct key_spec keys[STEP_KEYS_MAX];
 };
 
@@ -263,14 +269,15 @@ struct step_error {
 	char text[320]; /* "steps.txt:12: netlink: key data: ..." */
 };
 
-/* Fill *error; `key` may be NULL. Always returns -1. */
+/* Write "steps.txt:LINE: VERB: key KEY: <format>" into *error; `key` may be NULL. Always returns -1. */
 int step_fail(struct step_error *error, const struct step *step, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /*
- * Decode a line, NUL-terminated, neither empty nor a comment, into *step, whose .line is set. Values stay in
- * the line. `*pool`: room for the lists of texts, at least STEP_LISTS texts a word; moved behind what was
- * used. Returns 0, or -1 with *error filled.
+ * Decode a NUL-terminated line, neither empty nor a comment, into *step; the caller has set step->line. The
+ * texts in *step point into the line, which must outlive it. *pool points to room for lists of texts, at
+ * least STEP_LISTS texts per word of the line; it is moved behind the part that was used. Returns 0, or -1
+ * with *error filled.
  */
 int step_decode(struct step *step, char *line, char ***pool, struct step_error *error);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step_value: the value of one key of a step, as text, number or bytes. Pure; 0, or -1 with *why filled. */
+/*
+ * step_value: decodes and checks the value of one key of a step: text, file name, number or bytes. No system
+ * call. Every function returns 0, or -1 with *why filled.
+ */
 #ifndef NETWARP_STEP_VALUE_H
 #define NETWARP_STEP_VALUE_H
 
@@ -11,20 +14,23 @@ struct value_error {
 };
 
 struct bytes {
-	char *data; /* a NUL byte follows that .len does not count */
+	char *data; /* followed by a NUL byte that .len does not count */
 	size_t len;
 };
 
-/* Undo %XX in place. */
+/*
+ * Replace each %XX in `text` by its byte, in place. A byte that had to be written as %XX and was not is an
+ * error: orchestrator/netwarp/testbed/steps.py has the same list of plain characters.
+ */
 int value_decode(char *text, struct bytes *value, struct value_error *why);
-/* Text: not empty, no NUL byte. */
+/* Refuse an empty text and one with a NUL byte. */
 int value_check_text(const struct bytes *value, struct value_error *why);
-/* A file's name: relative and without "..". */
+/* Refuse a file name that is absolute or contains "..": files stay in the cell's directory. */
 int value_check_file(const struct bytes *value, struct value_error *why);
-/* A decimal number in [min, max]. */
+/* Read a decimal number in [min, max]. */
 int value_number(const struct bytes *value, int64_t min, int64_t max, int64_t *number,
 		 struct value_error *why);
-/* Replace hexadecimal digits by the bytes that they mean. */
+/* Replace pairs of hexadecimal digits by their bytes, in place. */
 int value_bytes(struct bytes *value, struct value_error *why);
 
 #endif

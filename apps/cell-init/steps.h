@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps: steps.txt (docs/formats.md, "Steps") as decoded, checked steps. Pure: tested and fuzzed on the host.
+/*
+ * steps: parses the file steps.txt (docs/formats.md, "Steps") into decoded, checked steps. No system call:
+ * tested and fuzzed on the host.
  */
 #ifndef NETWARP_STEPS_H
 #define NETWARP_STEPS_H
 
 #include "step.h"
 
-#define STEPS_FIRST_LINE "netwarp-steps 1"
+#define STEPS_FIRST_LINE "netwarp-steps 1" /* written by orchestrator/netwarp/testbed/steps.py */
 
 struct steps {
 	struct step *list;
 	size_t count;
-	char *text;   /* the values of all steps */
-	char **texts; /* the lists of texts of all steps */
+	char *text;   /* copy of the file; the texts in .list point into it */
+	char **texts; /* the lists of keys that are given several times */
 	struct step_error error;
 };
 
-/* Parse and check. Returns 0, or -1 with .error filled; steps_free() either way. */
+/* Parse and check the whole file. Returns 0, or -1 with .error filled; call steps_free() in both cases. */
 int steps_parse(struct steps *steps, const char *text, size_t len);
 void steps_free(struct steps *steps);
 

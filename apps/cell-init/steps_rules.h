@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps_rules: what one key alone cannot show: the order of phases, namespaces and processes that exist. */
+/*
+ * steps_rules: checks that need more than one step: the order of phases and times, and that the namespaces,
+ * processes and packet programs a step names are made by an earlier step.
+ */
 #ifndef NETWARP_STEPS_RULES_H
 #define NETWARP_STEPS_RULES_H
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal: the guest's second console, which guest-exec --terminal connects to a terminal of the host. */
+/*
+ * terminal: makes the guest's second console the terminal of a process. guest-exec --terminal connects that
+ * console to a terminal of the host (`netwarp shell`).
+ */
 #ifndef NETWARP_TERMINAL_H
 #define NETWARP_TERMINAL_H
 
 #include "cell.h"
 
-/* Mount the file system that has its device. 0, or -1 with the reason set. */
+/* Mount devtmpfs, which has the console's device. Once per guest. 0, or -1 with the cell's reason set. */
 int terminal_prepare(struct cell *cell);
-/* In the child, by system calls alone: a session of its own, with the terminal as standard input, output and
- * error. 0, or -1 and errno. */
+/*
+ * Called in the child between vfork() and execve(), so by system calls only: start a new session with the
+ * console as controlling terminal, standard input, output and error. 0, or -1 with errno set.
+ */
 int terminal_become(void);
 
 #endif

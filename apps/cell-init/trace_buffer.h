@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_buffer: decodes the kernel's trace ring buffer: its tracepoints sctp:sctp_probe_path (every path of
- * an association, at every SACK it gets) and tcp:tcp_probe (at every segment an established connection gets)
- * as records of fixed size.
+ * trace_buffer: decodes pages of the kernel's trace ring buffer into records of fixed size, for two
+ * tracepoints: sctp:sctp_probe_path (each path of an association, at every SACK that it receives) and
+ * tcp:tcp_probe (at every segment that an established connection receives).
  *
- * Each shows the state before the packet is processed. Pure: no system call, tested on the host.
+ * A record shows the state before the kernel processes that packet. No system call; tested on the host.
  */
 #ifndef NETWARP_TRACE_BUFFER_H
 #define NETWARP_TRACE_BUFFER_H
@@ -17,7 +17,10 @@ enum trace_kind {
 	TRACE_TCP = 2,
 };
 
-/* One event, 64 bytes, little endian (docs/formats.md). A field the event does not have is 0. */
+/*
+ * One event: 64 bytes, little endian, written as they are to apps/trace.bin. A field that the event does
+ * not have is 0. measure/kernel_trace.py reads this layout: change both and docs/formats.md together.
+ */
 struct trace_record {
 	int64_t t_ns;	     /* CLOCK_MONOTONIC */
 	uint64_t connection; /* the kernel's own number of the association or socket */
@@ -36,7 +39,7 @@ struct trace_record {
 	uint8_t address[16]; /* the peer's, network byte order */
 };
 
-/* Where a field of an event is, by its format file. */
+/* Offset and size in bytes of a field in an event, as the tracepoint's format file gives them. */
 struct trace_field {
 	size_t offset, size;
 };
@@ -49,12 +52,16 @@ struct trace_event {
 	struct trace_field fields[TRACE_FIELDS_MAX];
 };
 
-/* Read a format file's text. 0, or -1: a field is missing, its name in *missing. */
+/*
+ * Read the text of a format file (tracefs events/.../format) into *event, whose .kind is set. 0, or -1 with
+ * the name of a missing field in *missing.
+ */
 int trace_read_format(struct trace_event *event, const char *text, const char **missing);
 
 /*
- * Decode one page of the ring buffer (trace_pipe_raw). `take` is called with each known event. Returns how
- * many events the kernel says were lost before this page, or -1: the page is not as Documentation/trace says.
+ * Decode one page of the ring buffer, as read from trace_pipe_raw. `take` is called for each event whose id
+ * is in `events`; others are skipped. Returns the number of events that the kernel reports as lost before
+ * this page, or -1 when the page does not have the layout of kernel/trace/ring_buffer.c.
  */
 int64_t trace_read_page(const uint8_t *page, size_t size, const struct trace_event *events, size_t count,
 			void (*take)(void *context, const struct trace_record *record), void *context);

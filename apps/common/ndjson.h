@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ndjson: one JSON object a line, written whole and at once.
+ * ndjson: writes one JSON object per line.
  *
- * A line is built in memory and leaves in one write(2) at ndjson_end(), so that a process that is killed
- * leaves whole lines only, and a line costs one system call (25 to 65 us of wall time in a UML guest).
+ * A line is built in memory and written by one write(2) in ndjson_end(). So a process that is killed leaves
+ *whole lines only, and a line costs one system call (25 to 65 us of wall time in a UML guest).
  *
  *	struct ndjson out;
  *
@@ -15,8 +15,8 @@
  *	ndjson_array_end(&out);
  *	ndjson_end(&out);			// } and a line feed; 0, or -1 and errno
  *
- * Nothing but ndjson_end() reports errors: the first one (ENOMEM, or that of write(2)) stays in .error and
- * every later line is dropped, so a file never continues after a hole.
+ * Only ndjson_end() reports errors. The first one (ENOMEM, or that of write(2)) stays in .error, and every
+ *later line is dropped: no line can be missing in the middle of a file.
  */
 #ifndef NETWARP_NDJSON_H
 #define NETWARP_NDJSON_H
@@ -26,11 +26,11 @@
 #include <stdint.h>
 
 struct ndjson {
-	int fd;	   /* borrowed: the caller opens and closes it */
-	int error; /* errno of the first failure, else 0 */
-	bool comma;
-	/* Asked when write(2) fails, before the error counts: true = room was made, go on with the same line.
-	 */
+	int fd;	    /* borrowed: the caller opens and closes it */
+	int error;  /* errno of the first failure, else 0 */
+	bool comma; /* a comma must precede the next member */
+	/* Called when write(2) fails, NULL: not. If it returns true (it made room), the same line is written
+	 * again */
 	bool (*retry)(struct ndjson *out, int error);
 	char *buf;
 	size_t len;
@@ -40,13 +40,18 @@ struct ndjson {
 void ndjson_init(struct ndjson *out, int fd);
 void ndjson_free(struct ndjson *out);
 
-/* Begin a line; its first member is "record". An unfinished line is dropped. */
+/*
+ * Begin a line whose first member is "record": the given name. A line that was begun and not ended is
+ * dropped.
+ */
 void ndjson_begin(struct ndjson *out, const char *record);
 /* Write the line. Returns 0, or -1 with errno set. */
 int ndjson_end(struct ndjson *out);
 
-/* Members. `key` is NULL inside an array. Text that is not UTF-8 is written as U+FFFD, a byte each. */
-void ndjson_str(struct ndjson *out, const char *key, const char *value); /* NULL: null */
+/*
+ * Members. `key` is NULL inside an array. Each byte of a text that is not valid UTF-8 is written as U+FFFD.
+ */
+void ndjson_str(struct ndjson *out, const char *key, const char *value); /* value NULL: null */
 void ndjson_strn(struct ndjson *out, const char *key, const char *value, size_t len);
 void ndjson_hex(struct ndjson *out, const char *key, const void *data, size_t len);
 void ndjson_int(struct ndjson *out, const char *key, int64_t value);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: one table describes every option of a program: its name, kind, range, roles and protocols, its
- * help and a correct example. Parsing, --help and the report of the values in force all read that table.
+ * options: parses a program's command line by a table of its options. A row has the option's name, kind,
+ * range, roles, protocols, help text and a correct example. Parsing, --help and the record `options` all
+ * read it.
  *
- * Long names only, `--name value` or `--name=value`; numbers are decimal and in base units, the unit is part
- * of the name. An option that the role or the protocol does not have is refused, not ignored.
+ * Options have long names only, `--name value` or `--name=value`. Numbers are decimal, in base units; the
+ * unit is part of the name (--start-ns). An option that the role or the protocol does not have is an error.
  */
 #ifndef NETWARP_OPTIONS_H
 #define NETWARP_OPTIONS_H
@@ -29,14 +30,14 @@ enum option_kind {
 
 #define OPTION_NOT_GIVEN INT64_C(-1)
 
-#define NUMBER_LIST_MAX 64
+#define NUMBER_LIST_MAX 64 /* more numbers in one option are an error */
 
 struct number_list {
 	unsigned int count;
 	int64_t items[NUMBER_LIST_MAX];
 };
 
-#define TIMED_ADDRESS_MAX 64
+#define TIMED_ADDRESS_MAX 64 /* more repetitions are an error */
 
 struct timed_address_list {
 	unsigned int count;
@@ -45,15 +46,15 @@ struct timed_address_list {
 };
 
 /*
- * One option. `roles` and `protocols` are bit masks of the program's own making. `words`: the values a WORD
- * may have, "a|b|c", or NULL for any. `initial` is a NUMBER's value when the option is not given.
+ * One option. `roles` and `protocols` are bit masks that the program defines. `words`: the values that an
+ * OPTION_WORD may have, "a|b|c", or NULL for any. `initial`: the value of an OPTION_NUMBER that is not given.
  */
 struct option_row {
 	const char *name;
 	enum option_kind kind;
 	unsigned int roles;
 	unsigned int protocols;
-	size_t offset; /* of the value in the program's struct */
+	size_t offset; /* of the value in the struct that options_parse() fills */
 	int64_t min, max;
 	int64_t initial;
 	const char *words;
@@ -68,20 +69,22 @@ struct option_table {
 	size_t count;
 };
 
-#define OPTIONS_MAX 96
+#define OPTIONS_MAX 96 /* rows in a table; the size of option_result.given */
 
 /* What was given: filled by options_parse(), read by options_refuse(). */
 struct option_result {
 	bool help;
 	bool given[OPTIONS_MAX];
-	char message[512]; /* of the first error: the option, the reason, a correct example */
+	char message[512]; /* the first error: option, reason and a correct example */
 };
 
 /* Set the initial values and read argv into `values`. 0, or -1 with result->message. */
 int options_parse(const struct option_table *table, int argc, char **argv, void *values,
 		  struct option_result *result);
 
-/* Refuse what was given but does not belong to `protocol` (a mask of one bit). 0, or -1 with result->message.
+/*
+ * Refuse options that were given but that `protocol` (a mask of one bit) does not have. 0, or -1 with
+ * result->message.
  */
 int options_refuse(const struct option_table *table, unsigned int protocol, const char *protocol_name,
 		   struct option_result *result);
@@ -90,10 +93,13 @@ int options_refuse(const struct option_table *table, unsigned int protocol, cons
 int options_error(const struct option_table *table, const char *name, const char *reason,
 		  struct option_result *result);
 
-/* Print every option of the role on `stream`. */
+/* Print the purpose and every option of the role on standard output. */
 void options_help(const struct option_table *table, const char *purpose);
 
-/* A member for every option of the role, its name with '_' for '-'; null where it is not given. */
+/*
+ * Add a JSON member for every option of the role: its name with '_' for '-', and its value in force; null
+ * where none was given.
+ */
 void options_write(const struct option_table *table, const void *values, struct ndjson *out);
 
 #endif

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu: chooses one CPU for a guest and keeps the guest on it. Called by guest-exec before it starts the
+ * kernel.
+ */
 #ifndef NETWARP_CPU_H
 #define NETWARP_CPU_H
 
 /*
- * Keep this process and its children on one CPU, on one that no other guest has claimed if there is one.
+ * Bind this process and its future children to one CPU: the one that the fewest other guests have claimed.
  *
- * The kernel and the processes of a guest take turns: each system call of the guest is a ptrace stop of one
- * host process that another one waits for. On two CPUs each turn wakes an idle CPU, which costs more than the
- * call (docs/decisions/0006-guest-speed.md).
+ * A guest's kernel and its processes never run at the same time: each system call of the guest is a ptrace
+ * stop of one host process, for which another one waits. On two CPUs each such switch wakes an idle CPU,
+ * which costs more than the system call (docs/decisions/0006-guest-speed.md).
  *
- * The claim is the name of an abstract socket at descriptor `fd`, so it ends with the last process that has
- * it and leaves nothing behind. Without a claim (one CPU only, no sockets) the process stays where the
- * scheduler puts it; `fd` is then something harmless, so that descriptors have the same numbers in every run.
+ * The claim is an abstract Unix socket with the name "netwarp-guest-cpu-<cpu>-<place>", open as descriptor
+ * `fd`. It ends when the last process that has the descriptor ends, and leaves no file. With one CPU, or
+ * where no socket can be opened, the process is not bound; `fd` is then an unbound socket or /dev/null, so
+ * that descriptors have the same numbers in every run.
  */
 void keep_on_one_cpu(int fd);
 

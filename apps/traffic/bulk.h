@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bulk: reads that block in the kernel until there is much, once payload flows.
+ * bulk: reads that block in the kernel until a large buffer is full. A receiver uses them after the first
+ * payload.
  *
- * A receiver that waits in epoll makes three system calls a packet, and in a User-Mode-Linux guest those cost
- * more than the packet (docs/decisions/0006-guest-speed.md). recv(MSG_WAITALL) and a blocking recvmmsg() take
- * each packet at the same instant, by the same function of the kernel, so that the receive window, the
- * acknowledgements and when they leave are those of a receiver that reads at once; only the way back to user
- * space is left out. What arrived when is the kernel's own word (SO_TIMESTAMPNS).
+ * A receiver that waits in epoll makes three system calls per packet, which in a User-Mode-Linux guest cost
+ * more than the packet (docs/decisions/0006-guest-speed.md). recv(MSG_WAITALL) and a blocking recvmmsg()
+ * remove each packet from the socket at the same instant, by the same kernel function, as a read after
+ * epoll would. So the receive window, the acknowledgements and their times are the same; only the return to
+ * user space is saved. Arrival times come from the kernel (SO_TIMESTAMPNS).
  *
- * SIGTERM and SIGINT end such a read; so does half the stall deadline without payload.
+ * SIGTERM and SIGINT end such a read. So does half the stall deadline without payload: the receiver then
+ * checks the deadline itself.
  */
 #ifndef NETWARP_BULK_H
 #define NETWARP_BULK_H
@@ -19,25 +21,34 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* What a message's control buffer needs more for its time. */
+/* Bytes that the kernel's time stamp needs in the control buffer of a message. */
 #define BULK_CONTROL_BYTES CMSG_SPACE(sizeof(struct timespec))
 
 struct flow;
 
-/* From now on reads of flow->fd may block: flow->bulk. 0, or -1 after flow_error(). */
+/*
+ * Allow reads of flow->fd to block: sets SO_TIMESTAMPNS and SO_RCVTIMEO, clears O_NONBLOCK, sets
+ * flow->bulk. 0, or -1 after flow_error().
+ */
 int bulk_begin(struct flow *flow);
 
-/* A read goes between these two: signals are let in, and end it. */
+/*
+ * Call them before and after a blocking read: between them SIGTERM and SIGINT are unblocked and end the
+ * read.
+ */
 void bulk_enter(const struct flow *flow);
 void bulk_leave(void);
 
 /*
- * Set flow->read_ns: when the payload of this message arrived (offset: clock_monotonic_offset_ns()); without
- * a time of the kernel's: now. What had to wait for something older arrived with that.
+ * Set flow->read_ns to the time at which this message arrived: the kernel's time stamp plus `offset`
+ * (clock_monotonic_offset_ns()), or now where there is no stamp. It never goes back: payload that had to
+ * wait for an older, retransmitted piece counts as arrived with that piece.
  */
 void bulk_arrived(struct flow *flow, struct msghdr *message, int64_t offset);
 
-/* A read of a byte stream that ends when `to` is full, the stream has ended or a signal came; sets read_ns.
+/*
+ * Read a byte stream until `to` is full, the stream ends, the time limit passes or a signal arrives. Sets
+ * flow->read_ns. Returns as recvmsg(2).
  */
 ssize_t bulk_read(struct flow *flow, uint8_t *to, size_t size);
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config: every option of `sender` and `receiver`, read, checked and reported from one table. */
+/*
+ * config: the options of `sender` and `receiver`: reads and checks the command line, and reports the values
+ * in force. The table of options (name, unit, range, default, meaning) is in config.c; `sender --help`
+ * prints it.
+ */
 #ifndef NETWARP_CONFIG_H
 #define NETWARP_CONFIG_H
 
@@ -12,6 +16,10 @@
 #define PROTOCOL_SCTP  2U
 #define PROTOCOL_MPTCP 4U
 
+/*
+ * Values in base units. A number that was not given is OPTION_NOT_GIVEN, a word NULL. The members are named
+ * as the options; orchestrator/netwarp/testbed writes the command lines.
+ */
 struct config {
 	const char *protocol;
 	struct address_list bind, to, peer, primary;
@@ -50,14 +58,18 @@ struct config {
 struct ndjson;
 
 /*
- * Read the command line (and NETWARP_T0_REALTIME_NS). Returns -1 to go on; else the exit status: 0 after
- * --help, 2 after a usage error, reported on stderr.
+ * Read the command line and the environment variable NETWARP_T0_REALTIME_NS. Returns -1 when the program can
+ * continue; otherwise its exit status: 0 after --help, 2 after a usage error, which was printed on stderr.
  */
 int config_read(struct config *config, unsigned int role, int argc, char **argv);
 
+/* PROTOCOL_* of --protocol. */
 unsigned int config_protocol(const struct config *config);
 
-/* The `options` record: every option's value in force, and what the process runs on. */
+/*
+ * Write the record `options`: the value of every option, the kernel's release, and the process
+ * (docs/formats.md).
+ */
 void config_write(const struct config *config, unsigned int role, struct ndjson *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protocols: which transport carries the flow. */
+/* protocols: maps --protocol to the functions of that transport (transport.h). */
 #ifndef NETWARP_PROTOCOLS_H
 #define NETWARP_PROTOCOLS_H
 

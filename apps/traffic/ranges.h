@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ranges: a set of 64-bit numbers kept as sorted, disjoint intervals: which messages have arrived. */
+/*
+ * ranges: a set of 64-bit numbers, kept as sorted, disjoint intervals. A receiver uses it for the message
+ * numbers that have arrived: in order they are one interval, however many.
+ */
 #ifndef NETWARP_RANGES_H
 #define NETWARP_RANGES_H
 
@@ -12,10 +15,10 @@ struct ranges {
 		uint64_t from, to; /* [from, to) */
 	} * items;
 	size_t count, cap;
-	uint64_t members;
+	uint64_t members; /* how many numbers are in the set */
 };
 
-/* Put `n` into the set. 1: it is new; 0: it was there; -1: out of memory. */
+/* Add `n`. Returns 1: it is new; 0: it was in the set; -1: out of memory. */
 int ranges_add(struct ranges *set, uint64_t n);
 bool ranges_has(const struct ranges *set, uint64_t n);
 void ranges_free(struct ranges *set);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sctp_api: SCTP's socket interface: the structures and options of the kernel's headers, and the functions of
- * RFC 6458 section 9 of lksctp (libsctp).
+ * sctp_api: SCTP's socket interface: the structures and options of the kernel's headers, and the functions
+ * of RFC 6458 section 9 that lksctp (libsctp) provides.
  *
- * -DWITHOUT_LIBSCTP: for machines that have no such library to link with (arm64: docs/android.md). A socket
- * is bound to one address and connected by connect() there, and no address list of an association is read
- * has.
+ * -DWITHOUT_LIBSCTP: for machines without that library (arm64: docs/android.md). The functions then fail
+ * with ENOSYS: a socket is bound to one address and connected by connect(), and an association's address
+ * lists cannot be read.
  */
 #ifndef NETWARP_SCTP_API_H
 #define NETWARP_SCTP_API_H

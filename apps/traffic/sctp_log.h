@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sctp_log: an SCTP association's notifications, paths and counters as the kernel has them, by name. */
+/*
+ * sctp_log: writes an SCTP association's notifications, paths and counters, as the kernel reports them, as
+ * JSON (docs/formats.md).
+ */
 #ifndef NETWARP_SCTP_LOG_H
 #define NETWARP_SCTP_LOG_H
 
@@ -10,17 +13,20 @@
 #include <stdint.h>
 
 /*
- * A `notification` record: type, and by type address, state, error, streams. `len` bytes of it are there (a
- * long one comes in pieces, the first holds all that is recorded here). Names as in RFC 6458 section 6.1
- * without SCTP_.
+ * Write a record `notification`: its type and, depending on the type, address, state, error and streams.
+ * Names are those of RFC 6458 section 6.1 without SCTP_. `len`: bytes at `notification`; a long one arrives
+ * in pieces, and the first piece holds all that is recorded.
  */
 void sctp_log_notification(struct ndjson *out, int64_t t_ns, const void *notification, size_t len);
 
-/* The member `paths`, a path object for each peer address: state, cwnd_bytes, srtt_ns, rto_ns, mtu_bytes. */
+/*
+ * Write the member `paths`: an object per peer address with state, cwnd_bytes, srtt_ns, rto_ns, mtu_bytes.
+ * `jiffy_ns`: length of a kernel tick, in which the kernel reports the SRTT.
+ */
 void sctp_log_paths(struct ndjson *out, int fd, int64_t jiffy_ns);
-/* The object `association`: SCTP_STATUS. */
+/* Write the object `association`, from SCTP_STATUS. */
 void sctp_log_status(struct ndjson *out, int fd);
-/* The object `sctp_stats`: SCTP_GET_ASSOC_STATS. */
+/* Write the object `sctp_stats`, from SCTP_GET_ASSOC_STATS. */
 void sctp_log_stats(struct ndjson *out, const struct sctp_assoc_stats *stats);
 
 #endif

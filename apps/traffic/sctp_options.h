@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sctp_options: the knobs of SCTP, set on a socket before there is an association, which copies them, and
- * read back twice: from the socket, then from the association. A value that is not in force as asked is an
- * error.
+ * sctp_options: sets the SCTP options of a flow on its socket before the association exists; the
+ * association copies them. They are read back twice, from the socket and later from the association. A
+ * value that differs from the one asked for ends the flow with an error.
  */
 #ifndef NETWARP_SCTP_OPTIONS_H
 #define NETWARP_SCTP_OPTIONS_H
 
 struct flow;
 
-/* Set what is asked for and read it back. 0, or -1 after flow_error(). */
+/* Set the options that were given, then read them back. 0, or -1 after flow_error(). */
 int sctp_options_set(struct flow *flow, int fd);
-/* There is an association: set what needs one, and read everything back from it. Likewise. */
+/*
+ * Called once the association exists: set the stream values, then read every option back from it. 0, or -1
+ * after flow_error().
+ */
 int sctp_options_connected(struct flow *flow);
-/* The members of `in_force`: every knob as the kernel has it. */
+/* Write the members of the record `in_force`: every option as the kernel has it; null where it gives none. */
 void sctp_options_write(struct flow *flow);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * waiter: block until a socket has something to do, an instant has come or a signal asks to stop; never spin.
+ * waiter: blocks until a socket is ready, an instant has come or a signal asks the program to stop. No busy
+ * waiting.
  *
- * The instants come from a timerfd, not from a timeout: epoll and poll round a timeout up by 0.1 % (the
- * kernel's select_estimate_accuracy, whatever the timer slack), which is 50 ms at 50 s. The socket is watched
- * edge triggered: after waiter_wait() returns WAIT_SOCKET read or write until less than asked went through.
+ * The instant is set by a timerfd, not by a timeout of epoll_wait(): the kernel may end such a timeout 0.1
+ * % late (select_estimate_accuracy() in fs/select.c, whatever the timer slack), which is 50 ms at 50 s. The
+ * socket is watched edge triggered: after WAIT_SOCKET read or write until the kernel transfers less than
+ * asked for, or no further event comes.
  */
 #ifndef NETWARP_WAITER_H
 #define NETWARP_WAITER_H
@@ -21,24 +23,27 @@
 
 struct waiter {
 	int epoll_fd, timer_fd;
-	int64_t armed_ns; /* what the timer is set to, CLOCK_MONOTONIC; WAIT_NEVER: off */
-	uint32_t events;  /* EPOLL*: of the socket, from the last waiter_wait() */
+	int64_t armed_ns; /* instant the timer is set to, CLOCK_MONOTONIC; WAIT_NEVER: off */
+	uint32_t events;  /* EPOLL* flags of the socket, set by the last waiter_wait() */
 };
 
-/* Also blocks SIGTERM and SIGINT outside waiter_wait(). 0, or -1 and errno. */
+/* Also blocks SIGTERM and SIGINT outside waiter_wait(), and ignores SIGPIPE. 0, or -1 with errno set. */
 int waiter_open(struct waiter *waiter);
 void waiter_close(struct waiter *waiter);
 
-/* `write`: also when the socket has room again (what only reads need not wake up for that). */
+/* Watch `fd` for input; `write`: also for room to send. A receiver passes false, to be woken less often. */
 int waiter_watch(struct waiter *waiter, int fd, bool write);
 
-/* Wait for the socket or until CLOCK_MONOTONIC shows `until_ns`. When both come at once, what is due goes
- * first. */
+/*
+ * Wait for the socket or until CLOCK_MONOTONIC shows `until_ns`. When both happen at once both bits are
+ * set: the caller acts on WAIT_TIME first.
+ */
 int waiter_wait(struct waiter *waiter, int64_t until_ns);
 
 /*
- * Around a read of `fd` that may block: SIGTERM and SIGINT end it, by EINTR or, when they came just before
- * it, by making the socket non-blocking for good. waiter_stopped(): one of them came.
+ * Call them around a read of `fd` that may block: SIGTERM and SIGINT end the read by EINTR, or, when they
+ * arrive just before it, because their handler makes the socket non-blocking for good. waiter_stopped():
+ * whether such a signal has arrived.
  */
 void waiter_let_signals_in(int fd);
 void waiter_keep_signals_out(void);
