@@ -13,8 +13,10 @@ BUILD = CHECKOUT / "build"
 
 @dataclass(frozen=True)
 class BuiltFile:
-    """path: below BUILD. in_cell: its path in a cell's directory ("": not copied there). guest_only: guests need it
-    alone. launcher: starts a sandbox and has no part in what a cell measures.
+    """A file that `make apps` builds.
+
+    path: relative to BUILD. in_cell: the name under which it is put into each cell's directory ("": it is not).
+    guest_only: only guests need it. launcher: it starts a sandbox and has no part in what a cell measures.
     """
 
     path: str
@@ -37,5 +39,7 @@ CELL_FILES = tuple(file for file in BUILT_FILES if file.in_cell)
 
 
 def program_digests() -> dict[str, str]:
-    """SHA-256 of every program of a guest: with the kernel's, what makes two runs the same instrument."""
+    """SHA-256 of every program that runs in a guest. With the kernel's hash they identify the instrument: two runs with
+    equal hashes must give equal captures.
+    """
     return {file.path: hashlib.sha256((BUILD / file.path).read_bytes()).hexdigest() for file in CELL_FILES}

@@ -1,13 +1,13 @@
-"""The error tree. Every message says what is wrong, where, and what to do.
+"""The error classes. Every message says what is wrong, where, and what to do.
 
-NetwarpError            base; `exit_status` is what the command line returns for it
-  SpecError             bad spec, arguments or profile: nothing was run (2)
-  BackendUnavailable    this machine cannot run the back end: text carries the remedy (77)
-  CellError             a cell could not be run; becomes an Outcome, never escapes a run (1)
-  CaptureError          a capture or an analyser table cannot be read (1)
-  StoreError            a run directory is missing something, or cannot be written (1)
-    DiskFull            it cannot be written for want of room: the run ends at once, what is finished is kept (1)
-  KernelError           the guest kernel cannot be built or found as asked (1)
+NetwarpError            base class; `exit_status` is the command line's exit status
+  SpecError             wrong spec, arguments or profile; nothing was run (2)
+  BackendUnavailable    this machine cannot run the back end; the text says how to remedy it (77)
+  CellError             a cell could not be run; it becomes the cell's Outcome and never leaves a run (1)
+  CaptureError          a capture or a table of the analyser cannot be read (1)
+  StoreError            a run directory lacks something or cannot be written (1)
+    DiskFull            the disk is full: the run ends at once and keeps its finished cells (1)
+  KernelError           the guest kernel cannot be built, or the one asked for is not there (1)
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class StoreError(NetwarpError):
 
 
 class DiskFull(StoreError):
-    """There is no room left where the run directory is."""
+    """The disk that holds the run directory is full."""
 
 
 class KernelError(NetwarpError):
-    """The guest kernel cannot be built, or not be found as asked."""
+    """The guest kernel cannot be built, or the one asked for is not there."""

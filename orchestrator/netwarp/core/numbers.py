@@ -1,4 +1,6 @@
-"""The one formatter of numbers for the terminal, the pages and every text (present/static/report.js: the same)."""
+"""The formatter of numbers for the terminal, the pages and every text. present/static/report.js formats in the same
+way: change both together.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _PARTS_OF_A_SECOND = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"))
 
 
 def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
-    """(divisor, unit shown) that gives the largest value one to three digits before the point: s -> ms."""
+    """(divisor, prefixed unit) with which the largest value has one to three digits before the decimal point, e.g. s ->
+    ms.
+    """
     largest = max((abs(value) for value in values if value is not None), default=0.0)
     if unit == "s" and largest > 0:
         return next(((part, name) for part, name in _PARTS_OF_A_SECOND if largest >= part), _PARTS_OF_A_SECOND[-1])
@@ -32,7 +36,7 @@ def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
 
 
 def decimals(values: Iterable[float | None], digits: int = 4) -> int:
-    """Digits after the point that show the largest value to `digits` significant ones (0 to 9)."""
+    """Number of digits after the point (0 to 9) with which the largest value has `digits` significant digits."""
     largest = max((abs(value) for value in values if value is not None), default=0.0)
     if largest == 0 or not math.isfinite(largest):
         return 0
@@ -40,7 +44,7 @@ def decimals(values: Iterable[float | None], digits: int = 4) -> int:
 
 
 def fixed(value: float | None, places: int) -> str:
-    """Fixed decimals with a true minus and thin spaces between thousands; a dash for nothing."""
+    """The number with `places` decimals, U+2212 as minus sign and thin spaces between thousands; a dash for None."""
     if value is None or not math.isfinite(value):
         return DASH
     text = f"{abs(value):_.{places}f}".replace("_", THIN)
@@ -49,7 +53,9 @@ def fixed(value: float | None, places: int) -> str:
 
 
 def readable(value: float | None, digits: int = 4) -> str:
-    """A measured number: `digits` significant digits, zeros kept; whole numbers whole; powers of ten beyond 10^9."""
+    """A measured number with `digits` significant digits, trailing zeros kept; whole numbers stay whole, and from 10^9
+    on as a power of ten.
+    """
     if value is None or not math.isfinite(value):
         return DASH
     if value == round(value) and abs(value) < 1e15:
@@ -60,14 +66,16 @@ def readable(value: float | None, digits: int = 4) -> str:
 
 
 def given(value: float, digits: int = 9) -> str:
-    """A chosen number (a level, a bound, a share), without digits nobody chose: 0.18, 1400, 1.7x10^-5 (superscript)."""
+    """A chosen number (a level, a bound, a share) with only the digits it was given: 0.18, 1400, 1.7x10^-5
+    (superscript).
+    """
     mantissa, _, exponent = plain(value, digits).replace("-", MINUS).partition("e")
     power = int(exponent.replace(MINUS, "-") or 0)
     return f"{mantissa}\u00d710{str(power).translate(_SUPERSCRIPT)}" if exponent else mantissa
 
 
 def plain(value: float, digits: int = 9) -> str:
-    """As `given`, in ASCII (-0.18, 1.7e-05): for texts that are stored in tables and may be searched."""
+    """As `given`, in ASCII (-0.18, 1.7e-05), for texts that are stored in tables and searched."""
     if value == 0:
         return "0"
     if 1e-4 <= abs(value) < 1e9:
@@ -87,7 +95,7 @@ def with_unit(value: float | None, unit: str) -> str:
 
 
 def in_short(value: float | None, unit: str, digits: int = 3) -> str:
-    """The same for a sentence, where a few digits do: 1.06 s, 258 ms, 1.3 s."""
+    """The same with few digits, for a sentence: 1.06 s, 258 ms, 1.3 s."""
     if value is None:
         return DASH
     divisor, shown = scale([value], unit)
@@ -102,7 +110,7 @@ def percent(ratio: float | None, digits: int = 3, *, signed: bool = False) -> st
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: "2 h 5 min", "3 min 20 s", "48 s"."""
+    """Seconds in words: "2 h 5 min", "3 min 20 s", "48 s"."""
     if seconds < 120:
         return f"{readable(seconds, 3)} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -111,5 +119,5 @@ def duration(seconds: float) -> str:
 
 
 def _singular(unit: str) -> str:
-    """The unit of one: "chunk" of "chunks". Symbols (s, ms, bit/s) have no plural."""
+    """The singular of a unit: "chunk" for "chunks". Symbols (s, ms, bit/s) stay as they are."""
     return unit[:-1] if unit.isalpha() and len(unit) > 2 and unit.endswith("s") and not unit.endswith("ss") else unit

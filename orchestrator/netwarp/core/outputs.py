@@ -1,4 +1,4 @@
-"""Outputs of an experiment: tables, figures, claims and answers, as frozen types; selectors of cells by level."""
+"""Outputs of an experiment as frozen types: tables, figures, claims and answers; and selectors of cells by level."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ SourceKind = Literal["paper", "simulator", "other"]
 
 
 class Metric(Frozen, frozen=True):
-    """A metric of the spec's own, or one of the contract's that a table uses (which has no expression)."""
+    """A metric that the spec defines by an expression, or one of the catalogue that a table uses (which has no
+    expression).
+    """
 
     name: str
     title: str
@@ -55,9 +57,9 @@ class Metric(Frozen, frozen=True):
 
 
 class Table(Frozen, frozen=True):
-    """One number for each combination of the row and column factors. flows: as `Figure.flows`.
+    """A table with one number per combination of the row and column factors. flows: as `Figure.flows`.
 
-    beside: metrics of the same cells that stand beside it, as other sources' numbers do (a model's, say).
+    beside: metrics of the same cells shown next to it, as published numbers are (those of a model, for example).
     """
 
     name: str
@@ -79,16 +81,16 @@ FigureKind = Literal["line", "heatmap", "cdf", "box"]
 
 
 class Figure(Frozen, frozen=True):
-    """A figure of one metric. Factors that a kind does not use are empty.
+    """A figure of one metric. Members that its kind does not use are empty.
 
-    flows: one ("": the cell's own metric), or, with FLOW among the axes, those that are shown; none: every flow that
-    has the metric.
+    flows: the flow whose metric is shown ("": the cell's own metric); with FLOW among the axes, the flows that are
+    shown; empty: every flow that has the metric.
 
-    line: the metric over the levels of `x`, one line for each combination of `lines`. heatmap: its mean for each `x`
-    and `y`, a panel for each combination of `panels`. cdf: the distribution of its values, a step for each combination
-    of `lines`, pooled over the repetitions and the levels of `over`. box: the same as boxes over the levels of `x`.
-    log (line only): its metric's axis is logarithmic.
-    beside (line only): metrics of the same cells, drawn as other sources' numbers are (a model's, say).
+    line: the metric over the levels of `x`, one line per combination of `lines`. heatmap: its mean per `x` and `y`, one
+    panel per combination of `panels`. cdf: the distribution of its values, one step curve per combination of `lines`,
+    over all repetitions and all levels of `over`. box: the same values as boxes over the levels of `x`. log (line
+    only): logarithmic axis. beside (line only): metrics of the same cells, drawn as published numbers are (those of a
+    model, for example).
     """
 
     name: str
@@ -112,14 +114,14 @@ class Figure(Frozen, frozen=True):
 
     @property
     def distribution(self) -> bool:
-        """Whether it shows every repetition, not their mean."""
+        """Whether the figure shows each repetition and not their mean."""
         return self.kind in ("cdf", "box")
 
 
 class TimeSeries(Frozen, frozen=True):
-    """A figure over time of the cells `where`: each series of each path of each of the flows.
+    """A figure over time of the cells that match `where`: each series of each path of each of the flows.
 
-    window_ns: from, to; None: all.
+    window_ns: (from, to) in ns from T0; None: the whole cell.
     """
 
     name: str
@@ -131,7 +133,9 @@ class TimeSeries(Frozen, frozen=True):
 
 
 class EventTable(Frozen, frozen=True):
-    """The packets next to moments (MOMENTS) of the cells `where`: `packets` before and as many after each."""
+    """A list of the packets around moments (MOMENTS) of the cells that match `where`: `packets` before and as many
+    after each moment.
+    """
 
     name: str
     title: str
@@ -142,7 +146,7 @@ class EventTable(Frozen, frozen=True):
 
 
 class Source(Frozen, frozen=True):
-    """Where other people's numbers come from; its name heads their column."""
+    """A source of published numbers (a paper, a model); its name is the title of their column."""
 
     name: str
     title: str
@@ -150,7 +154,7 @@ class Source(Frozen, frozen=True):
 
 
 class PublishedNumber(Frozen, frozen=True):
-    """A number somebody else published for the cells `at`."""
+    """A number that a source has published for the cells with the levels `at`."""
 
     source: str
     metric: str
@@ -160,14 +164,16 @@ class PublishedNumber(Frozen, frozen=True):
 
 
 class Sentence(Frozen, frozen=True):
-    """What the paper says, in its own words and in English. ko: empty where the paper is not in Korean."""
+    """A sentence of the paper, in its own language and in English. ko: empty if the paper is not Korean."""
 
     ko: str
     en: str
 
 
 class Word(Frozen, frozen=True):
-    """A word of the paper as a tolerance, written down before the run. source: the paper's own use it comes from."""
+    """A word of the paper ("similar") as a numeric tolerance, fixed before the run. source: where the paper itself uses
+    the word with numbers.
+    """
 
     name: str
     tolerance: float
@@ -182,7 +188,7 @@ class Amendment(Frozen, frozen=True):
 
 
 class Column(Frozen, frozen=True):
-    """Other levels under which every claim is judged again, beside its own: an era-like stack, say."""
+    """Other levels under which every claim is judged a second time, for example a stack of the paper's time."""
 
     name: str
     title: str
@@ -190,14 +196,16 @@ class Column(Frozen, frozen=True):
 
 
 class Claim(Frozen, frozen=True):
-    """A statement with a test. `a`, `b`: selectors, each of `a` against each of `b`; `over`: factor and its levels.
+    """A statement with a test. `a`, `b`: selectors of cells; each cell of `a` is compared with each of `b`. `over`: a
+    factor and its levels.
 
-    flow: of the selectors (and levels of `over`) that name no flow themselves.
+    flow: used by selectors (and levels of `over`) that name no flow.
 
-    expected, tolerance: see docs/spec.md for each kind. of: the claims a `mean` is of (under the same condition).
-    reason: why a claim of kind `later` is not tested, or one of kind `untestable` never can be. condition: the levels
-    of `also`, or of a column, that it is tested under instead of its own; claims that differ only in it have the same
-    id. column: the name of that column. word: the word of the paper that gave the tolerance.
+    expected, tolerance: docs/spec.md explains them per kind. of: the claims that a claim of kind `mean` averages (under
+    the same condition). reason: why a claim of kind `later` is not tested yet, or one of kind `untestable` never can
+    be. condition: levels of `also` or of a column, under which the claim is tested instead of its own levels; claims
+    that differ only in it have the same id. column: the name of that column. word: the paper's word that gave the
+    tolerance.
     """
 
     id: str
@@ -225,23 +233,23 @@ class Claim(Frozen, frozen=True):
 
     @property
     def tested(self) -> bool:
-        """Whether it has a test."""
+        """Whether the claim has a test."""
         return self.kind not in ("later", "untestable")
 
     @property
     def condition_text(self) -> str:
-        """`failover=rfc4960 reading=rtt`; empty for the claim's own."""
+        """The condition as text, `failover=rfc4960 reading=rtt`; empty for the claim's own levels."""
         return " ".join(f"{factor}={'|'.join(levels)}" for factor, levels in self.condition.items())
 
     @property
     def name(self) -> str:
-        """Its id and condition: what tells it from every other claim."""
+        """Id and condition, which together are unique among the claims."""
         return f"{self.id} {self.condition_text}".rstrip()
 
 
 class Reason(Frozen, frozen=True):
-    """A reason in words, given where the metric is above a number (None: above the budget). `{metric}` in the text is
-    that metric's value in the worst cell, `{value}` this one's.
+    """A text shown as reason where a metric is above a number (None: above the budget). In the text `{metric}` is
+    replaced by that metric's value in the worst cell, `{value}` by this metric's value.
     """
 
     metric: str
@@ -250,7 +258,9 @@ class Reason(Frozen, frozen=True):
 
 
 class Cost(Frozen, frozen=True):
-    """What a setting must not do: a metric that has to be 0 in the cells `where` that have the same setting."""
+    """A side effect that a setting must not have: a metric that has to be 0 in the cells that match `where` and have
+    the setting.
+    """
 
     metric: str
     where: Levels
@@ -258,11 +268,12 @@ class Cost(Frozen, frozen=True):
 
 
 class Answer(Frozen, frozen=True):
-    """A question answered in words from the measurements: which settings keep a metric within a budget.
+    """A question that is answered from the measurements: which settings keep a metric within a budget.
 
-    flows: as `Figure.flows`. settings: the factors to choose. given: the factors that are as they are. Over all other
-    factors and the repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting: a metric
-    that looks like the answer; a setting with that within the budget, and the metric not, is called so.
+    flows: as `Figure.flows`. settings: the factors to choose. given: the factors that are fixed by the situation. Over
+    all other factors and the repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting:
+    a metric that one might use instead; a setting that keeps this metric within the budget, but not the real one, is
+    reported as sufficient only in appearance.
     """
 
     name: str
@@ -284,7 +295,7 @@ class Answer(Frozen, frozen=True):
 
     @property
     def metrics(self) -> frozenset[str]:
-        """Every metric it uses but those inside texts."""
+        """Every metric that the answer uses, except those named inside texts."""
         names = {self.metric, self.tempting, *(reason.metric for reason in self.because)}
         return frozenset(names | ({self.cost.metric} if self.cost else set())) - {""}
 
@@ -294,14 +305,16 @@ FORMULA = re.compile(r"[=@\t\r]|[+-](?!([0-9.][\w .%/]*)?\Z)")
 
 
 def looks_like_a_formula(text: str) -> bool:
-    """Whether a spreadsheet that opens a table would compute this text: a file from elsewhere must not do that."""
+    """Whether a spreadsheet would evaluate this text as a formula when it opens a table. Text from outside must not be
+    able to do that.
+    """
     return FORMULA.match(text) is not None
 
 
 def matches(factors: Mapping[str, str], where: Levels, experiments: Collection[str]) -> bool:
-    """Whether a cell's levels, and one of the experiments it belongs to, satisfy a selector.
+    """Whether a cell matches a selector: its levels, and one of the experiments it belongs to.
 
-    FLOW is compared where `factors` has it: the levels of a cell alone have none.
+    FLOW is compared only if `factors` contains it: the levels of a cell alone do not.
     """
     return all(
         any(name in levels for name in experiments) if factor == EXPERIMENT else factors.get(factor, "-") in levels

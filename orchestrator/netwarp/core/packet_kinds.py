@@ -1,4 +1,4 @@
-"""The kinds of packets that a rule of a link may name, and the bits a packet program knows them by."""
+"""The kinds of packets that a rule of a link may name, and the bit of each in a packet program (eBPF)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Temporary directories that do not pile up: the next process removes what a killed one left. Standard library only."""
+"""Temporary directories that do not accumulate: each process removes those that killed processes left. Standard library
+only.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ LOCK = ".in-use"
 
 @contextlib.contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """A directory of our own in TMPDIR, locked while we live; those of this prefix that nobody holds are removed."""
+    """A temporary directory in TMPDIR that is locked as long as this process lives. Directories with the same prefix
+    that no process has locked are removed.
+    """
     _sweep(Path(tempfile.gettempdir()), prefix)
     with tempfile.TemporaryDirectory(prefix=prefix) as name, open(Path(name) / LOCK, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

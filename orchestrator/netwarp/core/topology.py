@@ -1,6 +1,8 @@
-"""Static routes: shortest by number of links, ties to the link listed first; hosts never forward, no default route.
+"""The router: static routes, shortest by number of links; of equally short ones the link listed first. Hosts never
+forward, and there is no default route.
 
-A pure graph, no addresses: the planner routes over a cell's links, the testbed over its veths, both by `next_edges`.
+It works on a graph without addresses. The planner routes over a cell's links, the testbed over its veths; both call
+`next_edges`, so that they agree.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from .types import DirectionName
 
 
 class LinkEnds(Protocol):
-    """A link's name and the two nodes it joins (`types.Link` is one); `forward` leads from a to b."""
+    """What the router needs of a link: its name and the two nodes it joins; `forward` leads from a to b (`types.Link`
+    is one).
+    """
 
     @property
     def name(self) -> str:
@@ -49,10 +53,10 @@ def find_route(
     destination_link: str,
     leaving_by: str | None = None,
 ) -> tuple[DirectedLink, ...]:
-    """The links that packets cross from `source` to `destination`'s address on `destination_link`.
+    """The links that packets cross from `source` to the address of `destination` on `destination_link`.
 
-    hosts: names of the nodes that do not forward. leaving_by: the source's link that a route of its own names (None:
-    the first link of the shortest route). Raises NoRoute.
+    hosts: names of the nodes that do not forward. leaving_by: the source's link that a route override names (None: the
+    first link of the shortest route). Raises NoRoute.
     """
     by_name = {link.name: link for link in links}
     last = by_name.get(destination_link)
@@ -84,8 +88,8 @@ def find_route(
 
 
 def next_edges(hosts: Collection[str], edges: Sequence[tuple[str, str, int]], at: Collection[str]) -> dict[str, int]:
-    """Node -> the edge (its index) on the shortest way to the nodes `at`; those nodes, and nodes without a way, are
-    left out.
+    """Node -> index of the edge to take on the shortest way to the nodes `at`. Those nodes, and nodes without a way,
+    are left out.
 
     edges: (node, node, length). hosts: nodes that do not forward. Of equally short ways the edge listed first is taken.
     """

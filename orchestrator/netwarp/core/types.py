@@ -1,8 +1,8 @@
-"""The frozen types every stage shares. Pure data: no defaults that hide a decision, no callables.
+"""The frozen types that all stages share: plain data, without defaults that hide a decision and without callables.
 
-Units, one inside per quantity: time int nanoseconds (`_ns`), data int bytes (`_bytes`), rate int bit/s
-(`_bit_s`), ratio 0..1 (`_ratio`). Times of flows and events count from T0. A `Cell` is one fully resolved
-run: equal cells have equal JSON (`to_json`), and the id is made from that JSON.
+Each quantity has one unit: time int nanoseconds (`_ns`), data int bytes (`_bytes`), rate int bit/s (`_bit_s`), ratio
+0..1 (`_ratio`). Times of flows and events count from T0. A `Cell` is one fully resolved run. Equal cells have equal
+JSON (`to_json`), and the cell's id is made from that JSON: a new or renamed field changes all ids.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Outcome(enum.StrEnum):
-    """How a cell ended. Tables never hold any but COMPLETED silently."""
+    """How a cell ended. Tables hold only COMPLETED cells, and say how many others there are."""
 
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
@@ -55,9 +55,10 @@ class GilbertElliott(Frozen, frozen=True):
 
 
 class PacketRule(Frozen, frozen=True):
-    """What happens to the n-th packets, each once: of the direction, or (`kind`) of that kind of each flow's packets.
+    """A rule that drops, duplicates or delays the packets with these numbers (from 1), each once. It counts all packets
+    of the direction, or (`kind`) the packets of that kind of each flow.
 
-    kind: of core.packet_kinds, "" = every packet that comes to the direction.
+    kind: a name of core.packet_kinds; "": every packet that enters the direction.
     """
 
     action: Literal["drop", "duplicate", "delay"]
@@ -87,10 +88,11 @@ class Aqm(Frozen, frozen=True):
 
 
 class LinkImpairment(Frozen, frozen=True):
-    """What one direction of a link does to packets. `rate_bit_s` None = no rate limit and no queue.
+    """What one direction of a link does to packets. `rate_bit_s` None: no rate limit and no queue.
 
-    keeps_order: a packet never leaves the delay line before the one sent before it (a link layer that delivers in
-    order); False: jitter lets packets overtake each other. queue_bytes (at the layer of the rate) or queue_packets.
+    keeps_order: a packet never leaves the delay line before one sent earlier (a link layer that delivers in order);
+    False: with jitter packets can overtake each other. The queue is limited by queue_bytes (at the layer of the rate)
+    or by queue_packets.
     """
 
     one_way_delay_ns: int = 0
@@ -131,8 +133,9 @@ class Node(Frozen, frozen=True):
 
 
 class Link(Frozen, frozen=True):
-    """A veth between two nodes. A shaped link with a host at an end gets a hop (a router of its own) in the
-    middle, because shaping on the sending host would push back on its transport. forward = a -> b."""
+    """A veth pair between two nodes; forward: from a to b. A shaped link with a host at an end gets a hop in the middle
+    (a router of its own), because shaping on the sending host would push back on its transport.
+    """
 
     name: str
     a: str
@@ -143,10 +146,11 @@ class Link(Frozen, frozen=True):
 
 
 class Path(Frozen, frozen=True):
-    """One address pair of a flow: the link at the sender, the link at the receiver, and what lies between.
+    """One address pair of a flow: the link at the sender, the link at the receiver, and the properties of the route
+    between them.
 
-    bottleneck_bit_s: the lowest rate on the routed way from sender to receiver (None = unlimited).
-    base_rtt_ns: sum of both directions' one-way delays, no serialisation, no queue.
+    bottleneck_bit_s: the lowest rate on the route from sender to receiver (None: unlimited). base_rtt_ns: sum of the
+    one-way delays of both directions, without serialisation and queueing.
     """
 
     name: str
@@ -159,17 +163,18 @@ class Path(Frozen, frozen=True):
 
 
 class PrimarySwitch(Frozen, frozen=True):
-    """The sender makes `path` its primary at `at_ns` (SCTP_PRIMARY_ADDR)."""
+    """At `at_ns` the sender makes `path` the primary path of its association (SCTP_PRIMARY_ADDR)."""
 
     at_ns: int
     path: str
 
 
 class Program(Frozen, frozen=True):
-    """A program of the user's own in place of netwarp's sender and receiver: argument lists, `{to}` etc. still in them.
+    """A program of the user's own instead of netwarp's sender and receiver: argument lists, with `{to}` etc. not yet
+    filled in.
 
-    receiver: empty = nothing runs there. ready: what the receiver writes to its stdout once it listens ("" = nothing
-    to wait for). interrupt: the sender gets SIGINT at the flow's stop.
+    receiver: empty: nothing runs there. ready: the text that the receiver writes to its stdout once it listens ("": do
+    not wait). interrupt: the sender gets SIGINT at the flow's stop.
     """
 
     sender: tuple[str, ...]
@@ -179,10 +184,11 @@ class Program(Frozen, frozen=True):
 
 
 class Flow(Frozen, frozen=True):
-    """One TCP connection, MPTCP connection or SCTP association; of a program, all it sends. Paths: first the primary.
+    """A TCP connection, MPTCP connection or SCTP association; of a program, everything it sends. The first of the paths
+    is the primary.
 
-    `stop_ns` or `total_bytes` ends it (at least one is set). `sender_options`/`receiver_options`: option of the app
-    (its long name with `_`, e.g. `rcvbuf_bytes`) -> value.
+    `stop_ns` or `total_bytes` ends the flow (at least one is set). `sender_options`/`receiver_options`: option of the
+    app (its long name with `_`, e.g. `rcvbuf_bytes`) -> value.
     """
 
     name: str
@@ -203,17 +209,19 @@ class Flow(Frozen, frozen=True):
 
     @property
     def is_datagrams(self) -> bool:
-        """Whether its packets have no numbers by which the analyser could know new payload from old."""
+        """Whether its packets carry no sequence numbers, so that the analyser cannot tell new payload from repeated
+        payload.
+        """
         return self.protocol in ("udp", "icmp")
 
 
 class Event(Frozen, frozen=True):
-    """One thing the timeline does. A fault (`cut`, `blackhole`, `link`) and its `repair` share `name`.
+    """An event of the timeline. A fault (`cut`, `blackhole`, `link`) and its `repair` have the same `name`.
 
-    A link's own event, which is a part of the path as it is and no fault under test, is called `<link>.<event>`.
-    directions: which directions of the link it touches (a `link` event takes the whole end down).
+    An event that the link's profile makes, which is part of the path and not a fault under test, is called
+    `<link>.<event>`. directions: the directions of the link that it affects (a `link` event takes the whole end down).
     end: for `link`, the node whose interface goes down; the hop's far interface is `<link>.hop:<node>`.
-    forward/backward: for `change`, the new shapes (None = leave).
+    forward/backward: for `change`, the new impairments (None: unchanged).
     """
 
     at_ns: int
@@ -229,12 +237,12 @@ class Event(Frozen, frozen=True):
 
     @property
     def of_the_link(self) -> bool:
-        """Whether the link itself (its profile) does it, again and again."""
+        """Whether the link's profile makes this event, repeatedly."""
         return "." in self.name
 
 
 class Capture(Frozen, frozen=True):
-    """Capture every packet of `node`'s interface on `link`, whole."""
+    """A capture of every packet, whole, on the interface of `node` for `link`."""
 
     node: str
     link: str
@@ -273,14 +281,14 @@ class Cell(Frozen, frozen=True, kw_only=True):
 
 
 class Problem(Frozen, frozen=True):
-    """Something that keeps a back end (or this machine) from running: what, and the exact remedy."""
+    """A reason why a back end cannot run on this machine: what is missing, and the exact remedy."""
 
     what: str
     remedy: str
 
 
 class Measurement(Frozen, frozen=True):
-    """One number. `flow` empty = of the whole cell. `value` None = there was nothing to measure."""
+    """One measured number. `flow`: empty for the whole cell. `value`: None if there was nothing to measure."""
 
     cell_id: str
     flow: str
@@ -290,7 +298,7 @@ class Measurement(Frozen, frozen=True):
 
 
 class Check(Frozen, frozen=True):
-    """One self-check of a cell: `detail` says what was found, also where it is right."""
+    """One self-check of a cell. `detail`: the value that was seen, also when the check passed."""
 
     check: str
     ok: bool
@@ -298,9 +306,9 @@ class Check(Frozen, frozen=True):
 
 
 class CellOutcome(Frozen, frozen=True):
-    """How a cell ended: outcome.json as the back end writes it, once; then the judgement of the analyser's checks.
+    """How a cell ended: outcome.json, which the back end writes once, plus the judgement of the analyser's checks.
 
-    judged_by: `backend` in outcome.json; `analysis` where the analyser's checks have been looked at (judgement.json).
+    judged_by: `backend`: outcome.json only; `analysis`: the analyser's checks are included (judgement.json).
     """
 
     outcome: Outcome
@@ -313,9 +321,10 @@ class CellOutcome(Frozen, frozen=True):
 
 
 def to_json(value: msgspec.Struct) -> bytes:
-    """Compact JSON, fields and keys in the order they have, so that reading it back gives the same text (and id) again.
+    """Compact JSON with fields and keys in the order they have. Reading it back and writing it again gives the same
+    text, hence the same id.
 
-    The planner makes a cell's keys in the order of the spec: the same spec gives the same bytes.
+    The planner adds a cell's keys in the order of the spec: the same spec gives the same bytes.
     """
     return msgspec.json.encode(value)
 
@@ -324,7 +333,7 @@ _making = threading.Lock()
 
 
 def from_json(data: bytes, kind: type[T]) -> T:
-    """Read it back, in any thread; raises msgspec.DecodeError on anything unknown or of the wrong type."""
+    """Read the JSON back; safe in any thread. Raises msgspec.DecodeError on an unknown field or a wrong type."""
     with _making:  # msgspec (0.22) shows a type's fields to other threads before it knows them all: a SIGSEGV there
         decoder = msgspec.json.Decoder(kind)
     return decoder.decode(data)

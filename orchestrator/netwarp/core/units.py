@@ -1,8 +1,8 @@
-"""Quantities as a human writes them ("500 kbit/s", "200 ms", "1 %", "45 packets") in base units, exactly.
+"""Parses quantities as people write them ("500 kbit/s", "200 ms", "1 %", "45 packets") into base units, exactly.
 
 Base units: time int ns, data int bytes, rate int bit/s, ratio float 0..1, packets int. "bdp" stays relative: it is
-resolved per path, from rate and RTT. k = 1000, Ki = 1024. Arithmetic is decimal: no quantity passes through a float
-on its way to an integer.
+resolved per path, from its rate and RTT. k = 1000, Ki = 1024. The arithmetic is decimal: no integer result passes
+through a float.
 """
 
 from __future__ import annotations
@@ -71,22 +71,24 @@ LARGEST = 2**63 - 1
 
 
 class QuantityError(ValueError):
-    """Not a quantity, or not one of the kind wanted. The text says what is wrong and shows a correct example."""
+    """The text is not a quantity, or not one of the kind that is needed. The message says what is wrong and shows a
+    correct example.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`value` in the kind's base unit; int but for `ratio` and `bdp` (float)."""
+    """A parsed quantity. `value`: in the base unit of its kind; int, but float for `ratio` and `bdp`."""
 
     kind: Kind
     value: int | float
 
 
 def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
-    """Read a quantity, with or without a space before the unit; `kind` says which is wanted.
+    """Parse a quantity, with or without a space before the unit; `kind`: the kind that is needed.
 
-    Raises QuantityError: no number, unknown or missing unit, wrong kind, negative, not a whole number of base units,
-    a ratio above 1, or a number no machine word holds.
+    Raises QuantityError: no number, unknown or missing unit, wrong kind, negative, not a whole number of base units, a
+    ratio above 1, or a number above 64 bits.
     """
     shown = repr(text[:LONGEST_TEXT]) + ("..." if len(text) > LONGEST_TEXT else "")
     example = f"; write for example {EXAMPLES[kind] if kind else EXAMPLES['time'] + ' or ' + EXAMPLES['rate']}"
@@ -119,14 +121,16 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
 
 @dataclass(frozen=True, slots=True)
 class BaseValues:
-    """Texts as numbers of one unit (s, bytes, bit_s, ratio, packets, bdp), as the ends of names have it."""
+    """Numbers in one base unit, and the unit as names end with it (s, bytes, bit_s, ratio, packets, bdp)."""
 
     unit: str
     values: dict[str, float]
 
 
 def base_values(texts: Collection[str]) -> BaseValues | None:
-    """Quantities of one kind as numbers, times in seconds; None where they are anything else, or none are given."""
+    """The texts as numbers of one kind, times in seconds; None if the list is empty or a text is not a quantity of that
+    kind.
+    """
     try:
         quantities = {text: parse_quantity(text) for text in texts}
     except QuantityError:
@@ -157,7 +161,7 @@ def format_quantity(quantity: Quantity) -> str:
 
 
 def counted(count: float, singular: str, plural: str = "") -> str:
-    """A number of things in words: "1 cell", "2 cells", "12\u202f345 packets". many: the plural, where it is no "s"."""
+    """A number and its noun: "1 cell", "2 cells", "12 345 packets". plural: given if it is not the singular with "s"."""
     return f"{fixed(count, 0)} {singular if count == 1 else plural or singular + 's'}"
 
 
@@ -167,7 +171,7 @@ def counted_of(part: float, of: float, singular: str, plural: str = "") -> str:
 
 
 def same_value(first: str, second: str) -> bool:
-    """Whether two levels mean the same: equal quantities ("10s" is "10 s"), else equal text."""
+    """Whether two levels mean the same: equal quantities ("10s" equals "10 s"), otherwise equal text."""
     try:
         return parse_quantity(first) == parse_quantity(second)
     except QuantityError:
@@ -175,7 +179,7 @@ def same_value(first: str, second: str) -> bool:
 
 
 def _plain(value: Fraction) -> str:
-    """Exact decimal text of a fraction whose denominator divides a power of ten; "1E-9" where zeros would pile up."""
+    """Exact decimal text of a fraction whose denominator divides a power of ten; "1E-9" instead of many zeros."""
     with localcontext() as context:
         context.prec = 400
         number = (Decimal(value.numerator) / Decimal(value.denominator)).normalize()

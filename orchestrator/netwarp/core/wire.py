@@ -1,4 +1,6 @@
-"""The numbers of packet headers, once: IP protocols, TCP flags, MPTCP subtypes, SCTP chunk types and error causes."""
+"""Numbers in packet headers: IP protocols, TCP flags, MPTCP subtypes, SCTP chunk types and error causes. The only place
+in Python that has them.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The metrics there are (catalogue.csv, one row each), and the arithmetic that a spec may do with them."""
+"""The catalogue of metrics (catalogue.csv, one row per metric), and the arithmetic that a spec may do with them."""

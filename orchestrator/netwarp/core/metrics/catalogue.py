@@ -1,6 +1,7 @@
-"""The metrics there are: one row of catalogue.csv each. docs/metrics.md and the report's titles are made from it.
+"""The catalogue of metrics: the rows of catalogue.csv. docs/metrics.md and the report's titles are made from it.
 
-A new metric is a row there, and a number that its group's function returns (measure/groups).
+A new metric needs a row there, and its number in the result of its group's function (measure/groups). Then run
+docs/metric_lists.py.
 """
 
 from __future__ import annotations
@@ -34,14 +35,16 @@ GROUPS = {
 class CatalogueMetric:
     """A row of the catalogue.
 
-    captured_at: the host whose captures it is from; "kernel": a kernel's own word; "model": arithmetic.
-    group: the function that computes it (measure/groups). flows: which have it; "connection": TCP, MPTCP and SCTP;
-    "messages": those of them that netwarp's own programs send; "several": flows of cells with two or more;
-    "cell": the cell as a whole (its flow is empty).
-    clock: the times that its value depends on. "moment": from one instant to another (unit s), also where one timer
-    decides it: the wait for a timeout, the longest or 95th percentile of head-of-line delays; "repair": the same from
-    the repair of a fault; "delay": of packets, and means over them; "sample": the kernel's samples; "flow": the time
-    that the flow sends, of amounts and rates.
+    captured_at: the host whose captures the metric is computed from; "kernel": a number that the kernel reports;
+    "model": arithmetic. group: the function that computes it (measure/groups). flows: the flows that have it;
+    "connection": TCP, MPTCP and SCTP; "messages": those of them whose messages netwarp's own programs send; "several":
+    the flows of cells with two or more; "cell": the cell as a whole (its flow is empty).
+
+    clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
+    "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or
+    the longest head-of-line delay; "repair": the same, counted from the repair of a fault; "delay": packets' delays,
+    and means of them; "sample": times of the kernel's samples; "flow": the duration of the flow, for amounts and rates.
+
     definition: a sentence for docs/metrics.md.
     """
 
@@ -56,7 +59,7 @@ class CatalogueMetric:
 
 
 def _read() -> dict[str, CatalogueMetric]:
-    """Rows by name. A definition of "=" is that of the row above."""
+    """The rows by name. A definition "=" repeats that of the row above."""
     rows: dict[str, CatalogueMetric] = {}
     definition = ""
     with open(CATALOGUE, encoding="utf-8", newline="") as file:
@@ -85,5 +88,5 @@ CELL_METRICS = frozenset(name for name, metric in METRICS.items() if metric.flow
 
 
 def unit_of(name: str) -> str:
-    """The unit of a metric; "" of one that the catalogue does not have."""
+    """The unit of a metric; "" for a metric that is not in the catalogue."""
     return METRICS[name].unit if name in METRICS else ""

@@ -1,4 +1,4 @@
-"""Arithmetic over metrics and parameters, as a spec's own metrics are written: checked, and evaluated."""
+"""Arithmetic over metrics and parameters, as a spec writes its own metrics: checks and evaluates it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ _ALLOWED = "numbers, names, + - * / **, min, max and brackets"
 
 
 def expression_problem(text: str, known: set[str], hint: Callable[[str, set[str]], str]) -> str | None:
-    """The reason why a text is no expression of numbers, known names, + - * / **, min, max and brackets; None if it is.
+    """The reason why a text is not a valid expression, or None. Allowed are numbers, known names, + - * / **, min, max
+    and brackets.
 
-    hint: the words to add for an unknown name.
+    hint: text to append to the message about an unknown name.
     """
     if len(text) > LONGEST_EXPRESSION or text.count("(") > 50:
         return f"longer than {LONGEST_EXPRESSION} characters or 50 brackets"
@@ -54,7 +55,7 @@ def expression_problem(text: str, known: set[str], hint: Callable[[str, set[str]
 
 
 def _allowed(node: ast.AST) -> bool:
-    """A node of such an expression, names left aside."""
+    """Whether the node is allowed in such an expression; names are checked elsewhere."""
     match node:
         case ast.Call(func=ast.Name(id=function), args=[_, _, *_], keywords=[]):
             return function in _FUNCTIONS
@@ -64,14 +65,14 @@ def _allowed(node: ast.AST) -> bool:
 
 
 class _NoValue(Exception):
-    """A name is known and has no value in this cell (no fault, nothing arrived)."""
+    """A name is known but has no value in this cell (no fault, nothing arrived)."""
 
 
 def evaluate(metric: str, expression: str, names: Mapping[str, float | None]) -> float | None:
-    """The value of an expression; None where a name used has no value.
+    """The value of an expression; None if a name in it has no value.
 
-    Raises CaptureError, naming the metric and what is wrong with it: an unknown name, anything but such arithmetic, a
-    division by zero, a result that is no real number.
+    Raises CaptureError, which names the metric and the mistake: an unknown name, anything but such arithmetic, a
+    division by zero, a result that is not a real number.
     """
     try:
         value = _value(ast.parse(expression.strip(), mode="eval").body, names)
@@ -108,8 +109,8 @@ def _value(node: ast.expr, names: Mapping[str, float | None]) -> float:
 
 
 def parameter_numbers(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Names and values of the parameters in expressions: `setup = "1.12 s"` is `setup_s`, 1.12. Those that are no
-    quantity are left out.
+    """Names and values of the parameters for expressions: `setup = "1.12 s"` becomes `setup_s`, 1.12. Parameters that
+    are not quantities are left out.
     """
     numbers: dict[str, str] = {}
     for name, text in parameters.items():
