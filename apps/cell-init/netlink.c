@@ -6,11 +6,14 @@
 #include "netlink_socket.h"
 #include "record.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/genetlink.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,22 +41,16 @@ static int request_socket(struct cell *cell, int ns)
 	return sockets[ns];
 }
 
-/* Sends requests and reads an acknowledgement of each. */
-static int exchange(struct cell *cell, int fd, const struct bytes *data)
+/* Reads an acknowledgement of each of the requests numbered from `first` on. */
+static int acknowledgements(struct cell *cell, int fd, uint32_t first, int pending)
 {
-	uint32_t first = sequence + 1;
 	struct message_error error;
 	struct nlmsghdr header;
-	int pending, result = 0;
 	size_t next, at;
-	const char *why, *reply;
+	const char *reply;
+	int result = 0;
 	ssize_t n;
 
-	pending = message_check(data->data, data->len, NLM_F_ACK, &why);
-	sequence += (uint32_t)pending;
-	message_number(data->data, data->len, first);
-	if (netlink_send(cell, fd, data->data, data->len))
-		return -1;
 	/* netlink answers while we send: every ack is there, none is waited for */
 	while (pending > 0) {
 		n = netlink_receive(cell, fd, &reply);
@@ -70,6 +67,69 @@ static int exchange(struct cell *cell, int fd, const struct bytes *data)
 				result = netlink_refused(cell, &error, header.nlmsg_seq - first + 1);
 		}
 	}
+	return result;
+}
+
+/* Sends requests and reads an acknowledgement of each. */
+static int exchange(struct cell *cell, int fd, const struct bytes *data)
+{
+	uint32_t first = sequence + 1;
+	const char *why;
+	int pending;
+
+	pending = message_check(data->data, data->len, NLM_F_ACK, &why);
+	sequence += (uint32_t)pending;
+	message_number(data->data, data->len, first);
+	return netlink_send(cell, fd, data->data, data->len) ? -1
+							     : acknowledgements(cell, fd, first, pending);
+}
+
+struct batch_edge {
+	struct nlmsghdr header;
+	struct nfgenmsg generic;
+};
+
+/*
+ * Requests of nf_tables come as one batch between two messages. Those are not acknowledged: kernels before
+ * 6.10 never did it.
+ */
+static int netfilter_request(struct cell *cell, const struct step_netlink *step)
+{
+	struct batch_edge edge = {
+	    .header = {.nlmsg_len = sizeof(edge),
+		       .nlmsg_type = NFNL_MSG_BATCH_BEGIN,
+		       .nlmsg_flags = NLM_F_REQUEST},
+	    .generic = {.version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)},
+	};
+	int fd = netlink_open(cell, step->ns, NETLINK_NETFILTER), pending, result = -1;
+	uint32_t first = sequence + 2;
+	char *batch = malloc(step->data.len + 2 * sizeof(edge));
+	const char *why;
+
+	if (fd < 0)
+		goto out;
+	if (!batch) {
+		cell_fail(cell, "out of memory");
+		goto out;
+	}
+	pending = message_check(step->data.data, step->data.len, NLM_F_ACK, &why);
+	edge.header.nlmsg_seq = first - 1;
+	memcpy(batch, &edge, sizeof(edge));
+	message_number(step->data.data, step->data.len, first);
+	memcpy(batch + sizeof(edge), step->data.data, step->data.len);
+	sequence = first + (uint32_t)pending;
+	edge.header.nlmsg_type = NFNL_MSG_BATCH_END;
+	edge.header.nlmsg_seq = sequence;
+	memcpy(batch + sizeof(edge) + step->data.len, &edge, sizeof(edge));
+	/* what refuses the batch as a whole answers the number of its beginning */
+	if (!netlink_send(cell, fd, batch, step->data.len + 2 * sizeof(edge)))
+		result = acknowledgements(cell, fd, first - 1, pending);
+out:
+	if (result) /* the requests are right: what is missing is the kernel's or the privilege */
+		cell->reason = REASON_UNSUPPORTED;
+	free(batch);
+	if (fd >= 0)
+		close(fd);
 	return result;
 }
 
@@ -129,6 +189,8 @@ int netlink_request(struct cell *cell, const struct step_netlink *step)
 
 	if (step->family)
 		return generic_request(cell, step);
+	if (step->netfilter)
+		return netfilter_request(cell, step);
 	fd = request_socket(cell, step->ns);
 	return fd < 0 ? -1 : exchange(cell, fd, &step->data);
 }
@@ -199,15 +261,17 @@ static int read_dump(struct cell *cell, int fd)
 
 int netlink_dump(struct cell *cell, const struct step_dump *step)
 {
-	int fd = request_socket(cell, step->ns);
+	int fd = step->netfilter ? netlink_open(cell, step->ns, NETLINK_NETFILTER)
+				 : request_socket(cell, step->ns);
 	int tries, result = 1;
 
 	if (fd < 0)
 		return -1;
 	for (tries = 0; result == 1 && tries < DUMP_TRIES; tries++) {
 		message_number(step->data.data, step->data.len, ++sequence);
+		result = -1;
 		if (netlink_send(cell, fd, step->data.data, step->data.len))
-			return -1;
+			break;
 		record_begin_step(cell, "dump");
 		ndjson_str(&cell->out, "label", step->label);
 		ndjson_int(&cell->out, "ns", step->ns);
@@ -215,6 +279,8 @@ int netlink_dump(struct cell *cell, const struct step_dump *step)
 		result = read_dump(cell, fd);
 		ndjson_array_end(&cell->out);
 	}
+	if (step->netfilter)
+		close(fd);
 	if (result < 0)
 		return -1;
 	if (result == 1)

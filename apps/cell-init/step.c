@@ -65,8 +65,10 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 	[VERB_ADOPT] = {"adopt", PHASE_SETUP, false, {
 		NS(adopt), TEXT("iface", adopt.iface, NEEDED), INT("ifindex", adopt.ifindex, NEEDED, 1, INT32_MAX)}},
 	[VERB_NETLINK] = {"netlink", ANY_PHASE, false, {
-		NS(netlink), BYTES(netlink), TEXT("family", netlink.family, OPTIONAL), AT}},
-	[VERB_DUMP] = {"dump", ANY_PHASE, false, {NS(dump), TEXT("label", dump.label, NEEDED), BYTES(dump), AT}},
+		NS(netlink), BYTES(netlink), TEXT("family", netlink.family, OPTIONAL),
+		FLAG("netfilter", netlink.netfilter), AT}},
+	[VERB_DUMP] = {"dump", ANY_PHASE, false, {
+		NS(dump), TEXT("label", dump.label, NEEDED), BYTES(dump), FLAG("netfilter", dump.netfilter), AT}},
 	[VERB_SYSCTL] = {"sysctl", ANY_PHASE, false, {
 		NS(sysctl), FILE_NAME("path", sysctl.path, NEEDED), TEXT("value", sysctl.value, NEEDED), AT}},
 	[VERB_OFFLOAD] = {"offload", PHASE_SETUP, false, {NS(offload), TEXT("iface", offload.iface, NEEDED)}},

@@ -115,13 +115,15 @@ struct step_adopt {
 struct step_netlink {
 	int ns;
 	struct bytes data;
-	const char *family; /* NULL: rtnetlink */
+	const char *family; /* of generic netlink; NULL: rtnetlink */
+	bool netfilter;	    /* nfnetlink: one batch */
 };
 
 struct step_dump {
 	int ns;
 	const char *label;
 	struct bytes data;
+	bool netfilter;
 };
 
 struct step_sysctl {

@@ -145,6 +145,8 @@ static int check_verb(const struct rules *rules, const struct step *step)
 	case VERB_NETLINK:
 		if (message_check(step->netlink.data.data, step->netlink.data.len, NLM_F_ACK, &why) < 0)
 			return step_fail(rules->error, step, "data", "%s", why);
+		if (step->netlink.family && step->netlink.netfilter)
+			return step_fail(rules->error, step, "netfilter", "has no families");
 		return 0;
 	case VERB_DUMP:
 		if (message_check(step->dump.data.data, step->dump.data.len, NLM_F_DUMP, &why) != 1)

@@ -17,18 +17,21 @@ class BuiltFile:
 
     path: relative to BUILD. in_cell: the name under which it is put into each cell's directory ("": it is not).
     guest_only: only guests need it. launcher: it starts a sandbox and has no part in what a cell measures.
+    agents_only: only cells with agents need it.
     """
 
     path: str
     in_cell: str = ""
     guest_only: bool = False
     launcher: bool = False
+    agents_only: bool = False
 
 
 BUILT_FILES = (
     BuiltFile("bin/cell-init", in_cell="init"),
     BuiltFile("bin/sender", in_cell="bin/sender"),
     BuiltFile("bin/receiver", in_cell="bin/receiver"),
+    BuiltFile("bin/agent", in_cell="bin/agent", agents_only=True),
     BuiltFile("bin/probe"),
     BuiltFile("lib/seed.so", in_cell="seed.so", guest_only=True),
     BuiltFile("lib/libnetwarp_analyzer.so"),

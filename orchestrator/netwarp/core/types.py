@@ -23,6 +23,8 @@ Layer = Literal["ip", "ethernet"]
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 Action = Literal["cut", "blackhole", "link", "repair", "change"]
 AqmKind = Literal["red", "codel", "fq_codel", "pie", "cake"]
+AgentKind = Literal["snoop"]
+AgentTold = Literal["nothing", "return", "both"]
 OptionValue = int | str | bool
 CELL_FORMAT = 1
 T = TypeVar("T")
@@ -124,12 +126,27 @@ class LinkImpairment(Frozen, frozen=True):
         return self.queue_bytes is not None if self.aqm is None else self.aqm.kind != "cake"
 
 
+class Agent(Frozen, frozen=True):
+    """A performance-enhancing proxy (RFC 3135) on a router: apps/agents, docs/agents.md.
+
+    link: of the router, towards the mobile host. options: of the program (long names with `_`) -> value.
+    dies_ns: when it is killed. told: of which ends of a fault of that link it hears, as from the link layer.
+    """
+
+    kind: AgentKind
+    link: str
+    options: dict[str, OptionValue] = {}
+    dies_ns: int | None = None
+    told: AgentTold = "return"
+
+
 class Node(Frozen, frozen=True):
     """One network namespace. Hosts run apps; routers forward. `sysctls`: path below /proc/sys -> value."""
 
     name: str
     kind: NodeKind
     sysctls: dict[str, str] = {}
+    agent: Agent | None = None
 
 
 class Link(Frozen, frozen=True):

@@ -97,6 +97,7 @@ NODE: dict[str, Field] = {
     "kind": Field("choice", '"host"', choices=("host", "router")),
     "sysctl": Field("open", '{ "net.ipv4.tcp_sack" = "1" }'),
     "stack": Field("text", '"linux-2.6.10-like"'),
+    "agent": Field("open", '"snoop"'),
     "like": Field("name", '"a"'),
     **CONDITIONS,
 }

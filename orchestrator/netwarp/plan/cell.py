@@ -11,6 +11,7 @@ from ..core.types import Cell, Event, Flow, Link, LinkImpairment, Node
 from ..experiment import Spec
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems
+from .agents import with_agents
 from .captures import Captures
 from .combine import Combination
 from .flows import Flows
@@ -57,6 +58,7 @@ class CellPlanner:
         routed = Flows(nodes, links, duration, self._problems, context).read(resolved.flows)
         if not resolved.flows:
             top.problem("flow", 'there is no flow; for example [flow.bulk] with from = "a", to = "b"')
+        nodes = with_agents(nodes, resolved.nodes, links, routed, self._problems, context)
         check_linked(resolved.nodes, links, self._problems, context)
         rtt_ns = rtt_of_links(routed, links)
         shapes = {

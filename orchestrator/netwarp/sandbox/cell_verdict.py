@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from ..core.numbers import fixed, given, percent
 from ..core.types import Cell, Check, Flow, Outcome
 from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir
+from ..testbed.agents import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
 
 EXIT_UNSUPPORTED = 77
+KILLED_EARLY_NS = 1_000_000
+"""A signal of the timeline is sent a little before its time (apps/cell-init/phases.c: LEAD_NS)."""
 PANIC = "Kernel panic"
 log = logging.getLogger(__name__)
 
@@ -60,6 +64,7 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
         why = panic or ": ".join(filter(None, (exit_text, log_text.rpartition("\n")[2])))
         return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
     ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
+    ours |= {agent_id(node) for node in agents_of(cell)}
     for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
         if exited.get("status") == EXIT_UNSUPPORTED:
             return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
@@ -70,7 +75,27 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     if end["reason"] != "completed":
         where = "" if end.get("step") is None else f" (steps.txt line {end['step']})"
         return Verdict(Outcome.FAILED, f"{end.get('message')}{where}{_app_hint(directory, records)}")
-    return _apps_verdict(cell, directory, records) or Verdict(Outcome.COMPLETED)
+    return (
+        _agents_verdict(cell, directory, records)
+        or _apps_verdict(cell, directory, records)
+        or Verdict(Outcome.COMPLETED)
+    )
+
+
+def _agents_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verdict | None:
+    """An agent ends when the cell does, or when the spec has it killed."""
+    exits = {record["id"]: record for record in records if record.get("record") == "exit"}
+    for node, agent in agents_of(cell).items():
+        name = agent_id(node)
+        exited = exits.get(name, {})
+        if exited.get("status") == 0:
+            continue
+        killed = agent.dies_ns is not None and int(exited.get("t_ns") or 0) >= agent.dies_ns - KILLED_EARLY_NS
+        if exited.get("signal") == signal.SIGKILL and killed:
+            continue
+        how = f"signal {exited['signal']}" if exited.get("signal") else f"status {exited.get('status')}"
+        return Verdict(Outcome.FAILED, f"{name} ended with {how}: {app_error(directory, name)}")
+    return None
 
 
 def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verdict | None:

@@ -157,7 +157,10 @@ class SandboxBackend(abc.ABC):
         """Fill a cell's new directory: programs, cell.json, steps.txt."""
         for path in (directory.capture, directory.apps, directory.root / "bin"):
             path.mkdir(parents=True)
+        agents = any(node.agent is not None for node in cell.nodes)
         for file in self.files:
+            if file.agents_only and not agents:
+                continue
             shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
             os.chmod(directory.root / file.in_cell, 0o755)
         install_arch(cell, self.apps, directory.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -10,11 +11,13 @@ from typing import Literal
 
 from ..core.types import Cell, Event, Flow
 from . import messages
+from .agents import agent_rules, agent_signals, agents_of, forwarding, start_agents
 from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
 from .direction_program import DirectionProgram
 from .layout import PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, make_layout
 from .messages import Request
+from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
 from .programs import receiver_steps, sender_steps
 from .shaping import ExpectedQdisc, Shaping
@@ -101,6 +104,10 @@ class Compiled:
     """Packet programs by the step number of their record at the end."""
     filters: dict[int, DirectionProgram] = field(default_factory=dict)
     """The same by the step number of the dump that shows them attached."""
+    rules: dict[int, str] = field(default_factory=dict)
+    """Node of an agent by the step number of the dump of its rules at the end."""
+    dying: frozenset[str] = frozenset()
+    """Nodes whose agent is killed."""
     settings: dict[int, dict[int, bytes]] = field(default_factory=dict)
     """Program index -> number of the step that gives it settings -> those."""
 
@@ -130,7 +137,8 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
     """
     layout = make_layout(cell, devices)
     shaping = Shaping(cell, layout)
-    out = Compiled(layout, installed=shaping.expected())
+    dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
+    out = Compiled(layout, installed=shaping.expected(), dying=dying)
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -163,6 +171,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
         )  # fmt: skip
     _trace(cell, out)
     out.add(step("capture-start"))
+    out.steps += start_agents(cell, layout, clock.setup_ns)
     tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
     for flow in cell.flows:
         if flow.program is not None:
@@ -178,7 +187,8 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
-    _timeline(cell, _sender_steps(late, tokens, earliest_ns, layout), layout, shaping, out)
+    starts = _sender_steps(late, tokens, earliest_ns, layout)
+    _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out)
     over = {"file": clock.over_file} if clock.over_file else {}
     out.last_step = out.add(step("end", at_ns=last_ns, early=1, **over, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
@@ -187,6 +197,10 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
         data = messages.filter_dump(program.interface.ifindex).hex()
         out.filters[out.add(step("dump", ns=program.interface.namespace, label="filter", data=data))] = program
         out.programs[out.add(step("bpf-record", index=program.index))] = program
+    for node in forwarding(cell):
+        number = layout.namespaces.index(node)
+        data = rules_dump().hex()
+        out.rules[out.add(step("dump", ns=number, label="rules", netfilter=1, data=data))] = node
     for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
         for path in COUNTERS:
             command = f"ip netns exec {node} cat /proc/{path}"
@@ -239,6 +253,10 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, namespace, request)
     for item in shaping.load_programs():
         out.add_program_step(item)
+    for namespace, request in agent_rules(cell, layout):
+        text = request.command.replace("\n", f"\nip netns exec {layout.namespaces[namespace]} ")
+        command = f"ip netns exec {layout.namespaces[namespace]} {text}"
+        out.add(step("netlink", ns=namespace, netfilter=1, data=request.data.hex(), command=command))
     for namespace, request in path_manager(cell.flows, layout):
         command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
         out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
@@ -297,10 +315,10 @@ def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, l
             yield _spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name]), at_ns)
 
 
-def _timeline(cell: Cell, senders: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:
-    """Events and what starts senders in time order; at equal times events first, in the order listed."""
+def _timeline(cell: Cell, others: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:
+    """Events, and what is done to agents and starts senders (`others`), in time order; at equal times in that order."""
     moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
-    moments += [(item.at_ns or 0, 1, item) for item in senders]
+    moments += [(item.at_ns or 0, 1, item) for item in others]
     downed: dict[str, Interface] = {}
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
         if isinstance(moment, Step):

@@ -60,7 +60,8 @@ class VethEnd:
     mac: str
 
 
-def _encode(message: Any, kind: int, flags: int) -> bytes:
+def encode(message: Any, kind: int, flags: int) -> bytes:
+    """A netlink message of pyroute2 as bytes."""
     message["header"]["type"] = kind
     message["header"]["flags"] = flags
     message.encode()
@@ -93,7 +94,7 @@ def veth(end: VethEnd, peer: VethEnd, peer_namespace_name: str, mtu_bytes: int) 
         f"ip link add {end.name} index {end.ifindex} mtu {mtu_bytes} address {end.mac} type veth "
         f"peer name {peer.name} index {peer.ifindex} mtu {mtu_bytes} address {peer.mac} netns {peer_namespace_name}"
     )
-    return Request(_encode(message, RTM_NEWLINK, CREATE), text)
+    return Request(encode(message, RTM_NEWLINK, CREATE), text)
 
 
 def set_link(name: str, ifindex: int, *, up: bool) -> Request:
@@ -102,7 +103,7 @@ def set_link(name: str, ifindex: int, *, up: bool) -> Request:
     message["index"] = ifindex
     message["change"] = IFF_UP
     message["flags"] = IFF_UP if up else 0
-    return Request(_encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} {'up' if up else 'down'}")
+    return Request(encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} {'up' if up else 'down'}")
 
 
 def set_mtu(name: str, ifindex: int, mtu_bytes: int) -> Request:
@@ -120,7 +121,7 @@ def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
     message["prefixlen"] = prefix_length
     message["index"] = ifindex
     message["attrs"] = [("IFA_LOCAL", ip), ("IFA_ADDRESS", ip)]
-    return Request(_encode(message, RTM_NEWADDR, CREATE), f"ip addr add {ip}/{prefix_length} dev {name}")
+    return Request(encode(message, RTM_NEWADDR, CREATE), f"ip addr add {ip}/{prefix_length} dev {name}")
 
 
 def route(
@@ -154,7 +155,7 @@ def route(
         text += " quickack 1"
     if metrics:
         message["attrs"].append(("RTA_METRICS", {"attrs": metrics}))
-    return Request(_encode(message, RTM_NEWROUTE, REPLACE), text)
+    return Request(encode(message, RTM_NEWROUTE, REPLACE), text)
 
 
 def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
@@ -165,7 +166,7 @@ def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
     message["state"] = NUD_PERMANENT
     message["attrs"] = [("NDA_DST", ip), ("NDA_LLADDR", mac)]
     text = f"ip neigh replace {ip} lladdr {mac} dev {name} nud permanent"
-    return Request(_encode(message, RTM_NEWNEIGH, REPLACE), text)
+    return Request(encode(message, RTM_NEWNEIGH, REPLACE), text)
 
 
 def qdisc(name: str, ifindex: int, stage: Stage, *, handle: int, parent: int | None, replace: bool) -> Request:
@@ -198,7 +199,7 @@ def veth_here(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu_bytes: 
         ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", data)]}),
     ]  # fmt: skip
     text = f"ip link add {name} index {ifindex} mtu {mtu_bytes} type veth peer name {peer} index {peer_ifindex}"
-    return Request(_encode(message, RTM_NEWLINK, CREATE), f"{text} mtu {mtu_bytes}")
+    return Request(encode(message, RTM_NEWLINK, CREATE), f"{text} mtu {mtu_bytes}")
 
 
 def clsact(name: str, ifindex: int) -> Request:
@@ -280,19 +281,19 @@ def dump(kind: str) -> bytes:
     """A dump request of `link`, `address`, `route`, `neighbour` or `qdisc`."""
     flags = NLM_F_REQUEST | NLM_F_DUMP
     if kind == "link":
-        return _encode(ifinfmsg(), RTM_GETLINK, flags)
+        return encode(ifinfmsg(), RTM_GETLINK, flags)
     if kind == "address":
         request = ifaddrmsg()
         request["family"] = AF_INET
-        return _encode(request, RTM_GETADDR, flags)
+        return encode(request, RTM_GETADDR, flags)
     if kind == "route":
         request = rtmsg()
         request["family"] = AF_INET
-        return _encode(request, RTM_GETROUTE, flags)
+        return encode(request, RTM_GETROUTE, flags)
     if kind == "neighbour":
         request = ndmsg()
         request["family"] = AF_INET
-        return _encode(request, RTM_GETNEIGH, flags)
+        return encode(request, RTM_GETNEIGH, flags)
     if kind == "qdisc":
         return _traffic_control(RTM_GETQDISC, flags, ifindex=0, handle=0, parent=0, attributes=())
     raise ValueError(kind)

@@ -19,6 +19,7 @@ from .compile import Compiled
 from .layout import PREFIX_LENGTH
 from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS, Stage
 from .netem import Netem
+from .nftables import check_rules, decode_rules
 from .shaping import ExpectedQdisc
 from .size_table import TCA_STAB, attributes_of, overhead_of
 from .tbf import Tbf
@@ -91,7 +92,12 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
         elif kind == "dump":
             data = [bytes.fromhex(reply) for reply in record["replies"]]
             namespace = record["ns"]
-            if record["label"] == "filter":
+            if record["label"] == "rules":
+                node = compiled.rules[record["step"]]
+                through = decode_rules(data)
+                checks.append(check_rules(node, through, node in compiled.dying))
+                network.setdefault("agents", {})[node] = through
+            elif record["label"] == "filter":
                 checks.append(compiled.filters[record["step"]].check_attached(dict(decode_programs(data))))
             elif record["label"] == "qdisc":
                 qdiscs = list(decode_qdiscs(data))
@@ -121,6 +127,9 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
             continue
         name = compiled.layout.namespaces[namespace]
         checks.append(Check(f"{label} dump of {name} after its repair", False, f"step {number} was never answered"))
+    for node in compiled.rules.values():
+        if node not in network.get("agents", {}):
+            checks.append(Check(f"rules of the agent of {node}", False, "were never answered"))
     recorded = {(entry["link"], entry["direction"]) for entry in network.get("packet_programs", ())}
     for program in compiled.programs.values():
         if (program.link, program.direction) not in recorded:

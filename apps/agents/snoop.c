@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What this does: snoop.h. The cases are those of the paper's sections 3.1 (data) and 3.2 (acknowledgements);
+ * the timeout is srtt + 4 rttvar of the last hop and doubles with every expiry. docs/agents.md tells it all.
+ */
+#include "snoop.h"
+
+#include "agent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct connection {
+	bool used;
+	struct segment_ends ends; /* of its data */
+	int64_t touched_ns;
+	struct cache cache;
+	struct round_trip trip;
+	bool sent, acknowledged; /* whether `next_seq`, `last_ack` are known */
+	uint32_t next_seq;	 /* behind the highest byte that the sender has sent */
+	uint32_t last_ack;	 /* the highest that the mobile host has sent */
+	uint16_t window;	 /* of its last acknowledgement */
+	unsigned int duplicates, expected;
+	int64_t timeout_ns;		/* of the timer that runs; doubled when it expires */
+	int64_t expires_ns;		/* NO_TIME: it does not run */
+	uint8_t bare[SEGMENT_BARE_MAX]; /* the mobile host's last acknowledgement */
+	size_t bare_len;
+};
+
+static int snoop_begin(struct agent *agent)
+{
+	agent->connections = calloc(CONNECTIONS_MAX, sizeof(struct connection));
+	return agent->connections ? 0 : -1;
+}
+
+static void forget(struct connection *connection)
+{
+	cache_free(&connection->cache);
+	*connection = (struct connection){.expires_ns = NO_TIME};
+}
+
+static void snoop_end(struct agent *agent)
+{
+	struct connection *list = agent->connections;
+	size_t i;
+
+	for (i = 0; list && i < CONNECTIONS_MAX; i++)
+		forget(&list[i]);
+	free(list);
+}
+
+/* The connection, or with `make` a new one in the place of the one that was idle for longest. */
+static struct connection *lookup(struct agent *agent, const struct segment_ends *ends, bool make)
+{
+	struct connection *list = agent->connections, *oldest = &list[0];
+	size_t i;
+
+	for (i = 0; i < CONNECTIONS_MAX; i++) {
+		if (list[i].used && agent_same_ends(&list[i].ends, ends))
+			return &list[i];
+		if (oldest->used && (!list[i].used || list[i].touched_ns < oldest->touched_ns))
+			oldest = &list[i];
+	}
+	if (!make)
+		return NULL;
+	forget(oldest);
+	if (cache_make(&oldest->cache, agent->cache_packets))
+		return NULL;
+	oldest->used = true;
+	oldest->ends = *ends;
+	return oldest;
+}
+
+/* The timer runs for the first segment that is not acknowledged. */
+static void arm(const struct agent *agent, struct connection *connection)
+{
+	const struct cached *first = connection->cache.items;
+
+	if (!connection->cache.count || first->retransmissions >= agent->retransmissions_most) {
+		connection->expires_ns = NO_TIME;
+		return;
+	}
+	if (!connection->timeout_ns)
+		connection->timeout_ns = round_trip_timeout(&connection->trip, agent->timeout_min_ns);
+	connection->expires_ns = first->sent_ns + connection->timeout_ns;
+}
+
+static void retransmit(struct agent *agent, struct connection *connection, struct cached *item,
+		       int64_t now_ns)
+{
+	/* each segment behind it can raise one more duplicate acknowledgement, which then is no news */
+	connection->duplicates = 0;
+	connection->expected =
+	    (unsigned int)(connection->cache.count - 1 - (size_t)(item - connection->cache.items));
+	agent->counts.retransmitted++;
+	item->retransmissions++;
+	item->sent_ns = now_ns;
+	agent->send(agent, item->data, item->len);
+	if (agent->event)
+		agent->event(agent, "retransmit", &connection->ends, item->seq, now_ns);
+}
+
+static enum agent_verdict data(struct agent *agent, struct connection *connection, struct segment *segment,
+			       int64_t now_ns)
+{
+	uint32_t end = segment_end(segment);
+	bool again = connection->sent && seq_before(segment->seq, connection->next_seq);
+	struct cached *item;
+
+	if (again && connection->acknowledged && !seq_before(connection->last_ack, end)) {
+		/* the mobile host has it: its acknowledgement may have been lost on the way to the sender */
+		agent->counts.made++;
+		agent->send(agent, connection->bare, connection->bare_len);
+		return AGENT_SUPPRESS;
+	}
+	item = cache_put(&connection->cache, segment);
+	if (item) {
+		/* sent again by the sender: it counts duplicate acknowledgements for it, so they must reach
+		 * it */
+		item->by_sender = again;
+		item->retransmissions = 0;
+		item->sent_ns = now_ns;
+	} else {
+		agent->counts.uncached++;
+	}
+	if (!connection->sent || seq_before(connection->next_seq, end))
+		connection->next_seq = end;
+	connection->sent = true;
+	if (connection->expires_ns == NO_TIME || item == connection->cache.items)
+		arm(agent, connection);
+	return AGENT_PASS;
+}
+
+static enum agent_verdict new_acknowledgement(struct agent *agent, struct connection *connection,
+					      struct segment *segment, int64_t now_ns)
+{
+	int64_t sent_ns;
+
+	cache_acknowledge(&connection->cache, segment->ack, &sent_ns);
+	if (sent_ns != NO_TIME && !connection->duplicates)
+		round_trip_sample(&connection->trip, now_ns - sent_ns);
+	connection->last_ack = segment->ack;
+	connection->acknowledged = true;
+	connection->duplicates = connection->expected = 0;
+	connection->timeout_ns = 0;
+	if (connection->cache.count && connection->cache.items->sent_ns < now_ns && segment->sack &&
+	    agent->hide_sack) {
+		/* what the blocks say is missing is here, and mended from here */
+		segment_hide_sack(segment);
+		arm(agent, connection);
+		return AGENT_CHANGED;
+	}
+	arm(agent, connection);
+	return AGENT_PASS;
+}
+
+static enum agent_verdict duplicate(struct agent *agent, struct connection *connection, bool duplicate_sack,
+				    int64_t now_ns)
+{
+	struct cached *item = cache_at(&connection->cache, connection->last_ack);
+
+	if (duplicate_sack) /* of what was sent twice from here: no news for the sender, and no loss */
+		return AGENT_SUPPRESS;
+	if (!item || item->by_sender || item->retransmissions >= agent->retransmissions_most)
+		return AGENT_PASS;
+	/* more of them than that: what was sent after the retransmission arrived before it */
+	if (!item->retransmissions || connection->duplicates >= connection->expected) {
+		agent->counts.by_duplicates++;
+		retransmit(agent, connection, item, now_ns);
+		arm(agent, connection);
+	}
+	connection->duplicates++;
+	return AGENT_SUPPRESS;
+}
+
+static enum agent_verdict acknowledgement(struct agent *agent, struct connection *connection,
+					  struct segment *segment, int64_t now_ns)
+{
+	bool update = segment->window != connection->window && !segment->sack;
+	enum agent_verdict verdict = AGENT_PASS;
+
+	if (!connection->acknowledged || seq_before(connection->last_ack, segment->ack)) {
+		verdict = new_acknowledgement(agent, connection, segment, now_ns);
+	} else if (segment->payload || segment->flags & (SEGMENT_SYN | SEGMENT_FIN)) {
+		return AGENT_PASS;
+	} else if (seq_before(segment->ack, connection->last_ack)) {
+		return AGENT_SUPPRESS;
+	} else if (!update) {
+		return duplicate(agent, connection, segment->duplicate_sack, now_ns);
+	}
+	connection->window = segment->window;
+	connection->bare_len = segment_bare(segment, connection->bare);
+	return verdict;
+}
+
+static enum agent_verdict snoop_packet(struct agent *agent, enum agent_side side, struct segment *segment,
+				       int64_t now_ns)
+{
+	struct segment_ends ends = agent_ends(side, segment);
+	bool data_comes = side == FROM_FIXED && (segment->payload || segment->flags & SEGMENT_FIN) &&
+			  !(segment->flags & (SEGMENT_SYN | SEGMENT_RST));
+	struct connection *connection = lookup(agent, &ends, data_comes);
+
+	if (!connection)
+		return AGENT_PASS;
+	if (segment->flags & (SEGMENT_SYN | SEGMENT_RST)) {
+		forget(connection); /* over, or another one between the same ports */
+		return AGENT_PASS;
+	}
+	connection->touched_ns = now_ns;
+	if (data_comes)
+		return data(agent, connection, segment, now_ns);
+	if (side == FROM_MOBILE && segment->flags & SEGMENT_ACK)
+		return acknowledgement(agent, connection, segment, now_ns);
+	return AGENT_PASS;
+}
+
+static int64_t snoop_next_ns(const struct agent *agent)
+{
+	const struct connection *list = agent->connections;
+	int64_t next = INT64_MAX;
+	size_t i;
+
+	for (i = 0; i < CONNECTIONS_MAX; i++)
+		if (list[i].used && list[i].expires_ns != NO_TIME && list[i].expires_ns < next)
+			next = list[i].expires_ns;
+	return next;
+}
+
+static void snoop_timer(struct agent *agent, int64_t now_ns)
+{
+	struct connection *list = agent->connections;
+	size_t i;
+
+	for (i = 0; i < CONNECTIONS_MAX; i++) {
+		if (!list[i].used || list[i].expires_ns == NO_TIME || list[i].expires_ns > now_ns)
+			continue;
+		agent->counts.by_timer++;
+		retransmit(agent, &list[i], list[i].cache.items, now_ns);
+		list[i].timeout_ns *= 2;
+		arm(agent, &list[i]);
+	}
+}
+
+const struct agent_kind snoop_kind = {
+    .begin = snoop_begin,
+    .packet = snoop_packet,
+    .next_ns = snoop_next_ns,
+    .timer = snoop_timer,
+    .end = snoop_end,
+};

@@ -1,0 +1,46 @@
+"""The keys of an agent on a router, `agent = { kind = "snoop", ... }`: docs/agents.md explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .fields import Field, quantity
+
+MS, S = 10**6, 10**9
+EXAMPLE = '"snoop" or { kind = "snoop", cache = "100 packets" }'
+NO_AGENT = "none"
+KINDS = ("snoop",)
+FORWARDING = ("snoop",)
+"""Kinds that sit on the forwarding path: packets go through their queue."""
+LAST_HOP = {
+    "kind": Field("choice", '"snoop"', choices=(*KINDS, NO_AGENT)),
+    "link": Field("name", '"air"'),
+    "dies_at": quantity("time", example='"10 s"', high=86400 * S),
+}
+"""Keys of every kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOption:
+    """Where an option goes in a Cell, what its value is, and which kinds have it."""
+
+    cell_key: str
+    field: Field
+    kinds: tuple[str, ...]
+
+
+AGENT_OPTIONS: dict[str, AgentOption] = {
+    "cache": AgentOption(
+        "cache_packets", quantity("packets", example='"100 packets"', low=1, high=4096), ("snoop", "mtcp")
+    ),
+    "timeout_min": AgentOption(
+        "timeout_min_ns", quantity("time", example='"100 ms"', low=MS, high=3600 * S), ("snoop",)
+    ),
+    "retransmissions": AgentOption("retransmissions", Field("integer", "10", low=1, high=1000), ("snoop",)),
+    "sack": AgentOption("sack", Field("choice", '"pass"', choices=("hide", "pass")), ("snoop",)),
+}
+
+
+def fields_of(kind: str) -> dict[str, Field]:
+    """The keys of one kind."""
+    return LAST_HOP | {name: option.field for name, option in AGENT_OPTIONS.items() if kind in option.kinds}

@@ -1,0 +1,107 @@
+"""The agents of a cell's routers, resolved: their kind, the link towards the mobile host, and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast, get_args
+
+import msgspec
+
+from ..core.types import Agent, AgentKind, Node, OptionValue
+from ..experiment.agents import AGENT_OPTIONS, EXAMPLE, KINDS, NO_AGENT, fields_of
+from ..experiment.fields import check_keys
+from ..experiment.grammar import NODE
+from ..experiment.problems import Problems, nearest
+from ..experiment.toml_positions import Item
+from .network import UnresolvedLink
+from .reader import Reader
+from .routes import Routed
+
+
+def with_agents(
+    nodes: Mapping[str, Node],
+    items: Mapping[str, Item],
+    links: Mapping[str, UnresolvedLink],
+    routed: Sequence[Routed],
+    problems: Problems,
+    context: str,
+) -> dict[str, Node]:
+    """The nodes with their agents; what is wrong is collected."""
+    assert set(KINDS) == set(get_args(AgentKind))
+    complete = dict(nodes)
+    for name, item in items.items():
+        if item.get("agent") is None:
+            continue
+        node = Reader(item, NODE, problems, context)
+        if nodes[name].kind != "router":
+            node.problem("agent", f'"{name}" is a host, and agents are on routers; write kind = "router"')
+            continue
+        agent = _agent(name, node, links, routed)
+        complete[name] = msgspec.structs.replace(nodes[name], agent=agent)
+    return complete
+
+
+def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed: Sequence[Routed]) -> Agent | None:
+    """The agent; None if there is none, or after saying what is wrong."""
+    item = node.item.get("agent")
+    assert item is not None
+    kind_item = item.get("kind") if isinstance(item.value, dict) else item
+    kind = str(kind_item.value) if kind_item is not None else ""
+    if kind == NO_AGENT:
+        return None
+    if kind not in KINDS:
+        said = f'there is no agent "{kind[:40]}"{nearest(kind, (*KINDS, NO_AGENT))}' if kind else "has no kind"
+        node.problem("agent", f"{said}; for example agent = {EXAMPLE}")
+        return None
+    fields = fields_of(kind)
+    before = len(node.problems)
+    reader = node.below(item if isinstance(item.value, dict) else item.with_value({}), fields)
+    check_keys(reader.item, fields, node.problems)
+    if len(node.problems) > before:
+        return None
+    link = reader.text("link") or _towards_receivers(name, node, links, routed)
+    if link is None:
+        return None
+    if link not in links or name not in (links[link].a, links[link].b):
+        reader.wrong("link", f'"{name}" is not on a link "{link}"')
+        return None
+    options: dict[str, OptionValue] = {}
+    for key, option in AGENT_OPTIONS.items():
+        value = _value(key, reader) if reader.has(key) else None
+        if value is not None:
+            options[option.cell_key] = value
+    return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"))
+
+
+def _value(key: str, reader: Reader) -> OptionValue | None:
+    match AGENT_OPTIONS[key].field.type:
+        case "quantity":
+            return reader.whole(key)
+        case "integer":
+            return reader.integer(key)
+        case _:
+            return reader.text(key)
+
+
+def _towards_receivers(
+    name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed: Sequence[Routed]
+) -> str | None:
+    """The link by which the TCP flows leave the router towards their receivers."""
+    leaving = {
+        hop.link: None
+        for each in routed
+        if each.flow.protocol == "tcp"
+        for route in each.routes
+        for hop in route.there
+        if name == (links[hop.link].a if hop.direction == "forward" else links[hop.link].b)
+    }
+    if len(leaving) == 1:
+        return next(iter(leaving))
+    said = f"leave by {' and '.join(leaving)}" if leaving else "do not cross it"
+    example = next((link for link, ends in links.items() if name in (ends.a, ends.b)), "air")
+    node.problem(
+        "agent",
+        f'which link leads to the mobile host? TCP flows {said}; for example agent = {{ kind = "snoop", '
+        f'link = "{example}" }}',
+    )
+    return None
