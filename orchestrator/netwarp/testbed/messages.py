@@ -111,7 +111,7 @@ def set_mtu(name: str, ifindex: int, mtu_bytes: int) -> Request:
     message = ifinfmsg()
     message["index"] = ifindex
     message["attrs"] = [("IFLA_MTU", mtu_bytes)]
-    return Request(_encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} mtu {mtu_bytes}")
+    return Request(encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} mtu {mtu_bytes}")
 
 
 def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
