@@ -1,4 +1,5 @@
-"""Capture files -> packets, connections and findings. Knows nothing of cells or experiments.
+"""Reads capture files and finds packets, connections and noteworthy events in them. Knows nothing of cells or
+experiments.
 
 `summarise_points` summarises captures of any origin; `read_captures` gives the tables. Definitions: docs/metrics.md.
 """
@@ -24,7 +25,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What joins captures, imported when it is first used."""
+    """Imports the functions that join captures when they are first used."""
     if name not in ("Join", "join_captures"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import join

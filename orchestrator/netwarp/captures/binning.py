@@ -1,4 +1,4 @@
-"""Bins of equal width over time."""
+"""Cuts time into bins of equal width."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BIN_STEPS = (1, 2, 5)
 
 
 def bin_s(duration_ns: int) -> float:
-    """The shortest of 1, 2, 5 x 10^k s that cuts the duration into at most 200 bins."""
+    """The shortest bin width of the form 1, 2 or 5 x 10^k s that cuts the duration into at most 200 bins."""
     exponent = -6
     while True:
         for step in BIN_STEPS:
@@ -24,7 +24,7 @@ def bin_s(duration_ns: int) -> float:
 
 
 def binned_bit_s(t_ns: Ints, amount_bytes: Ints, width_ns: int, duration_ns: int) -> list[float]:
-    """Bytes per bin as bit/s; what came before T0 or after the duration is left out."""
+    """Bytes per bin as bit/s. Bytes before T0 or after the duration are left out."""
     bins = -(-duration_ns // width_ns)
     counts = (t_ns >= 0) & (t_ns < duration_ns)
     total = np.bincount(t_ns[counts] // width_ns, weights=amount_bytes[counts], minlength=bins)

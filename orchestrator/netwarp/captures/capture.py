@@ -1,4 +1,4 @@
-"""The tables of one capture point: read from its files, by flow, and its short name."""
+"""Reads the tables of one capture point from its files, selects rows by flow, and gives capture points short names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ IPV4_MAPPED = bytes(10) + b"\xff\xff"
 
 @dataclasses.dataclass(frozen=True)
 class Capture:
-    """The tables of one capture point; columns and units: docs/metrics.md. `trouble`: one text a file, "" = clean."""
+    """The tables of one capture point; columns and units: docs/metrics.md. `trouble`: one text per file, why it was not
+    read to a clean end; "" if it was.
+    """
 
     files: tuple[str, ...]
     trouble: tuple[str, ...]
@@ -42,16 +44,16 @@ class Capture:
     mptcp_options: Rows
 
     def address(self, path: int, end: int) -> str:
-        """The address at end 0 (the source of the path's first packet) or 1 of a path, as text."""
+        """The address of a path at end 0 (the source of its first packet) or 1, as text."""
         return address_text(bytes(self.paths["b" if end else "a"][path]))
 
     def interface_name(self, interface: int) -> str:
-        """An interface's name as the capture tells it (16 bytes of it); "" if it does not."""
+        """The name of an interface as the capture has it (its first 16 bytes); "" if it has none."""
         return bytes(self.interfaces["name"][interface]).rstrip(b"\0").decode(errors="replace")
 
 
 def address_text(sixteen: bytes) -> str:
-    """An address column's 16 bytes as text; IPv4 (::ffff:a.b.c.d) dotted."""
+    """The 16 bytes of an address column as text; an IPv4 address (stored as ::ffff:a.b.c.d) with dots."""
     if sixteen.startswith(IPV4_MAPPED):
         return "%d.%d.%d.%d" % tuple(sixteen[12:])  # noqa: UP031  twice as fast as any other way
     import ipaddress  # here: few captures have any
@@ -68,11 +70,12 @@ def read_captures(
 ) -> Capture:
     """Read the captures of ONE capture point (all interfaces of one node) in one pass, merged by time.
 
-    files: pcap or pcapng, also compressed (gzip, zstd, xz, bzip2, lz4). tables: the row tables wanted (the others
-    come back empty).
-    checksums: verify TCP checksums and SCTP CRC32c and leave packets that fail uninterpreted (packets[marks] & 32).
-    packet_filter: only packets that it matches are there, in libpcap's language.
-    Raises CaptureError naming the file. A file cut off is read as far as it is whole, and `trouble` says so.
+    files: pcap or pcapng, also compressed (gzip, zstd, xz, bzip2, lz4). tables: the row tables to fill (the others come
+    back empty). checksums: verify TCP checksums and SCTP CRC32c, and leave packets that fail undecoded (packets[marks]
+    & 32). packet_filter: a filter in libpcap's language; packets that do not match are skipped as if the files lacked
+    them.
+
+    Raises CaptureError naming the file. Of a file that is cut off all whole records are read, and `trouble` says so.
     """
     handle = Handle(files, tables, CHECKSUMS if checksums else 0, packet_filter=packet_filter)
     handle.read()
@@ -84,10 +87,10 @@ def read_captures(
 
 
 def rows_of_flow(capture: Capture, table: str, flow: int) -> Rows:
-    """The rows of a table (one with a column `flow`) that are of a flow, in the order of the capture.
+    """The rows of a table that belong to a flow, in the order of the capture. The table needs a column `flow`.
 
-    Where the capture holds that flow alone they are the table itself, not a copy. The order by flows is kept with the
-    capture, so that asking for each of many flows sorts once.
+    If all rows are of that flow the result is the table itself, not a copy. The sorted order is kept with the capture,
+    so that calls for many flows sort once.
     """
     rows: Rows = getattr(capture, table)
     if len(capture.flows) == 1 and (not len(rows) or table != "packets"):
@@ -111,32 +114,38 @@ def _flow_order(capture: Capture, table: str) -> FlowOrder:
 
 
 class FlowOrder:
-    """The places of a table's rows, sorted by flow once; within a flow in the order of the table."""
+    """Indices of a table's rows sorted by flow, computed once; rows of a flow keep the order of the table."""
 
     def __init__(self, flow: Ints, flows: int) -> None:
         self.order = stable_order(np.minimum(flow, flows))
         self.edges = np.concatenate([[0], np.cumsum(np.bincount(flow[flow < flows], minlength=flows))])
 
     def places(self, flow: int) -> Ints:
-        """Of one flow's rows."""
+        """Row indices of one flow."""
         return self.order[self.edges[flow] : self.edges[flow + 1]]
 
     def places_of(self, flows: Ints) -> tuple[Ints, list[int]]:
-        """Of several flows, flow by flow, and where among them each flow's begin (and the last one's end)."""
+        """Row indices of several flows, flow by flow, and the offsets at which each flow's indices begin (with the end
+        of the last).
+        """
         begin, count = self.edges[flows], self.edges[flows + 1] - self.edges[flows]
         edges = np.concatenate([[0], np.cumsum(count)])
         return self.order[np.arange(edges[-1]) + np.repeat(begin - edges[:-1], count)], edges.tolist()
 
 
 def stable_order(numbers: Ints) -> Ints:
-    """The places that sort 32-bit numbers, equal ones in their order: by halves, as NumPy sorts 16 bits by radix."""
+    """Indices that sort 32-bit numbers stably. It sorts the lower and then the upper 16 bits, for which NumPy uses a
+    radix sort.
+    """
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     high = (numbers >> 16).astype(np.uint16)
     return order[np.argsort(high[order], kind="stable")] if high.any() else order
 
 
 def take_rows(rows: Rows, places: Ints) -> Rows:
-    """Rows of a table at these places; as words, which NumPy copies several times faster than structures."""
+    """The rows of a table at these indices. It copies them as words, several times faster than NumPy copies
+    structures.
+    """
     if rows.itemsize % 8 or not rows.flags.c_contiguous:
         return rows[places]
     words = rows.view(np.uint64).reshape(len(rows), rows.itemsize // 8)
@@ -144,7 +153,9 @@ def take_rows(rows: Rows, places: Ints) -> Rows:
 
 
 def point_names(paths: Sequence[str]) -> list[str]:
-    """Short names that differ: the files' without their suffixes, else with as many folders as it takes."""
+    """Short unique names for capture points: the file names without suffixes, with as many parent folders as uniqueness
+    needs.
+    """
     parts = [[*Path(path).parts[:-1], _stem(Path(path).name)] for path in paths]
     for depth in range(1, max(len(path) for path in parts) + 1):
         names = ["/".join(path[-depth:]) for path in parts]

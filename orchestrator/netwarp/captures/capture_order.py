@@ -20,7 +20,7 @@ PROBE = 20_000
 
 @dataclasses.dataclass(frozen=True)
 class PointOrder:
-    """Points that see one direction of one path, in the order in which its packets pass them."""
+    """The capture points that see one direction of one path, in the order in which its packets pass them."""
 
     source: str
     destination: str
@@ -29,11 +29,11 @@ class PointOrder:
 
 
 def point_orders(seen: Seen, points: int) -> Iterator[PointOrder]:
-    """Every direction of every path that at least two points share.
+    """The order of the points for every direction of every path that at least two points share.
 
-    A packet's hop limit falls by one at each router, so it orders points whatever their clocks; between points with
-    equal hop limits the sign of the median delay does. A direction of which nothing is shared is taken for the
-    other one's reverse, so that a hop that loses everything is seen as that.
+    A packet's hop limit falls by one at each router, so it orders points whatever their clocks show. Points with equal
+    hop limits are ordered by the sign of the median delay. If the points share no packet of a direction, the reverse of
+    the other direction's order is taken, so that a hop that loses all packets is reported as such.
     """
     done: set[Key] = set()
     for key in seen:
@@ -55,7 +55,7 @@ def point_orders(seen: Seen, points: int) -> Iterator[PointOrder]:
 
 
 def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
-    """Groups of points that share packets of either direction, directly or through others."""
+    """Groups of points that share packets of either direction, directly or through other points."""
     back = (key[1], key[0])
     there = [point for point in range(points) if len(seen[key].get(point, ())) or len(seen[back].get(point, ()))]
     left = set(there)
@@ -75,7 +75,7 @@ def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
 
 
 def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], int]:
-    """The members in order, and how many packets told it."""
+    """The members in order, and the number of packets that the order is based on."""
     wins = dict.fromkeys(members, 0)
     shared = 0
     for place, point in enumerate(members):
@@ -87,7 +87,7 @@ def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], in
 
 
 def _is_later(before: Rows, after: Rows) -> tuple[bool, int]:
-    """Whether `other` sees packets after `one`; and how many packets say so (0: nobody knows)."""
+    """Whether packets reach `after` later than `before`, and the number of packets that show it (0: unknown)."""
     before = before[np.isin(before["fingerprint"], after["fingerprint"])][:PROBE]
     place = match_packets(before, after).place
     matched = place != NOWHERE

@@ -33,10 +33,12 @@ Series = tuple[Any, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """number: in the order of size within the file, from 1. `ends`: address and port of the initiator (or who was seen
-    first) and of the other; direction 0 is from ends[0]. directions: counts and goodput of each; paths: the same by
-    address pair. totals, events, tables (rows): of the protocol's own analyser (docs/metrics.md). make_series: see
-    series.
+    """A TCP connection or SCTP association of a capture's summary.
+
+    number: rank by size within the file, from 1. `ends`: address and port of the initiator (if unknown, of the first
+    sender) and of the other end; direction 0 is from ends[0]. directions: counts and goodput of each direction; paths:
+    the same per address pair. totals, events, tables (rows): results of the protocol's own analyser (docs/metrics.md).
+    make_series: computes `series`.
     """
 
     number: int
@@ -55,21 +57,21 @@ class Connection:
 
     @functools.cached_property
     def series(self) -> Mapping[str, Series]:
-        """Of packets, and of the protocol's own analyser."""
+        """Series of the packets and of the protocol's own analyser."""
         return self.make_series()
 
     @property
     def name(self) -> str:
-        """Who with whom."""
+        """Both ends, as text."""
         return f"{self.ends[0]} > {self.ends[1]}"
 
     @property
     def ip_bytes(self) -> int:
-        """Of both directions."""
+        """IP bytes of both directions."""
         return int(sum(counts["ip_bytes"] for counts in self.directions))
 
     def as_json(self) -> dict[str, Any]:
-        """The keys of docs/analyze.md; series are left to --csv and --html."""
+        """The keys of docs/analyze.md, without the series (--csv and --html write those)."""
         return {
             "flow": self.number,
             "protocol": self.protocol,
@@ -86,12 +88,12 @@ class Connection:
 
 
 class Connections(Sequence[Connection]):
-    """The connections of a capture point, the largest first. Each is made when somebody looks at it, and only the
-    `detailed` largest, whose packets are analysed, are kept: 300,000 of them in memory would be a gigabyte.
+    """The connections of a capture point, the largest first. Each is computed when it is first accessed. Only the
+    `detailed` largest, whose packets are analysed, are kept in memory: 300,000 of them would take a gigabyte.
     """
 
     def __init__(self, stream: Stream, detailed: int, only: int | None = None) -> None:
-        """only: the number of the one connection that is looked at."""
+        """only: number of the only connection to analyse."""
         capture = stream.capture
         self.stream, self.detailed = stream, detailed if stream.whole else 0
         self._used = FlowOrder(capture.flow_paths["flow"], len(capture.flows))
@@ -121,18 +123,18 @@ class Connections(Sequence[Connection]):
         return self.at(range(len(self)))
 
     def at(self, places: Sequence[int]) -> Iterator[Connection]:
-        """Those at these places."""
+        """The connections at these places."""
         for begin in range(0, len(places), TOGETHER):
             yield from self._make(places[begin : begin + TOGETHER])
 
     def unanswered(self) -> Bools:
-        """Of each place, whether one end is alone, and no data of it: a handshake in vain (or less than one)."""
+        """For each place, whether one end alone sent packets and no data: an unanswered handshake, or part of one."""
         data, packets = (self._by_flow(name, axis=0) for name in ("data_packets", "packets"))
         lonely: Bools = ((packets == 0).any(axis=1) & (data == 0).all(axis=1))[self.rows]
         return lonely
 
     def refused(self) -> tuple[Bools, dict[str, list[int]]]:
-        """Of each place, whether a SYN was answered by a reset; by the address that refused: the ports."""
+        """The ports that refused connections (SYN answered by a reset), by address."""
         flows, data = self.stream.capture.flows, self._by_flow("data_packets", axis=0)
         known, ended = flows["base_known"], flows["ended"]
         refused = known[:, 0] & ~known[:, 1] & ended[:, 1] & (data == 0).all(axis=1) & (flows["protocol"] != SCTP)
@@ -146,11 +148,11 @@ class Connections(Sequence[Connection]):
         return by_place, ports
 
     def worth_a_look(self) -> Bools:
-        """Of each place, whether more than its counts are known or something was sent again."""
+        """For each place, whether the connection was analysed in detail or had a retransmission."""
         return (np.arange(len(self)) < self.detailed) | (self._by_flow("retransmitted_packets")[self.rows] > 0)
 
     def _by_flow(self, name: str, axis: int | None = 1) -> Ints:
-        """Sums of a column of flow_paths, of both directions together or (axis 0) apart."""
+        """Sums of a column of flow_paths per flow, of both directions together or (axis 0) per direction."""
         column = self.stream.capture.flow_paths[name].astype(np.int64)
         column = column.sum(axis=1) if axis else column
         total = np.zeros((len(self._used.edges) - 1, *column.shape[1:]), dtype=np.int64)
@@ -164,7 +166,7 @@ class Connections(Sequence[Connection]):
         return [made.get(place) or self._kept[place] for place in places]
 
     def _make_new(self, places: Sequence[int]) -> Iterator[Connection]:
-        """With the columns of all of them taken out of the tables at once."""
+        """Computes several connections at once, taking the columns of all of them from the tables in one step."""
         capture = self.stream.capture
         rows = self.rows[np.array(places, dtype=np.int64)]
         used, edges = self._used.places_of(rows)
@@ -240,12 +242,12 @@ class Connections(Sequence[Connection]):
         )
 
     def _addresses(self, paths: Ints) -> dict[int, tuple[str, str]]:
-        """Both ends of each of these paths."""
+        """The addresses at both ends of each of these paths."""
         capture, numbers = self.stream.capture, set(paths.tolist())
         return {path: (capture.address(path, 0), capture.address(path, 1)) for path in numbers}
 
     def _numbered(self, events: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-        """Events name another connection by its number here, not by its row in the capture."""
+        """The events with other connections named by their number here instead of their row in the capture."""
         return tuple(
             event
             if event.get("restart_of") is None
@@ -255,7 +257,7 @@ class Connections(Sequence[Connection]):
 
 
 def _sums(column: Ints, edges: Sequence[int]) -> Ints:
-    """Of each stretch between two edges."""
+    """Sums of the column between each two neighbouring edges."""
     total = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(column, axis=0, dtype=np.int64)])
     return np.diff(total[edges], axis=0)
 
@@ -266,7 +268,9 @@ def _refused(base_known: Sequence[bool], ended: Sequence[bool], data_packets: Se
 
 
 def _no_tsn(counts: Mapping[str, Any]) -> bool:
-    """Whether the snaplen cut off the TSN of every DATA chunk: the first one known is new, by definition."""
+    """Whether the snaplen cut off the TSN of every DATA chunk. The first TSN that is known counts as new by
+    definition.
+    """
     return bool(counts.get("data_chunks") and counts["payload_bytes"] and not counts["new_bytes"])
 
 
@@ -288,8 +292,8 @@ def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:
 
 @dataclasses.dataclass(frozen=True)
 class Multipath:
-    """One MPTCP connection. number: in the order of size, from 1; flows: numbers of its subflows in the summary;
-    complete: False where the handshake, and so what belongs together, is not in the capture.
+    """An MPTCP connection. number: rank by size; flows: numbers of its subflows in the summary; complete: False if the
+    handshake is not in the capture, so that not all subflows could be assigned to it.
     """
 
     number: int
@@ -309,8 +313,8 @@ class Multipath:
 
 
 def multipath_of(capture: Capture, numbers: Sequence[int], start_ns: int) -> tuple[Multipath, ...]:
-    """Those of a capture whose rows are in memory, the largest first; times from start_ns. numbers: of connections, by
-    row of the flow table.
+    """The MPTCP connections of a capture whose rows are in memory, the largest first; times from start_ns. numbers:
+    number of each connection by its row in the flow table.
     """
     if not capture.flows["mptcp"].any():
         return ()

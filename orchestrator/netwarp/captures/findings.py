@@ -1,6 +1,6 @@
 """Sentences about what stands out in a capture (resets, silences, retransmissions), each with the number behind it.
 
-Nothing is guessed: a sentence stands only on what packets show, and says how many.
+Nothing is guessed: each sentence follows from packets in the capture and names their number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUEUED = 1.5
 
 
 def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
-    """Sentences, at most MOST."""
+    """The sentences about a file, at most MOST."""
     sentences: list[str] = [text for connection in multipath for text in _multipath(connection)]
     unanswered = connections.unanswered()
     silent = int(unanswered.sum())
@@ -58,7 +58,7 @@ def file_findings(connections: Connections, multipath: Sequence[Multipath] = ())
 
 
 def connection_findings(connection: Connection) -> list[str]:
-    """What stands out in one connection, the gravest first."""
+    """The sentences about one connection, the most serious first."""
     sentences = [
         *_unseen(connection),
         *_end(connection),
@@ -102,7 +102,7 @@ def _at(when_s: float) -> str:
 
 
 def _unseen(connection: Connection) -> Iterator[str]:
-    """First of all: it qualifies every sentence after it."""
+    """Data that is missing from the capture. This sentence comes first, since it limits what the others can say."""
     for unit in ("bytes", "chunks"):
         unseen = connection.totals.get(f"acknowledged_unseen_{unit}")
         if unseen:
@@ -142,7 +142,7 @@ def _end(connection: Connection) -> Iterator[str]:
 
 
 def _slow(connection: Connection) -> Iterator[str]:
-    """A handshake or a first answer that took its time, where nothing was sent again meanwhile."""
+    """A slow handshake or a slow first response, if nothing was retransmitted meanwhile."""
     if connection.totals.get("syn_retransmitted_packets"):
         return
     answered = connection.totals.get("syn_ack_after_s")
@@ -156,7 +156,7 @@ def _slow(connection: Connection) -> Iterator[str]:
 
 
 def _silence(connection: Connection) -> Iterator[str]:
-    """The longest pause that a retransmission ended; with timeouts, where the capture can tell them."""
+    """The longest pause that a retransmission ended, with the number of timeouts if the capture can show it."""
     timeouts = int(connection.totals.get("timeouts") or connection.totals.get("t3_expiries") or 0)
     word = "T3 expiry" if connection.protocol == "sctp" else "retransmission timeout"
     words = counted(timeouts, word, "T3 expiries" if connection.protocol == "sctp" else "")
@@ -233,7 +233,7 @@ def _other(connection: Connection) -> Iterator[str]:
 
 
 def hop_findings(hops: Sequence[Hop]) -> tuple[str, ...]:
-    """What stands out in joined captures, the hops that lost most first."""
+    """The sentences about joined captures; hops with the most losses first."""
     sentences: list[str] = []
     for hop in sorted(hops, key=lambda hop: -(hop.loss_ratio or 0)):
         where = f"{hop.before} > {hop.after} ({hop.source} > {hop.destination})"

@@ -19,14 +19,16 @@ MAGIC_NS = 0xA1B23C4D
 
 @dataclass(frozen=True, slots=True)
 class PacketDifference:
-    """number: of the packet, from 1. a_ns, b_ns: when each captured it, ns since 1970; None: it has no more packets."""
+    """The first packet that differs. number: of the packet, from 1. a_ns, b_ns: its capture time in either file, ns
+    since 1970; None: that file has no more packets.
+    """
 
     number: int
     a_ns: int | None
     b_ns: int | None
 
     def words(self, t0_ns: int) -> str:
-        """A clause; times count from T0."""
+        """The difference as a clause; times count from T0."""
         if self.a_ns == self.b_ns and self.a_ns is not None:
             return f"packet {self.number}, at {fixed((self.a_ns - t0_ns) / 1e9, 9)} s: its bytes differ"
         a, b = (
@@ -37,9 +39,10 @@ class PacketDifference:
 
 
 def first_packet_difference(a: bytes, b: bytes) -> PacketDifference | None:
-    """Of two plain pcap files as cell-init writes them; None where all packets and times are equal.
+    """The first difference between two plain pcap files as cell-init writes them; None if all packets and times are
+    equal.
 
-    Raises CaptureError: one is no such file, or is cut off.
+    Raises CaptureError if one is not such a file or is cut off.
     """
     first, second = _records(a), _records(b)
     number = 0
@@ -74,7 +77,7 @@ def _time_ns(record: bytes | None) -> int | None:
 
 
 def difference_of_files(a: os.PathLike[str], b: os.PathLike[str]) -> PacketDifference | None:
-    """As first_packet_difference, of files that may be compressed with Zstandard."""
+    """The same for files that may be compressed with Zstandard."""
     return first_packet_difference(*(_plain(path) for path in (a, b)))
 
 

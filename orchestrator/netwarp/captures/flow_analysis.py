@@ -1,4 +1,4 @@
-"""The protocol analyser's results for one flow of a capture, and how far its data got over time."""
+"""Runs the analyser of a flow's protocol, and computes series of the data's progress over time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Series = tuple[Floats, Floats | Ints]
 
 @dataclasses.dataclass(frozen=True)
 class FlowAnalysis:
-    """What the protocol's analyser says of a connection. series: makes them when called, from the rows again: few
-    reports show them, and they are as large as the rows.
+    """The result of the protocol's analyser for a connection. series: a function that computes the series from the rows
+    when called, since they are as large as the rows and few reports show them.
     """
 
     totals: Mapping[str, Any]
@@ -28,7 +28,7 @@ class FlowAnalysis:
 
 
 def analyze_flow(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
-    """Of a connection whose rows are in memory; times from start_ns."""
+    """Analyse a connection whose rows are in memory; times count from start_ns."""
     if capture.flows["protocol"][flow] == SCTP:
         return _sctp(capture, flow, start_ns)
     return _tcp(capture, flow, start_ns)
@@ -58,8 +58,9 @@ def _sctp(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
 
 
 def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) -> dict[str, Series]:
-    """Of one direction's data. TCP: the last byte's number of each segment, of each retransmission, and the last
-    acknowledged (the stream's first byte is 1); SCTP: TSNs from the initial one on. Times from `start_ns` in s.
+    """The progress of one direction's data. TCP: sequence number of the last byte of each segment, of each
+    retransmission, and the highest acknowledged one (the first byte of the stream is 1). SCTP: TSNs, counted from the
+    initial one. Times in s from `start_ns`.
     """
     if capture.flows["protocol"][flow] == SCTP:
         chunks = rows_of_flow(capture, "chunks", flow)

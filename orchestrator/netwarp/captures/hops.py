@@ -13,14 +13,20 @@ from .packet_matching import NOWHERE, match_packets
 
 @dataclasses.dataclass(frozen=True)
 class Hop:
-    """packets, ip_bytes: seen at `before`, as far as `after` ran to see them; lost of them; unknown: others, that
-    `after` may have been too short for; unseen: at `after` only; again: more often at `after`; by_time: packets that
-    only time tells apart. Delays in seconds, None without a packet seen twice; negative: of those, below 0.
-    reordered: arrived after one sent later. bursts: lengths of runs of packets lost in a row, and how many of each.
-    routers: by how much the hop limit falls. clock_offset_if_symmetric_s: by how much the clock of `after` is ahead, if
-    the shortest delays of both directions are equal in truth; None: it takes both directions.
-    packet_s, packet_delay_s, packet_bytes: by packet in the order at `before`; delay NaN = lost; seconds from the
-    join's t0.
+    """One direction of one path between two neighbouring capture points.
+
+    packets, ip_bytes: packets seen at `before` at times that the capture at `after` covers; lost: those of them that
+    `after` lacks. unknown: packets at `before` whose arrival `after` may have been too short to capture; unseen:
+    packets seen at `after` only; again: packets seen more often at `after`; by_time: packets that only their times tell
+    apart.
+
+    Delays in seconds, None if no packet was seen at both points; negative: how many are below 0. reordered: packets
+    that arrived after one that was sent later. bursts: length of a run of consecutive losses -> how many such runs.
+    routers: by how much the hop limit falls. clock_offset_if_symmetric_s: by how much the clock of `after` is ahead if
+    the shortest delays of both directions are in truth equal; None if only one direction was seen.
+
+    packet_s, packet_delay_s, packet_bytes: one value per packet, in the order at `before`; times in seconds from the
+    join's t0; delay NaN: lost.
     """
 
     source: str
@@ -49,7 +55,7 @@ class Hop:
     packet_bytes: Ints = dataclasses.field(repr=False, compare=False)
 
     def as_json(self) -> dict[str, Any]:
-        """The keys of docs/analyze.md: all but what is by packet."""
+        """The keys of docs/analyze.md: all members except the values per packet."""
         values = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -59,7 +65,7 @@ class Hop:
 
     @property
     def loss_ratio(self) -> float | None:
-        """Lost of those seen before; None if there were none."""
+        """Lost packets divided by packets seen before; None if there were none."""
         return self.lost_packets / self.packets if self.packets else None
 
     @property
@@ -73,7 +79,9 @@ def make_hop(
     source: str, destination: str, before_name: str, after_name: str,
     before: Rows, after: Rows, *, span: tuple[int, int], t0_ns: int,
 ) -> Hop:  # fmt: skip
-    """before, after: rows of `identities` in the order of time. span: when `after` surely ran (ns)."""
+    """Compute a hop. before, after: rows of `identities`, sorted by time. span: (from, to) in ns during which `after`
+    certainly captured.
+    """
     matches = match_packets(before, after)
     there = matches.place != NOWHERE
     sent_ns = before["time_ns"]
@@ -114,7 +122,7 @@ def make_hop(
 
 
 def _covered(sent_ns: Ints, delay_ns: Ints, span: tuple[int, int]) -> Bools:
-    """Packets that the next point would have seen, had they arrived: it ran when they were due."""
+    """Which packets the next point would have captured if they had arrived: it was capturing when they were due."""
     shortest, longest = (int(delay_ns.min()), int(delay_ns.max())) if len(delay_ns) else (0, 0)
     return (sent_ns + shortest >= span[0]) & (sent_ns + longest <= span[1])
 
@@ -127,7 +135,7 @@ def _quantiles(delays: Floats) -> tuple[float | None, float | None, float | None
 
 
 def _bursts(lost: Bools) -> dict[int, int]:
-    """Runs of True by length."""
+    """Length of a run of True -> number of such runs."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
     lengths, counts = np.unique(edges[1::2] - edges[::2], return_counts=True)
     return dict(zip(lengths.tolist(), counts.tolist(), strict=True))

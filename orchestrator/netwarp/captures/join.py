@@ -1,8 +1,8 @@
-"""Several captures of one run, joined: what each hop lost, delayed and reordered.
+"""Joins several captures of one run: what each hop lost, delayed and reordered.
 
-A packet is known again by its fingerprint (what no router changes; `identities` of docs/metrics.md). Loss is what was
-seen at one point and not at the next, one-way delay the difference of its two times (RFC 7679, RFC 7680), reordering
-RFC 4737 3.3's: a packet that arrives after one that was sent later.
+A packet is recognised by its fingerprint, a hash of the fields that no router changes (`identities` of
+docs/metrics.md). A packet seen at one point and not at the next is lost; the one-way delay is the difference of its two
+times (RFC 7679, RFC 7680); a packet that arrives after one that was sent later is reordered (RFC 4737 3.3).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLES = ("identities",)
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One capture file. name: unique in the join; trouble: why it was not read to a clean end, "" if it was."""
+    """A capture file. name: unique in the join; trouble: why it was not read to a clean end; "" if it was."""
 
     name: str
     file: str
@@ -38,8 +38,8 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Join:
-    """points in the order given; hops by path and direction, in the order in which packets pass them; alone: points
-    that share no packet with any other; one_clock: times of all points are of one clock (a cell's are).
+    """Joined captures. points: in the order given; hops: by path and direction, in the order in which packets pass
+    them; alone: points that share no packet with another; one_clock: all points share one clock (those of a cell do).
     """
 
     points: tuple[Point, ...]
@@ -69,14 +69,14 @@ def join_captures(
     whole: bool = False,
     packet_filter: str | None = None,
 ) -> Join:
-    """Join captures, each file a point of its own.
+    """Join captures; each file is a capture point of its own.
 
-    one_clock: the points share a clock, and a negative delay is an error of the captures, not of clocks. whole: all
-    captures ran from before the first packet to after the last of any of them, as a cell's do; otherwise a capture
-    ran from its own first to its own last packet. A packet that the next capture may have been too short for is
-    counted as unknown.
-    packet_filter: see read_captures.
-    Raises CaptureError: fewer than two files, a file that cannot be read, or captures that share nothing.
+    one_clock: all points share a clock, so a negative delay is an error of the captures and not of clocks. whole: each
+    capture ran from before the first packet to after the last one of all of them, as a cell's captures do; otherwise a
+    capture is taken to have run from its own first to its own last packet. A packet whose arrival the next capture may
+    have been too short to see counts as unknown, not as lost. packet_filter: see read_captures.
+
+    Raises CaptureError: fewer than two files, a file that cannot be read, or captures that share no packet.
     """
     paths = [os.fspath(file) for file in files]
     if len(paths) < 2:
@@ -139,7 +139,7 @@ def _nothing_shared(points: Sequence[Point]) -> str:
 
 
 def _with_clock_offset(hops: tuple[Hop, ...]) -> tuple[Hop, ...]:
-    """Adds to each hop what its clocks would be apart if the shortest delays of both directions were equal."""
+    """Adds to each hop the offset its clocks would have if the shortest delays of both directions were equal."""
     shortest = {
         (hop.source, hop.destination, hop.before, hop.after): hop.delay_min_s
         for hop in hops

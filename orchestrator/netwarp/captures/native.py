@@ -1,7 +1,7 @@
-"""The C core through ctypes: loading it, its table layouts, one handle a capture point.
+"""Loads the C analyser through ctypes: its table layouts, and one handle per capture point.
 
-The layouts come from the library itself (the X-macros of netwarp_analyzer.h), so the dtypes here cannot differ
-from the rows there. Every call releases the GIL; a handle is used by one thread at a time.
+The layouts come from the library itself (the X-macros of netwarp_analyzer.h), so the dtypes here cannot differ from the
+rows there. Every call releases the GIL; a handle is used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class _Field(ctypes.Structure):
 
 
 class _Memory:
-    """Rows of the C side as NumPy sees them; keeps the handle alive as long as an array looks at them."""
+    """Rows in the memory of the C library as NumPy sees them. It keeps the handle alive as long as an array refers to
+    them.
+    """
 
     def __init__(self, handle: Handle, address: int, rows: int, row_bytes: int) -> None:
         self.handle = handle
@@ -59,7 +61,7 @@ class _Memory:
 
 
 def library_path() -> Path:
-    """Where the core is: $NETWARP_ANALYZER_LIBRARY, or build/lib of this checkout."""
+    """The path of the library: $NETWARP_ANALYZER_LIBRARY, or build/lib of this checkout."""
     given = os.environ.get(LIBRARY_VARIABLE)
     return Path(given) if given else CHECKOUT / "build" / "lib" / LIBRARY_NAME
 
@@ -92,8 +94,9 @@ def _library() -> ctypes.CDLL:
 
 
 def _keep_freed_memory() -> None:
-    """Have malloc keep what NumPy frees (up to 1 GiB) for the next array: by default it goes back to the kernel with
-    every large array, and the faults of getting it again cost more than the arithmetic (analyze_tcp: half its time).
+    """Make malloc keep the memory that NumPy frees (up to 1 GiB) for the next array. By default every large array
+    returns to the kernel, and the page faults of getting it again cost more than the arithmetic (analyze_tcp: half its
+    time).
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -105,7 +108,9 @@ def _keep_freed_memory() -> None:
 
 @functools.cache
 def layouts() -> dict[str, np.dtype[Any]]:
-    """Every table's name and row dtype, in the order of the core's table numbers. Columns `f[2]` are by direction."""
+    """Name and row dtype of every table, in the order of the library's table numbers. Columns `f[2]` are by
+    direction.
+    """
     library = _library()
     dtypes: dict[str, np.dtype[Any]] = {}
     row_bytes, count, fields = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.POINTER(_Field)()
@@ -143,10 +148,11 @@ class Handle:
         packet_filter: str | None = None,
         stop_fd: int | None = None,
     ) -> None:
-        """Open. `tables`: which row tables to keep beside those of totals (TOTAL_TABLES of capture.py). packet_filter:
-        only packets that it matches are there, in libpcap's language. stop_fd: reading ends when that can be read.
+        """Open the files. `tables`: the row tables to keep beside the tables of totals (TOTAL_TABLES in capture.py).
+        packet_filter: a filter in libpcap's language; other packets are skipped. stop_fd: reading ends when this
+        descriptor is readable.
 
-        Raises CaptureError: a file cannot be opened, is no capture, or has a link type nobody reads.
+        Raises CaptureError: a file cannot be opened, is not a capture, or has a link type that is not supported.
         """
         self._library = _library()
         self._open = None
@@ -182,7 +188,7 @@ class Handle:
         return status > 0
 
     def rows(self, table: str) -> Rows:
-        """A table as a structured array that looks at the core's memory: after the last `read`, before `clear`."""
+        """A table as a structured array in the library's memory. Valid after the last `read` and until `clear`."""
         layout = layouts()[table]
         count = ctypes.c_uint64()
         address = self._library.nwa_rows(self._open, list(layouts()).index(table), ctypes.byref(count))
@@ -192,7 +198,9 @@ class Handle:
         return np.asarray(memory).view(layout)
 
     def clear(self) -> None:
-        """Forget the rows of all but the tables of totals; arrays got from `rows` before are invalid then."""
+        """Forget the rows of all tables except the totals. Arrays that `rows` returned before are invalid
+        afterwards.
+        """
         self._library.nwa_clear(self._open)
 
     def trouble(self, source: int) -> str:

@@ -1,4 +1,4 @@
-"""Sentences about what is missing, cut or unreadable in a capture file, for every report made from one."""
+"""Sentences about what is missing, cut or unreadable in a capture file. Every report made from a capture shows them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TUNNELS_NAMED = 3
 
 
 def capture_notes(capture: Capture, source: int) -> list[str]:
-    """Sentences about file `source`: what is missing, cut, unreadable or out of order in it. Empty: nothing."""
+    """Sentences about file `source`: what is missing, cut, unreadable or out of order in it. Empty if nothing is."""
     row = capture.sources[source]
     notes = [capture.trouble[source]] if capture.trouble[source] else []
     for column, singular, plural in COUNTED:
@@ -85,7 +85,7 @@ def _copies(capture: Capture, copies: int) -> str:
 
 
 def _tunnels(capture: Capture) -> str:
-    """The largest of them, and how many more there are."""
+    """The largest tunnels, and the number of further ones."""
     rows = tunnels_of(capture)
     named = [f"{row['kind']} between {row['ends'][0]} and {row['ends'][1]}" for row in rows[:TUNNELS_NAMED]]
     more = [f"{len(rows) - TUNNELS_NAMED} more"] if len(rows) > TUNNELS_NAMED else []
@@ -93,7 +93,9 @@ def _tunnels(capture: Capture) -> str:
 
 
 def tunnels_of(capture: Capture) -> list[dict[str, Any]]:
-    """Rows of the tunnels table as dictionaries, those with most packets first; lists are by direction of `ends`."""
+    """Rows of the tunnels table as dictionaries, those with the most packets first; lists are by direction of
+    `ends`.
+    """
     rows = sorted(capture.tunnels, key=lambda row: -int(row["packets"].sum()))
     return [
         {

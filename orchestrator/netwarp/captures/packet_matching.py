@@ -13,9 +13,10 @@ NOWHERE = -1
 
 @dataclasses.dataclass(frozen=True)
 class PacketMatches:
-    """place: by row of the first capture its row in the second, -1 = not there. by_time: rows whose fingerprint is not
-    unique and whose numbers differ, so that only time tells which is which. again: rows of the second capture left over
-    though the first has that packet (it was duplicated between them).
+    """The matches of one direction of a path. place: for each row of the first capture its row in the second, -1: not
+    there. by_time: number of rows whose fingerprint is not unique and occurs a different number of times in the two
+    captures, so that only times tell which is which. again: rows of the second capture left over although the first has
+    that packet (it was duplicated in between).
     """
 
     place: Ints
@@ -24,11 +25,11 @@ class PacketMatches:
 
 
 def match_packets(before: Rows, after: Rows) -> PacketMatches:
-    """Find rows of `identities` again; both in the order of time, of one direction of one path.
+    """Match rows of `identities`. Both must be sorted by time and hold one direction of one path.
 
-    Equal fingerprints (a transport may send the very same packet twice) are paired in their order where both captures
-    have as many, else by time: each one there is the last one here that can have arrived by then, given the shortest
-    delay of all packets that are told apart.
+    A transport may send equal packets twice, so fingerprints need not be unique. If both captures have a fingerprint
+    equally often, the rows are paired in order. Otherwise each row of the second capture is paired with the latest row
+    of the first that can have arrived by then, given the shortest delay of all packets with a unique fingerprint.
     """
     place = np.full(len(before), NOWHERE, dtype=np.int64)
     if not len(before) or not len(after):
@@ -53,7 +54,7 @@ def match_packets(before: Rows, after: Rows) -> PacketMatches:
 
 
 def _pair_in_order(place: Ints, here: Ints, there: Ints, rows: Ints) -> None:
-    """The k-th of a group here is the k-th of it there."""
+    """Pair the k-th row of a group in the first capture with the k-th one in the second."""
     in_groups = np.zeros(int(max(here.max(), there.max())) + 1, dtype=np.bool_)
     in_groups[here[rows]] = True
     other = np.flatnonzero(in_groups[there])
@@ -63,7 +64,9 @@ def _pair_in_order(place: Ints, here: Ints, there: Ints, rows: Ints) -> None:
 def _pair_by_time(
     place: Ints, here: Ints, there: Ints, rows: Ints, others: Ints, before: Rows, after: Rows, shortest: int
 ) -> int:
-    """Each of `others` is the last of its group in `rows` sent at least `shortest` before; the first taker keeps it."""
+    """Pair each of `others` with the last row of its group that was sent at least `shortest` before it; each row is
+    taken once, by the first that claims it.
+    """
     time = np.concatenate([before["time_ns"][rows], after["time_ns"][others] - shortest])
     group = np.concatenate([here[rows], there[others]])
     is_other = np.arange(len(time)) >= len(rows)

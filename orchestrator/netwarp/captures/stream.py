@@ -1,5 +1,5 @@
-"""A capture point of any size: totals and binned series always, in memory that does not grow with its packets; every
-row only where there are few enough.
+"""Reads a capture point of any size: totals and binned series always, in memory that does not grow with the number of
+packets; rows of every packet only if there are few enough.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def _pair() -> Ints:
 class FlowSeries:
     """One flow by direction [2] and time [1024 bins]: IP bytes, payload never seen before, retransmitted packets.
 
-    first_new_ns, last_new_ns: first and last packet with new payload (0: none); later_bytes: new payload after the
-    first of them. repeats: data packets that carry anything sent before. silences: the longest pauses in data packets,
-    longest first: (begin in s from the capture's first packet, length in s, whether the packet that ended it was a
-    retransmission).
+    first_new_ns, last_new_ns: first and last packet with new payload (0: none); later_bytes: new payload after that
+    first packet. repeats: data packets that carry anything sent before. silences: the longest pauses between data
+    packets, longest first: (begin in s from the capture's first packet, length in s, whether a retransmission ended
+    it).
     """
 
     ip_bytes: Ints = dataclasses.field(default_factory=_bins)
@@ -62,18 +62,20 @@ class FlowSeries:
     silences: tuple[list[Silence], list[Silence]] = dataclasses.field(default_factory=lambda: ([], []))
 
     def goodput_bit_s(self, direction: int) -> float | None:
-        """New payload in (first arrival, last arrival] over that time (docs/metrics.md); None with less than two."""
+        """New payload in (first arrival, last arrival], divided by that time (docs/metrics.md); None with fewer than
+        two arrivals.
+        """
         span = int(self.last_new_ns[direction] - self.first_new_ns[direction])
         return float(self.later_bytes[direction]) * 8e9 / span if span > 0 else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """A capture point read in one pass.
+    """A capture point that was read in one pass.
 
-    capture: its tables; the row tables (`packets`, `segments`, ...) are empty unless `whole`. t0_ns: the first
-    packet's time, 0 without one. bin_ns: width of a bin, 1 or 2 x 10^k ms. flows: flow -> its series, of the
-    largest 1000 flows (not `whole`: of the first).
+    capture: its tables; the row tables (`packets`, `segments`, ...) are empty unless `whole`. t0_ns: time of the first
+    packet, 0 if there is none. bin_ns: width of a bin, 1 or 2 x 10^k ms. flows: flow -> its series, for the 1000
+    largest flows (if not `whole`, for the first 1000).
     """
 
     capture: Capture
@@ -83,13 +85,13 @@ class Stream:
     flows: dict[int, FlowSeries]
 
     def times_s(self) -> Floats:
-        """Where each bin begins, seconds from t0_ns, up to the one that holds the last packet."""
+        """The begin of each bin, in seconds from t0_ns, up to the bin with the last packet."""
         last_ns = int(self.capture.sources["last_ns"].max(initial=self.t0_ns))
         bins = max(last_ns - self.t0_ns, 0) // self.bin_ns + 1
         return np.arange(bins, dtype=np.float64) * (self.bin_ns / 1e9)
 
     def rate_bit_s(self, amount_bytes: Ints) -> Floats:
-        """A row of a flow's bins (bytes) as a rate, as many values as `times_s`."""
+        """Bytes per bin of a flow as rates in bit/s; as many values as `times_s`."""
         return amount_bytes[: len(self.times_s())].astype(np.float64) * (8e9 / self.bin_ns)
 
 
@@ -102,12 +104,12 @@ def read_stream(
     packet_filter: str | None = None,
     stop_fd: int | None = None,
 ) -> Stream:
-    """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept of a capture of at
-    most so many packets (None: of any). packet_filter, stop_fd: see Handle.
+    """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept if the capture has
+    at most so many packets (None: always). packet_filter, stop_fd: see Handle.
 
-    Memory grows with `keep`, with the number of flows and paths, and with holes in what they sent, not with packets.
-    A file whose records are out of order is read again in the order of time (of at most PACKETS_IN_MEMORY packets, or
-    where keep is None), one that holds a connection twice is read again without the copies; a pipe is read once.
+    Memory grows with `keep`, with the number of flows and paths, and with gaps in what they sent, not with packets. A
+    file whose records are out of order is read a second time, sorted (if it has at most PACKETS_IN_MEMORY packets, or
+    keep is None). A file that holds a connection twice is read a second time without the copies. A pipe is read once.
     Raises CaptureError naming the file.
     """
     options = CHECKSUMS if checksums else 0
@@ -119,7 +121,7 @@ def read_stream(
 
 
 def _corrections(capture: Capture, *, sort_all: bool) -> int:
-    """The options that put right what is wrong with the capture as a whole."""
+    """The reading options that correct faults of the capture as a whole."""
     sources, flows = capture.sources, capture.flows
     options = 0
     if sources["backwards"].any() and (sort_all or sources["packets"].sum() <= PACKETS_IN_MEMORY):
@@ -166,13 +168,17 @@ def _read(
 
 
 def _present(flow: Ints, keep: Bools) -> Ints:
-    """The flows that have packets here, ascending; not by np.unique, whose first call imports masked arrays (10 ms)."""
+    """The flows that have packets here, ascending. np.unique is avoided: its first call imports masked arrays
+    (10 ms).
+    """
     flows = np.sort(flow if keep.all() else flow[keep])
     return flows[np.concatenate([[True], flows[1:] != flows[:-1]])] if len(flows) else flows
 
 
 class _Series:
-    """Bytes by flow, direction and time. The bins get wider whenever the capture outgrows them."""
+    """Bytes by flow, direction and time. When the capture becomes longer than the bins cover, the bins are made
+    wider.
+    """
 
     def __init__(self) -> None:
         self.t0_ns: int | None = None
@@ -181,7 +187,9 @@ class _Series:
         self.flows: dict[int, FlowSeries] = {}
 
     def prefer(self, flow_paths: Rows) -> None:
-        """Where there are more than 1000 flows and all are known: the largest ones, not the first."""
+        """If there are more than 1000 flows and all are known, keep the series of the largest and not of the first
+        ones.
+        """
         size = np.bincount(flow_paths["flow"], flow_paths["ip_bytes"].sum(axis=1))
         if len(size) > SERIES_FLOWS:
             self.flows = {flow: FlowSeries() for flow in np.sort(np.argsort(-size)[:SERIES_FLOWS]).tolist()}
@@ -222,7 +230,7 @@ class _Series:
                 getattr(self.flows[flow], name)[:, low:high] += shaped[number]
 
     def _moments(self, rows: Rows, side: Ints, present: Ints) -> None:
-        """First and last new payload, and silences."""
+        """Updates first and last new payload, and silences."""
         data = np.flatnonzero(rows["payload_bytes"])
         side = side[data].astype(np.uint16)  # at most 2000: NumPy sorts 16 bits by radix
         data = data[np.argsort(side, kind="stable")]
@@ -255,14 +263,14 @@ class _Series:
         flow.last_data_ns[direction] = time_ns[-1]
 
     def _known(self, present: Ints) -> Ints:
-        """Those of these flows that have series; new ones get theirs while there is room."""
+        """Those of the given flows that have series; a new flow gets one while there is room."""
         old = np.array([flow in self.flows for flow in present.tolist()], dtype=np.bool_)
         new = present[~old][: SERIES_FLOWS - len(self.flows)]
         self.flows |= {flow: FlowSeries() for flow in new.tolist()}
         return np.sort(np.concatenate([present[old], new])).astype(np.int64)
 
     def coarsen(self, packets: int) -> None:
-        """Bins wide enough for 8 packets each, but at least 50 of them."""
+        """Makes bins wide enough for 8 packets each on average, but keeps at least 50 bins."""
         span = self.last_ns - (self.t0_ns or 0)
         while span // self.bin_ns >= max(LEAST_BINS * self._factor(), packets // PACKETS_A_BIN):
             self._widen()

@@ -31,9 +31,9 @@ SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", 
 
 @dataclasses.dataclass(frozen=True)
 class FileSummary:
-    """One capture point. name: short, unique among those given together; facts: of its files; notes: what could not be
-    known, and why; findings: what stands out; connections: largest first; multipath: MPTCP's, whose subflows are
-    connections; stream: what it was made from.
+    """The summary of one capture point. name: short, unique among the points given together; facts: about its files;
+    notes: what could not be known, and why; findings: what stands out; connections: largest first; multipath: MPTCP
+    connections, whose subflows are in `connections`; stream: the data it was computed from.
     """
 
     name: str
@@ -47,21 +47,23 @@ class FileSummary:
 
     @property
     def capture(self) -> Capture:
-        """Its tables; the row tables are empty unless `whole`."""
+        """The tables; the row tables are empty unless `whole`."""
         return self.stream.capture
 
     @property
     def whole(self) -> bool:
-        """Whether every packet's row was in memory."""
+        """Whether the rows of every packet were in memory."""
         return self.stream.whole
 
     @property
     def first_ns(self) -> int:
-        """What times of connections count from, ns since 1970."""
+        """The time from which the times of connections count, ns since 1970."""
         return self.stream.t0_ns
 
     def as_json(self, *, flows_in_parts: bool = False) -> dict[str, Any]:
-        """The keys of docs/analyze.md. flows_in_parts: `flows` is an iterator, so that not all are in memory."""
+        """The keys of docs/analyze.md. flows_in_parts: `flows` is an iterator, so that not all flows are in memory at
+        once.
+        """
         flows = (connection.as_json() for connection in self.connections)
         return {
             "name": self.name,
@@ -84,14 +86,15 @@ def summarise_points(
     stop_fd: int | None = None,
     refused: Callable[[CaptureError], None] | None = None,
 ) -> tuple[FileSummary, ...]:
-    """Summarise captures of any origin. points: of each capture point the files of its interfaces, merged by time.
+    """Summarise captures of any origin. points: for each capture point the files of its interfaces, which are merged by
+    time.
 
-    More than a million packets are not kept in memory: totals and binned series only, unless `full`, which also
-    analyses every connection. packet_filter: only packets that it matches are there, in libpcap's language. flow: only
-    the connection of that number, with every packet's row in memory. stop_fd: reading ends when that can be read (a
-    pipe's, whose packets until then are summarised). A truncated file is used up to its end, and a note of the summary
-    says so. refused: is told of each point that cannot be read, and the others are summarised; without it the first
-    raises CaptureError.
+    Of more than a million packets only totals and binned series are kept, unless `full`, which also analyses every
+    connection. packet_filter: a filter in libpcap's language; other packets are skipped. flow: analyse only the
+    connection of that number, with the rows of all its packets in memory. stop_fd: reading ends when this descriptor is
+    readable (for a pipe; the packets until then are summarised). A file that is cut off is used up to its end, and a
+    note says so. refused: called with each point that cannot be read, and the others are summarised; without it the
+    first such point raises CaptureError.
     """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
     summaries = []

@@ -19,5 +19,7 @@ def with_sbin(path: str) -> str:
 
 
 def find_executable(name: str, path: str | None = None) -> str | None:
-    """The path of the program `name`, or None. path: if given, only this PATH is searched, instead of $PATH and sbin."""
+    """The path of the program `name`, or None. path: if given, only this PATH is searched, instead of $PATH and
+    sbin.
+    """
     return shutil.which(name, path=with_sbin(os.environ.get("PATH", os.defpath)) if path is None else path)

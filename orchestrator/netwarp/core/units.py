@@ -161,7 +161,9 @@ def format_quantity(quantity: Quantity) -> str:
 
 
 def counted(count: float, singular: str, plural: str = "") -> str:
-    """A number and its noun: "1 cell", "2 cells", "12 345 packets". plural: given if it is not the singular with "s"."""
+    """A number and its noun: "1 cell", "2 cells", "12 345 packets". plural: given if it is not the singular
+    with "s".
+    """
     return f"{fixed(count, 0)} {singular if count == 1 else plural or singular + 's'}"
 
 

@@ -1,4 +1,6 @@
-"""Multipath TCP (RFC 8684): the data level over several subflows. Definitions: docs/metrics.md, "MPTCP"."""
+"""Analyses Multipath TCP (RFC 8684): the data stream that several subflows carry. Definitions: docs/metrics.md,
+"MPTCP".
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ __all__ = ["DATA_ACK", "MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp"
 def analyze_mptcp(
     capture: Capture, *, direction: int | None = None, t0_ns: int | None = None
 ) -> tuple[MptcpConnection, ...]:
-    """Every MPTCP connection of a capture point that was read with all row tables, in the order of their first packets.
+    """Every MPTCP connection of a capture point, in the order of their first packets. The capture needs all row tables.
 
-    direction: of the data to look at (0: from who opened the connection); by default the one with more new data.
-    t0_ns: what times count from (default: the capture's first packet). A TCP connection that offered MPTCP and fell
-    back is one with one subflow and no mapped bytes.
+    direction: of the data to analyse (0: from the end that opened the connection); by default the one with more new
+    data. t0_ns: the origin of times (default: the capture's first packet). A TCP connection that offered MPTCP and fell
+    back has one subflow and no mapped bytes.
     """
     there = capture.sources["first_ns"][capture.sources["packets"] > 0]
     start = t0_ns if t0_ns is not None else int(there.min()) if len(there) else 0

@@ -1,4 +1,6 @@
-"""One MPTCP connection: its subflows, what each carried, what was sent again on another one."""
+"""One MPTCP connection: its subflows, the data that each carried, and the data that was sent again on another
+subflow.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,12 @@ Event = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class MptcpConnection:
-    """What a capture tells of one connection; every name: docs/metrics.md, "MPTCP".
+    """The analysis of one connection; docs/metrics.md, "MPTCP", defines every name.
 
-    flows: rows of the flow table, its subflows. direction: of the data looked at (0: from who opened the connection).
-    complete: the handshake is in the capture; else its subflows could not be brought together. version: 0 or 1.
-    totals: numbers, None where there is nothing to measure. series: name -> (seconds, values). events: {t_s, what,
-    subflow, ...}, in the order of time. tables: {"subflows": one row a subflow}.
+    flows: its subflows, as rows of the flow table. direction: of the analysed data (0: from the end that opened the
+    connection). complete: the handshake is in the capture; otherwise its subflows could not be assigned to one
+    connection. version: 0 or 1. totals: numbers, None if there is nothing to measure. series: name -> (seconds,
+    values). events: {t_s, what, subflow, ...}, sorted by time. tables: {"subflows": one row per subflow}.
     """
 
     flows: tuple[int, ...]
@@ -54,7 +56,7 @@ class MptcpConnection:
 
 @dataclasses.dataclass(frozen=True)
 class _Data:
-    """Segments with payload of one direction, with their place among the subflows and in the data stream."""
+    """Segments with payload of one direction, each with its subflow and its position in the data stream."""
 
     rows: Rows
     subflow: Ints
@@ -62,7 +64,7 @@ class _Data:
 
 
 def make_connection(capture: Capture, group: SubflowGroup, direction: int | None, t0_ns: int) -> MptcpConnection:
-    """direction: None takes the one with more new data."""
+    """Analyse a group of subflows. direction: None takes the one with more new data."""
     segments = rows_of_flows(capture, "segments", group.flows)
     both = [_data(segments, group, way) for way in (0, 1)]
     if direction is None:
@@ -100,7 +102,7 @@ def make_connection(capture: Capture, group: SubflowGroup, direction: int | None
 
 
 def _name(capture: Capture, flow: int) -> str:
-    """Both ends of a subflow, who opened it first."""
+    """Both ends of a subflow; the end that opened it comes first."""
     row = capture.flows[flow]
     end = int(row["path_direction"])
     ends = [capture.address(int(row["path"]), end ^ side) for side in (0, 1)]
@@ -221,7 +223,7 @@ def _events(capture: Capture, group: SubflowGroup, data: _Data, names: list[str]
 
 
 def _ends(segments: Rows, place: dict[int, int], names: list[str], t0_ns: int) -> list[Event]:
-    """A subflow's first FIN and first RST."""
+    """The first FIN and the first RST of a subflow."""
     events: list[Event] = []
     for flag, what in ((FIN, "FIN"), (RST, "RST")):
         rows = segments[segments["flags"] & flag > 0]
@@ -234,7 +236,7 @@ def _ends(segments: Rows, place: dict[int, int], names: list[str], t0_ns: int) -
 
 
 def _handovers(data: _Data, names: list[str], t0_ns: int) -> list[Event]:
-    """A subflow's first and last new data, and the first reinjection onto it."""
+    """The first and last new data of a subflow, and the first reinjection onto it."""
     events: list[Event] = []
     conditions: tuple[tuple[str, Bools, int], ...] = (
         ("first new data", data.level.new_bytes > 0, 0),

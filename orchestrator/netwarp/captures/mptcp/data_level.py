@@ -1,7 +1,7 @@
-"""MPTCP's data level: the subflows of one connection carry one numbered stream (RFC 8684 3.3).
+"""The data level of MPTCP: the subflows of a connection carry one numbered stream (RFC 8684 3.3).
 
-A byte may go over several subflows, or twice over one (reinjection); on the subflow it is new each time. What is new
-to the connection is told by its data sequence number.
+A byte may be sent on several subflows, or twice on one (reinjection), and is new on each subflow. Its data sequence
+number shows whether it is new to the connection.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DATA_ACK = 128
 
 @dataclasses.dataclass(frozen=True)
 class DataLevel:
-    """The data level of each segment, in the order given.
+    """The data level of segments; one value per segment, in the order given.
 
-    start: number of its first byte, counted from the lowest one of these segments. new_bytes: bytes that no earlier
-    segment carried, on any subflow. seen: an earlier segment carried some of its bytes. elsewhere: some of those came
-    first on another path (or flow: `by`); elsewhere_bytes: how many. known: a mapping (DSS) gives its number; the other
-    columns are 0 or False where none does.
+    start: number of its first byte, counted from the lowest number of these segments. new_bytes: bytes that no earlier
+    segment carried, on any subflow. seen: an earlier segment carried some of its bytes. elsewhere: some of those were
+    first sent on another path (or flow: `by`); elsewhere_bytes: how many. known: a mapping (DSS) gives its number; if
+    not, the other columns are 0 or False.
     """
 
     start: Ints
@@ -37,8 +37,8 @@ class DataLevel:
 
 
 def data_level(segments: Rows, by: str = "path") -> DataLevel:
-    """The data level of one direction of one MPTCP connection. segments: those with payload, in the order of time.
-    by: the column that tells what "elsewhere" is: another path, or another flow (two subflows may share a path).
+    """The data level of one direction of one MPTCP connection. segments: those with payload, sorted by time. by: the
+    column that defines "elsewhere": another path, or another flow (two subflows may share a path).
     """
     dsn, known = _numbers(segments)
     count = len(segments)
@@ -74,8 +74,8 @@ def data_level(segments: Rows, by: str = "path") -> DataLevel:
 
 
 def _numbers(segments: Rows) -> tuple[Ints, Bools]:
-    """Data sequence numbers, and where there is one. What comes before the first mapping of its subflow (MP_CAPABLE
-    maps the first segment without saying where, RFC 8684 3.1) is counted back from it.
+    """Data sequence numbers, and a mask of the segments that have one. Segments before the first mapping of their
+    subflow are numbered backwards from it: MP_CAPABLE maps the first segment without giving its number (RFC 8684 3.1).
     """
     dsn, known = segments["dsn"].astype(np.int64), segments["options"] & MAPPED != 0
     for flow in np.unique(segments["flow"]).tolist():

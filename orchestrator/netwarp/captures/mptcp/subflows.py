@@ -19,9 +19,9 @@ UNANSWERED = 2
 
 @dataclasses.dataclass(frozen=True)
 class SubflowGroup:
-    """flows: rows of the flow table, the first one's first. turned: by flow, 1 if its direction 0 is the connection's
-    direction 1 (the other host opened it). version: of MP_CAPABLE. keys: of both hosts, 0 where not seen. complete:
-    whether the handshake that began it is in the capture.
+    """The subflows of one MPTCP connection. flows: rows of the flow table, the first subflow first. turned: for each
+    flow, 1 if its direction 0 is the connection's direction 1 (the other host opened it). version: of MP_CAPABLE. keys:
+    of both hosts, 0 if not seen. complete: whether the capture holds the handshake that opened the connection.
     """
 
     flows: tuple[int, ...]
@@ -32,13 +32,13 @@ class SubflowGroup:
 
 
 def token_of(key: int, version: int) -> int:
-    """The token that a key gives: the first 32 bits of its SHA-256 (version 0, RFC 6824: SHA-1)."""
+    """The token of a key: the first 32 bits of its SHA-256 hash (version 0, RFC 6824: SHA-1)."""
     digest = (hashlib.sha256 if version else hashlib.sha1)(key.to_bytes(8, "big")).digest()
     return int.from_bytes(digest[:4], "big")
 
 
 def subflow_groups(capture: Capture) -> tuple[SubflowGroup, ...]:
-    """Every MPTCP connection. A subflow whose connection's keys are not in the capture is one by itself."""
+    """Every MPTCP connection. A subflow whose connection's keys are not in the capture is a group of its own."""
     table = capture.mptcp_options
     begun: dict[int, tuple[int, list[int]]] = {}
     asked: dict[int, tuple[int, int]] = {}
@@ -80,12 +80,12 @@ def subflow_groups(capture: Capture) -> tuple[SubflowGroup, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Lifetime:
-    """One subflow; ns since 1970, None where it did not happen here.
+    """The lifetime of one subflow; times in ns since 1970, None if the capture does not show them.
 
-    flow: row of the flow table. asked_ns: its first SYN with MP_CAPABLE or MP_JOIN; asked: how many SYNs.
-    joined_ns: its handshake was over: the ACK with the option, and then the first packet of the end that was asked.
-    lost_ns: it ended before the connection did: its first RST or FIN, or the last packet of an end that answered
-    nothing more (UNANSWERED).
+    flow: row of the flow table. asked_ns: its first SYN with MP_CAPABLE or MP_JOIN; asked: number of such SYNs.
+    joined_ns: end of its handshake: the first packet of the responder after the ACK with the option. lost_ns: the
+    subflow ended before the connection: its first RST or FIN, or the last packet of an end that answered nothing more
+    (UNANSWERED).
     """
 
     flow: int
@@ -96,7 +96,7 @@ class Lifetime:
 
 
 def lifetimes(capture: Capture, group: SubflowGroup, end_ns: int | None = None) -> tuple[Lifetime, ...]:
-    """Every subflow of a connection, in the group's order. end_ns: what comes later is left out."""
+    """The lifetimes of a connection's subflows, in the group's order. Packets after end_ns are ignored."""
     options, segments = (rows_of_flows(capture, table, group.flows) for table in ("mptcp_options", "segments"))
     if end_ns is not None:
         options, segments = options[options["time_ns"] <= end_ns], segments[segments["time_ns"] <= end_ns]
@@ -142,7 +142,7 @@ def _lost_ns(segments: Rows, closed_ns: int | None) -> int | None:
 
 
 def addresses_announced(capture: Capture, group: SubflowGroup) -> dict[str, int]:
-    """Address -> when an ADD_ADDR that is no echo (3.4.1) was first seen here."""
+    """Address -> time of the first ADD_ADDR for it that is not an echo (RFC 8684 3.4.1)."""
     options = rows_of_flows(capture, "mptcp_options", group.flows)
     announced = options[(options["subtype"] == ADD_ADDR) & (options["flags"] & ECHO == 0) & (options["family"] != 0)]
     first_ns: dict[str, int] = {}
