@@ -23,7 +23,7 @@ Layer = Literal["ip", "ethernet"]
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 Action = Literal["cut", "blackhole", "link", "repair", "change"]
 AqmKind = Literal["red", "codel", "fq_codel", "pie", "cake"]
-AgentKind = Literal["snoop"]
+AgentKind = Literal["snoop", "mtcp", "itcp-proxy"]
 AgentTold = Literal["nothing", "return", "both"]
 OptionValue = int | str | bool
 CELL_FORMAT = 1
@@ -130,7 +130,7 @@ class Agent(Frozen, frozen=True):
     """A performance-enhancing proxy (RFC 3135) on a router: apps/agents, docs/agents.md.
 
     link: of the router, towards the mobile host. options: of the program (long names with `_`) -> value.
-    dies_ns: when it is killed. told: of which ends of a fault of that link it hears, as from the link layer.
+    dies_ns: when it is killed. told (mtcp): of which ends of a fault of that link it hears, as from the link layer.
     """
 
     kind: AgentKind

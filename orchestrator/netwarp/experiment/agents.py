@@ -9,8 +9,8 @@ from .fields import Field, quantity
 MS, S = 10**6, 10**9
 EXAMPLE = '"snoop" or { kind = "snoop", cache = "100 packets" }'
 NO_AGENT = "none"
-KINDS = ("snoop",)
-FORWARDING = ("snoop",)
+KINDS = ("snoop", "mtcp", "itcp-proxy")
+FORWARDING = ("snoop", "mtcp")
 """Kinds that sit on the forwarding path: packets go through their queue."""
 LAST_HOP = {
     "kind": Field("choice", '"snoop"', choices=(*KINDS, NO_AGENT)),
@@ -18,6 +18,7 @@ LAST_HOP = {
     "dies_at": quantity("time", example='"10 s"', high=86400 * S),
 }
 """Keys of every kind."""
+TOLD = Field("choice", '"return"', choices=("nothing", "return", "both"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,17 @@ AGENT_OPTIONS: dict[str, AgentOption] = {
         "timeout_min_ns", quantity("time", example='"100 ms"', low=MS, high=3600 * S), ("snoop",)
     ),
     "retransmissions": AgentOption("retransmissions", Field("integer", "10", low=1, high=1000), ("snoop",)),
+    "away_after": AgentOption("away_after_ns", quantity("time", example='"100 ms"', low=MS, high=3600 * S), ("mtcp",)),
+    "hold": AgentOption("hold_ns", quantity("time", example='"100 ms"', low=MS, high=3600 * S), ("mtcp",)),
+    "buffer": AgentOption(
+        "buffer_bytes", quantity("data", example='"64 KiB"', low=2048, high=1 << 29), ("itcp-proxy",)
+    ),
+    "congestion": AgentOption("congestion", Field("name", '"reno"'), ("itcp-proxy",)),
     "sack": AgentOption("sack", Field("choice", '"pass"', choices=("hide", "pass")), ("snoop",)),
 }
 
 
 def fields_of(kind: str) -> dict[str, Field]:
     """The keys of one kind."""
-    return LAST_HOP | {name: option.field for name, option in AGENT_OPTIONS.items() if kind in option.kinds}
+    told = {"told": TOLD} if kind == "mtcp" else {}
+    return LAST_HOP | told | {name: option.field for name, option in AGENT_OPTIONS.items() if kind in option.kinds}

@@ -7,8 +7,8 @@ from typing import cast, get_args
 
 import msgspec
 
-from ..core.types import Agent, AgentKind, Node, OptionValue
-from ..experiment.agents import AGENT_OPTIONS, EXAMPLE, KINDS, NO_AGENT, fields_of
+from ..core.types import Agent, AgentKind, AgentTold, Node, OptionValue
+from ..experiment.agents import AGENT_OPTIONS, EXAMPLE, FORWARDING, KINDS, NO_AGENT, fields_of
 from ..experiment.fields import check_keys
 from ..experiment.grammar import NODE
 from ..experiment.problems import Problems, nearest
@@ -70,7 +70,23 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
         value = _value(key, reader) if reader.has(key) else None
         if value is not None:
             options[option.cell_key] = value
-    return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"))
+    if kind not in FORWARDING:
+        options["port"] = ",".join(str(port) for port in _ports(link, routed))
+        if not options["port"]:
+            reader.problem("link", f'no TCP flow crosses link "{link}", so there is nothing to relay')
+    told = reader.text("told") if "told" in fields else None
+    return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"), cast(AgentTold, told or "return"))
+
+
+def _ports(link: str, routed: Sequence[Routed]) -> list[int]:
+    """The ports of the TCP flows that cross the link."""
+    crossing = (
+        each.flow.port
+        for each in routed
+        if each.flow.protocol == "tcp"
+        if any(hop.link == link for route in each.routes for hop in route.there)
+    )
+    return sorted(set(crossing))
 
 
 def _value(key: str, reader: Reader) -> OptionValue | None:

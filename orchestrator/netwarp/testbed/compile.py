@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..core.types import Cell, Event, Flow
 from . import messages
-from .agents import agent_rules, agent_signals, agents_of, forwarding, start_agents
+from .agents import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
 from .arch import sender_program
 from .arguments import flow_token, receiver_arguments, sender_arguments
 from .direction_program import DirectionProgram
@@ -106,6 +106,8 @@ class Compiled:
     """The same by the step number of the dump that shows them attached."""
     rules: dict[int, str] = field(default_factory=dict)
     """Node of an agent by the step number of the dump of its rules at the end."""
+    relays: dict[int, set[tuple[str, str | None, str | None]]] = field(default_factory=dict)
+    """Namespace of each agent that relays connections -> its rules (agents.relays)."""
     dying: frozenset[str] = frozenset()
     """Nodes whose agent is killed."""
     settings: dict[int, dict[int, bytes]] = field(default_factory=dict)
@@ -138,7 +140,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
     layout = make_layout(cell, devices)
     shaping = Shaping(cell, layout)
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
-    out = Compiled(layout, installed=shaping.expected(), dying=dying)
+    out = Compiled(layout, installed=shaping.expected(), dying=dying, relays=relays(cell, layout))
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -160,7 +162,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
         out.add(step("memory", pages=BUFFER_PAGES, command=command))
     _network(cell, clock, layout, shaping, out)
     for number in range(len(layout.namespaces)):
-        _dumps(out, number, DUMPS, shaping)
+        _dumps(out, number, DUMPS if number not in out.relays else (*DUMPS, "rule"), shaping)
     for capture in cell.captures:
         interface = layout.interface(capture.node, capture.link)
         out.add(
@@ -253,6 +255,8 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, namespace, request)
     for item in shaping.load_programs():
         out.add_program_step(item)
+    for namespace, request in relay_rules(cell, layout):
+        _request(out, layout, namespace, request)
     for namespace, request in agent_rules(cell, layout):
         text = request.command.replace("\n", f"\nip netns exec {layout.namespaces[namespace]} ")
         command = f"ip netns exec {layout.namespaces[namespace]} {text}"

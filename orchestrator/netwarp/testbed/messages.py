@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
@@ -27,6 +28,10 @@ AF_UNSPEC, AF_INET = 0, 2
 IFF_UP = 0x1
 NUD_PERMANENT = 0x80
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST = 254, 4, 0, 1
+RTM_NEWRULE, RTM_GETRULE, FR_ACT_TO_TBL, RT_SCOPE_HOST, RTN_LOCAL = 32, 34, 1, 254, 2
+LOOPBACK_IFINDEX, IPPROTO_TCP = 1, 6
+RELAY_TABLE = 100
+"""The routing table of a router whose agent relays connections."""
 TC_H_ROOT = 0xFFFFFFFF
 TC_H_CLSACT, CLSACT_HANDLE, INGRESS, EGRESS = 0xFFFFFFF1, 0xFFFF0000, 0xFFFFFFF2, 0xFFFFFFF3
 ETH_P_ALL = 0x0003
@@ -158,6 +163,35 @@ def route(
     return Request(encode(message, RTM_NEWROUTE, REPLACE), text)
 
 
+def relay_rule(name: str, source: str | None, destination: str | None, priority: int) -> Request:
+    """TCP that comes in by the interface, from or to ports ("first:last"), is looked up in table RELAY_TABLE."""
+    message = fibmsg()
+    message["family"] = AF_INET
+    message["table"] = RELAY_TABLE
+    message["action"] = FR_ACT_TO_TBL
+    message["attrs"] = [
+        ("FRA_IIFNAME", name), ("FRA_PRIORITY", priority), ("FRA_TABLE", RELAY_TABLE), ("FRA_IP_PROTO", IPPROTO_TCP),
+    ]  # fmt: skip
+    text = f"ip rule add pref {priority} iif {name} ipproto tcp"
+    for attribute, word, ports in (("FRA_SPORT_RANGE", "sport", source), ("FRA_DPORT_RANGE", "dport", destination)):
+        if ports is not None:
+            message["attrs"].append((attribute, ports))
+            text += f" {word} {ports.replace(':', '-')}"
+    return Request(encode(message, RTM_NEWRULE, CREATE), f"{text} lookup {RELAY_TABLE}")
+
+
+def all_local() -> Request:
+    """Whatever is looked up in table RELAY_TABLE is for this node itself."""
+    message = rtmsg()
+    message["family"] = AF_INET
+    message["table"] = RELAY_TABLE
+    message["proto"] = RTPROT_STATIC
+    message["scope"] = RT_SCOPE_HOST
+    message["type"] = RTN_LOCAL
+    message["attrs"] = [("RTA_OIF", LOOPBACK_IFINDEX), ("RTA_TABLE", RELAY_TABLE)]
+    return Request(encode(message, RTM_NEWROUTE, CREATE), f"ip route add local default dev lo table {RELAY_TABLE}")
+
+
 def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
     """Set a permanent neighbour, so that no ARP ever crosses a shaped link."""
     message = ndmsg()
@@ -278,7 +312,7 @@ def _traffic_control(
 
 
 def dump(kind: str) -> bytes:
-    """A dump request of `link`, `address`, `route`, `neighbour` or `qdisc`."""
+    """A dump request of `link`, `address`, `route`, `rule`, `neighbour` or `qdisc`."""
     flags = NLM_F_REQUEST | NLM_F_DUMP
     if kind == "link":
         return encode(ifinfmsg(), RTM_GETLINK, flags)
@@ -290,6 +324,10 @@ def dump(kind: str) -> bytes:
         request = rtmsg()
         request["family"] = AF_INET
         return encode(request, RTM_GETROUTE, flags)
+    if kind == "rule":
+        request = fibmsg()
+        request["family"] = AF_INET
+        return encode(request, RTM_GETRULE, flags)
     if kind == "neighbour":
         request = ndmsg()
         request["family"] = AF_INET

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
@@ -17,7 +18,16 @@ from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
 from .layout import PREFIX_LENGTH
-from .messages import NUD_PERMANENT, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS, Stage
+from .messages import (
+    NUD_PERMANENT,
+    RELAY_TABLE,
+    RTPROT_STATIC,
+    TCA_BPF_NAME,
+    TCA_BPF_TAG,
+    TCA_KIND,
+    TCA_OPTIONS,
+    Stage,
+)  # fmt: skip
 from .netem import Netem
 from .nftables import check_rules, decode_rules
 from .shaping import ExpectedQdisc
@@ -30,7 +40,7 @@ TCA_NETEM_PRNG_SEED, NETEM_QOPT_BYTES = 14, 24
 NEVER_NS = 1 << 62
 SHAPING_KINDS = ("netem", "tbf", *AQM_KINDS)
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
-MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg}
+MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg, "rule": fibmsg}
 
 
 class Qdisc(Frozen, frozen=True):
@@ -119,7 +129,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
                 checks += _check_entries(compiled, namespace, record["label"], list(decode(record["label"], data)))
     checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
     for number, name in enumerate(compiled.layout.namespaces):
-        for label in ("link", "address", "route", "neighbour"):
+        for label in ("link", "address", "route", "neighbour", *(("rule",) if number in compiled.relays else ())):
             if (number, label) not in seen:
                 checks.append(Check(f"{label} dump of {name}", False, "was never answered"))
     for number, (namespace, label) in unanswered.items():
@@ -181,7 +191,7 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
         routes = {
             (*(_attributes(e).get(f"RTA_{key}") for key in ("DST", "GATEWAY", "OIF")), *_tcp_metrics(e))
             for e in entries
-            if e["proto"] == RTPROT_STATIC
+            if e["proto"] == RTPROT_STATIC and _attributes(e).get("RTA_TABLE") != RELAY_TABLE
         }
         asked_routes = {
             (r.subnet, r.gateway, r.interface.ifindex, r.initial_window_packets, r.quick_ack)
@@ -189,6 +199,13 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             if r.node == name
         }
         yield _same(f"static routes of {name}", asked_routes, routes)
+    elif label == "rule":
+        rules = {
+            tuple(_attributes(e).get(f"FRA_{key}") for key in ("IIFNAME", "SPORT_RANGE", "DPORT_RANGE"))
+            for e in entries
+            if _attributes(e).get("FRA_TABLE") == RELAY_TABLE
+        }
+        yield _same(f"rules of the relay of {name}", compiled.relays[namespace], rules)
 
 
 def _tcp_metrics(route: Any) -> tuple[int | None, bool]:

@@ -85,6 +85,26 @@ def test_steps_set_up_rules_and_wait_for_the_agent() -> None:
     assert [line for line in lines if line.startswith("dump") and "label=rules" in line]
 
 
+def test_a_relay_has_rules_for_its_flows_ports() -> None:
+    assert agent_of('{ kind = "itcp-proxy", buffer = "8 KiB" }') == Agent(
+        "itcp-proxy", "air", {"buffer_bytes": 8192, "port": "5001"}
+    )
+    commands = [step.command for step in steps_of('"itcp-proxy"') if "ip rule" in step.command]
+    assert len(commands) == 4
+    assert commands[0] == "ip netns exec bs ip rule add pref 100 iif air ipproto tcp sport 5001-5001 lookup 100"
+    assert not [step for step in steps_of('"itcp-proxy"') if "netfilter" in step.line()]
+
+
+@pytest.mark.parametrize(("told", "signals"), [("nothing", []), ("return", [10]), ("both", [12, 10])])
+def test_mtcp_is_told_of_faults_of_its_link(told: str, signals: list[int]) -> None:
+    text = replaced('"snoop"', f'{{ kind = "mtcp", told = "{told}" }}', SPEC)
+    for link in ("wired", "air"):
+        text += f'[event.{link}]\naction = "cut"\nlink = "{link}"\nat = "2 s"\nfor = "1 s"\n'
+    steps = compile_cell(plan_of(text).cells[0], Clock(t0_realtime_ns=1)).steps
+    sent = [dict(step.fields)["signal"] for step in steps if step.verb == "signal"]
+    assert sent == [str(number) for number in signals]
+
+
 def test_rules_are_decoded_by_what_they_do() -> None:
     """The kernel sends rules back as they were set up; a rule that is missing is no count of zero."""
     batch = agent_rules().data
