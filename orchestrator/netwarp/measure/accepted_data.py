@@ -1,13 +1,13 @@
-"""Which of the sender's TCP segments the receiver's kernel took, of those that arrived at its interfaces.
+"""Finds the TCP segments that the receiver's kernel accepted, among those that arrived at its interfaces.
 
-A kernel drops data that a capture holds as new, in order: what comes after a TCP reset or MPTCP's fast close, and a
-segment that reordering made older than a time stamp already seen (PAWS, RFC 7323 5.3). A sender that is about to stop
-never sends such data again, so only the receiver's answers show it.
+A kernel drops some segments that a capture shows as new data in order: those after a TCP reset or MPTCP's fast close,
+and those that reordering made older than a time stamp already seen (PAWS, RFC 7323 5.3). A sender that is about to stop
+does not retransmit them, so only the receiver's answers show the drop.
 
-A reset is taken only if its sequence number is the next one awaited, or the end of the right-most data that arrived
-(RFC 5961 3.2 and net/ipv4/tcp_input.c, tcp_validate_incoming(): it takes a RST whose number is the right edge of what
-it has SACKed, though a segment before it is still on its way); else it is answered by a challenge ACK. Linux reads the
-MPTCP options of a reset only where it takes the reset (tcp_reset()).
+A reset is accepted only if its sequence number is the next one expected or the right edge of the data that arrived (RFC
+5961 3.2 and net/ipv4/tcp_input.c, tcp_validate_incoming(): Linux accepts a RST at the right edge of what it has SACKed,
+even while an earlier segment is still missing); otherwise it is answered by a challenge ACK. Linux reads the MPTCP
+options of a reset only if it accepts the reset (tcp_reset()).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEVER = int(np.iinfo(np.int64).max)
 
 
 def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
-    """The segments with payload that the receiving kernel can have handed over, in the order of the capture."""
+    """The segments with payload that the receiving kernel can have delivered, in the order of the capture."""
     segments = sent_rows(receiver, receiver.point.capture.segments)
     segments = segments[_before_resets(receiver, segments)]
     if protocol == "mptcp":
@@ -38,7 +38,9 @@ def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
 
 
 def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
-    """Which of the sender's segments, in the order of the capture, came while their connection took data."""
+    """Which of the sender's segments (in the order of the capture) arrived while their connection still
+    accepted data.
+    """
     rows = np.unique(segments["flow"][segments["flags"] & RST > 0]).tolist()
     resets = [reset for row in rows for reset in _taken_reset(segments[segments["flow"] == row])]
     closed = _fast_closed(receiver, resets)
@@ -52,7 +54,7 @@ def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
 
 
 def _taken_reset(segments: Rows) -> Rows:
-    """The first reset of one connection, or subflow, that the receiver took: one row, or none."""
+    """The first reset of a connection or subflow that the receiver accepted: one row, or none."""
     for at in np.flatnonzero(segments["flags"] & RST).tolist():
         before, number = segments[:at], int(segments["seq"][at])
         end = before["seq"] + before["payload_bytes"].astype(np.int64) + (before["flags"] & FIN)
@@ -66,10 +68,11 @@ def _taken_reset(segments: Rows) -> Rows:
 
 
 def _fast_closed(receiver: FlowPackets, resets: Sequence[Rows]) -> dict[int, int]:
-    """By subflow, when the receiver closed it because the sender aborted the whole connection (RFC 8684 3.5).
+    """For each subflow, the time at which the receiver closed it because the sender aborted the whole MPTCP connection
+    (RFC 8684 3.5).
 
-    Linux closes the other subflows from a work queue and sends a reset with MP_TCPRST on each; data that arrive between
-    the MP_FASTCLOSE and that reset are still read. Without such a reset: when the MP_FASTCLOSE arrived.
+    Linux closes the other subflows from a work queue and sends a reset with MP_TCPRST on each. Data that arrive between
+    the MP_FASTCLOSE and that reset are still read. Without such a reset: the arrival of the MP_FASTCLOSE.
     """
     options = receiver.point.capture.mptcp_options
     packets = [int(reset["packet"]) for reset in resets]
@@ -86,12 +89,12 @@ def _fast_closed(receiver: FlowPackets, resets: Sequence[Rows]) -> dict[int, int
 
 
 def _taken(data: Rows, back: Rows) -> Bools:
-    """Which of a connection's segments with payload the receiving kernel can have handed over, by its answers.
+    """Which of a connection's segments with payload the receiving kernel can have delivered, judged by its answers.
 
-    data: the sender's segments, RST and empty ones too; back: the receiver's. Both in the order of the receiver's own
-    capture. False: those from the first one on that a kernel without the connection answered (a RST without ACK, RFC
-    9293 3.10.7.1); and, where the receiver's last acknowledgement still asks for a byte that had arrived before it and
-    did not come again, those from that byte on.
+    data: all of the sender's segments, RST and empty ones included; back: the receiver's; both in the order of the
+    receiver's own capture. False from the first segment on that the kernel answered as belonging to no connection (a
+    RST without ACK, RFC 9293 3.10.7.1). Also False from the byte on that the receiver's last acknowledgement still asks
+    for, if it had arrived before and was not sent again.
     """
     keep: Bools = (data["payload_bytes"] > 0) & (data["packet"] < _first_unknown(data, back))
     acknowledged = back[((back["flags"] & ACK) != 0) & ((back["flags"] & RST) == 0)]
@@ -105,7 +108,7 @@ def _taken(data: Rows, back: Rows) -> Bools:
 
 
 def _first_unknown(data: Rows, back: Rows) -> int:
-    """The packet that the receiver's kernel first answered as one of no connection; none: NEVER."""
+    """The first packet that the receiver's kernel answered as belonging to no connection; NEVER if there is none."""
     answers = back[(back["flags"] & (RST | ACK)) == RST]
     if not len(answers):
         return NEVER

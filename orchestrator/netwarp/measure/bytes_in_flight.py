@@ -1,4 +1,4 @@
-"""Bytes that a sender had sent and not seen acknowledged, and the packets it sent in each round trip."""
+"""Computes the bytes that a sender had outstanding, and the packets it sent in each round trip."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .sent_times import data_units
 
 @dataclasses.dataclass(frozen=True)
 class Outstanding:
-    """First transmissions and acknowledgements at the sender, in the order of time (ns from T0).
+    """First transmissions and acknowledgements at the sender, sorted by time (ns from T0).
 
-    sent_bytes, acked_bytes: payload from the first byte on, up to and with this packet or acknowledgement.
+    sent_bytes, acked_bytes: payload from the first byte up to and including this packet or acknowledgement.
     packet_bytes: payload of the largest packet. window_bytes: the largest receive window announced.
     """
 
@@ -31,13 +31,13 @@ class Outstanding:
 
     @property
     def nearly_full_bytes(self) -> int:
-        """What the announced window takes in whole packets, less one: Linux' SCTP lets cwnd grow only while as much is
-        outstanding, and so stops short of it.
+        """The announced window in whole packets, minus one packet. Linux' SCTP increases cwnd only while that much is
+        outstanding, so it stops one packet below the window.
         """
         return (self.window_bytes // self.packet_bytes - 1) * self.packet_bytes
 
     def full_ns(self) -> int | None:
-        """When the announced window was full for the first time, to within one packet."""
+        """The first time at which the announced window was full, to within one packet."""
         acked = np.concatenate([[0], np.maximum.accumulate(self.acked_bytes)])
         before = acked[np.searchsorted(self.acked_ns, self.sent_ns, side="right")]
         full = np.flatnonzero(self.sent_bytes - before >= self.nearly_full_bytes)
@@ -45,7 +45,7 @@ class Outstanding:
 
 
 def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
-    """None where no data were sent or acknowledged, or the protocol has several subflows (MPTCP)."""
+    """None if no data was sent or acknowledged, or if the protocol has several subflows (MPTCP)."""
     rows, column = data_units(sender, flow.protocol)
     rows = rows[~rows["is_retransmission"]]
     if flow.protocol == "mptcp" or not len(rows) or len(np.unique(rows["flow"])) > 1:
@@ -84,8 +84,8 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
 
 
 def rounds(outstanding: Outstanding, until_ns: int | None) -> Iterator[int]:
-    """Packets sent first in each round trip: one ends when its first packet is acknowledged, and what the
-    acknowledgements from then on let out is the next. Only rounds that were over by `until_ns`.
+    """Number of packets first sent in each round trip. A round ends when its first packet is acknowledged; the packets
+    sent from then on form the next one. Only rounds that ended by `until_ns`.
     """
     known = np.maximum.accumulate(outstanding.acked_bytes)
     begin = 0

@@ -18,7 +18,7 @@ HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mpt
 
 @dataclasses.dataclass(frozen=True)
 class CapturePoint:
-    """What one node's captures hold. `links[i]` is the link of source i."""
+    """The tables of one node's captures. `links[i]`: the link that source i captured."""
 
     node: str
     links: tuple[str, ...]
@@ -33,7 +33,7 @@ class CapturePoint:
 
 
 def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
-    """capture/<node>-<link>.pcap, plain or compressed; None if there is neither."""
+    """The path of capture/<node>-<link>.pcap, plain or compressed; None if neither exists."""
     for suffix in (".pcap.zst", ".pcap", ".pcap.gz"):
         path = cell_dir / "capture" / f"{node}-{link}{suffix}"
         if path.exists():
@@ -42,7 +42,7 @@ def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
 
 
 def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
-    """Raw files of a finished cell that its analysis needs and that are not there, as names in its directory."""
+    """Names (in the cell's directory) of raw files that the analysis of a finished cell needs and that do not exist."""
     needed = [directory.init_log]
     needed += [
         directory.apps / f"{flow.name}.{role}.ndjson"
@@ -59,8 +59,8 @@ def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
 
 
 def read_point(cell_dir: Path, node: str, links: Sequence[str], *, host: bool) -> CapturePoint:
-    """Read all captures of a node. `host`: with the tables flows are measured by; a router's sees packets twice,
-    so only its totals are kept. Raises CaptureError: one is missing, or cannot be read.
+    """Read all captures of a node. `host`: fill the tables that flows are measured from; a router sees packets twice,
+    so only its totals are kept. Raises CaptureError if a capture is missing or cannot be read.
     """
     files = []
     for link in links:

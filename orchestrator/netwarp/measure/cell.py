@@ -1,4 +1,4 @@
-"""Analysis of a cell: from its raw files to derived/{measurements,series,exchange,packets,checks}.json."""
+"""Analyses a cell: from its raw files to derived/{measurements,series,exchange,packets,checks}.json."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class _FlowResult:
 
 
 def analyze_cell(cell: Cell, cell_dir: Path) -> None:
-    """Derive one cell; each file is written whole or not at all, checks last.
+    """Analyse one cell and write its derived files; each is written whole or not at all, checks.json last.
 
-    What is missing or cannot be read (a capture, an app's output), and a metric of the spec's own that cannot be
-    computed, is a failed check, and what hangs on it has no value. Raises CaptureError: init.ndjson cannot be used, or
-    two flows share a port; StoreError: the results cannot be written.
+    A missing or unreadable file (a capture, an app's output), or a metric of the spec that cannot be computed, becomes
+    a failed check, and the metrics that need it have no value. Raises CaptureError: init.ndjson cannot be used, or two
+    flows share a port; StoreError: the results cannot be written.
     """
     directory = CellDir(cell_dir)
     records = read_cell_records(directory.init_log)
@@ -103,8 +103,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
 
 
 def capture_digests(captures: Path) -> dict[str, str]:
-    """Capture -> SHA-256 of its file, which says nothing but packets and their times: cells can be told equal by it
-    even where the captures are gone.
+    """Capture -> SHA-256 of its file. A file holds only packets and their times, so equal cells can be recognised by
+    these even after the captures are deleted.
     """
     digests = {}
     for path in sorted(captures.glob("*.pcap*")):
@@ -131,7 +131,7 @@ def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, CapturePoint], l
 
 
 def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record], list[Check]]:
-    """The records of an application; a missing file is one without records."""
+    """The records of an application; none if the file is missing."""
     path = directory.apps / f"{flow.name}.{role}.ndjson"
     try:
         return (read_ndjson(path) if compressed.exists(path) else []), []
@@ -184,7 +184,7 @@ def _flow(
 
 
 def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: CellRecords) -> _FlowResult:
-    """A flow of UDP or ICMP: packets and bytes by its addresses; all that needs numbers in the packets has no value."""
+    """A flow of UDP or ICMP: packets and bytes by its addresses. Metrics that need sequence numbers have no value."""
     metrics = without_values(flow)
     t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.t0_realtime_ns)
     if receiver is not None:
@@ -195,7 +195,9 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
 
 
 def _mss(records: list[Record]) -> int | None:
-    """What the kernel's TCP counts as a packet, as the sender read it back; of MPTCP its first subflow."""
+    """The bytes that the kernel's TCP counts as one packet, as the sender read it back; for MPTCP that of the first
+    subflow.
+    """
     value = (last(records, "in_force") or {}).get("mss_bytes")
     if value is None:
         paths = ((last(records, "summary") or {}).get("kernel") or {}).get("paths") or [{}]
@@ -206,9 +208,8 @@ def _mss(records: list[Record]) -> int | None:
 def _own_metrics(
     cell: Cell, flow: Flow, metrics: dict[str, float | None]
 ) -> tuple[dict[str, float | None], list[Check]]:
-    """The spec's own metrics: over this flow's, its times and rate, the cell's parameters, and those listed before.
-
-    One that cannot be computed has no value and is a failed check.
+    """The metrics that the spec defines: expressions of this flow's metrics, its times and rate, the cell's parameters,
+    and the spec's metrics before them. One that cannot be computed has no value and gives a failed check.
     """
     names: dict[str, float | None] = {
         **dict.fromkeys(METRICS),  # what this protocol does not have has no value
@@ -238,7 +239,9 @@ def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> l
 def with_expressions(
     cell: Cell, measurements: Sequence[Measurement], expressions: Mapping[str, str]
 ) -> list[Measurement]:
-    """A cell's measurements and the metrics of another spec, computed from them. Raises CaptureError: one cannot be."""
+    """A cell's measurements, plus the metrics of another spec computed from them. Raises CaptureError if one cannot be
+    computed.
+    """
     changed = {name: text for name, text in expressions.items() if cell.metrics.get(name) != text}
     kept = [measurement for measurement in measurements if measurement.metric not in changed]
     asked = msgspec.structs.replace(cell, metrics=changed)

@@ -1,5 +1,5 @@
-"""init.ndjson (docs/formats.md) as analysis uses it: T0 on both clocks, cell-init's account of each capture, and what
-the kernel counted in each host's namespace by the end.
+"""Reads init.ndjson (docs/formats.md) for the analysis: T0 on both clocks, cell-init's record of each capture, and the
+kernel's counters of each host's namespace at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..testbed.compile import COUNTERS
 
 
 class CaptureRecord(msgspec.Struct):
-    """cell-init's own account of one capture file."""
+    """The record `capture` of one capture file."""
 
     file: str
     packets: int
@@ -27,7 +27,7 @@ class CaptureRecord(msgspec.Struct):
 
 
 class TraceRecord(msgspec.Struct):
-    """cell-init's own account of the tracepoints: events written, events the kernel had no room for."""
+    """The record `trace`: events written, and events lost because the kernel's buffer was full."""
 
     events: int
     lost: int
@@ -35,7 +35,9 @@ class TraceRecord(msgspec.Struct):
 
 
 class CellRecords(msgspec.Struct):
-    """T0 on both clocks (ns), the captures' end records by file name, and the trace's (None: nothing was traced)."""
+    """T0 on both clocks (ns), the records of the captures by file name, and the record of the trace (None: no
+    trace).
+    """
 
     t0_realtime_ns: int
     t0_monotonic_ns: int
@@ -51,7 +53,7 @@ msgspec.json.Decoder(CellRecords)  # what convert() needs is made here, in one t
 
 
 def read_cell_records(path: Path) -> CellRecords:
-    """init.ndjson. Raises CaptureError: unreadable, no `ready` record (no T0 to count from), or one of another form."""
+    """Read init.ndjson. Raises CaptureError: unreadable, without a record `ready` (no T0), or of another version."""
     try:
         records = read_ndjson(path)
     except StoreError as error:
@@ -75,10 +77,11 @@ def read_cell_records(path: Path) -> CellRecords:
 
 
 def kernel_counters(init_records: Sequence[Record], namespaces: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Namespace (node) -> "Group.Name" -> count, of /proc/net/snmp, netstat and sctp/snmp: Tcp.RetransSegs,
-    TcpExt.TCPDSACKRecv, Sctp.SctpT3Retransmits, ... init_records: of init.ndjson; namespaces: by number.
+    """Namespace (node) -> "Group.Name" -> count, from /proc/net/snmp, netstat and sctp/snmp: Tcp.RetransSegs,
+    TcpExt.TCPDSACKRecv, Sctp.SctpT3Retransmits, ... init_records: of init.ndjson; namespaces: names by number.
 
-    A file this kernel does not have gives nothing. Of SCTP the group is "Sctp" and names are the kernel's own.
+    A file that this kernel does not have gives no counters. For SCTP the group is "Sctp" and the names are the
+    kernel's.
     """
     counters: dict[str, dict[str, int]] = {}
     for record in init_records:

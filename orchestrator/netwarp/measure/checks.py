@@ -1,4 +1,6 @@
-"""Self-checks of a cell: one that fails makes the cell INVALID. What is compared, and with what, is in each detail."""
+"""Self-checks of a cell; one that fails makes the cell INVALID. The detail of each check says what was compared with
+what.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ UTILIZATION_MAX = 1.0005
 
 
 def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, CaptureRecord]) -> list[Check]:
-    """What every capture must be: read to its end, as long as cell-init says, nothing lost, nothing foreign in it."""
+    """Checks of each capture: read to its end, as many packets as cell-init recorded, no losses, no packet of anybody
+    else.
+    """
     checks = []
     mtu = {link.name: link.mtu_bytes for link in cell.links}
     corrupting = any(shape.corrupt_ratio for link in cell.links for shape in (link.forward, link.backward))
@@ -67,10 +71,10 @@ def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Str
 
 
 def memory_check(counters: Mapping[str, Mapping[str, int]]) -> Check:
-    """No host's TCP came under memory pressure. From then on the kernel announces what it can spare, not what the
-    receiver's buffer holds: the wire then shows the sandbox's memory. SCTP counts no such thing.
+    """Checks that no host's TCP came under memory pressure. Under pressure the kernel announces windows that fit its
+    free memory and not the receive buffer: the wire then shows the sandbox's memory. SCTP has no such counter.
 
-    counters: what each host's kernel counted (kernel_counters()).
+    counters: of each host's kernel (kernel_counters()).
     """
     pressed = sorted(node for node, counts in counters.items() if counts.get("TcpExt.TCPMemoryPressures"))
     detail = f"in {', '.join(pressed)}: smaller buffers (sndbuf, rcvbuf, net.ipv4.tcp_wmem, tcp_rmem) or fewer flows"
@@ -84,10 +88,10 @@ PARTIAL = ("lifetime_ns", "max_retransmissions")
 
 
 def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[Record]) -> list[Check]:
-    """The receiving application's account against the wire at its own interfaces.
+    """Checks the receiving application's count of payload against the captures at its own interfaces.
 
-    new_bytes: payload never seen before at the receiver's captures, over the whole run. The application can have
-    read exactly what could be delivered (in order, whole messages).
+    new_bytes: payload never seen before in the receiver's captures, over the whole run. The application must have read
+    exactly the payload that could be delivered (in order, whole messages).
     """
     name = f"payload {flow.name}"
     summary = next((record for record in reversed(app) if record.get("record") == "summary"), None)
@@ -109,16 +113,16 @@ def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: li
 
 
 def program_check(flow: Flow) -> list[Check]:
-    """A program of the user's own keeps no account that could be held against the wire: said, not judged."""
+    """A program of the user's own gives no count to compare with the wire: the check says so and passes."""
     detail = "not checked: the flow is a program of the user's own, which gives no account of its payload"
     return [Check(f"payload {flow.name}", True, detail)]
 
 
 def sent_check(flow: Flow, sender: FlowPackets | None, app: list[Record]) -> list[Check]:
-    """The sending application's account against the wire at its own interfaces.
+    """Checks the sending application's count of payload against the captures at its own interfaces.
 
-    What the kernel took is sent, each byte at least once, if the flow was closed gracefully and ended well; of a flow
-    that was aborted, or that failed, some of it may never have been. Nothing else is ever sent.
+    If the flow was closed gracefully and ended well, each byte that the kernel accepted must have been sent at least
+    once. If it was aborted or failed, some bytes may be missing. In no case may anything else be sent.
     """
     summary = last(app, "summary")
     if sender is None or summary is None:
@@ -136,7 +140,7 @@ def sent_check(flow: Flow, sender: FlowPackets | None, app: list[Record]) -> lis
 
 
 def utilization_check(flow: Flow, utilization: float | None) -> list[Check]:
-    """No link carries more than its rate."""
+    """Checks that no link carried more than its rate."""
     if utilization is None:
         return []
     ok = utilization <= UTILIZATION_MAX
@@ -144,10 +148,10 @@ def utilization_check(flow: Flow, utilization: float | None) -> list[Check]:
 
 
 def missing_check(node: str, why: str) -> Check:
-    """A capture point that could not be read."""
+    """The failed check of a capture point that could not be read."""
     return Check(f"captures of {node}", False, why)
 
 
 def relative(text: str, cell_dir: Path) -> str:
-    """A message without the path of this machine: derived files of equal runs are equal."""
+    """A message without this machine's path, so that the derived files of equal runs are equal."""
     return text.replace(f"{cell_dir}/", "")

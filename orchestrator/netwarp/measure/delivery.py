@@ -1,9 +1,9 @@
-"""The payload that could be handed to the receiving application, and when: in order, without holes.
+"""Computes which payload could be delivered to the receiving application, and when: in order, without gaps.
 
-TCP delivers the stream up to the first byte that is missing (RFC 9293 3.10.7.4) or that its kernel did not take
-(accepted_data.py). SCTP delivers whole messages, the
-ordered ones of each stream in SSN order, streams independent of each other, unordered ones at once (RFC 9260 6.5,
-6.6). Head-of-line delay is how long what has arrived waits for what has not: delivery time less arrival.
+TCP delivers the stream up to the first byte that is missing (RFC 9293 3.10.7.4) or that its kernel did not accept
+(accepted_data.py). SCTP delivers whole messages: ordered ones of each stream in the order of their SSNs, streams
+independently of each other, unordered ones at once (RFC 9260 6.5, 6.6). The head-of-line delay of data is its delivery
+time minus its arrival time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .flow_packets import FlowPackets, sent_rows
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """One row a TCP segment with new payload, or a complete SCTP message: arrival and delivery (ns from T0), payload
-    bytes, SCTP's stream (else 0). Only what was delivered.
+    """One row per TCP segment with new payload, or per complete SCTP message: arrival and delivery (ns from T0),
+    payload bytes, SCTP's stream (otherwise 0). Only data that was delivered.
     """
 
     arrival_ns: Ints
@@ -33,7 +33,7 @@ class Delivery:
 
 
 def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
-    """Everything the receiving application could read, from the receiver's capture."""
+    """All data that the receiving application could read, from the receiver's capture."""
     capture = receiver.point.capture
     if protocol == "mptcp":
         parts = [_mptcp(accepted_segments(receiver, protocol), _data_acks(receiver))]
@@ -67,12 +67,13 @@ def _data_acks(receiver: FlowPackets) -> Rows:
 
 
 def _mptcp(segments: Rows, acks: Rows) -> Delivery:
-    """The stream of the data level. A subflow hands over what has no hole before it on that subflow (RFC 8684 3.3.1),
-    even where the data level lacks nothing. Where no mapping was seen (fallback to TCP), the stream of the one subflow.
+    """Delivery at MPTCP's data level. A subflow passes a segment on only when nothing before it is missing on that
+    subflow (RFC 8684 3.3.1), even if the data level has no gap. If no mapping was seen (fallback to TCP), the stream of
+    the single subflow counts.
 
-    acks: the receiver's DATA_ACKs. Linux drops what a subflow hands over out of order and beyond the connection's
-    receive window (net/mptcp/protocol.c, mptcp_data_queue_ofo(), counter NoDSSInWindow), though that subflow has
-    acknowledged it. Where the last DATA_ACK still asks for a byte that had been handed over before it, that byte was
+    acks: the receiver's segments with a DATA_ACK. Linux drops data that a subflow passes on out of order and beyond the
+    connection's receive window (net/mptcp/protocol.c, mptcp_data_queue_ofo(), counter NoDSSInWindow), although that
+    subflow has acknowledged it. If the last DATA_ACK still asks for a byte that was passed on before it, that byte was
     dropped, and nothing from it on was read.
     """
     if not (segments["options"] & MAPPED).any():
@@ -93,7 +94,7 @@ def _mptcp(segments: Rows, acks: Rows) -> Delivery:
 
 
 def _dropped_from(start: Ints, segments: Rows, ready_ns: Ints, acks: Rows) -> int:
-    """The number, counted as `start`, of the first byte that was handed over and dropped; none: NEVER."""
+    """The number (counted as in `start`) of the first byte that was passed on and dropped; NEVER if none was."""
     if not len(acks):
         return NEVER
     asked = start + (acks["dsn"][-1] - segments["dsn"])  # 64-bit numbers wrap, their distances do not
@@ -104,8 +105,8 @@ def _dropped_from(start: Ints, segments: Rows, ready_ns: Ints, acks: Rows) -> in
 
 
 def _stream(first: Ints, segments: Rows, ready_ns: Ints) -> Delivery:
-    """A stream of bytes from number 0 on. first: number of each segment's first byte; ready_ns: from when on it can be
-    delivered, if all before it can.
+    """Delivery of a stream of bytes from number 0 on. first: number of each segment's first byte; ready_ns: the time
+    from which each segment can be delivered if all bytes before it can.
     """
     whole, gained = _in_order(first, segments)
     alone = np.zeros(len(whole), dtype=np.int64)
@@ -113,7 +114,9 @@ def _stream(first: Ints, segments: Rows, ready_ns: Ints) -> Delivery:
 
 
 def _in_order(first: Ints, segments: Rows) -> tuple[Ints, Ints]:
-    """The segments of a stream up to its first hole, in the order of the stream, and how many bytes each adds to it."""
+    """The segments of a stream up to its first gap, in the order of the stream, and the number of bytes that each adds
+    to it.
+    """
     order = np.argsort(first, kind="stable")
     end = first[order] + segments["payload_bytes"][order].astype(np.int64)
     reach = np.maximum.accumulate(np.concatenate([[0], end]))
@@ -122,9 +125,9 @@ def _in_order(first: Ints, segments: Rows) -> tuple[Ints, Ints]:
 
 
 def aborted_ns(packets: FlowPackets, row: int) -> int:
-    """When the data sender's first ABORT in flow `row` was seen, or NEVER. It ends the association at
-    once (RFC 9260 9.1): what is still queued on a path when the ABORT has come on a faster one finds no association,
-    and what still comes to the sender is answered by ABORTs that are all alike (8.4).
+    """The time of the data sender's first ABORT in flow `row`, or NEVER. An ABORT ends the association at once (RFC
+    9260 9.1): packets still queued on a slower path arrive at no association, and packets that still reach the sender
+    are answered by further, equal ABORTs (8.4).
     """
     table = packets.point.capture.chunks
     aborts = table[(table["flow"] == row) & (table["type"] == ABORT)]

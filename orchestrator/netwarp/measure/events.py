@@ -1,4 +1,6 @@
-"""The events of a cell for the report: its timeline, the transport's moments, what the sender's socket reported."""
+"""The events of a cell for its report page: the timeline, the moments of the transport, and the notifications and
+errors of the sender's socket.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ ANNOTATED = ("notification", "switch_primary", "gave_up", "error")
 
 
 def timeline_events(cell: Cell) -> list[CellEvent]:
-    """The spec's own events, at the times they were set for."""
+    """The spec's events, at their configured times."""
     events = []
     for event in cell.timeline:
         text = f"{event.action} {event.link} ({event.name}, {' and '.join(event.directions)})"
@@ -85,7 +87,7 @@ def _outage(observation: FlowObservation) -> list[CellEvent]:
 
 
 def _socket(observation: FlowObservation) -> list[CellEvent]:
-    """Notifications, primary switches and errors as the sender's socket gave them."""
+    """Notifications, primary switches and errors that the sender's socket reported."""
     events = []
     for record in observation.sender_records:
         kind = record.get("record")
@@ -102,7 +104,7 @@ def _socket(observation: FlowObservation) -> list[CellEvent]:
 
 
 def _heartbeats(observation: FlowObservation) -> list[CellEvent]:
-    """SCTP heartbeats and their answers at the sender, from the fault until 10 s after the repair; at most 60."""
+    """SCTP heartbeats and their answers at the sender, from the fault to 10 s after the repair; at most 60."""
     flow, sender, fault = observation.flow, observation.sender, observation.moments.fault
     if sender is None or fault is None or flow.protocol != "sctp":
         return []

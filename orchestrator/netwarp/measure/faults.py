@@ -1,4 +1,4 @@
-"""The faults of a cell: when, where, until when; and which of them a flow meets."""
+"""The faults of a cell (link, begin, end), and those that a flow meets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAULTS = ("cut", "blackhole", "link")
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """From its event to its repair (None: never repaired); ns from T0."""
+    """A fault, from its event to its repair (None: never repaired); ns from T0."""
 
     name: str
     action: str
@@ -22,9 +22,9 @@ class Fault:
 
 
 def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
-    """Every fault with the first repair of its name after it, in the order of time.
+    """Every fault with the first later repair of the same name, sorted by time.
 
-    What a link's own events do (a satellite's handovers) is the path as it is: no fault under test.
+    Events of a link's profile (a satellite's handovers) belong to the path and are not faults under test.
     """
     faults = []
     for event in timeline:
@@ -40,7 +40,7 @@ def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
 
 
 def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
-    """The links a path's packets travel, there and back."""
+    """The links that a path's packets cross, in both directions."""
     hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
     links: set[str] = {path.sender_link, path.receiver_link}
     for source, target, entry, leaving in (

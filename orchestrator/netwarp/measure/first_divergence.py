@@ -18,8 +18,8 @@ from .flow_packets import FlowPackets, packets_at_both_ends
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A data packet leaves its sender: when (s from T0), by which path, whether a retransmission, and how long after
-    the last packet that came back (None: nothing had).
+    """A data packet as it leaves its sender: time (s from T0), path, whether a retransmission, and the time since the
+    last packet that came back (None: none had).
     """
 
     t_s: float
@@ -34,7 +34,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """number: of the data packet, from 1. a, b: what the two send there; None: that one sends no more."""
+    """The first data packets that differ. number: of the data packet, from 1. a, b: the packet in each run; None: that
+    run sends no more.
+    """
 
     flow: str
     number: int
@@ -48,7 +50,9 @@ class Divergence:
         return sentence + self._timer()
 
     def _timer(self) -> str:
-        """Where both retransmit after a silence: the timer wheel may be all there is to it."""
+        """A hint for the case that both are retransmissions after a silence: the timer wheel's granularity may be the
+        whole difference.
+        """
         a, b = self.a, self.b
         if a is None or b is None or not (a.retransmission and b.retransmission):
             return ""
@@ -65,8 +69,8 @@ class Divergence:
 
 
 def first_divergence(cell: Cell, a: CellDir, b: CellDir, flow_name: str, slack_s: float) -> Divergence | None:
-    """The first data packet of a flow whose time differs by more than `slack_s`, or its path, its payload or whether it
-    is a retransmission at all; None where all are alike. From the senders' captures; raises CaptureError.
+    """The first data packet of a flow that differs between the senders' captures: in time by more than `slack_s`, in
+    path, in payload, or in being a retransmission. None if there is none. Raises CaptureError.
     """
     first, second = (_sent(cell, directory, flow_name) for directory in (a, b))
     both = min(len(first.t_ns), len(second.t_ns))
@@ -81,7 +85,7 @@ def first_divergence(cell: Cell, a: CellDir, b: CellDir, flow_name: str, slack_s
 
 @dataclass(frozen=True, slots=True)
 class _Sender:
-    """Data packets in the order they left, and when anything came back."""
+    """The data packets in the order they left, and the times at which packets came back."""
 
     t_ns: Ints
     path: Ints

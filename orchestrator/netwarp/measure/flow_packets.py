@@ -18,10 +18,11 @@ from .capture_point import CapturePoint
 
 @dataclasses.dataclass(frozen=True)
 class PacketColumns:
-    """The packets of one direction, in the order of the capture.
+    """The packets of one direction, one value per packet, in the order of the capture.
 
-    t_ns: from T0. path: index into `PathNames.names`. new_bytes: payload this point had never seen before from that
-    sender, on any path. retransmission: carries anything seen before; other_path: and first sent on another path.
+    t_ns: from T0. path: index into `PathNames.names`. new_bytes: payload that this point had never seen before from
+    that sender, on any path. retransmission: carries anything seen before; other_path: and that was first sent on
+    another path.
     """
 
     t_ns: Ints
@@ -36,7 +37,7 @@ class PacketColumns:
     """By a router: ECN's CE (RFC 3168 5)."""
 
     def until(self, end_ns: int | None) -> PacketColumns:
-        """Only what was seen by then."""
+        """Only the packets seen up to that time."""
         if end_ns is None:
             return self
         keep = self.t_ns <= end_ns
@@ -45,10 +46,11 @@ class PacketColumns:
 
 @dataclasses.dataclass(frozen=True)
 class FlowPackets:
-    """A flow at one point: `data` from the flow's sender, `back` from its receiver.
+    """A flow at one capture point: `data` from the flow's sender, `back` from its receiver.
 
-    data_direction: rows of the point's flow table that are this flow -> the direction (0 or 1) its sender sends in.
-    path_index: rows of the point's path table -> index into `PathNames.names`. peers: receiver's address -> the same.
+    data_direction: row of the point's flow table -> the direction (0 or 1) in which its sender sends; only rows of this
+    flow. path_index: row of the point's path table -> index into `PathNames.names`. peers: receiver's address -> the
+    same.
     """
 
     point: CapturePoint
@@ -62,7 +64,9 @@ class FlowPackets:
 
 @dataclasses.dataclass
 class PathNames:
-    """The flow's paths in the spec's order, then what was seen beside them (named <sender link>><receiver link>)."""
+    """The names of the flow's paths in the spec's order, then those of other paths that were seen (named <sender
+    link>><receiver link>).
+    """
 
     flow: Flow
     names: list[str] = dataclasses.field(init=False)
@@ -71,7 +75,9 @@ class PathNames:
         self.names = [path.name for path in self.flow.paths]
 
     def index(self, sender_link: str | None, receiver_link: str | None) -> int:
-        """The path between two links; None: not captured, or lost before it arrived, so any link fits if one does."""
+        """The path between two links. None for a link: not captured, or the packet was lost before it arrived; then any
+        link fits, if just one does.
+        """
         fits = [
             number
             for number, path in enumerate(self.flow.paths)
@@ -86,7 +92,9 @@ class PathNames:
 
 
 def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
-    """Rows of the point's flow table that are this flow -> the direction its sender sends in. By protocol and port."""
+    """Rows of the point's flow table that belong to this flow (by protocol and port) -> the direction in which its
+    sender sends.
+    """
     table = point.capture.flows
     directions: dict[int, int] = {}
     for row in np.flatnonzero(table["protocol"] == IP_PROTOCOLS[flow.protocol]).tolist():
@@ -99,7 +107,7 @@ def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
 
 
 def links_of_pairs(point: CapturePoint, rows: Rows) -> dict[frozenset[str], str]:
-    """Address pair -> the link most of those packets used at this point."""
+    """Address pair -> the link that most of its packets used at this point."""
     if not len(rows):
         return {}
     keys, counts = np.unique(rows["path"].astype(np.int64) * len(point.links) + rows["source"], return_counts=True)
@@ -121,10 +129,10 @@ def packets_of(point: CapturePoint, rows: Mapping[int, int]) -> Rows:
 def packets_at_both_ends(
     flow: Flow, sender: CapturePoint | None, receiver: CapturePoint | None, t0_realtime_ns: int
 ) -> tuple[FlowPackets | None, FlowPackets | None, list[str]]:
-    """The flow's packets at its sender and at its receiver (None where there is no capture), and the paths' names.
+    """The flow's packets at its sender and at its receiver (None without a capture), and the names of the paths.
 
-    Paths: a packet belongs to the path between the link it used here and the link its address pair used at the
-    other end. Raises CaptureError: the flow's port means two flows.
+    A packet belongs to the path between the link it used here and the link that its address pair used at the other end.
+    Raises CaptureError if two flows have the same port.
     """
     names = PathNames(flow)
     points = (sender, receiver)
@@ -167,7 +175,9 @@ def _flow_packets(
 
 
 def _at_data_level(flow_packets: FlowPackets, packets: Rows) -> FlowPackets:
-    """What is new, and what was sent before, by data sequence number: a byte may go over several subflows."""
+    """Which bytes are new and which were sent before, by data sequence number: MPTCP may send a byte on several
+    subflows.
+    """
     segments = flow_packets.point.capture.segments
     rows = sent_rows(flow_packets, segments)
     rows = rows[rows["payload_bytes"] > 0]
@@ -224,7 +234,7 @@ def _columns(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
 
 
 def sent_rows(packets: FlowPackets, table: Rows) -> Rows:
-    """The rows of a point's segments or chunks that are of this flow, from its sender."""
+    """The rows of a point's segments or chunks that this flow's sender sent."""
     keep = np.zeros(len(table), dtype=np.bool_)
     for row, sends in packets.data_direction.items():
         keep |= (table["flow"] == row) & (table["direction"] == sends)
@@ -232,7 +242,7 @@ def sent_rows(packets: FlowPackets, table: Rows) -> Rows:
 
 
 def check_ports(flows: tuple[Flow, ...]) -> None:
-    """Two flows of one protocol, port and host pair cannot be told apart on the wire. Raises CaptureError."""
+    """Raises CaptureError if two flows have the same protocol, port and hosts: captures could not tell them apart."""
     seen: dict[tuple[int, int, str], str] = {}
     for flow in flows:
         for node in (flow.sender, flow.receiver):

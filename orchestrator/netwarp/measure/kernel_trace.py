@@ -1,5 +1,6 @@
-"""The kernel's tracepoints of a cell (apps/trace.bin, docs/formats.md): congestion state of every path, at every SACK
-(sctp:sctp_probe_path) or segment (tcp:tcp_probe), as it was before that packet was processed.
+"""Reads the kernel's tracepoints of a cell (apps/trace.bin, docs/formats.md): the congestion state of each path at
+every SACK (sctp:sctp_probe_path) or segment (tcp:tcp_probe), before the kernel processed that packet.
+apps/cell-init/trace_buffer.h has the same layout.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ NO_THRESHOLD = 0x7FFFFFFF
 
 @dataclasses.dataclass(frozen=True)
 class PathTrace:
-    """One path: seconds from T0 (one row an event), bytes; NaN where there is no threshold yet.
+    """The trace of one path, one row per event: seconds from T0, bytes; NaN while there is no threshold.
 
-    partial_bytes_acked (RFC 9260 7.2.2) is SCTP's, srtt_s TCP's; the other's is NaN.
+    partial_bytes_acked (RFC 9260 7.2.2) is SCTP's, srtt_s TCP's; the other one is NaN.
     """
 
     t_s: Floats
@@ -45,7 +46,7 @@ class PathTrace:
 
 
 def trace_check(cell: Cell, record: TraceRecord | None) -> list[Check]:
-    """Where a flow asks for tracepoints: all of them are there."""
+    """Checks that no event was lost, if a flow asks for tracepoints."""
     if not any(flow.sender_options.get("tracepoints") for flow in cell.flows):
         return []
     if record is None:
@@ -55,7 +56,7 @@ def trace_check(cell: Cell, record: TraceRecord | None) -> list[Check]:
 
 
 def read_trace(path: Path) -> Rows:
-    """Every event, in the order of time; empty where nothing was traced."""
+    """Every event, sorted by time; empty if there was no trace."""
     if not path.exists():
         return np.zeros(0, dtype=RECORD)
     data = path.read_bytes()
@@ -65,10 +66,11 @@ def read_trace(path: Path) -> Rows:
 def path_traces(
     events: Rows, flow: Flow, path_of_peer: Mapping[str, str], mss_bytes: int | None, t0_monotonic_ns: int
 ) -> dict[str, PathTrace]:
-    """Path name -> its trace. path_of_peer: the receiver's address -> path. mss_bytes: what TCP's packets count as.
+    """Path name -> its trace. path_of_peer: the receiver's address -> path. mss_bytes: bytes that TCP counts as one
+    packet.
 
-    An SCTP event names its peer address and port; an association of another flow to the same address and port would be
-    this one's too, but a cell refuses that.
+    An SCTP event has only peer address and port. An association of another flow to the same address and port would be
+    mixed in, but a cell with two such flows is refused (check_ports()).
     """
     mine = (events["peer_port"] == flow.port) & (events["kind"] == (SCTP_PATH if flow.protocol == "sctp" else TCP))
     traces: dict[str, PathTrace] = {}
@@ -80,8 +82,8 @@ def path_traces(
 
 
 def with_thresholds(samples: Mapping[str, Samples], traces: Mapping[str, PathTrace]) -> dict[str, Samples]:
-    """Samples whose ssthresh_bytes the kernel does not tell (SCTP) have the trace's: of the first event at or after the
-    sample, which shows the state before its packet; NaN behind the last event.
+    """The samples with ssthresh_bytes filled in from the trace where the kernel does not report it (SCTP): from the
+    first event at or after the sample, which shows the state before its packet; NaN after the last event.
     """
     completed = dict(samples)
     for name, trace in traces.items():

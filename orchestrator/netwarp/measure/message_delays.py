@@ -1,4 +1,6 @@
-"""SCTP messages from the instant they were due to their delivery: how late each came, and which never did."""
+"""Delays of SCTP messages from the instant they were due to their delivery, and the messages that were never
+delivered.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +19,33 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclasses.dataclass(frozen=True)
 class Messages:
-    """One row a message that left the sender, in the order of TSNs.
+    """One row per message that left the sender, sorted by TSN.
 
-    due_ns: when it was due by the flow's schedule; without one, when it first left the sender. delivered_ns: when the
-    receiving application could read it (NEVER: it could not). Both ns from T0.
+    due_ns: when it was due by the flow's schedule; without a schedule, when it was first sent. delivered_ns: when the
+    receiving application could read it (NEVER: it could not). Both in ns from T0.
     """
 
     due_ns: Ints
     delivered_ns: Ints
 
     def delays_s(self) -> Floats:
-        """Of those delivered."""
+        """Delays of the delivered messages."""
         there = self.delivered_ns != NEVER
         delays: Floats = (self.delivered_ns[there] - self.due_ns[there]) / 1e9
         return delays
 
     def late(self, limit_ns: int, end_ns: int) -> int:
-        """How many came more than limit_ns after they were due, or had not come by then within the window."""
+        """How many messages were delivered more than limit_ns after they were due, or were not delivered by then within
+        the window.
+        """
         by = np.minimum(self.delivered_ns, end_ns)
         return int((by - self.due_ns > limit_ns).sum())
 
 
 def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connected_ns: int | None) -> Messages | None:
-    """Messages of a flow with one association; None without one. connected_ns: from T0, as the sender's app said."""
+    """The messages of a flow with one association; None without one. connected_ns: when the sender's app was connected,
+    from T0.
+    """
     if flow.protocol != "sctp" or len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
         return None
     sent = _whole(sender)
@@ -101,7 +107,9 @@ def _in_order(messages: _Whole) -> Ints:
 
 
 def _due(flow: Flow, count: int, connected_ns: int | None) -> Ints | None:
-    """Burst k is due at the k-th instant of the grid start + n * interval that is not before the connection is up."""
+    """The due time of each message: burst k is due at the k-th instant start + n * interval at or after the connection
+    was established (as apps/traffic/schedule.h).
+    """
     interval = flow.sender_options.get("interval_ns")
     if interval is None or connected_ns is None:
         return None

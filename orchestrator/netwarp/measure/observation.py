@@ -1,4 +1,4 @@
-"""One flow of a cell as both its ends saw it: what every group of metrics is computed from."""
+"""The observation of one flow at both of its ends: every group of metrics is computed from it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .socket_samples import Samples
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """What counts. first_ns: arrival of the first payload (None: none); end_ns: the last instant that counts (None:
-    the flow has no end yet); complete: a flow by bytes got all of them.
+    """The time that counts. first_ns: arrival of the first payload (None: none arrived); end_ns: the last instant that
+    counts (None: the flow has no end yet); complete: a flow with a number of bytes has received all of them.
     """
 
     first_ns: int | None = None
@@ -32,20 +32,20 @@ class Window:
 
     @property
     def seconds(self) -> float | None:
-        """Length of (first arrival, end]; None if there is none."""
+        """Length of (first arrival, end] in s; None if there is none."""
         if self.first_ns is None or self.end_ns is None or self.end_ns <= self.first_ns:
             return None
         return (self.end_ns - self.first_ns) / 1e9
 
     def holds(self, t_ns: Ints) -> Bools:
-        """Which instants (from T0) are not after its end."""
+        """Which instants (from T0) are not after the end."""
         return np.ones(len(t_ns), dtype=np.bool_) if self.end_ns is None else t_ns <= self.end_ns
 
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
-    """Instants around the flow's first fault, ns from T0; None where it did not happen. path_in_use: that of the last
-    new payload before the fault; hit: the fault is on it.
+    """Instants around the flow's first fault, ns from T0; None if it did not happen. path_in_use: the path of the last
+    new payload before the fault; hit: whether the fault is on that path.
     """
 
     fault: Fault | None = None
@@ -64,9 +64,9 @@ class Moments:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FlowObservation:
-    """sender, receiver: its packets at both ends (None: no capture there). path_names: by index of a path.
-    samples: of the sender's socket, by path name. sender_records: what the sending application wrote; its times count
-    from t0_monotonic_ns.
+    """One flow of a cell. sender, receiver: its packets at both ends (None: no capture there). path_names: by index of
+    a path. samples: of the sender's socket, by path name. sender_records: the records of the sending application; their
+    times count from t0_monotonic_ns.
     """
 
     cell: Cell
@@ -82,29 +82,29 @@ class FlowObservation:
 
     @functools.cached_property
     def sent(self) -> PacketColumns | None:
-        """What the sender sent within the window."""
+        """The packets that the sender sent within the window."""
         return None if self.sender is None else self.sender.data.until(self.window.end_ns)
 
     @functools.cached_property
     def arrived(self) -> PacketColumns | None:
-        """What arrived at the receiver within the window."""
+        """The packets that arrived at the receiver within the window."""
         return None if self.receiver is None else self.receiver.data.until(self.window.end_ns)
 
     @functools.cached_property
     def delivery(self) -> Delivery | None:
-        """What the receiving application could read. None for programs of the user's own: which bytes of a connection
-        belong together is known of netwarp's own messages only.
+        """The data that the receiving application could read. None for programs of the user's own: only of netwarp's
+        own messages is it known which bytes belong together.
         """
         return None if self.receiver is None or self.flow.program else delivered(self.receiver, self.flow.protocol)
 
     @functools.cached_property
     def outstanding(self) -> Outstanding | None:
-        """What the sender had sent and not seen acknowledged."""
+        """The data that the sender had sent and that was not yet acknowledged."""
         return None if self.sender is None else outstanding_of(self.flow, self.sender)
 
     @functools.cached_property
     def subflows(self) -> Sequence[Lifetime]:
-        """The subflows of MPTCP at the sender, until the end of the window."""
+        """The MPTCP subflows at the sender, until the end of the window."""
         if self.sender is None or self.flow.protocol != "mptcp":
             return ()
         end_ns = None if self.window.end_ns is None else self.sender.t0_realtime_ns + self.window.end_ns
@@ -113,16 +113,17 @@ class FlowObservation:
 
     @functools.cached_property
     def connected_ns(self) -> int | None:
-        """When the sending application was connected, from T0."""
+        """The time at which the sending application was connected, from T0."""
         record = next((record for record in self.sender_records if record.get("record") == "connected"), None)
         return None if record is None else int(record["t_ns"]) - self.t0_monotonic_ns
 
     @functools.cached_property
     def longest_gap(self) -> tuple[int, int] | None:
-        """The longest gap between two arrivals of new payload that touches a fault the flow meets: its two ends, ns.
+        """Begin and end (ns) of the longest gap between two arrivals of new payload that overlaps a fault the flow
+        meets.
 
-        None: no fault; nothing arrived after it; or the longest silence is the one that lasts to the window's end, so
-        that how long the outage would have been is not known.
+        None: no fault; nothing arrived after it; or the longest silence lasts to the end of the window, so that the
+        length of the outage is not known.
         """
         data, end_ns = self.arrived, self.window.end_ns
         if data is None:
@@ -145,7 +146,7 @@ class FlowObservation:
 
 
 def mptcp_groups(packets: FlowPackets) -> list[SubflowGroup]:
-    """The MPTCP connections of a flow at one end: each a group of subflows."""
+    """The MPTCP connections of a flow at one end; each is a group of subflows."""
     return [group for group in subflow_groups(packets.point.capture) if group.flows[0] in packets.data_direction]
 
 
@@ -156,7 +157,9 @@ def first_ns(t_ns: Ints, condition: Bools) -> int | None:
 
 
 def window_of(flow: Flow, receiver: FlowPackets | None) -> Window:
-    """Timed flows count up to their stop, flows by bytes up to the arrival of the last new payload."""
+    """The window: up to the stop of a timed flow, or up to the arrival of the last new payload of a flow with a number
+    of bytes.
+    """
     if receiver is None:
         return Window(None, flow.stop_ns, False)
     fresh = np.flatnonzero(receiver.data.new_bytes > 0)
@@ -177,7 +180,7 @@ def window_of(flow: Flow, receiver: FlowPackets | None) -> Window:
 def moments_of(
     cell: Cell, flow: Flow, sender: FlowPackets | None, receiver: FlowPackets | None, window: Window
 ) -> Moments:
-    """What happened around the first fault the flow meets."""
+    """The moments around the first fault that the flow meets."""
     faults = faults_met(cell, flow)
     if not faults:
         return Moments()

@@ -1,6 +1,6 @@
-"""derived/exchange.json: the packets of a flow next to the moments around its first fault, at both hosts.
+"""Writes derived/exchange.json: the packets of a flow around the moments of its first fault, at both hosts.
 
-Event tables are cut from it. Bounded: MOST_PACKETS on either side of each moment.
+Event tables are cut from it. At most MOST_PACKETS on either side of each moment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
 
 @dataclasses.dataclass(frozen=True)
 class _Seen:
-    """One packet as one host saw it. row: its row in that host's packet table."""
+    """A packet as one host saw it. row: its row in that host's packet table."""
 
     t_ns: int
     end: FlowPackets
@@ -77,8 +77,8 @@ def _heartbeat(flow: Flow, sender: FlowPackets, path: int, fault: Fault) -> dict
 
 
 def packets_around_fault(observation: FlowObservation) -> list[NearPacket]:
-    """Rows in the order of time, `moments`: those each is next to, with its place before (-1 is the last) or after
-    (0 is the first at or after) it. The timeline's own events are rows too.
+    """Rows sorted by time. `moments`: the moments that a row is near, each with its position before (-1 is the last one
+    before) or after (0 is the first one at or after). The timeline's events are rows too.
     """
     flow, sender, receiver, names = (
         observation.flow, observation.sender, observation.receiver, observation.path_names,
@@ -155,7 +155,7 @@ def _describe(
 
 
 def _content(seen: _Seen, flow: Flow) -> tuple[str, int | None]:
-    """What the packet holds, and its TSN, cumulative TSN, sequence or acknowledgement number (relative)."""
+    """The kind of the packet, and its TSN, cumulative TSN, sequence or acknowledgement number (relative)."""
     capture = seen.end.point.capture
     if flow.protocol == "sctp":
         chunks = capture.chunks[capture.chunks["packet"] == seen.row]
@@ -181,8 +181,8 @@ def _known(number: int) -> int | None:
 
 
 def _arrives(seen: _Seen, flow: Flow, number: int, path: int, sender: FlowPackets, receiver: FlowPackets) -> bool:
-    """Whether this copy of a number reached the other end on its path: copies keep their order, and the last ones
-    that came are those sent last before they came.
+    """Whether this transmission of a number reached the other end on its path. Copies keep their order, and the arrived
+    ones are the latest sent before each arrival.
     """
     sent, came = _copies(sender, flow, number, path), _copies(receiver, flow, number, path)
     taken: set[int] = set()
@@ -194,7 +194,7 @@ def _arrives(seen: _Seen, flow: Flow, number: int, path: int, sender: FlowPacket
 
 
 def _copies(end: FlowPackets, flow: Flow, number: int, path: int) -> list[int]:
-    """When packets with this number passed on a path, ns from T0."""
+    """The times (ns from T0) at which packets with this number passed on a path."""
     capture = end.point.capture
     table, column = (capture.chunks, "tsn") if flow.protocol == "sctp" else (capture.segments, "seq")
     rows: Rows = table[table[column] == number]

@@ -22,7 +22,9 @@ TRACE_COLUMNS = ("t_s", "cwnd_bytes", "ssthresh_bytes", "flight_bytes")
 
 
 def span_ns(cell: Cell, points: Iterable[CapturePoint], t0_realtime_ns: int) -> int:
-    """What the bins cover: the duration, or to the last packet of any capture where all flows end by bytes before."""
+    """The time that the bins cover: the cell's duration, or, if all flows are limited by bytes and end earlier, up to
+    the last packet of any capture.
+    """
     lasts = [int(point.capture.packets["time_ns"][-1]) for point in points if len(point.capture.packets)]
     if not lasts or any(flow.total_bytes is None for flow in cell.flows):
         return cell.duration_ns
@@ -30,7 +32,7 @@ def span_ns(cell: Cell, points: Iterable[CapturePoint], t0_realtime_ns: int) -> 
 
 
 def packet_series(receiver: FlowPackets, width_ns: int, span_ns: int) -> dict[str, tuple[float, ...]]:
-    """Packets a second at the receiver, of both directions: all, those with data, and the others."""
+    """Packets per second at the receiver, of both directions: all packets, those with data, and the others."""
     t_ns = np.concatenate([receiver.data.t_ns, receiver.back.t_ns])
     loaded = np.concatenate([receiver.data.payload_bytes, receiver.back.payload_bytes]) > 0
     every = np.ones(len(t_ns), dtype=np.int64)
@@ -47,8 +49,8 @@ def flow_series(
     traces: Mapping[str, PathTrace],
     span_ns: int,
 ) -> FlowSeries:
-    """One flow: goodput, throughput by path (both at the receiver, data direction), packets a second of both
-    directions, the kernel's samples and traces by path.
+    """The series of one flow: goodput and throughput by path (both at the receiver, data direction), packets per second
+    of both directions, the kernel's samples and traces by path.
     """
     width_ns = round(bin_s(span_ns) * 1e9)
     kernel = FlowSeries(
@@ -74,7 +76,7 @@ def flow_series(
 
 
 def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> FlowSeries:
-    """The same of a flow of which only arriving packets are known: throughput alone."""
+    """The series of a flow of which only arriving packets are known: throughput alone."""
     width_ns = round(bin_s(cell.duration_ns) * 1e9)
     rates = binned_bit_s(t_ns, ip_bytes, width_ns, cell.duration_ns) if len(t_ns) else []
     paths = {flow.paths[0].name: {"throughput_bit_s": rates}} if rates else {}
@@ -82,14 +84,14 @@ def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> FlowS
 
 
 def _columns(samples: Samples) -> Sampled:
-    """What the kernel gave of one path; cwnd and srtt together, even where one of them is not known yet."""
+    """The kernel's values of one path; cwnd and srtt together, even if one of them is not known yet."""
     there = {name for name in NUMBERS if not np.isnan(getattr(samples, name)).all()}
     there |= {"cwnd_bytes", "srtt_s"} if "cwnd_bytes" in there else set()
     return {name: _plain(getattr(samples, name)) for name in NUMBERS if name in there}
 
 
 def trace_series(traces: Mapping[str, PathTrace]) -> dict[str, Sampled]:
-    """Path -> its trace, for drawing: at most TRACE_POINTS events of it, evenly chosen, the last one among them."""
+    """Path -> its trace for drawing: at most TRACE_POINTS events, evenly chosen, with the last one."""
     series = {}
     for name, trace in traces.items():
         count = len(trace.t_s)

@@ -1,4 +1,4 @@
-"""The kernel's own word on cwnd and srtt, from the sender's NDJSON `sample` records."""
+"""Reads the kernel's cwnd and srtt from the `sample` records of the sending application."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NUMBERS = ("t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstandin
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """One path's samples: seconds from T0, bytes, seconds, counts; NaN where the kernel gave none (SCTP tells
-    no threshold: a trace does).
+    """The samples of one path: seconds from T0, bytes, seconds, counts; NaN where the kernel gave no value (SCTP
+    reports no threshold; a trace does).
 
-    outstanding: sent and not yet acknowledged: TCP's packets, and the chunks of a whole SCTP association.
-    states: (from s, state) of an SCTP path, each change of it.
+    outstanding: sent and not yet acknowledged: TCP's packets, or the chunks of a whole SCTP association. states: (from
+    s, state) for each change of an SCTP path's state.
     """
 
     t_s: Floats
@@ -33,8 +33,8 @@ class Samples:
 
 
 def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_monotonic_ns: int) -> dict[str, Samples]:
-    """Path name -> its samples; "" holds what is the association's. path_of_peer: the receiver's address -> path; an
-    address no packet went to keeps its own name.
+    """Path name -> its samples; "" holds those of the association. path_of_peer: the receiver's address -> path; an
+    address without any packet keeps the address as its name.
     """
     rows: dict[str, list[dict[str, float]]] = {}
     states: dict[str, list[tuple[float, str]]] = {}
@@ -72,9 +72,8 @@ def _number(value: object) -> float:
 
 
 def time_weighted_mean(t_s: Floats, values: Floats) -> float | None:
-    """The mean of a step function: each value holds until the next sample; the last one only ends the window.
-
-    None without a value. One value alone is the mean.
+    """The mean of a step function: each value holds until the next sample, and the last one only ends the window. None
+    without a value; a single value is the mean.
     """
     there = ~np.isnan(values)
     t_s, values = t_s[there], values[there]

@@ -1,4 +1,6 @@
-"""Spec x factors -> Plan: product first, then resolve ("1 bdp" of this cell), then freeze."""
+"""Makes the cells of an experiment: the product of its factors, each combination resolved ("1 bdp" of this cell) and
+frozen.
+"""
 
 from .make import make_plan
 from .types import Plan

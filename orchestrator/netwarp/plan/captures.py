@@ -1,4 +1,6 @@
-"""The capture points of a cell. A flow is measured at both its ends: all the interfaces it uses there are captured."""
+"""Chooses the capture points of a cell. A flow is measured at both its ends: all interfaces that it uses there must be
+captured.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ EXAMPLE = RESOLVED["captures"].example
 
 
 class Captures:
-    """Reads `captures`: `"hosts"` (default), every interface of every host; `"all"`, of every node; or a list of
-    "node.link".
+    """Reads the key `captures`: `"hosts"` (default), every interface of every host; `"all"`, of every node; or a list
+    of "node.link".
     """
 
     def __init__(
@@ -33,7 +35,7 @@ class Captures:
         }
 
     def read(self, top: Item) -> tuple[Capture, ...]:
-        """The interfaces to capture; what is wrong is collected."""
+        """The interfaces to capture; mistakes are collected."""
         files = Counter(f"{capture.node}-{capture.link}" for capture in self._there.values())
         for name in [name for name, count in files.items() if count > 1]:
             self._problems.add(top, f'two interfaces would be captured into "{name}.pcap": rename a link')

@@ -1,4 +1,6 @@
-"""One resolved combination -> its cells, one a repetition; all that is random is drawn from their seeds here."""
+"""Makes the cells of one resolved combination, one per repetition. Everything random is drawn here from the cell's
+seed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
 
 
 class CellPlanner:
-    """Makes the cells of a spec. Profiles are read once for all of them."""
+    """Makes the cells of a spec. Reads each profile once."""
 
     def __init__(self, spec: Spec, problems: Problems, sysctls: SysctlCheck | None = None) -> None:
         self._spec, self._problems, self._sysctls = spec, problems, sysctls
@@ -39,9 +41,9 @@ class CellPlanner:
     def cells(
         self, experiment: str, levels: Combination, seed: int, repetitions: int, *, only_random: bool = False
     ) -> tuple[Cell, ...]:
-        """The repetitions of one combination; empty after saying what is wrong.
+        """The repetitions of one combination; empty if it is wrong, after collecting the problems.
 
-        only_random: one repetition is enough where nothing is random.
+        only_random: if nothing is random, make one repetition only.
         """
         before = len(self._problems)
         named = ", ".join(f"{name}={level}" for name, level in levels.items() if level != "-")
@@ -113,7 +115,7 @@ class CellPlanner:
 
 
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
-    """The nodes with the sysctls netwarp itself asks for; what the spec says wins."""
+    """The nodes with the sysctls that netwarp sets by itself; those of the spec override them."""
     sctp = {node for each in routed if each.flow.protocol == "sctp" for node in (each.flow.sender, each.flow.receiver)}
     return tuple(
         msgspec.structs.replace(
@@ -124,11 +126,12 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
 
 
 def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tuple[Flow, ...]) -> bool:
-    """Whether the seed changes what the cell measures.
+    """Whether the seed affects what the cell measures.
 
-    A shape that throws dice, a phase that is drawn, or SCTP with several paths or through a fault: its heartbeats are
-    jittered by rand(RTO) (net/sctp/transport.c: sctp_transport_timeout). They go out on every idle path, and unanswered
-    they double the RTO. Measured with five seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
+    It does with random loss, jitter or other random impairments, with phases drawn from the seed, and with SCTP over
+    several paths or through a fault: its heartbeats are delayed by rand(RTO) (net/sctp/transport.c:
+    sctp_transport_timeout). They are sent on every idle path, and unanswered ones double the RTO. Measured with five
+    seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
     """
     events: list[Event] = [plan.event for plan in planned]
     shapes = [shape for link in links for shape in (link.forward, link.backward)]

@@ -1,4 +1,6 @@
-"""What differs between the plan of a run and the one asked for, in words: seed, choice of cells, a cell's parameter."""
+"""Describes the differences between the plan of a run and another plan: seed, selection of cells, parameters of
+cells.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ Change = tuple[str, str, str]
 
 
 def plan_changes(before: Plan, now: Plan) -> list[str]:
-    """One line a difference, the most telling first."""
+    """One line per difference, the most important first."""
     changes = [*_of_the_whole(before, now), *_of_cells(before, now)] or list(_of_outputs(before, now))
     lines = [f"{what}: {old} in the run, asked for: {new}" for what, old, new in changes[:MOST]]
     return lines + ([f"... and {len(changes) - MOST} more"] if len(changes) > MOST else [])
 
 
 def cell_changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
-    """One line a difference between cells in pairs; what only names a cell is none."""
+    """One line per difference between pairs of cells; fields that only name a cell are ignored."""
     counts: dict[Change, int] = {}
     for old, new in zip(before, now, strict=True):
         for change in _between("", _fields(old), _fields(new)):
@@ -53,7 +55,9 @@ def _of_the_whole(before: Plan, now: Plan) -> Iterator[Change]:
 
 
 def _of_cells(before: Plan, now: Plan) -> Iterator[Change]:
-    """Each field once, however many cells it differs in; then combinations of levels that only one plan has."""
+    """Differing fields, each once however many cells differ in it; then combinations of levels that only one
+    plan has.
+    """
     old, new = ({_place(cell): cell for cell in plan.cells} for plan in (before, now))
     changed: dict[Change, list[Cell]] = {}
     for place, cell in old.items():
@@ -67,7 +71,7 @@ def _of_cells(before: Plan, now: Plan) -> Iterator[Change]:
 
 
 def _first(mine: Mapping[Any, Cell], other: Mapping[Any, Cell]) -> str:
-    """3 that are not in the other, e.g. 10s_tcp_r0_..."""
+    """Up to 3 items that the other plan lacks, e.g. 10s_tcp_r0_..."""
     alone = [cell for place, cell in mine.items() if place not in other]
     return f"{len(alone)} others, e.g. {alone[0].id}" if alone else "no others"
 
@@ -81,7 +85,7 @@ def _fields(cell: Cell) -> dict[str, Any]:
 
 
 def _of_outputs(before: Plan, now: Plan) -> Iterator[Change]:
-    """Tables, figures, claims, titles: nothing that a cell is made of."""
+    """Differences in tables, figures, claims and titles, which do not affect cells."""
     ours, theirs = (
         {name: value for name, value in msgspec.to_builtins(plan).items() if name != "cells"} for plan in (before, now)
     )
@@ -89,7 +93,7 @@ def _of_outputs(before: Plan, now: Plan) -> Iterator[Change]:
 
 
 def _between(where: str, old: Any, new: Any) -> Iterator[Change]:
-    """Differing leaves of two JSON values, by dotted path; an item of a list goes by its name, where it has one."""
+    """Differing leaves of two JSON values by dotted path; list items are identified by name, if they have one."""
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
         old, new = _named(old), _named(new)
     if isinstance(old, dict) and isinstance(new, dict):
@@ -100,7 +104,7 @@ def _between(where: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _named(items: Sequence[Any]) -> dict[str, Any]:
-    """Items by name or id, else by their place."""
+    """Items by name or id, otherwise by position."""
     names = [str(item.get("name", item.get("id", ""))) if isinstance(item, dict) else "" for item in items]
     if all(names) and len(set(names)) == len(names):
         return dict(zip(names, items, strict=True))

@@ -1,4 +1,4 @@
-"""Claims judged again under the levels of a column: an era-like stack beside today's, say."""
+"""Copies claims for the levels of a column, for example an older stack beside today's."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from ..core.outputs import Claim, Column, Levels
 def with_columns(
     claims: Sequence[Claim], columns: Sequence[Column], usual: Levels, fits_one: Callable[[Claim], bool]
 ) -> Iterator[Claim]:
-    """Every claim, and behind each one of the spec's own condition its copies for the columns that have its cells.
+    """Every claim, each followed by its copies for the columns whose cells the plan has. Only claims under the spec's
+    own condition are copied.
 
-    usual: factor -> its usual level. fits_one: whether every selector of a claim fits exactly one cell. A claim that
-    names another level of the column's factor itself compares levels, and has no copy.
+    usual: factor -> its usual level. fits_one: whether every selector of a claim matches exactly one cell. A claim that
+    itself names another level of the column's factor compares levels and is not copied.
     """
     of_column = {column.name: {c.id for c in claims if _copied(c, column, usual, fits_one)} for column in columns}
     for claim in claims:

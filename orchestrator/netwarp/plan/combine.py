@@ -13,14 +13,18 @@ Combination = dict[str, str]
 
 
 def combinations(factors: Mapping[str, FactorSpec], experiment: ExperimentSpec) -> Iterator[Combination]:
-    """Every combination once; the experiment's first factor varies slowest. Lazy: a product can be enormous."""
+    """Every combination once; the experiment's first factor varies slowest. A generator, since a product can be
+    enormous.
+    """
     axes = _axes(factors, experiment)
     for chosen in _walk(axes, 0, {}, factors, experiment):
         yield {name: chosen.get(name, DOES_NOT_APPLY) for name in factors}
 
 
 def _axes(factors: Mapping[str, FactorSpec], experiment: ExperimentSpec) -> list[tuple[str, ...]]:
-    """Zip groups and single factors, each after the factors its `only` depends on, else in the order listed."""
+    """Zip groups and single factors: each after the factors that its `only` depends on, otherwise in the order
+    listed.
+    """
     waiting: list[tuple[str, ...]] = []
     grouped = {name: group for group in experiment.zips for name in group}
     for name in [*experiment.fixed, *experiment.factors]:

@@ -42,7 +42,7 @@ class Flows:
         self._routes = Routes(self._hosts, links, problems, context)
 
     def read(self, items: Mapping[str, Item]) -> tuple[Routed, ...]:
-        """Every flow in order; what is wrong is collected."""
+        """Every flow in order; mistakes are collected."""
         read_so_far: list[Routed] = []
         ports: dict[tuple[str, int], str] = {}
         for number, (name, item) in enumerate(items.items()):
@@ -165,7 +165,7 @@ class Flows:
         return start or 0, stop, total
 
     def _message(self, protocol: Protocol, mtu: int, sender: Mapping[str, OptionValue], reader: Reader) -> int:
-        """As given, else what fills one packet."""
+        """The message size in bytes: as given, otherwise the payload of a full packet."""
         given = reader.whole("message_size")
         if protocol != "sctp":
             return given or mtu - IP_BYTES - TCP_BYTES

@@ -1,4 +1,4 @@
-"""Spec -> Plan: every cell of every experiment, filtered, each once; every problem of every cell at once."""
+"""Makes the plan of a spec: the cells of every experiment, each once; reports the problems of all cells together."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def make_plan(
 ) -> Plan:
     """Plan a spec's cells.
 
-    seed, repetitions: instead of the spec's and of every experiment's; repetition k has seed + k. only: names of
-    experiments.
-    where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
-    kernel: the sysctls of the kernel of the run, None where they cannot be had; asked only if the spec sets any.
-    Without it their names are not checked.
+    seed, repetitions: override the spec's seed and every experiment's repetitions; repetition k has seed + k. only:
+    names of the experiments to plan. where: (factor, level) pairs, compared as quantities; several pairs of one factor
+    mean any of their levels. kernel: a function that returns the sysctls of the run's kernel, or None if they cannot be
+    had; it is called only if the spec sets a sysctl. Without the sysctls their names are not checked.
+
     Raises SpecError with every problem.
     """
     seed = spec.seed if seed is None else seed
@@ -123,7 +123,7 @@ def _plan(
 
 
 def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
-    """The keys that a level sets, each with its value as it is written."""
+    """The keys that a level sets, each with its value as written."""
     for key, child in patch.table().items() if patch is not None else ():
         name = f"{path}.{key}" if path else key
         if isinstance(child.value, dict):
@@ -134,7 +134,7 @@ def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
 
 
 def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> tuple[Experiment, ...]:
-    """Every experiment, with the cells of this plan that it shares with another."""
+    """Every experiment, with the cells of this plan that it shares with others."""
     planned = {tuple(cell.factors.values()) for cell in cells}
     shared: dict[str, list[tuple[str, ...]]] = {}
     for asking, levels in everything:
@@ -148,7 +148,9 @@ def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> t
 
 
 def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[Asked]:
-    """(every experiment that has it, levels), each combination of levels once, where the first experiment has it."""
+    """(experiments that have it, levels) for each combination of levels, once, in the position of its first
+    experiment.
+    """
     by_levels: dict[tuple[str, ...], tuple[list[ExperimentSpec], Combination]] = {}
     most = MOST_CELLS // repetitions
     for experiment in spec.experiments:

@@ -1,4 +1,6 @@
-"""The nodes and links of a cell. A queue of "1 bdp" waits for the flows: it needs the RTT of the paths across it."""
+"""Resolves the nodes and links of a cell. A queue of "1 bdp" is resolved after the flows: it needs the RTT of the paths
+that cross it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ SYSCTL_EXAMPLE = '{ "net.ipv4.tcp_sack" = "1" }'
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One direction of a link; the queue as written ("1 bdp" is not yet packets)."""
+    """One direction of a link; the queue is still as written ("1 bdp" is not yet a number of packets)."""
 
     shape: LinkImpairment
     queue: Quantity | None
@@ -44,7 +46,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedLink:
-    """A link before its queues are known. It has the ends that routing asks for (core.topology.LinkEnds)."""
+    """A link whose queues are not yet resolved. It has the members that the router needs (core.topology.LinkEnds)."""
 
     name: str
     a: str
@@ -86,7 +88,7 @@ class Network:
         return links
 
     def directions(self, reader: Reader) -> tuple[Direction, Direction] | None:
-        """Both directions of a link's (or an event's) table; None after saying what is wrong."""
+        """Both directions of the table of a link (or an event); None if it is wrong, after collecting the problem."""
         table = reader.item.table()
         common = {key: child for key, child in table.items() if key in DIRECTION}
         sides: list[Direction] = []
@@ -127,7 +129,7 @@ class Network:
 
     @staticmethod
     def _check_queue(side: Direction, mtu_bytes: int) -> None:
-        """A queue in bytes has to hold a whole packet."""
+        """Reports a queue in bytes that cannot hold a whole packet."""
         queue, largest = side.queue, mtu_bytes + (14 if side.shape.layer == "ethernet" else 0)
         if queue is not None and queue.kind == "data" and not largest <= queue.value < 1 << 31:
             side.reader.problem(
@@ -252,7 +254,7 @@ class Network:
 
 
 def _joined(name: str, item: Item) -> str:
-    """The dotted name that the first keys of nested tables make."""
+    """The dotted name of the first keys of nested tables."""
     while item.table():
         key, item = next(iter(item.table().items()))
         name += f".{key}"
@@ -262,7 +264,7 @@ def _joined(name: str, item: Item) -> str:
 def check_linked(
     nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], problems: Problems, context: str
 ) -> None:
-    """A node without a link takes no part in anything: its link was forgotten."""
+    """Reports a node without any link: its link was probably forgotten."""
     linked = {node for link in links.values() for node in (link.a, link.b)}
     new = next(name for number in itertools.count(1) if (name := f"p{number}") not in links)
     for name, item in nodes.items():
@@ -273,12 +275,12 @@ def check_linked(
 
 
 def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:
-    """Bandwidth-delay product in bytes; a part of a byte counts whole."""
+    """Bandwidth-delay product in bytes, rounded up."""
     return -(-rate_bit_s * rtt_ns // (8 * 10**9))
 
 
 def finish(direction: Direction, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
-    """The shape with its queue in packets. rtt_ns: the longest of the paths across; a part of a packet counts whole."""
+    """The impairment with its queue in packets, rounded up. rtt_ns: the longest RTT of the paths that cross it."""
     queue = direction.queue
     if queue is None:
         return direction.shape
@@ -292,5 +294,5 @@ def finish(direction: Direction, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
 
 
 def build_link(draft: UnresolvedLink, forward: LinkImpairment, backward: LinkImpairment) -> Link:
-    """The link of the model."""
+    """The core.types.Link of an unresolved link."""
     return Link(name=draft.name, a=draft.a, b=draft.b, forward=forward, backward=backward, mtu_bytes=draft.mtu_bytes)

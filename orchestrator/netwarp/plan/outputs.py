@@ -1,4 +1,6 @@
-"""Tables, figures and claims against the combinations a spec really has: each number must mean one cell."""
+"""Checks tables, figures and claims against the combinations of a spec: each number must come from exactly one kind of
+cell.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ class _Cells:
         self._everything = [([experiment.name for experiment in asking], levels) for asking, levels in everything]
 
     def where(self, selector: Levels) -> list[Combination]:
-        """The combinations that satisfy a selector."""
+        """The combinations that match a selector."""
         return [levels for experiments, levels in self._everything if matches(levels, selector, experiments)]
 
 
 def check_wanted(
     spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]], problems: Problems
 ) -> None:
-    """Says which table, figure or claim would mix cells of different levels, or have none at all.
+    """Reports each table, figure or claim that would mix cells of different levels, or has no cells.
 
     everything: each combination of levels with the experiments that have it.
     """
@@ -70,7 +72,7 @@ def check_wanted(
 
 
 def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> tuple[Claim, ...]:
-    """The claims of a spec with those of its columns, whose cells there are."""
+    """The claims of a spec, and their copies for the columns whose cells the plan has."""
     cells = _Cells(everything)
     usual: Levels = {factor.name: (factor.usual,) for factor in spec.factors.values() if factor.usual}
 
@@ -81,7 +83,7 @@ def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], C
 
 
 def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
-    """Every selector of a claim, with each level it goes over; "a" or "b" before it."""
+    """Every selector of a claim, once per level of `over`; each with the prefix "a" or "b"."""
     for side, parts in (("a", claim.a), ("b", claim.b)):
         for part in parts:
             for levels in ({claim.over: (level,)} for level in claim.levels) if claim.over else ({},):
@@ -89,7 +91,9 @@ def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
 
 
 def _place(spec: Spec, section: str, name: str, key: str, text: str = "") -> Item:
-    """Where a table, figure, answer or claim says `key` (in a list: `text`), else where it begins."""
+    """The position in the TOML where a table, figure, answer or claim has `key` (in a list: `text`), or where it
+    begins.
+    """
     item = spec.claim_places.get(name) if section == "claim" else spec.document.get(section, name)
     item = item or spec.document
     return (item.get(key) or item).part(text)
@@ -118,12 +122,12 @@ def _check_axes(
 
 
 def _selector_place(item: Item) -> Item:
-    """Where an output says which cells it is of."""
+    """The position of the key that selects an output's cells."""
     return item.get("where") or item.get(EXPERIMENT) or item
 
 
 def _none(where: Levels) -> str:
-    """That no cell satisfies a selector."""
+    """The message that no cell matches a selector."""
     return "no cell of its `experiment` fits its `where`" if EXPERIMENT in where else "no cell fits its `where`"
 
 
@@ -142,10 +146,11 @@ def _shown(selector: Levels) -> str:
 
 
 def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str]) -> Resolved:
-    """The outputs with the flows they mean: the only one there is, where none is named and none of the axes is FLOW.
+    """The outputs with their flows filled in: the only flow of the cells, if the output names none and FLOW is not
+    among its axes.
 
-    claims: of the spec and of its columns. flows: of the cells of this run. What is named need not be in one: a part
-    of the experiments may be run alone.
+    claims: of the spec and of its columns. flows: of the cells of this run. A flow that an output names need not be
+    among them: a run may hold a part of the experiments.
     """
     problems = Problems()
 
@@ -175,7 +180,7 @@ def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str]) -> Res
 def _flows(
     problems: Problems, item: Item, metric: str, chosen: tuple[str, ...], axes: Sequence[str], flows: Sequence[str]
 ) -> tuple[str, ...]:
-    """The flows of an output; one of them, unless its axes tell them apart. "": of a metric of the whole cell."""
+    """The flows of an output; exactly one, unless FLOW is among its axes. "": for a metric of the whole cell."""
     if metric in CELL_METRICS:
         if FLOW in axes:
             problems.add(item, f"{metric} is a metric of the whole cell, which has no flow; leave it out of the axes")
@@ -194,7 +199,7 @@ _AXES = 'rows = ["flow"]'
 
 
 def _claim_with_flow(spec: Spec, claim: Claim, flows: Sequence[str], problems: Problems) -> Claim:
-    """A claim with the flow of those of its selectors that name none."""
+    """A claim with the flow for those of its selectors that name none."""
     if not claim.metric:
         return claim
     flow = "" if claim.metric in CELL_METRICS else claim.flow or (flows[0] if len(flows) == 1 else "")

@@ -1,4 +1,6 @@
-"""Rules of a link for single packets, as a spec writes them: `drop = [3, 7]`, `delay = { data = { 1 = "30 ms" } }`."""
+"""Reads rules of a link for single packets, as a spec writes them: `drop = [3, 7]`, `delay = { data = { 1 = "30 ms" }
+}`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ DELAYS = '{ 5 = "30 ms" } or { data = { 1 = "30 ms" } }'
 
 
 def read_packet_rules(reader: Reader) -> tuple[PacketRule, ...]:
-    """Every rule of a direction; what is wrong is collected. `duplicate` may be a ratio, which is no rule."""
+    """Every rule of a direction; mistakes are collected. `duplicate` may also be a ratio, which is not a rule."""
     rules: list[PacketRule] = []
     drop, duplicate, delay = (reader.item.get(key) for key in ("drop", "duplicate", "delay"))
     if drop is not None:
@@ -37,7 +39,9 @@ def read_packet_rules(reader: Reader) -> tuple[PacketRule, ...]:
 def check_packet_rules(
     shapes: Mapping[str, LinkImpairment], flows: tuple[Flow, ...], problems: Problems, item: Item, context: str
 ) -> None:
-    """Flows are told apart by protocol and port: rules by kind need those to differ."""
+    """Reports rules by kind for flows that have the same protocol and port: a packet program could not tell their
+    packets apart.
+    """
     if not any(rule.kind for shape in shapes.values() for rule in shape.packet_rules):
         return
     for name, shape in shapes.items():

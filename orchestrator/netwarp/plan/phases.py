@@ -1,4 +1,4 @@
-"""Phases: times drawn from the seed, `"uniform(0 s, 1 s)"`."""
+"""Reads and draws phases: times drawn from the seed, written `"uniform(0 s, 1 s)"`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNIFORM = re.compile(r"uniform\(([^,()]*),([^,()]*)\)")
 
 
 def read_phase(key: str, reader: Reader) -> tuple[int, int] | None:
-    """Uniform from, to (ns), inclusive; None where there is none, or after saying what is wrong."""
+    """The bounds (from, to) in ns, inclusive; None if there is no phase or it is wrong (the problem is collected)."""
     text = reader.text(key)
     if text is None:
         return None
@@ -31,7 +31,7 @@ def read_phase(key: str, reader: Reader) -> tuple[int, int] | None:
 
 
 def draw_phase(phase: tuple[int, int] | None, name: str) -> int:
-    """Uniform over both bounds and all between; every name has a draw of its own."""
+    """A uniform draw, bounds included; each name has an independent draw."""
     if phase is None:
         return 0
     low, high = phase

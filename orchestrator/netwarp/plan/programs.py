@@ -1,4 +1,6 @@
-"""A flow that is a program of the user's own: its arguments say all but where, when and beside what it runs."""
+"""Reads a flow that is a program of the user's own: its argument lists determine what it sends; the spec says only
+where and when it runs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ OF_OUR_APPS = ("bytes", "message_size", "sender", "receiver", "switch_primary")
 
 
 def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | None, reader: Reader) -> Program | None:
-    """The program of a flow; None after saying what is wrong."""
+    """The program of a flow; None if it is wrong, after collecting the problem."""
     before = len(reader.problems)
     for key in OF_OUR_APPS:
         if reader.has(key):
@@ -35,7 +37,7 @@ def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | No
 
 
 def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
-    """Datagrams are told apart by protocol and addresses alone: say so where another flow has the same."""
+    """Reports two flows of datagrams with the same protocol and addresses: captures could not tell them apart."""
     for other in others:
         same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths
         if flow.is_datagrams and other.protocol == flow.protocol and same:

@@ -1,4 +1,4 @@
-"""Reads the values of one resolved table; what is wrong is collected, never raised."""
+"""Reads the values of one resolved table. Mistakes are collected, not raised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..experiment.toml_positions import Item
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """`item` is a table whose placeholders are filled in; `context` names the cell in messages."""
+    """A reader of `item`, a table whose placeholders are filled in; `context` names the cell in messages."""
 
     item: Item
     fields: Mapping[str, Field]
@@ -21,12 +21,14 @@ class Reader:
     context: str
 
     def problem(self, key: str, text: str) -> None:
-        """Say what is wrong with a key (with the whole table, if the key is not there)."""
+        """Report a mistake in a key (in the whole table, if the key is missing)."""
         item = self.item.get(key) or self.item
         self.problems.add(item.used or item, text, context=self.context)
 
     def wrong(self, key: str, text: str) -> None:
-        """Say what is wrong with a key's value: where that stands, if it was filled in."""
+        """Report a mistake in a key's value, at the position of the parameter or level if the value was filled in from
+        one.
+        """
         self.problems.add(self.item.get(key) or self.item, text, context=self.context)
 
     def has(self, key: str) -> bool:
@@ -34,7 +36,7 @@ class Reader:
         return self.item.get(key) is not None
 
     def need(self, key: str) -> bool:
-        """Whether the key is there; says so if it is not."""
+        """Whether the key is there; reports it if it is not."""
         if not self.has(key):
             self.problem(key, f"{key} is missing; for example {key} = {self.fields[key].example}")
         return self.has(key)

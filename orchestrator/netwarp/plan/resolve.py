@@ -1,4 +1,6 @@
-"""One combination of levels -> the document of one cell: layers merged, shape expanded, `{name}` filled in."""
+"""Resolves one combination of levels into the document of one cell: merges layers, expands the shape, fills in
+`{name}`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ MOST_OF_A_KIND = 1000
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a cell is made of. Tables by name, in the order of the spec; a shape's come first."""
+    """The document of a cell: tables by name, in the order of the spec; those of the shape come first."""
 
     top: Item
     nodes: Mapping[str, Item]
@@ -34,7 +36,7 @@ class Resolved:
 
 
 def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -> Resolved:
-    """Merge, expand and fill in. What is wrong goes to `problems`; the result is then not to be used."""
+    """Merge, expand and fill in. Mistakes are added to `problems`; the result must not be used then."""
     document = spec.document
     for name, factor in spec.factors.items():
         level = next((level for level in factor.levels if level.name == levels[name]), None)
@@ -64,7 +66,9 @@ def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -
 
 
 def _places(parameters: Item | None, factors: Mapping[str, FactorSpec], levels: Combination) -> dict[str, Item]:
-    """Where the value of each factor and parameter stands: one that is another's value alone stands where that does."""
+    """The position of each factor's and parameter's value; a value that only repeats another has the position of that
+    one.
+    """
     places: dict[str, Item] = {}
     for name, factor in factors.items():
         listed = factor.item.get("levels")
@@ -107,7 +111,9 @@ def _section(
 
 
 def _filled(item: Item, values: Values, problems: Problems, context: str) -> Item:
-    """`{name}` filled in; in a program's arguments, what is known only later stays as it is."""
+    """The table with `{name}` filled in. Placeholders in a program's arguments that are known only later stay as they
+    are.
+    """
     program = item.get("program")
     rest = item.with_value({key: child for key, child in item.table().items() if key != "program"})
     filled = substitute(rest, values, problems, context)
@@ -126,7 +132,7 @@ def _layers(
     problems: Problems,
     context: str,
 ) -> Item | None:
-    """default, then what `like` names, then the item itself."""
+    """The layers of an item: the default, then what `like` names, then the item itself; later ones override."""
     chain = [table[name]]
     seen = {name}
     while (like := chain[-1].get("like")) is not None:
@@ -155,7 +161,7 @@ def _applies(item: Item, levels: Combination) -> bool:
 
 
 def _never_happens(item: Item, values: Values, context: str) -> bool:
-    """`for = "0 s"`: the event does not happen (and the rest of it need not make sense)."""
+    """Whether the event does not happen: `for = "0 s"`. Its other keys are not checked then."""
     length = item.get("for")
     if length is None:
         return False

@@ -1,4 +1,4 @@
-"""The routes of a flow: the links that each of its paths takes, there and back."""
+"""Computes the routes of a flow: the links of each of its paths in both directions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .reader import Reader
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path of a flow and the links it takes, there and back."""
+    """A path of a flow, and the links it uses in each direction."""
 
     path: Path
     there: tuple[DirectedLink, ...]
@@ -51,7 +51,7 @@ class Routes:
         self._hosts, self._links, self._problems, self._context = hosts, links, problems, context
 
     def read(self, sender: str, receiver: str, protocol: Protocol, reader: Reader) -> tuple[Route, ...]:
-        """The routes of a flow's `paths`; empty if anything is wrong with them, which is collected."""
+        """The routes of a flow's `paths`; empty if any of them is wrong (problems are collected)."""
         item = reader.item.get("paths")
         texts = reader.names("paths")
         if item is None or not texts:
@@ -65,8 +65,8 @@ class Routes:
         return known if len(self._problems) == before else ()
 
     def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
-        """`"p1"`, or `"up>down"`: the link at the sender and the one at the receiver; `"up>down<back"`: and the
-        receiver's link by which its own packets leave.
+        """The route of a text: `"p1"`; `"up>down"`: the link at the sender and the link at the receiver;
+        `"up>down<back"`: and the receiver's link on which its own packets leave.
         """
         first, arrow, last = str(item.value).partition(">")
         last, turned, leaving = last.partition("<")
@@ -118,7 +118,7 @@ class Routes:
         return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
 
     def _through_hosts(self, sender: str, receiver: str, last: str) -> str:
-        """The hosts that would have to forward for there to be a way; "" if that would not do either."""
+        """The hosts that would have to forward packets for a route to exist; "" if even that would not help."""
         try:
             hops = find_route(frozenset(), list(self._links.values()), sender, receiver, last)
         except NoRoute:
@@ -131,7 +131,7 @@ class Routes:
         )
 
     def check_one_way_back(self, routed: Sequence[Routed], reader: Reader) -> None:
-        """A host has one route to an address: where a path says by which link its answers leave, all others agree."""
+        """Reports paths that disagree on the receiver's link for its answers: a host has one route per address."""
         leaves: dict[tuple[str, str], tuple[str, bool]] = {}
         for each in routed:
             for route in each.routes:
@@ -157,7 +157,9 @@ class Routes:
 
 
 def rtt_of_links(routed: Sequence[Routed], links: Mapping[str, UnresolvedLink]) -> dict[tuple[str, DirectionName], int]:
-    """(link, direction) -> the longest base RTT (ns) of the paths that cross it so; the link's own if none does."""
+    """(link, direction) -> the longest base RTT (ns) of the paths that cross the link in that direction; without one,
+    the link's own RTT.
+    """
     longest: dict[tuple[str, DirectionName], int] = {}
     for each in routed:
         for route in each.routes:

@@ -1,4 +1,4 @@
-"""Shards of a plan: every N-th cell of it, for machines that know nothing of each other."""
+"""Divides a plan into shards, each every N-th cell, for machines that run independently; and merges their plans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def shard_of(plan: Plan, number: int, of: int) -> Plan:
-    """Its cells `number`, `number` + `of`, ...: long and short ones spread over all shards. Raises SpecError."""
+    """The plan of the cells `number`, `number` + `of`, ..., so that long and short cells are spread over all shards.
+    Raises SpecError.
+    """
     cells = plan.cells[number - 1 :: of]
     if not cells:
         raise SpecError(f"--shard {number}/{of}: is empty: the plan has {len(plan.cells)} cells")
@@ -30,7 +32,9 @@ def shard_of(plan: Plan, number: int, of: int) -> Plan:
 
 
 def merged_plan(shards: Sequence[Plan]) -> Plan:
-    """The plan that all of these are the shards of. Raises SpecError where some are missing, or they are of others."""
+    """The plan that these are all shards of. Raises SpecError if one is missing, or if they are shards of different
+    plans.
+    """
     numbers = [_SHARD.fullmatch(plan.filters[-1]) if plan.filters else None for plan in shards]
     if not all(numbers):
         raise SpecError("merge wants runs made with --shard; compare and agree hold whole runs against each other")

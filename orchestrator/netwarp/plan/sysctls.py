@@ -1,4 +1,4 @@
-"""Names of sysctls, which only the kernel of the run knows, checked before anything runs."""
+"""Checks names of sysctls against the kernel of the run before anything runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ EVERY_INTERFACE = "lo"
 
 @dataclass(frozen=True, slots=True)
 class KernelSysctls:
-    """What a kernel has in a host of a cell.
+    """The sysctls that a kernel has in a host of a cell.
 
-    kernel: how messages call it. sysctls: below net -> whether they can be written. (A congestion control that it
-    lacks makes a cell UNSUPPORTED: the spec may be for another kernel.)
+    kernel: its name in messages. sysctls: name below net -> whether it can be written. (A congestion control that the
+    kernel lacks is not an error here but makes the cell UNSUPPORTED: the spec may be meant for another kernel.)
     """
 
     kernel: str
@@ -27,7 +27,7 @@ class KernelSysctls:
 
 
 class SysctlCheck:
-    """Checks the names of a spec's cells. `ask` is called once, and only if there is a sysctl to check."""
+    """Checks the names in a spec's cells. `ask` is called at most once, and only if there is a sysctl to check."""
 
     def __init__(self, ask: Callable[[], KernelSysctls | None], problems: Problems) -> None:
         self._ask, self._problems = ask, problems
@@ -49,7 +49,7 @@ class SysctlCheck:
 
 
 def _sysctl_problem(name: str, links: Sequence[str], known: KernelSysctls) -> str:
-    """Why a sysctl cannot be set on a node with these links; "" if it can."""
+    """The reason why a sysctl cannot be set on a node with these links; "" if it can."""
     there = ".".join(EVERY_INTERFACE if part in links else part for part in name.split("."))
     if there in known.sysctls:
         return "" if known.sysctls[there] else f"{known.kernel} lets nobody write this one; leave it out"

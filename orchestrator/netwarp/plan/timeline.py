@@ -22,7 +22,7 @@ MOST_OCCURRENCES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An event before its phases are drawn. `undo`: what ends it `length_ns` later."""
+    """An event whose phases are not drawn yet. `undo`: the event that ends it `length_ns` later."""
 
     event: Event
     undo: Event | None
@@ -34,12 +34,12 @@ class Planned:
     reader: Reader
 
     def last_ns(self) -> int:
-        """The latest moment it may last to."""
+        """The latest time at which it can end."""
         return self.event.at_ns + _most(self.phase) + self.length_ns + _most(self.length_phase)
 
     @property
     def drawn(self) -> bool:
-        """Whether the seed decides when it happens or how long it lasts."""
+        """Whether the seed affects when it happens or how long it lasts."""
         return any(phase is not None and phase[0] < phase[1] for phase in (self.phase, self.length_phase))
 
 
@@ -63,7 +63,7 @@ class Timeline:
         self._shapes, self._rtt_ns, self._duration_ns = shapes, rtt_ns, duration_ns
 
     def read(self, items: Mapping[str, Item], problems: Problems, context: str) -> tuple[Planned, ...]:
-        """Every event in order, the links' own first; what is wrong is collected."""
+        """Every event in order, those of the links' profiles first; mistakes are collected."""
         planned: list[Planned] = []
         for link, draft in self._links.items():
             own = draft.item.get("event")
@@ -78,9 +78,10 @@ class Timeline:
         return tuple(planned)
 
     def _repeated(self, first: Planned | None, reader: Reader) -> list[Planned]:
-        """The event, or with `every` each time it happens before the cell's end; what ends later than that stays.
+        """The event, or with `every` its repetitions until the cell's end; one that ends after that stays.
 
-        A link's own that would come after the end does not happen: a profile does not know how long a cell is.
+        An event of a link's profile that would come after the end is left out: a profile does not know how long a cell
+        is.
         """
         if first is None or (reader.has("for") and not first.length_ns):  # "0 s": it does not happen
             return []
@@ -164,7 +165,7 @@ class Timeline:
     def _change(
         self, name: str, at: int, link: str, directions: tuple[DirectionName, ...], reader: Reader
     ) -> tuple[Event, Event] | None:
-        """The link as configured with the event's keys laid over it, and the link as configured again."""
+        """The link's impairment with the event's keys applied, and the impairment as configured."""
         keys = {k: v for k, v in reader.item.table().items() if k in DIRECTION or k in ("rtt", *SIDES)}
         draft = self._links[link]
         changed = self._network.directions(reader.below(merge(draft.item, reader.item.with_value(keys))))
@@ -197,7 +198,9 @@ class Timeline:
         return event, undo
 
     def _check_overlaps(self, planned: list[Planned]) -> None:
-        """Two faults of one direction at a time would be repaired by the first repair; two changes likewise."""
+        """Reports two overlapping faults of one direction: the first repair would end both; the same for two
+        changes.
+        """
         in_time = sorted(enumerate(planned), key=lambda item: item[1].event.at_ns)
         for place, (number, first) in enumerate(in_time):
             earlier = first.event
@@ -216,7 +219,7 @@ class Timeline:
 
 
 def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
-    """The events with their phases drawn, in time order; at equal times in the order listed."""
+    """The events with their phases drawn, sorted by time; equal times keep the order listed."""
     events: list[Event] = []
     for plan in planned:
         at = plan.event.at_ns + draw_phase(plan.phase, f"{seed}/phase/{plan.event.name}")

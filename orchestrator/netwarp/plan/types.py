@@ -1,4 +1,4 @@
-"""Plan: every cell of a run (plan.json) and what is made of them (outputs.json)."""
+"""The plan: every cell of a run (plan.json) and its outputs (outputs.json)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAN_FORMAT = 1
 
 
 class Level(Frozen, frozen=True):
-    """One level of a factor: its text in the spec, how tables call it, and what it sets ("protocol = sctp")."""
+    """A level of a factor: its text in the spec, its name in tables, and the keys it sets ("protocol = sctp")."""
 
     name: str
     title: str
@@ -36,7 +36,7 @@ class Level(Frozen, frozen=True):
 
 
 class Factor(Frozen, frozen=True):
-    """What is varied."""
+    """A factor: what an experiment varies."""
 
     name: str
     title: str
@@ -44,10 +44,10 @@ class Factor(Frozen, frozen=True):
 
 
 class Experiment(Frozen, frozen=True):
-    """A named part of the study. `factors`: what it varies.
+    """A named experiment of the spec. `factors`: those it varies.
 
-    shared: the combinations (a level of each factor of the plan) that another experiment has too. Each is run once, as
-    a cell of one of them.
+    shared: the combinations (a level per factor of the plan) that other experiments have too. Each is run once, as a
+    cell of one of them.
     """
 
     name: str
@@ -57,7 +57,9 @@ class Experiment(Frozen, frozen=True):
 
 
 class Outputs(Frozen, frozen=True, kw_only=True):
-    """What is made of the cells of a run, and what they are called: outputs.json. Another spec may ask for others."""
+    """The outputs of a run (tables, figures, claims, answers) and the names of its factors: outputs.json. `netwarp
+    analyze RUN --spec` may replace them.
+    """
 
     title: str
     description: str
@@ -84,7 +86,7 @@ OUTPUTS = Outputs.__struct_fields__
 
 
 class Plan(Outputs, frozen=True, kw_only=True):
-    """Every cell of a run in order, and all that is needed to make its tables and report without the spec."""
+    """Every cell of a run in order, and everything needed to make its tables and report without the spec."""
 
     format: int = PLAN_FORMAT
     name: str
@@ -102,13 +104,13 @@ class Plan(Outputs, frozen=True, kw_only=True):
 
     @property
     def dimensions(self) -> tuple[Factor, ...]:
-        """What axes and selectors may name: the factors, and the flows of the cells."""
+        """The names that axes and selectors may use: the factors, and the flows of the cells."""
         flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
         return (*self.factors, Factor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
 
 
 class Selection:
-    """Tells which cells of a plan satisfy a selector, whichever of its experiments a cell was run for."""
+    """Finds the cells of a plan that match a selector, whichever of its experiments a cell was run for."""
 
     def __init__(self, plan: Plan) -> None:
         self._experiments: dict[tuple[str, ...], list[str]] = {}
@@ -117,14 +119,14 @@ class Selection:
                 self._experiments.setdefault(levels, []).append(experiment.name)
 
     def has(self, cell: Cell, where: Levels, flow: str | None = None) -> bool:
-        """Whether a cell of the plan, or a flow of it, satisfies the selector."""
+        """Whether a cell of the plan, or a flow of it, matches the selector."""
         experiments = self._experiments.get(tuple(cell.factors.values()), (cell.experiment,))
         levels = cell.factors if flow is None else {**cell.factors, FLOW: flow}
         return matches(levels, where, experiments)
 
 
 def in_level_order(plan: Plan, factors: Sequence[str], places: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Distinct places (a level of each factor) as the spec lists the levels; "-" (does not apply) first."""
+    """Distinct combinations of levels in the order in which the spec lists the levels; "-" (does not apply) first."""
     order = {
         (factor.name, level.name): number for factor in plan.dimensions for number, level in enumerate(factor.levels)
     }

@@ -1,1 +1,1 @@
-"""Every file of a run directory, read and written as a type."""
+"""Reads and writes every file of a run directory as a type."""

@@ -1,4 +1,4 @@
-"""calibration.json: what was measured of links, against what was configured."""
+"""calibration.json: measured against configured properties of links."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from ..core.types import Frozen
 
 
 class Row(Frozen, frozen=True):
-    """One comparison. ok = |measured - configured| <= bound (all in `unit`). measured None: there is none, not ok."""
+    """One comparison. ok: |measured - configured| <= bound (all in `unit`). measured None: there is no measured value;
+    not ok.
+    """
 
     probe: str
     quantity: str
@@ -18,13 +20,13 @@ class Row(Frozen, frozen=True):
 
     @classmethod
     def of(cls, probe: str, quantity: str, configured: float, measured: float | None, bound: float, unit: str) -> Row:
-        """With its verdict. Half a millionth of a millionth is rounding."""
+        """A row with its verdict; a difference of up to 5e-13 relative counts as rounding."""
         ok = measured is not None and abs(measured - configured) <= bound + 1e-12 * abs(configured)
         return cls(probe, quantity, configured, measured, bound, unit, ok)
 
 
 class Curve(Frozen, frozen=True):
-    """Two lines for the eye: measured and configured over x."""
+    """Two curves for a figure: measured and configured values over x."""
 
     probe: str
     title: str
@@ -37,7 +39,9 @@ class Curve(Frozen, frozen=True):
 
 
 class Calibration(Frozen, frozen=True):
-    """calibration.json. `key`: of the kernel and the programs; another key wants another calibration."""
+    """calibration.json. `key`: hash of the kernel and the programs; with another key the calibration must be
+    repeated.
+    """
 
     key: str
     kernel_release: str

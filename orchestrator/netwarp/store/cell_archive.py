@@ -1,6 +1,6 @@
-"""A finished cell as one ZIP archive: its files below the names they have in its directory.
+"""Packs a finished cell into one ZIP archive; members have the files' names in the cell's directory.
 
-Equal cells give equal archives: members are sorted and have no time of their own.
+Equal cells give equal archives: members are sorted and carry no time stamps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BROKEN = (OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error,
 
 
 def pack_cell(directory: Path) -> bytes:
-    """The archive of a cell's directory. Links and what else is no file are left out. Raises StoreError."""
+    """The archive of a cell's directory. Symbolic links and other special files are left out. Raises StoreError."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as packed:
         add_cell(packed, directory, "")
@@ -52,9 +52,9 @@ def add_cell(archive: zipfile.ZipFile, directory: Path, prefix: str) -> None:
 
 
 def unpack_cell(data: bytes, directory: Path) -> None:
-    """Write the files of an archive into a new directory, in place of what is there. Raises StoreError.
+    """Write the files of an archive into a new directory, replacing what is there. Raises StoreError.
 
-    Nothing is written outside it, whatever the archive says.
+    Nothing is written outside the directory, whatever names the archive holds.
     """
     shutil.rmtree(directory, ignore_errors=True)
     try:

@@ -1,4 +1,4 @@
-"""Zstandard files: a file of a cell is kept compressed under its name and .zst, and read by either name."""
+"""Zstandard files: a cell's file is kept compressed as <name>.zst, and read under either name."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def packed(path: Path) -> Path:
 
 
 def packed_bytes(data: bytes) -> bytes:
-    """One frame, which says how much it holds."""
+    """The data as one Zstandard frame with its length in the header."""
     return zstandard.ZstdCompressor(level=LEVEL).compress(data)
 
 
 def compress(path: Path) -> None:
-    """name -> name.zst, whole or not at all."""
+    """Replace a file by name.zst, whole or not at all."""
     target = packed(path)
     temporary = path.with_name(f".{target.name}")
     with open(path, "rb") as source, open(temporary, "wb") as sink:
@@ -37,7 +37,7 @@ def exists(path: Path) -> bool:
 
 
 def read(path: Path) -> bytes:
-    """Its content, from the plain file or the compressed one. Raises OSError; one that cannot be expanded is such."""
+    """The content of the plain or the compressed file. Raises OSError, also if it cannot be decompressed."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -1,6 +1,5 @@
-"""series.json and exchange.json: what the analysis of a cell keeps for figures over time and tables of events.
-
-docs/formats.md says what each field holds.
+"""series.json and exchange.json: the data that the analysis keeps of a cell for figures over time and event tables.
+docs/formats.md defines each field.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ Sampled = dict[str, list[float | None]]
 
 
 class FaultSpan(Frozen, frozen=True):
-    """A fault as figures shade it; one that is never repaired lasts to the end of the cell."""
+    """A fault as figures shade it; one without a repair lasts to the end of the cell."""
 
     name: str
     action: str
@@ -33,9 +32,9 @@ class CellEvent(Frozen, frozen=True):
 
 
 class FlowSeries(Frozen, frozen=True, omit_defaults=True):
-    """The series of a flow. Lists are binned from T0; paths, samples, states and trace go by path.
+    """The series of a flow. Lists are bins from T0; paths, samples, states and trace are by path.
 
-    samples: the kernel's; "" is the whole association. states: (from s, state), each change of it.
+    samples: the kernel's; "": those of the whole association. states: (from s, state) for each change.
     """
 
     goodput_bit_s: tuple[float, ...]
@@ -59,9 +58,9 @@ class CellSeries(Frozen, frozen=True):
 
 
 class NearPacket(Frozen, frozen=True):
-    """A packet, or an event of the timeline (node ""), next to moments of a flow's first fault.
+    """A packet, or an event of the timeline (node ""), near moments of a flow's first fault.
 
-    moments: moment -> its place there: -1 is the last before, 0 the first at or after it.
+    moments: moment -> position relative to it: -1 is the last before, 0 the first at or after it.
     """
 
     t_s: float

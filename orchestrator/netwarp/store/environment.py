@@ -1,4 +1,4 @@
-"""environment.json: where a cell ran, what its network was read back as, and the checks of the back end."""
+"""environment.json: where a cell ran, its network as read back, and the checks of the back end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..core.types import Check, Frozen
 
 
 class Kernel(Frozen, frozen=True):
-    """What uname(2) says in the sandbox; None where it left no record."""
+    """uname(2) in the sandbox; None if it left no record."""
 
     kernel: str | None
     kernel_version: str | None
@@ -16,10 +16,11 @@ class Kernel(Frozen, frozen=True):
 
 
 class HostLoad(Frozen, frozen=True, omit_defaults=True):
-    """What the host did while a cell ran on the wall clock.
+    """The load of the host while a cell ran on the wall clock.
 
-    load_1min: before and after. steal_ratio: of the CPU time, taken by other guests of the same machine.
-    late_wakes_ratio: of the sandbox's wakes between its steps, those that were late. latest_wake_s: the latest of them.
+    load_1min: before and after. steal_ratio: share of the CPU time taken by other guests of the same machine.
+    late_wakes_ratio: share of the sandbox's wakes between its steps that were late. latest_wake_s: the largest
+    lateness.
     """
 
     load_1min: tuple[float, float]
@@ -30,7 +31,7 @@ class HostLoad(Frozen, frozen=True, omit_defaults=True):
 
 class Environment(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """network: as testbed.readback decodes the kernel's answers. programs: the user's own, and senders for another
-    processor (arm64). host: on the wall clock only.
+    processor (arm64). host: None in virtual time.
     """
 
     backend: str

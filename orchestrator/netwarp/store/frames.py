@@ -32,9 +32,9 @@ class _Sources(msgspec.Struct):
 
 @dataclass(frozen=True)
 class RunFrames:
-    """The tables of a run directory as data frames, each read when it is first asked for.
+    """The tables of a run directory as data frames; each is read when it is first accessed.
 
-    Numbers are Float64 or Int64, null where the file has nothing; factors are text, as the spec writes their levels.
+    Numbers are Float64 or Int64, null if the file has no value; factors are text, with levels as the spec writes them.
     """
 
     path: Path
@@ -46,9 +46,9 @@ class RunFrames:
 
     @cached_property
     def cells(self) -> pl.DataFrame:
-        """A row a cell of the plan: cells.csv, and a column of numbers for each factor whose levels are quantities.
+        """One row per cell of the plan: cells.csv, plus a numeric column for each factor whose levels are quantities.
 
-        `outage` ("10 s") is `outage_s` (10.0) too, `rate` ("5 Mbit/s") `rate_bit_s` (5e6); null where a factor does
+        `outage` ("10 s") also gives `outage_s` (10.0), `rate` ("5 Mbit/s") `rate_bit_s` (5e6); null if a factor does
         not apply ("-").
         """
         frame = self.table("cells")
@@ -62,12 +62,14 @@ class RunFrames:
 
     @cached_property
     def measurements(self) -> pl.DataFrame:
-        """A row a cell, flow and metric of every COMPLETED cell: measurements.csv. A null value: nothing to measure."""
+        """One row per cell, flow and metric of every COMPLETED cell: measurements.csv. Null: there was nothing to
+        measure.
+        """
         return self.table("measurements")
 
     @cached_property
     def claims(self) -> pl.DataFrame:
-        """A row a claim and condition: claims.csv."""
+        """One row per claim and condition: claims.csv."""
         return self.table("claims")
 
     @cached_property
@@ -77,9 +79,8 @@ class RunFrames:
         return tuple(columns[columns.index(LAST_OF_EVERY_CELL) + 1 :])
 
     def metric(self, name: str) -> pl.DataFrame:
-        """A metric beside the factors of its cells: a row a flow, with `value`, `unit` and the columns of `cells`.
-
-        Raises SpecError where no cell has it.
+        """A metric with the factors of its cells: one row per flow, with `value`, `unit` and the columns of `cells`.
+        Raises SpecError if no cell has the metric.
         """
         rows = self.measurements.filter(pl.col("metric") == name).drop("metric")
         if rows.is_empty():
@@ -88,7 +89,7 @@ class RunFrames:
         return rows.join(self.cells, on="cell_id", how="left", maintain_order="left")
 
     def table(self, name: str) -> pl.DataFrame:
-        """tables/<name>.csv. Raises StoreError: there is no such table."""
+        """tables/<name>.csv. Raises StoreError if there is no such table."""
         frame = self._text(name)
         sources = {source.name for source in read_json(RunDir(self.path).outputs, _Sources).sources}
         numbers = (NUMBERS | sources) - set(self.factors)
@@ -114,14 +115,14 @@ class RunFrames:
 
 
 def _number(column: pl.Series) -> pl.Series:
-    """A column of numbers, null where it is empty; as text where a word stands in it."""
+    """A column of numbers, null if empty; a column of text if a word stands in it."""
     given = column.replace("", None)
     numbers = given.cast(pl.Int64 if column.name in INTEGERS else pl.Float64, strict=False)
     return numbers if numbers.null_count() == given.null_count() else _text(column)
 
 
 def _text(column: pl.Series) -> pl.Series:
-    """A column of text, without the quote that guards it in spreadsheets."""
+    """A column of text without the quote that protects spreadsheets from formulas."""
     guarded = column.filter(column.str.starts_with("'")).unique().to_list()
     texts = column.replace({text: unguarded(text) for text in guarded}) if guarded else column
     return texts.cast(pl.Categorical) if column.name in NAMES else texts

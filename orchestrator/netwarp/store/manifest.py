@@ -1,4 +1,4 @@
-"""manifest.json: everything needed to say what a run was, and to run it again."""
+"""manifest.json: everything needed to say what a run was, and to repeat it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Manifest(Frozen, frozen=True):
     """Written at the start, and again with `ended_utc` at the end.
 
     kernel_sha256, programs: of the binaries in the guest. git_commit, git_dirty: of netwarp's own checkout, None
-    outside one. wall_s: of the cells; None where a run was resumed. kernel_source: what it was built from, or its
-    package.
+    outside one. wall_s: duration of the cells; None if a run was resumed. kernel_source: the source it was built from,
+    or its package.
     """
 
     format_version: int
@@ -51,7 +51,7 @@ class Manifest(Frozen, frozen=True):
 
     @property
     def sets(self) -> list[str]:
-        """What stood behind --set on the command line, in order."""
+        """The arguments of --set on the command line, in order."""
         words = self.arguments
         apart = [word for word, before in zip(words[1:], words, strict=False) if before == "--set"]
         return apart + [word.removeprefix("--set=") for word in words if word.startswith("--set=")]
@@ -63,7 +63,7 @@ def now_utc() -> str:
 
 
 def git_state(where: Path) -> tuple[str | None, bool | None]:
-    """(commit, whether tracked files differ from it) of the checkout around a place; None where git knows of none."""
+    """(commit, whether tracked files differ from it) of the checkout that contains a path; None outside a checkout."""
 
     def git(*arguments: str) -> str | None:
         try:
@@ -86,7 +86,7 @@ def cpu_model() -> str:
 
 
 def tool_versions() -> dict[str, str]:
-    """Python and the packages that touch numbers."""
+    """Versions of Python and of the packages that compute numbers."""
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
@@ -104,7 +104,7 @@ def new_manifest(
     kernel_source: str,
     programs: dict[str, str],
 ) -> Manifest:
-    """A manifest of a run that starts now. kernel = (release, sha256)."""
+    """A manifest of a run that starts now. kernel: (release, SHA-256)."""
     commit, dirty = git_state(Path(__file__).parent)
     return Manifest(
         format_version=FORMAT_VERSION,

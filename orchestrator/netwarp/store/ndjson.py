@@ -1,4 +1,4 @@
-"""NDJSON as cell-init and the apps write it (docs/formats.md): the one reader of it."""
+"""Reads NDJSON as cell-init and the apps write it (docs/formats.md). Nothing else parses it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Record = dict[str, Any]
 def read_ndjson(path: Path) -> list[Record]:
     """Every record of a file, plain or compressed.
 
-    Raises StoreError: it cannot be read, or holds a whole line that is no JSON object. A last line without its end was
-    being written when the writer died; it is left out.
+    Raises StoreError if it cannot be read or a complete line is not a JSON object. A last line without a line feed was
+    being written when the writer died, and is left out.
     """
     try:
         data = compressed.read(path)

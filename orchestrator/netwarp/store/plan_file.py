@@ -1,4 +1,4 @@
-"""plan.json and outputs.json: the cells of a run, and what is made of them; spec/: the texts they come from."""
+"""plan.json and outputs.json: the cells of a run and its outputs; spec/: the files they were made from."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _CELLS: type[msgspec.Struct] = msgspec.defstruct(
 
 
 def write_plan(run: RunDir, plan: Plan) -> None:
-    """Both files. plan.json is the last: with it the directory is a run."""
+    """Write both files. plan.json is written last: a directory with it is a run."""
     write_outputs(run, plan)
     write_json(run.plan, {name: value for name, value in _fields(plan).items() if name not in OUTPUTS})
 
 
 def write_outputs(run: RunDir, plan: Plan) -> None:
-    """outputs.json alone: the cells stay what they are."""
+    """Write outputs.json alone; the cells stay as they are."""
     write_json(run.outputs, {name: value for name, value in _fields(plan).items() if name in OUTPUTS})
 
 
@@ -43,7 +43,7 @@ def read_plan(run: RunDir) -> Plan:
 
 
 def keep_texts(run: RunDir, texts: Mapping[str, bytes]) -> None:
-    """Keep the files that a spec is made of as spec/<name>, in place of those that were there."""
+    """Store the files of a spec as spec/<name>, replacing those that were there."""
     shutil.rmtree(run.spec, ignore_errors=True)
     for name, text in texts.items():
         write_atomic(run.spec / name, text)

@@ -1,4 +1,4 @@
-"""Every file name of a run directory, and writes that are whole or not there."""
+"""The file names of a run directory, and writes that are complete or absent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class RunDir:
-    """results/<name>/<time>/ (docs/formats.md). Only `cells/.partial` holds anything unfinished."""
+    """results/<name>/<time>/ (docs/formats.md). Only `cells/.partial` may hold anything unfinished."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -49,7 +49,7 @@ class RunDir:
         return CellDir(self.cells / cell_id)
 
     def partial_cell(self, cell_id: str) -> CellDir:
-        """Where a cell runs until its outcome is known."""
+        """The directory in which a cell runs until its outcome is known."""
         return CellDir(self.partial / cell_id)
 
     def finished(self) -> set[str]:
@@ -63,7 +63,7 @@ class RunDir:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def set_aside(self, cell_id: str) -> None:
-        """Move a finished cell out of the way, so that it runs again; what it left stays to be looked at."""
+        """Move a finished cell aside, so that it runs again; its files are kept for inspection."""
         for number in itertools.count(1):
             aside = self.cells / ".failed" / f"{cell_id}.{number}"
             if not aside.exists():
@@ -72,14 +72,14 @@ class RunDir:
         os.replace(self.cell(cell_id).root, aside)
 
     def install(self, cell_id: str) -> None:
-        """Move a cell's directory from where it ran into its place, by one rename."""
+        """Move a cell from the directory in which it ran to its final place, by one rename."""
         final = self.cell(cell_id).root
         if final.exists():
             shutil.rmtree(final)
         os.replace(self.partial_cell(cell_id).root, final)
 
     def keep_outcome(self, cell: Cell, outcome: CellOutcome) -> None:
-        """Keep of a cell nothing but how it ended."""
+        """Keep only the outcome of a cell, not its files."""
         directory = self.partial_cell(cell.id)
         shutil.rmtree(directory.root, ignore_errors=True)
         write_atomic(directory.cell, to_json(cell) + b"\n")
@@ -87,7 +87,7 @@ class RunDir:
         self.install(cell.id)
 
     def captures(self) -> list[Path]:
-        """Every capture file of its finished cells, of those set aside too."""
+        """Every capture file of its finished cells, and of those set aside."""
         return sorted(path for path in self.cells.rglob("capture/*") if path.is_file() and not path.is_symlink())
 
     def sizes(self) -> tuple[int, int]:
@@ -96,7 +96,7 @@ class RunDir:
         return sum(path.stat().st_size for path in every), sum(path.stat().st_size for path in self.captures())
 
     def clear_partial(self) -> None:
-        """Remove what an interrupted run left; never trusted, never read."""
+        """Remove the unfinished cells of an interrupted run; they are never read."""
         until = time.monotonic() + DYING_S
         while self.partial.exists():
             try:
@@ -110,13 +110,13 @@ class RunDir:
 
 
 class Judgement(Frozen, frozen=True):
-    """judgement.json: what the analyser's checks make of a cell that ran to its end."""
+    """judgement.json: the outcome after the analyser's checks of a cell that ran to its end."""
 
     outcome: Outcome
     reason: str
 
     def of(self, outcome: CellOutcome) -> CellOutcome:
-        """The back end's outcome with this in place of its word."""
+        """The back end's outcome, with this judgement replacing its result."""
         return msgspec.structs.replace(outcome, outcome=self.outcome, reason=self.reason, judged_by="analysis")
 
 
@@ -148,11 +148,15 @@ class CellDir:
         return read_json(self.cell, Cell)
 
     def read_run_outcome(self) -> CellOutcome:
-        """outcome.json: how the back end says the cell ended; raises StoreError if it was never finished."""
+        """outcome.json: how the cell ended according to the back end. Raises StoreError if the cell was never
+        finished.
+        """
         return read_json(self.outcome, CellOutcome)
 
     def read_outcome(self) -> CellOutcome:
-        """The outcome after the analyser's checks, if it was analysed; raises StoreError if it was never finished."""
+        """The outcome after the analyser's checks, if the cell was analysed. Raises StoreError if the cell was never
+        finished.
+        """
         outcome = self.read_run_outcome()
         return read_json(self.judgement, Judgement).of(outcome) if self.judgement.exists() else outcome
 
@@ -168,9 +172,9 @@ def read_json(path: Path, kind: type[T]) -> T:
 
 
 def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk).
+    """Write a file completely or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk).
 
-    data: the content, or its blocks.
+    data: the content, or an iterable of its blocks.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,19 +195,19 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def write_packed_json(path: Path, value: object) -> None:
-    """Compact JSON, compressed as name.zst, whole or not at all: for files that only programs read."""
+    """Write compact JSON, compressed as name.zst, completely or not at all: for files that only programs read."""
     write_atomic(compressed.packed(path), compressed.packed_bytes(msgspec.json.encode(value)))
     path.unlink(missing_ok=True)  # of an older netwarp
 
 
 def unwritten(path: Path, error: OSError) -> StoreError:
-    """What to raise where a file cannot be written: DiskFull if that is why."""
+    """The exception to raise when a file cannot be written: DiskFull if the disk is full."""
     kind = DiskFull if no_room(error) else StoreError
     return kind(f"{path}: cannot be written: {error.strerror}")
 
 
 def no_room(error: BaseException) -> bool:
-    """Whether something could not be written for want of room: a full disk, a quota that is used up."""
+    """Whether a write failed because the disk is full or a quota is used up."""
     return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_ROOM)
 
 
@@ -214,7 +218,7 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def locked(run: RunDir) -> Iterator[None]:
-    """Hold a run directory alone; raises StoreError if another netwarp holds it, or it cannot be made."""
+    """Lock a run directory. Raises StoreError if another netwarp holds it, or if it cannot be created."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
         file = open(run.root / LOCK, "w")  # noqa: SIM115  closed below

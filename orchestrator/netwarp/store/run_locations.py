@@ -1,4 +1,4 @@
-"""Where a run is written: --out, or a directory of its own under results/<name>/; what may be written there."""
+"""Chooses the directory of a run: --out, or a new one under results/<name>/; and checks what may be written there."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def choose_directory(out: Path | None, resume: bool, plan: Plan) -> RunDir:
 
 
 def check_out(out: Path, resume: bool, parts: Iterable[str] = ()) -> None:
-    """Refuse, by SpecError, to go on with what is no run, and to write among somebody's files.
+    """Raise SpecError if resuming is asked for in a directory that is not a run, or if a run would be written among
+    other files.
 
-    parts: names of the runs that a directory of several holds (`agree`); their own content is not looked at.
+    parts: names of the runs that a directory of several holds (`agree`); their content is not checked.
     """
     if out.exists() and not out.is_dir():
         raise SpecError(f"{out}: is a file; --out wants a directory")
@@ -50,7 +51,7 @@ def check_out(out: Path, resume: bool, parts: Iterable[str] = ()) -> None:
 
 
 def _newest(base: Path, plan: Plan) -> RunDir:
-    """The run that was started last, of this plan where there is one; raises SpecError where there is none at all."""
+    """The newest run of this plan, otherwise the newest run. Raises SpecError if there is none."""
     runs = [RunDir(path.parent) for path in base.glob("*/plan.json") if not path.parent.is_symlink()]
     runs.sort(key=lambda run: run.plan.stat().st_mtime_ns, reverse=True)
     if not runs:
@@ -66,7 +67,7 @@ def _is_of(run: RunDir, plan: Plan) -> bool:
 
 
 def new_directory(base: Path) -> RunDir:
-    """A new directory named after the time in UTC; two runs of one second are told apart by a number."""
+    """A new directory named after the time in UTC; a number is appended if the name is taken."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     for number in itertools.count(1):
         directory = base / (stamp if number == 1 else f"{stamp}-{number}")
@@ -79,7 +80,7 @@ def new_directory(base: Path) -> RunDir:
 
 
 def link_latest(directory: RunDir, plan: Plan) -> None:
-    """results/<name>/latest -> this run, which has ended; not for a run elsewhere."""
+    """Point results/<name>/latest at this run, which has ended. Does nothing for a run elsewhere."""
     base, root = Path("results") / plan.name, directory.root.resolve()
     if root.parent != base.resolve():
         return

@@ -1,4 +1,4 @@
-"""tables/*.csv as rows."""
+"""Reads tables/*.csv as rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NUMBERS = frozenset(
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """Rows of a CSV file as they are written; none if there is no such file. Raises StoreError."""
+    """Rows of a CSV file as they are written; empty if the file does not exist. Raises StoreError."""
     return list(each_row(path))
 
 
 def each_row(path: Path) -> Iterator[dict[str, str]]:
-    """`read_rows`, one row after the other: measurements.csv of many cells has millions."""
+    """As `read_rows`, one row at a time: measurements.csv of many cells has millions."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             yield from csv.DictReader(file)
@@ -34,9 +34,9 @@ def each_row(path: Path) -> Iterator[dict[str, str]]:
 
 
 def typed_rows(path: Path, *, numbers: Collection[str], texts: Collection[str]) -> list[TableRow]:
-    """Rows with numbers as numbers, an empty one None, and text without the quote that guards it in spreadsheets.
+    """Rows with numbers as numbers (None if empty) and text without the quote that protects spreadsheets from formulas.
 
-    numbers, texts: more columns that hold the one or the other, whatever their name. Raises StoreError.
+    numbers, texts: further columns that hold numbers or text, whatever their names. Raises StoreError.
     """
     if not path.is_file():
         names = ", ".join(sorted(other.stem for other in path.parent.glob("*.csv"))) or "none"
@@ -49,7 +49,7 @@ def typed_rows(path: Path, *, numbers: Collection[str], texts: Collection[str]) 
 
 
 def _number(field: str) -> str | float | None:
-    """A number, integers as such; None if empty; a word that stands in its place as it is."""
+    """A number (int if it is whole); None if empty; a word in its place stays text."""
     if not field:
         return None
     try:
@@ -63,5 +63,5 @@ def _number(field: str) -> str | float | None:
 
 
 def unguarded(field: str) -> str:
-    """A text without the quote that keeps a spreadsheet from computing it."""
+    """A text without the quote that keeps a spreadsheet from evaluating it."""
     return field[1:] if field[:1] == "'" and looks_like_a_formula(field[1:]) else field

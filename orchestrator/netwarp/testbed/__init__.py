@@ -1,1 +1,1 @@
-"""Compiles a Cell into Steps and decodes what the kernel said back. Pure: no kernel is touched here."""
+"""Compiles a Cell into Steps, and decodes the kernel's answers. Makes no system call."""

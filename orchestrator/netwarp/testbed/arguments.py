@@ -1,4 +1,4 @@
-"""Arguments of a flow's sender and receiver: addresses, times, options, and the flow's own token."""
+"""Builds the arguments of a flow's sender and receiver: addresses, times, options, and the flow's token."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packe
 
 
 def flow_token(cell: Cell, flow: Flow, secret: bytes) -> int:
-    """63 bits out of the cell's seed, the flow's name and the run's secret.
+    """63 bits derived from the cell's seed, the flow's name and the run's secret. A receiver refuses payload with
+    another token.
 
-    In virtual time the secret is empty: equal cells have equal captures. On the wall clock every run has another one.
+    In virtual time the secret is empty, so that equal cells have equal captures. On the wall clock each run has another
+    secret.
     """
     digest = hashlib.sha256(b"%d\0%b\0%b" % (cell.seed, flow.name.encode(), secret)).digest()
     return int.from_bytes(digest[:8]) >> 1
@@ -27,12 +29,12 @@ def _receiver_ip(path: Path, flow: Flow, layout: Layout) -> str:
 
 
 def sender_addresses(flow: Flow, layout: Layout) -> list[str]:
-    """The sender's, in the order of the paths; two paths may share an end, which has one address."""
+    """The sender's addresses in the order of the paths, each once (two paths may share an end)."""
     return list(dict.fromkeys(layout.interface(flow.sender, path.sender_link).ip for path in flow.paths))
 
 
 def receiver_addresses(flow: Flow, layout: Layout) -> list[str]:
-    """The receiver's, likewise."""
+    """The receiver's addresses, in the same way."""
     return list(dict.fromkeys(_receiver_ip(path, flow, layout) for path in flow.paths))
 
 
@@ -46,7 +48,7 @@ def _options(options: dict[str, OptionValue]) -> Iterator[str]:
 
 
 def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
-    """Of `receiver`, without its name."""
+    """The arguments of `receiver`, without the program's name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
     addresses = receiver_addresses(flow, layout)
     # a subflow to another address finds a listener only if that is bound to any
@@ -59,7 +61,7 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
 
 
 def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
-    """Of `sender`, without its name."""
+    """The arguments of `sender`, without the program's name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
     for address in sender_addresses(flow, layout):
         arguments += ["--bind", address]

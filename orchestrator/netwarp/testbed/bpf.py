@@ -66,7 +66,7 @@ class Assembler:
         self._code.append((_TO_BIG_ENDIAN, to, 0, 16))
 
     def jump(self, label: str) -> None:
-        """Always."""
+        """An unconditional jump."""
         self._targets[len(self._code)] = label
         self._code.append((_JA, 0, 0, 0))
 
@@ -81,7 +81,7 @@ class Assembler:
         self._code.append((_JMP | 0x08 | _JUMPS[condition], left | right << 4, 0, 0))
 
     def label(self, name: str) -> None:
-        """The next instruction's name. Raises ValueError where it is taken."""
+        """Name the next instruction. Raises ValueError if the name is taken."""
         if name in self._labels:
             raise ValueError(f"label {name!r} stands twice")
         self._labels[name] = len(self._code)
@@ -97,7 +97,7 @@ class Assembler:
         self._code.append((_EXIT, 0, 0, 0))
 
     def encode(self) -> bytes:
-        """The program. Raises ValueError where a label is missing or too far."""
+        """The bytes of the program. Raises ValueError if a label is missing or too far away."""
         lines = []
         for number, (code, registers, offset, value) in enumerate(self._code):
             if number in self._targets:

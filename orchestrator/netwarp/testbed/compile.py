@@ -1,4 +1,6 @@
-"""Cell -> Steps: everything cell-init does for one cell, and what the kernel must answer to the read-backs."""
+"""Compiles a cell into steps: everything that cell-init does for it, and the answers that the kernel must give when the
+network is read back.
+"""
 
 from __future__ import annotations
 
@@ -87,15 +89,16 @@ class Compiled:
     """Number of each event's last step -> every qdisc there must be from then on."""
 
     def expected(self, number: int, namespace: int, played: AbstractSet[int]) -> list[ExpectedQdisc]:
-        """The qdiscs a dump must show. The cell ends when its flows are over, so what stands later on the timeline may
-        not have been played (`played`: the numbers of the steps that were)."""
+        """The qdiscs that a dump must show. A cell can end before its timeline does, when its flows are over; `played`:
+        numbers of the steps that were carried out.
+        """
         if number < self.last_step:
             return self.qdiscs.get(number, [])
         states = [state for step_number, state in self.events.items() if step_number in played]
         return [qdisc for qdisc in (states[-1] if states else self.installed) if qdisc.namespace == namespace]
 
     def skipped(self, played: AbstractSet[int], over_ns: int) -> set[int]:
-        """The timeline's dumps that a cell whose flows were over at `over_ns` from T0 never came to."""
+        """The dumps of the timeline that were not carried out in a cell whose flows ended at `over_ns` from T0."""
         return {number for number, at_ns in self.dumped_ns.items() if number not in played and at_ns >= over_ns}
 
     installed: list[ExpectedQdisc] = field(default_factory=list)
@@ -126,7 +129,9 @@ class Compiled:
             self.settings.setdefault(int(values["index"]), {})[number] = bytes.fromhex(given)
 
     def settings_at_end(self, index: int, played: AbstractSet[int]) -> bytes:
-        """The settings a program must have at the end: of the last step that was played (the load always was)."""
+        """The settings that a packet program must have at the end: those of the last step that was carried out (its
+        load always was).
+        """
         given = self.settings[index]
         load = min(given)
         return given[max(number for number in given if number == load or number in played)]
@@ -211,7 +216,9 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
 
 
 def _trace(cell: Cell, out: Compiled) -> None:
-    """The kernel's tracepoints, where a flow asks for them; TCP's only for those flows (their senders' sockets)."""
+    """The step that records the kernel's tracepoints, if a flow asks for them; TCP's only for the sockets of those
+    flows' senders.
+    """
     traced = [flow for flow in cell.flows if flow.sender_options.get("tracepoints")]
     if not traced:
         return
@@ -320,7 +327,9 @@ def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, l
 
 
 def _timeline(cell: Cell, others: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:
-    """Events, and what is done to agents and starts senders (`others`), in time order; at equal times in that order."""
+    """The timeline's events and the starts of senders, sorted by time; at equal times events come first, in the order
+    listed.
+    """
     moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
     moments += [(item.at_ns or 0, 1, item) for item in others]
     downed: dict[str, Interface] = {}
@@ -357,7 +366,7 @@ def _timeline(cell: Cell, others: Iterator[Step], layout: Layout, shaping: Shapi
 
 
 def _restore(end: Interface, layout: Layout) -> list[Request]:
-    """Up again, with what the kernel dropped when the end went down: neighbour and static routes."""
+    """Restores what the kernel removed when the interface went down: neighbours and static routes."""
     return [
         messages.set_link(end.name, end.ifindex, up=True),
         messages.neighbour(end.name, end.ifindex, end.peer_ip, end.peer_mac),

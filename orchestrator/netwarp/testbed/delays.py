@@ -21,23 +21,25 @@ _OVERTAKE = re.compile(r"overtake\(([0-9]+)\)")
 
 
 def overtakers(reorder_ratio: float) -> int:
-    """How many of 4096 packets overtake: netem draws from a table, so a ratio is a multiple of 1/4096, at least one."""
+    """How many of 4096 packets overtake others. netem draws from a table, so the ratio becomes a multiple of 1/4096, at
+    least one.
+    """
     return max(1, round(reorder_ratio * SIZE)) if reorder_ratio else 0
 
 
 def distribution_of(shape: LinkImpairment) -> str:
-    """The distribution of a shape's delays: a name of tc's, or overtake(k)."""
+    """The distribution of the delays: a name of tc(8)'s, or overtake(k)."""
     return f"overtake({overtakers(shape.reorder_ratio)})" if shape.reorder_ratio else shape.distribution
 
 
 def spread_ns(shape: LinkImpairment) -> int:
-    """What netem is told as jitter. With overtake(k), whose values are 0 and -1, it is the delay itself."""
+    """The jitter to configure in netem. With overtake(k), whose table holds 0 and -1, it is the delay itself."""
     return shape.one_way_delay_ns if shape.reorder_ratio else shape.jitter_ns
 
 
 @functools.cache
 def quantiles(name: str) -> tuple[int, ...]:
-    """The values of a distribution's table, ascending. Raises ValueError for a name that has none (uniform)."""
+    """The values of a distribution's table, ascending. Raises ValueError for a name without a table (uniform)."""
     inverse = statistics.NormalDist().inv_cdf
     if name == "normal":
         return tuple(_clipped(inverse((i + 0.5) / SIZE) * SCALE) for i in range(SIZE))
@@ -61,10 +63,10 @@ def _clipped(value: float) -> int:
 
 
 def _pareto(number: int) -> int:
-    """The quantile at 1 - number / 4096 of a Pareto distribution of shape 3, its mean 1.5 taken away, times 4/3."""
+    """The quantile at 1 - number / 4096 of a Pareto distribution of shape 3, minus its mean 1.5, times 4/3."""
     return _clipped((1.0 / (number / SIZE) ** (1.0 / PARETO_SHAPE) - 1.5) * (4.0 / 3.0) * SCALE)
 
 
 def _third(normal: int, pareto: int) -> int:
-    """A quarter of the one and three of the other, quantile by quantile."""
+    """A quarter of the first and three quarters of the second, quantile by quantile."""
     return _clipped((normal + 3 * pareto) / 4)

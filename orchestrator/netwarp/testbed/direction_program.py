@@ -1,4 +1,6 @@
-"""The packet program of one direction of a link in a cell: steps that load, attach and change it, and its record."""
+"""The packet program (eBPF) of one direction of a link in a cell: the steps that load, attach and change it, and the
+check of its record.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from .steps import Step, step
 
 @dataclass(frozen=True, slots=True)
 class DelayLine:
-    """A veth pair in the hop: what goes in by `name` waits in its root qdisc, and goes on by the link's interface.
+    """A veth pair in the hop: packets that enter by `name` wait in its root qdisc, then leave by the link's interface.
 
-    An ifb would be simpler, but a packet that was in one is not captured where it arrives (tc_skip_classify stays set).
+    An ifb would be simpler, but a packet that has passed one is not captured at its destination (tc_skip_classify stays
+    set).
     """
 
     name: str
@@ -34,7 +37,9 @@ class DelayLine:
 
 @dataclass(frozen=True, slots=True)
 class DirectionProgram:
-    """`index` names it in steps. `seed`: of its generator, from the cell's seed, the link and the direction."""
+    """A direction's packet program. `index`: its number in steps. `seed`: of its random generator, derived from the
+    cell's seed, the link and the direction.
+    """
 
     link: str
     direction: DirectionName
@@ -45,7 +50,7 @@ class DirectionProgram:
     delay_lines: tuple[DelayLine, ...]
 
     def settings(self, shape: LinkImpairment, longest_bytes: int | None) -> bytes:
-        """What the program must do for that shape."""
+        """The settings with which the program applies that impairment."""
         return settings(shape, longest_bytes)
 
     def load(self, now: bytes) -> Iterator[Step]:
@@ -76,7 +81,7 @@ class DirectionProgram:
             yield step("netlink", ns=where.namespace, data=request.data.hex(), command=command)
 
     def change(self, now: bytes, at_ns: int) -> Step:
-        """Give it other settings."""
+        """The step that gives it other settings."""
         command = f"# settings of packet program {self.index}: {now.hex()}"
         return step("bpf-settings", index=self.index, data=now.hex(), command=command, at_ns=at_ns)
 
@@ -85,14 +90,14 @@ class DirectionProgram:
         return f"netwarp-{self.link}-{self.direction}"
 
     def check(self, record: Mapping[str, Any], now: bytes) -> tuple[list[Check], Counts]:
-        """The record at the end: are its settings those asked for last; and what it counted."""
+        """Compares the settings in its record at the end with those asked for last; also returns its counters."""
         what = f"settings of the packet program of {self.link} {self.direction}"
         same = bytes.fromhex(record["settings"]) == now
         detail = "as asked" if same else f"asked {now.hex()}, found {record['settings']}"
         return [Check(what, same, detail)], counts(bytes.fromhex(record["state"]))
 
     def check_attached(self, attributes: Mapping[str, str]) -> Check:
-        """The filters of the interface (name -> the kernel's tag): is it this program that runs there."""
+        """Checks the interface's filters (name -> the kernel's tag): this program must be the one attached."""
         asked, found = {self.text(): program_tag(self.program.code)}, dict(attributes)
         detail = str(found) if asked == found else f"asked {asked}, found {found}"
         return Check(f"packet program of {self.link} {self.direction}", asked == found, detail)

@@ -113,12 +113,12 @@ class Layout:
 
 
 def is_shaped(shape: LinkImpairment) -> bool:
-    """Whether a direction does anything to packets."""
+    """Whether the impairment changes anything for packets."""
     return shape != LinkImpairment()
 
 
 def hop_name(link: str) -> str:
-    """Namespace of a link's hop."""
+    """The name of the namespace of a link's hop."""
     return f"{link}.hop"
 
 
@@ -165,9 +165,9 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
 def apply_route_overrides(
     flows: Sequence[Flow], routes: Sequence[Route], interfaces: Sequence[Interface]
 ) -> tuple[Route, ...]:
-    """The routes, with what flows say of theirs: the receiver's link, initial windows, quick ACKs.
+    """The routes with the overrides of the flows applied: the receiver's link, initial windows, quick ACKs.
 
-    Raises SpecError where a flow's end has no route that could hold it.
+    Raises SpecError if an end of a flow has no route that could carry the override.
     """
     interface_of = {(interface.node, interface.link): interface for interface in interfaces}
     routes_by_subnet = {(route.node, route.subnet): route for route in routes}
@@ -236,9 +236,9 @@ def _veth(
 
 
 def _routes(hosts: set[str], veths: Sequence[tuple[Interface, Interface]]) -> tuple[Route, ...]:
-    """The shortest route of every node to every subnet that is not its own (core.topology).
+    """The shortest route from every node to every subnet that is not its own (core.topology).
 
-    There is no default route: a subnet whose way is cut stays cut, no packet finds another way unseen.
+    There is no default route: if the way to a subnet is cut, its packets cannot silently take another one.
     """
     # a link counts two: a veth of a hop is half of one
     edges = [(near.node, far.node, 1 if ".hop" in near.node + far.node else 2) for near, far in veths]

@@ -1,4 +1,4 @@
-"""rtnetlink requests as bytes (pyroute2 is the encoder) together with the command each one means."""
+"""rtnetlink requests as bytes (encoded by pyroute2), each with the ip or tc command that does the same."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class VethEnd:
-    """One end of a veth: namespace index, name, ifindex, MAC."""
+    """One end of a veth pair: namespace index, name, ifindex, MAC address."""
 
     namespace: int
     name: str
@@ -255,7 +255,7 @@ def attach_program(name: str, ifindex: int, program: int, text: str) -> Request:
 
 
 def redirect_mark(name: str, ifindex: int, mark: int, to: str, to_ifindex: int, priority: int) -> Request:
-    """Send packets with that mark, which are about to leave by the interface, by another one."""
+    """Send packets with that mark, which are about to leave by the interface, out by another interface."""
     options = _attribute(TCA_FW_ACT, _redirect(to_ifindex))
     data = _filter(ifindex, priority, handle=mark, kind="fw", options=options)
     command = f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw action mirred egress redirect"

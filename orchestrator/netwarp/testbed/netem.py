@@ -91,9 +91,10 @@ class netem_options(nla):  # type: ignore[misc]
 
 
 class Netem(Frozen, frozen=True):
-    """One netem qdisc as the kernel holds it: the form in which asked and read-back are compared.
+    """One netem qdisc as the kernel holds it. Both the configuration and what is read back have this form, so that they
+    can be compared.
 
-    Probabilities are the kernel's 32-bit ones. `rate_byte_s` 0 = no rate. `seed` of the qdisc's own generator.
+    Probabilities are the kernel's 32-bit numbers. `rate_byte_s` 0: no rate. `seed`: of the qdisc's own generator.
     """
 
     limit_packets: int
@@ -195,7 +196,7 @@ class Netem(Frozen, frozen=True):
         )
 
     def remark(self) -> str:
-        """What tc(8) has no words for, as a comment; "" if there is nothing."""
+        """What tc(8) cannot express, as a comment; "" if there is nothing."""
         return f"# its delays have a table of their own: {self.distribution}" if "(" in self.distribution else ""
 
     def text(self) -> str:
@@ -262,9 +263,9 @@ def delay_stage(shape: LinkImpairment, seed: int) -> Netem:
 
 
 def rate_stage(shape: LinkImpairment, seed: int) -> Netem | None:
-    """Child qdisc: rate and queue. None where the direction has no rate.
+    """Child qdisc: rate and queue. None if the direction has no rate.
 
-    netem's limit counts the packet being sent as well, so N waiting packets are limit N + 1.
+    netem's limit also counts the packet that is being sent, so a queue of N waiting packets is limit N + 1.
     """
     if shape.rate_bit_s is None:
         return None
@@ -278,7 +279,7 @@ def rate_stage(shape: LinkImpairment, seed: int) -> Netem | None:
 
 
 def black_hole(stage: Netem) -> Netem:
-    """The same stage that loses every packet it is handed."""
+    """The same qdisc, but losing every packet that enters."""
     return msgspec.structs.replace(stage, loss=PROBABILITY_ONE, loss_correlation=0, gilbert_elliott=None)
 
 

@@ -63,7 +63,9 @@ def _request(command: int, attributes: bytes, text: str) -> Request:
 
 
 def limits(subflows: int) -> Request:
-    """How many subflows beside the first a connection may have, and how many told addresses it uses."""
+    """Request: the largest number of subflows besides the first of a connection, and of announced addresses that it
+    accepts.
+    """
     attributes = _attribute(ATTRIBUTE_ACCEPTED, struct.pack("=I", subflows))
     attributes += _attribute(ATTRIBUTE_SUBFLOWS, struct.pack("=I", subflows))
     text = f"ip mptcp limits set subflow {subflows} add_addr_accepted {subflows}"
@@ -71,7 +73,7 @@ def limits(subflows: int) -> Request:
 
 
 def endpoint(ip: str, flag: int) -> Request:
-    """An address of this host to tell the peer (SIGNAL) or to open subflows from (SUBFLOW)."""
+    """Request: an address of this host to announce to the peer (SIGNAL) or to open subflows from (SUBFLOW)."""
     address = _attribute(ADDRESS_FAMILY, struct.pack("=H", AF_INET))
     address += _attribute(ADDRESS_IPV4, ipaddress.IPv4Address(ip).packed)
     address += _attribute(ADDRESS_FLAGS, struct.pack("=I", flag))

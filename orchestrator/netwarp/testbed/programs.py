@@ -1,4 +1,4 @@
-"""A flow that is a program of the user's own: its steps, with the addresses and times its arguments ask for."""
+"""The steps of a flow that is a program of the user's own, with addresses and times filled into its arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRITABLE = "/run"
 
 
 def receiver_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int) -> Iterator[Step]:
-    """The receiver, before T0, and the wait until it says that it listens; nothing if it has none."""
+    """Starts the receiver before T0 and waits until it prints that it listens; no steps if there is no receiver."""
     if not program.receiver:
         return
     yield _spawn(flow, "receiver", flow.receiver, program.receiver, layout)
@@ -25,7 +25,7 @@ def receiver_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int
 
 
 def sender_steps(flow: Flow, program: Program, layout: Layout) -> Iterator[Step]:
-    """The sender at the flow's start, and SIGINT at its stop if it wants one to end."""
+    """Starts the sender at the flow's start; sends SIGINT at its stop if the program asks for it."""
     yield _spawn(flow, "sender", flow.sender, program.sender, layout, flow.start_ns)
     if program.interrupt:
         yield step("signal", id=f"{flow.name}.sender", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
@@ -50,7 +50,9 @@ def _spawn(
 
 
 def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
-    """The arguments with every placeholder replaced; one with `{to_all}` and the like once for each address."""
+    """The arguments with every placeholder replaced; an argument with `{to_all}` (or a similar one) is repeated for
+    each address.
+    """
     path, stop_ns = flow.paths[0], flow.stop_ns or flow.start_ns
     ends = (sender_addresses(flow, layout), receiver_addresses(flow, layout))
     single = (

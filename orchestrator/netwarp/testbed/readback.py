@@ -1,4 +1,4 @@
-"""Compares what the kernel reports with what was asked: decodes init.ndjson; every difference is a failed check."""
+"""Compares the kernel's answers in init.ndjson with the configuration; every difference is a failed check."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour":
 
 
 class Qdisc(Frozen, frozen=True):
-    """A qdisc of a dump. `netem`, `tbf`, `aqm` None where it is another. Handles are major numbers, parent None = root.
+    """A qdisc in a dump. `netem`, `tbf`, `aqm`: None if it is of another kind. Handles are major numbers; parent None:
+    root.
 
-    seeded: false where the kernel has no generator of netem's own (6.1 has none): losses do not follow the seed then.
+    seeded: False if the kernel's netem has no generator of its own (6.1): losses do not follow the seed then.
     """
 
     ifindex: int
@@ -66,9 +67,9 @@ class Qdisc(Frozen, frozen=True):
 
 
 def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[list[Check], dict[str, Any]]:
-    """Compare every read-back with what was asked.
+    """Compare every read-back with the configuration.
 
-    Returns the checks, and what was found in readable form (for environment.json): per namespace its links, addresses,
+    Returns the checks, and the read-backs in readable form for environment.json: per namespace its links, addresses,
     routes and sysctls at the start, and the qdiscs of every dump with their counters.
     """
     records = list(records)
@@ -309,7 +310,7 @@ KEEP = {
 
 
 def _readable(entry: Any) -> dict[str, Any]:
-    """The part of a message that says something, for environment.json."""
+    """The informative fields of a message, for environment.json."""
     text = {name.partition("_")[2].lower(): value for name, value in entry["attrs"] if name in KEEP}
     for key in ("index", "ifindex", "prefixlen", "dst_len", "state"):
         if key in entry:

@@ -1,11 +1,11 @@
-"""The two qdiscs of each shaped direction, through faults, repairs and changes.
+"""The qdiscs of each shaped direction, through faults, repairs and changes.
 
-cut        both qdiscs are replaced under a new handle by one that loses everything: what is queued and in flight dies,
-           nobody is told (ns-2's link-down).
-blackhole  the root is changed in place to lose every new packet; what is queued still leaves.
-           With a length only longer packets vanish: the direction's packet program sees to that.
-link       an end goes administratively down (done by `ip link`, see compile.py); the qdiscs stay.
-repair     after a cut: both qdiscs anew; after a blackhole: the root as it was.
+cut        both qdiscs are replaced, under a new handle, by one that loses everything: packets queued and in flight
+           are lost, and the hosts get no notice (ns-2's link-down).
+blackhole  the root is changed in place so that it loses every new packet; queued packets still leave.
+           With a length only longer packets are lost, by the direction's packet program.
+link       an interface goes administratively down (`ip link`, see compile.py); the qdiscs stay.
+repair     after a cut: both qdiscs are created anew; after a blackhole: the root is restored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AQM_HANDLES = 0x8000
 
 @dataclass(frozen=True, slots=True)
 class ExpectedQdisc:
-    """A qdisc that must be there: what a dump has to show. Handles are major numbers; parent None = root."""
+    """A qdisc that a dump must show. Handles are major numbers; parent None: root."""
 
     namespace: int
     ifindex: int
@@ -64,7 +64,7 @@ class _Direction:
 
 
 def _child(shape: LinkImpairment) -> str:
-    """What qdiscs the rate and the queue need; a change from one to another replaces all of them."""
+    """Kind of the child qdiscs that rate and queue need; a change from one kind to another replaces all of them."""
     if shape.rate_bit_s is None:
         return ""
     if shape.aqm is not None:  # fq_codel's number of flows is for good
@@ -73,7 +73,7 @@ def _child(shape: LinkImpairment) -> str:
 
 
 class Shaping:
-    """The qdisc state of a cell as the timeline moves it; every method returns the requests that do it."""
+    """The qdiscs of a cell while its timeline changes them. Every method returns the netlink requests of its change."""
 
     def __init__(self, cell: Cell, layout: Layout) -> None:
         links: dict[str, Link] = {link.name: link for link in cell.links}
@@ -91,7 +91,7 @@ class Shaping:
         return [item for direction in self._directions.values() for item in self._build(direction)]
 
     def expected(self, namespace: int | None = None) -> list[ExpectedQdisc]:
-        """Every qdisc that must be there now (in one namespace)."""
+        """Every qdisc that must exist now (in one namespace)."""
         qdiscs: list[ExpectedQdisc] = []
         for direction in self._directions.values():
             if namespace in (None, direction.interface.namespace):
@@ -215,7 +215,9 @@ class Shaping:
         ]
 
     def _qdisc_seed(self, direction: _Direction, stage: int) -> int:
-        """From (seed, link, direction): variants of a cell meet the same losses. A generation or turn draws anew."""
+        """A seed from (cell's seed, link, direction), so that variants of a cell meet the same losses. Each new
+        generation of the qdisc has another one.
+        """
         text = f"{self._seed}/{direction.link}/{direction.name}/{direction.generation}/{stage}"
         if direction.turn and stage == 0:  # the rate's stage draws nothing
             text += f"/{direction.turn}"

@@ -1,6 +1,7 @@
-"""A qdisc's size table (TCA_STAB) that only adds to every packet's length: how rate and queue come to count IP packets.
+"""A qdisc's size table (TCA_STAB) that adds a constant to every packet's length, so that rate and queue count IP
+packets.
 
-The kernel takes one at the root only; what the root hands to its child keeps the length it was given there.
+The kernel accepts one at the root only; the child sees packets with the length that the root gave them.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ def attributes_of(data: bytes) -> dict[int, bytes]:
 
 
 def size_table(overhead_bytes: int) -> tuple[tuple[int, bytes], ...]:
-    """The attribute beside TCA_OPTIONS; none where nothing is added."""
+    """The attribute to send beside TCA_OPTIONS; nothing if no bytes are added."""
     if not overhead_bytes:
         return ()
     return ((TCA_STAB, attribute(_BASE, _SIZESPEC.pack(0, 0, 0, overhead_bytes, LINKLAYER_ETHERNET, 0, 0, 0))),)
 
 
 def overhead_of(attributes: dict[int, bytes]) -> int:
-    """What a dumped TCA_STAB's attributes say is added."""
+    """The number of added bytes in a dumped TCA_STAB."""
     return int(_SIZESPEC.unpack_from(attributes[_BASE])[3]) if _BASE in attributes else 0
 
 

@@ -1,4 +1,6 @@
-"""Steps of a cell that cell-init carries out: lines of steps.txt (docs/formats.md) and the commands they mean."""
+"""The steps of a cell, which cell-init carries out: lines of steps.txt (docs/formats.md), and the commands that do the
+same. apps/cell-init/step.c parses them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One verb with its fields. `command` is what a person would have typed; `at_ns` counts from T0."""
+    """One verb with its fields. `command`: the equivalent shell command; `at_ns`: from T0."""
 
     verb: str
     fields: tuple[tuple[str, str], ...] = ()
@@ -30,7 +32,7 @@ class Step:
 
 
 def step(verb: str, /, *, command: str = "", at_ns: int | None = None, **fields: str | int | Iterable[str]) -> Step:
-    """A Step from keyword fields; a list or tuple gives the key several times."""
+    """A Step from keyword fields; a list or tuple repeats the key."""
     pairs: list[tuple[str, str]] = []
     for key, value in fields.items():
         if isinstance(value, str | int):
@@ -41,7 +43,7 @@ def step(verb: str, /, *, command: str = "", at_ns: int | None = None, **fields:
 
 
 def quote(value: str) -> str:
-    """Percent-encode every byte that is not plain."""
+    """Write every byte that is not plain as %XX; apps/cell-init/step_value.c has the same list of plain bytes."""
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in value.encode())
 
 
@@ -51,7 +53,7 @@ def to_text(steps: Iterable[Step]) -> str:
 
 
 def to_commands(steps: Iterable[Step]) -> str:
-    """The cell as the ip, tc and sysctl commands it means, timeline included."""
+    """The cell as the equivalent ip, tc and sysctl commands, timeline included."""
     lines: list[str] = []
     for item in steps:
         if item.command:

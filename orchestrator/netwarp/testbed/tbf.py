@@ -1,8 +1,9 @@
-"""tbf, the rate and queue of a direction whose queue is in bytes: netem's own limit counts packets only.
+"""tbf, the rate and queue of a direction whose queue is in bytes: netem's limit counts packets only.
 
-A token bucket of one packet of the MTU: a busy link sends packets bytes / rate apart, as netem does; but a packet that
-finds the bucket full leaves at once, where netem keeps it for its sending time. So tbf's packet is gone when it begins
-to be sent, and what waits for its turn counts as queued. Written from linux/pkt_sched.h and net/sched/sch_tbf.c.
+A token bucket of one packet of the MTU: a busy link sends packets bytes / rate apart, as netem does. But a packet that
+meets a full bucket leaves at once, while netem holds it for its sending time. So with tbf a packet is gone when its
+sending begins, and packets waiting for their turn count as queued. Written from linux/pkt_sched.h and
+net/sched/sch_tbf.c.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ TICK_NS = 64
 
 
 class Tbf(Frozen, frozen=True):
-    """One tbf as asked and read back. Lengths are those of the root's size table (Netem.size_overhead_bytes).
+    """A tbf qdisc as configured and read back. Lengths are those of the root's size table (Netem.size_overhead_bytes).
 
-    The kernel shows the bucket in ticks of 64 ns (`bucket_ticks`).
+    The kernel keeps the bucket in ticks of 64 ns (`bucket_ticks`).
     """
 
     rate_byte_s: int

@@ -1,4 +1,4 @@
-"""Calibration of links: small cells whose captures are measured against plain arithmetic."""
+"""Calibrates links: runs small cells and compares their captures with plain arithmetic."""
 
 from .datagram_judge import VIRTUAL, WALL, Clock, judge_profile
 from .datagram_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes

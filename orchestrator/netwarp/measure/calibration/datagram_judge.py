@@ -1,5 +1,5 @@
-"""Links against their configuration, by datagrams: rows with bounds from arithmetic or statistics, and the curves
-behind them. netem's options and the profiles are measured so.
+"""Judges links by datagrams: rows of measured against configured values, with bounds from arithmetic or statistics, and
+the curves behind them. netem's options and the link profiles are measured this way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ CURVE_POINTS = 101
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """late_s: by how much a time may be late. In virtual time that is the granularity of timers, else the host's."""
+    """The clock of the back end. late_s: by how much a time may be late: in virtual time the granularity of timers,
+    otherwise the host's lateness.
+    """
 
     late_s: float
 
@@ -37,12 +39,12 @@ WALL = Clock(late_s=10e-3)
 
 
 def judge_profile(probe: Probe, cell_dir: Path, t0_realtime_ns: int, clock: Clock) -> tuple[list[Row], list[Curve]]:
-    """Judge one finished cell of a profile. Raises CaptureError where there is nothing to judge."""
+    """Judge one finished cell of a profile. Raises CaptureError if its captures hold nothing to judge."""
     return judge_ways(probe, both_ways(cell_dir), t0_realtime_ns, clock)
 
 
 def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: Clock) -> tuple[list[Row], list[Curve]]:
-    """The same from the datagrams there and back."""
+    """The same, from the datagrams in both directions."""
     link = probe.cell.links[0]
     rows: list[Row] = []
     curves: list[Curve] = []
@@ -66,7 +68,9 @@ def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: 
 
 
 def _extra_s(shape: LinkImpairment) -> float:
-    """What a lonely datagram needs beside the delay line: its sending time, which a token bucket does not take."""
+    """The time that a single datagram needs beside the delay line: its sending time at the rate; 0 for a token bucket
+    (queue_bytes), which has tokens for a single packet.
+    """
     return 0.0 if shape.queue_bytes is not None else sending_ns(shape, PROBE_BYTES) / 1e9
 
 
@@ -106,7 +110,9 @@ def _order(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator
 def _rtt(
     probe: Probe, ways: tuple[Way, Way], shapes: tuple[LinkImpairment, LinkImpairment], clock: Clock
 ) -> Iterator[Row]:
-    """From sent at a to its echo back at a. The k-th that came to b is the k-th that b sends."""
+    """Round-trip times, from sending at host a to the arrival of the echo at a. The k-th datagram that arrived at b is
+    paired with the k-th that b sent.
+    """
     there, back = ways
     if there.again or there.strangers:
         return
@@ -122,7 +128,7 @@ def _rtt(
 
 
 def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clock) -> Iterator[Row]:
-    """What waits in the hop as each packet of the burst comes to it, after the delay line."""
+    """The number of packets waiting in the hop when each packet of the burst arrives there, after the delay line."""
     came = way.came
     enters = way.sent_ns + shape.one_way_delay_ns
     leaves = way.arrived_ns[way.arrival[came]]
@@ -163,7 +169,9 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
 
 
 def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
-    """Of the two datagrams 5 us beside a moment just one got through; of a changed delay, each has its own."""
+    """Of the two datagrams 5 us before and after an event exactly one must arrive; after a changed delay each has its
+    own delay.
+    """
     at = way.sent_ns - t0_ns
     delays = np.where(way.came, (way.arrived_ns[way.arrival] - way.sent_ns) / 1e9, np.nan)
     shape = probe.cell.links[0].forward

@@ -1,7 +1,8 @@
-"""The cells that calibrate profiles and netem: datagrams there and echoed back, bursts at queues, probes around events.
+"""Defines the cells that calibrate profiles and netem: datagrams that are echoed, bursts into queues, datagram pairs
+around events.
 
-What is random is measured by itself: bursts and events meet the profile without its jitter and losses, where what must
-happen is arithmetic.
+Random impairments are measured separately: bursts and events run on the profile without its jitter and losses, where
+arithmetic gives the only right result.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ NETEM: dict[str, LinkImpairment] = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much to send. longest_ns: of a cell, where its time is our own."""
+    """How much to send. longest_ns: the longest cell on the wall clock."""
 
     many: int = MANY
     few: int = FEW
     longest_ns: int | None = None
 
     def datagrams(self, count: int, interval_ns: int) -> int:
-        """As many as there is time for."""
+        """As many datagrams as the time permits."""
         return count if self.longest_ns is None else max(50, min(count, self.longest_ns // interval_ns))
 
 
@@ -69,7 +70,9 @@ ON_THE_WALL_CLOCK = Budget(longest_ns=8 * S)
 
 
 def read_link(profile: str, seed: int) -> tuple[Link, tuple[Event, ...]]:
-    """A profile as the planner makes a link of it, and its own events in 100 s. Raises SpecError: there is none."""
+    """A profile as the link that the planner makes of it, and the profile's own events in 100 s. Raises SpecError if
+    there is no such profile.
+    """
     text = (
         'format = 1\nname = "calibration"\nduration = "100 s"\n[node.a]\n[node.b]\n'
         f'[link.p1]\nbetween = ["a", "b"]\nprofile = "{profile}"\n'
@@ -86,7 +89,7 @@ def profile_probes(profile: str, program: Path, budget: Budget, seed: int = 1) -
 
 
 def netem_probes(program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
-    """Each of netem's options by itself."""
+    """The cells that measure each of netem's options separately."""
     probes: list[Probe] = []
     for name, shape in NETEM.items():
         link = Link("p1", "a", "b", shape, LinkImpairment(one_way_delay_ns=MS))
@@ -106,7 +109,7 @@ def _probes(
 
 
 def calm(shape: LinkImpairment) -> LinkImpairment:
-    """The shape without what is random."""
+    """The impairment without its random parts."""
     return msgspec.structs.replace(
         shape, jitter_ns=0, jitter_correlation_ratio=0.0, distribution="uniform", loss_ratio=0.0,
         loss_correlation_ratio=0.0, burst_loss=None, duplicate_ratio=0.0, corrupt_ratio=0.0, reorder_ratio=0.0,
@@ -114,14 +117,14 @@ def calm(shape: LinkImpairment) -> LinkImpairment:
 
 
 def sending_ns(shape: LinkImpairment, ip_bytes: int) -> int:
-    """How long a packet takes at the rate of its direction, at the layer the rate counts; rounded up."""
+    """The time to send a packet at the rate of its direction, at the layer that the rate counts; rounded up."""
     if shape.rate_bit_s is None:
         return 0
     return -(-8 * 10**9 * (ip_bytes + (14 if shape.layer == "ethernet" else 0)) // shape.rate_bit_s)
 
 
 def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> Cell:
-    """Datagrams so far apart that none waits for another, each echoed at once."""
+    """Datagrams so far apart that none queues behind another; each is echoed at once."""
     shapes = (link.forward, link.backward)
     apart = sum(round(delays_of(shape).width_s * 1e9) + 2 * sending_ns(shape, PROBE_BYTES) for shape in shapes) + MS
     rarest = min((ratio for shape in shapes for ratio in _drawn(shape)), default=None)
@@ -138,7 +141,7 @@ def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> 
 
 
 def _drawn(shape: LinkImpairment) -> list[float]:
-    """The ratios of everything that is thrown dice for but delays; of bursts of losses, how often one begins."""
+    """The ratios of all random impairments except delays; for bursts of losses, how often one begins."""
     ratios = [shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio]
     if shape.burst_loss is not None:
         p, r = shape.burst_loss.p_ratio, shape.burst_loss.r_ratio
@@ -147,7 +150,7 @@ def _drawn(shape: LinkImpairment) -> list[float]:
 
 
 def _bursts(name: str, link: Link, program: Path, seed: int) -> Cell:
-    """Each direction's queue is filled at once, by full packets and more of them than it holds."""
+    """A burst of full packets in each direction, more than its queue holds, so that the queue fills at once."""
     quiet = msgspec.structs.replace(link, forward=calm(link.forward), backward=calm(link.backward))
     flows: list[Flow] = []
     end = 0
@@ -191,7 +194,7 @@ def _around(name: str, link: Link, events: tuple[Event, ...], program: Path, see
 
 
 def _rank(event: Event, events: Iterable[Event]) -> int:
-    """How often it has happened before."""
+    """How many equal events came before this one."""
     return sum(
         other.name == event.name and other.action == event.action and other.at_ns < event.at_ns for other in events
     )

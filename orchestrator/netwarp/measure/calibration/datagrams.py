@@ -1,4 +1,6 @@
-"""The datagrams of a probe in the captures of both hosts: when sent and arrived, lost, late, twice."""
+"""Reads the datagrams of a probe from the captures of both hosts: when each was sent and arrived, and which were lost,
+late or duplicated.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One direction. Times in ns since 1970; by datagram as sent: its size, its row among the arrived (or NOWHERE)."""
+    """The datagrams of one direction. Times in ns since 1970. For each datagram sent: its size, and its row among the
+    arrived ones (or NOWHERE).
+    """
 
     sent_ns: Ints
     ip_bytes: Ints
@@ -32,13 +36,13 @@ class Way:
 
     @property
     def came(self) -> Bools:
-        """Which arrived."""
+        """Which datagrams arrived."""
         came: Bools = self.arrival != NOWHERE
         return came
 
     @property
     def delays_s(self) -> Floats:
-        """Of those that arrived, in the order sent."""
+        """Delays of the datagrams that arrived, in the order sent."""
         came = self.came
         return (self.arrived_ns[self.arrival[came]] - self.sent_ns[came]) / 1e9
 
@@ -50,7 +54,7 @@ class Way:
 
 
 def both_ways(cell_dir: Path) -> tuple[Way, Way]:
-    """From a to b, and back. Raises CaptureError where nothing was sent."""
+    """The datagrams from a to b, and those back. Raises CaptureError if none was sent."""
     near, far = (_identities(cell_dir, node) for node in ("a", "b"))
     there, back = (_way(near, far, 0), _way(far, near, 1))
     if not len(there.sent_ns):
@@ -59,7 +63,7 @@ def both_ways(cell_dir: Path) -> tuple[Way, Way]:
 
 
 def _identities(cell_dir: Path, node: str) -> tuple[Rows, Ints]:
-    """Of every datagram, with the direction: 0 from a to b."""
+    """The `identities` row of every datagram, with its direction: 0 from a to b."""
     capture = read_captures([cell_dir / "capture" / f"{node}-p1.pcap.zst"], ("packets", "identities"))
     rows = capture.identities
     packets = capture.packets[rows["packet"]]
@@ -70,7 +74,9 @@ def _identities(cell_dir: Path, node: str) -> tuple[Rows, Ints]:
 
 
 def _is_host_a(address: str) -> bool:
-    """Of a link's two hosts the one listed first has the lower address (testbed.layout)."""
+    """Whether the address is host a's: of a link's two hosts the one listed first gets the lower address
+    (testbed.layout).
+    """
     return address.startswith("10.") and int(address.rsplit(".", 1)[1]) < 64
 
 

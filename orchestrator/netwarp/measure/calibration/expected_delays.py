@@ -1,4 +1,5 @@
-"""The delays and losses that a link's configuration means, as numbers: the configured side of every comparison.
+"""The delays and losses that a link's configuration means, as numbers: the configured side of every comparison, with
+statistical bounds.
 
 Delays are those of sch_netem.c (tabledist): the delay plus jitter x table / 8192, or uniform; never below 0.
 """
@@ -30,7 +31,7 @@ class Delays:
 
     @property
     def mean_s(self) -> float:
-        """First moment."""
+        """Mean."""
         return float(self.values_s.mean())
 
     @property
@@ -40,21 +41,25 @@ class Delays:
 
     @property
     def width_s(self) -> float:
-        """From the least to the greatest."""
+        """Largest minus smallest delay."""
         return float(self.values_s[-1] - self.values_s[0])
 
     def mean_bound_s(self, count: int) -> float:
-        """How far the mean of `count` draws may lie off."""
+        """How far the mean of `count` draws may be from the mean."""
         return Z * self.deviation_s / math.sqrt(count)
 
     def deviation_bound_s(self, count: int) -> float:
-        """The same of their standard deviation: sqrt((m4 - sd^4) / n) / (2 sd), by the delta method."""
+        """How far their standard deviation may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the delta method, times the
+        quantile.
+        """
         sd = self.deviation_s
         fourth = float(((self.values_s - self.mean_s) ** 4).mean())
         return Z * math.sqrt(max(fourth - sd**4, 0.0) / count) / (2 * sd) if sd else 0.0
 
     def distance(self, measured_s: Floats, slack_s: float) -> float:
-        """Kolmogorov and Smirnov's distance of what was measured; lateness of up to slack_s counts as none."""
+        """Kolmogorov-Smirnov distance of the measured delays from this distribution; lateness of up to slack_s is not
+        counted.
+        """
         measured = np.sort(measured_s)
         steps = np.arange(len(measured) + 1) / len(measured)
         early = np.searchsorted(self.values_s, measured + slack_s / 10, side="right") / len(self.values_s)
@@ -63,12 +68,14 @@ class Delays:
 
 
 def distance_bound(count: int) -> float:
-    """Dvoretzky, Kiefer, Wolfowitz (Massart's constant): P(D > bound) <= ALPHA whatever the distribution."""
+    """The bound of Dvoretzky, Kiefer and Wolfowitz (with Massart's constant): P(D > bound) <= ALPHA for every
+    distribution.
+    """
     return math.sqrt(math.log(2 / ALPHA) / (2 * count))
 
 
 def delays_of(shape: LinkImpairment) -> Delays:
-    """The delays of a shape's delay line."""
+    """The distribution of delays of an impairment's delay line."""
     spread, delay = spread_ns(shape), shape.one_way_delay_ns
     name = distribution_of(shape)
     if not spread:
@@ -81,8 +88,9 @@ def delays_of(shape: LinkImpairment) -> Delays:
 
 
 def binomial_bound(count: int, ratio: float) -> float:
-    """How far the share of successes in `count` tries may lie off `ratio`: the exact binomial quantiles at ALPHA / 2,
-    the farther of the two."""
+    """How far the share of successes in `count` tries may be from `ratio`: the exact binomial quantiles at ALPHA / 2,
+    the farther of the two.
+    """
     if not count or ratio in (0.0, 1.0):
         return 0.0
     k = np.arange(count + 1)
@@ -96,8 +104,9 @@ def binomial_bound(count: int, ratio: float) -> float:
 
 
 def chain_bound(count: int, p: float, r: float) -> float:
-    """How far the mean loss of a two-state Markov chain (Gilbert's model) may lie off p / (p + r) in `count` packets:
-    its variance is that of independent ones times (1 + c) / (1 - c), c = 1 - p - r."""
+    """How far the mean loss of a two-state Markov chain (Gilbert's model) may be from p / (p + r) in `count` packets:
+    its variance is that of independent losses times (1 + c) / (1 - c), c = 1 - p - r.
+    """
     mean, c = p / (p + r), 1 - p - r
     return Z * math.sqrt(mean * (1 - mean) * (1 + c) / (1 - c) / count)
 
@@ -112,7 +121,7 @@ def chi_square_bound(freedom: int) -> float:
 
 
 def _above(x: float, freedom: int) -> float:
-    """How often chi-square is above x: the finite sums for even and odd degrees of freedom."""
+    """P(chi-square > x), by the finite sums for even and odd degrees of freedom."""
     term = math.sqrt(2 * x / math.pi) * math.exp(-x / 2) if freedom % 2 else math.exp(-x / 2)
     probability = math.erfc(math.sqrt(x / 2)) if freedom % 2 else 0.0
     for degree in range(1 if freedom % 2 else 0, freedom - 1, 2):

@@ -1,5 +1,5 @@
-"""Losses, duplicates and altered datagrams of a link against its configured shares: exact binomial bounds, and of
-Gilbert-Elliott loss the chain's own.
+"""Judges losses, duplicates and altered datagrams of a link against the configured shares: with exact binomial bounds,
+and for Gilbert-Elliott loss with those of its Markov chain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ known: MAC addresses, TOS, TTL, IP's and UDP's checksum, the end of the payload.
 
 
 def losses(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Row]:
-    """Lost and duplicated datagrams of a direction."""
+    """Rows for lost and duplicated datagrams of a direction."""
     came, sent = way.came, len(way.sent_ns)
     lost = int(sent - came.sum())
     if shape.burst_loss is not None:
@@ -38,22 +38,26 @@ def losses(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator
 
 
 def share(probe: Probe, quantity: str, ratio: float, seen: int, tries: int) -> Iterator[Row]:
-    """A share against its ratio. Left out where so few are expected that none at all would pass as well: that would
-    measure nothing (on the wall clock there is little time)."""
+    """A row that compares a share with its ratio. No row if so few are expected that zero would pass as well: that
+    would measure nothing (on the wall clock there is little time).
+    """
     bound = binomial_bound(tries, ratio)
     if tries and (bound < ratio or not ratio):
         yield Row.of(probe.name, quantity, ratio, seen / tries, bound, "ratio")
 
 
 def altered(probe: Probe, way: Way, shape: LinkImpairment) -> Iterator[Row]:
-    """netem flips one bit anywhere in the frame; found are those flips by which the packet is not known again."""
+    """netem flips one bit anywhere in the frame; the measured ones are those flips that make the packet's fingerprint
+    unknown.
+    """
     sent, ratio = len(way.sent_ns), shape.corrupt_ratio * KNOWN_BITS / (8 * (PROBE_BYTES + 14))
     yield from share(probe, "altered there, where it shows", ratio, sent - int(way.came.sum()), sent)
 
 
 def _gilbert_elliott(probe: Probe, name: str, lost: np.ndarray, model: GilbertElliott) -> Iterator[Row]:
-    """With all lost in the bad state and none in the good one, each packet's fate is the chain's state: its two
-    probabilities are counted, and the runs of lost packets are geometric."""
+    """If every packet is lost in the bad state and none in the good one, each packet shows the state of the chain: its
+    two transition probabilities are counted, and the runs of lost packets are geometric.
+    """
     p, r, count = model.p_ratio, model.r_ratio, len(lost)
     lost_share = (p * model.bad_loss_ratio + r * model.good_loss_ratio) / (p + r)
     bound = max(model.bad_loss_ratio, 1 - model.good_loss_ratio) * chain_bound(count, p, r)
@@ -83,7 +87,9 @@ def _gilbert_elliott(probe: Probe, name: str, lost: np.ndarray, model: GilbertEl
 
 
 def _run_bound(r: float, count: int) -> float:
-    """A geometric run has the mean 1 / r and the variance (1 - r) / r^2. 1.5 times the normal bound: a long tail."""
+    """The bound for the mean of `count` geometric runs: mean 1 / r, variance (1 - r) / r^2. 1.5 times the normal bound,
+    since the distribution has a long tail.
+    """
     return 1.5 * 4.417 * math.sqrt((1 - r) / count) / r if count else 0.0
 
 
@@ -94,8 +100,9 @@ def run_lengths(lost: np.ndarray) -> np.ndarray:
 
 
 def chi_square(runs: np.ndarray, r: float) -> tuple[float, int]:
-    """(statistic, degrees of freedom) of run lengths against the geometric distribution; longer ones are put together
-    until 5 are expected in every class."""
+    """(statistic, degrees of freedom) of run lengths against the geometric distribution; long runs are pooled until
+    each class expects at least 5.
+    """
     count, classes = len(runs), 0
     while count * (1 - r) ** classes * r >= 5 and classes < LONGEST_RUN and count * (1 - r) ** (classes + 1) >= 5:
         classes += 1

@@ -1,7 +1,7 @@
-"""Links against their configuration, by TCP: from the captures at host a (before the hop) and at host b (after it).
+"""Judges links by TCP, from the captures at host a (before the hop) and at host b (after it).
 
-The way of a packet through a shaped direction is: delay line, then the queue and the rate. So a packet that meets an
-empty queue takes one_way_delay + bytes / rate, and a busy link delivers packets exactly bytes / rate apart.
+A packet passes the delay line of a shaped direction first, then its queue and rate. So a packet that meets an empty
+queue takes one_way_delay + bytes / rate, and a busy link delivers packets exactly bytes / rate apart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAULT_PORTS, REPAIR_PORTS = (FIRST_PORT, FIRST_PORT + 1), (FIRST_PORT + 2, FIRST
 
 
 def judge(probe: Probe, cell_dir: Path, t0_realtime_ns: int) -> list[Row]:
-    """Judge one finished probe; raises CaptureError where a capture has nothing to judge by."""
+    """Judge one finished probe. Raises CaptureError if a capture holds nothing to judge."""
     near, far = (_read(cell_dir, node) for node in ("a", "b"))
     rows: list[Row] = []
     for quantity in probe.quantities:
@@ -97,7 +97,9 @@ def _outgoing(capture: Capture) -> Rows:
 
 
 def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """Bytes that arrive in (first, last] of the data's second half, over that time: the queue is never empty then."""
+    """Bytes that arrive in (first, last] of the second half of the data, divided by that time: the queue is never empty
+    then.
+    """
     shape = probe.cell.links[0].forward
     data = _data(far)
     data = data[len(data) // 2 :]
@@ -125,7 +127,9 @@ def _mtu(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """Packets of the sender seen at a and not at b; 4 standard deviations of a binomial around the configured ratio."""
+    """Packets of the sender seen at a and not at b; the bound is 4 standard deviations of a binomial around the
+    configured ratio.
+    """
     ratio = probe.cell.links[0].forward.loss_ratio
     sent = int(near.paths["packets"][0][0])
     arrived = int(far.paths["packets"][0][0])
@@ -134,10 +138,11 @@ def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """Packets waiting in the hop just before each arrival: at most the limit, and exactly that where one is dropped.
+    """Number of packets waiting in the hop just before each arrival: at most the limit, and exactly the limit where a
+    packet is dropped.
 
-    There is no delay line in this probe, so inside = accepted at a and not yet arrived at b. A packet that never
-    arrives was dropped on entry, when the queue held `queue_packets` and one was being sent.
+    This probe has no delay line, so the packets in the hop are those accepted at a that have not arrived at b. A packet
+    that never arrives was dropped on entry, when the queue held `queue_packets` and one more was being sent.
     """
     limit = probe.cell.links[0].forward.queue_packets
     if limit is None:
@@ -163,8 +168,9 @@ def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _accepted(sent: Rows, arrived: Rows, shape: LinkImpairment) -> Rows:
-    """Which of the sent segments arrived. Of several sendings of one segment, an arrival is the latest that it can be:
-    sent at least its own sending time before."""
+    """Which of the sent segments arrived. If a segment was sent several times, an arrival belongs to the latest sending
+    that is possible: at least its own sending time before.
+    """
     sendings: dict[tuple[int, int, int], list[int]] = {}
     for index, key in enumerate(_keys(sent)):
         sendings.setdefault(key, []).append(index)
@@ -182,17 +188,16 @@ def _accepted(sent: Rows, arrived: Rows, shape: LinkImpairment) -> Rows:
 
 
 def _keys(rows: Rows) -> list[tuple[int, int, int]]:
-    """What tells segments apart: sequence number, payload, flags."""
+    """What identifies a segment: sequence number, payload, flags."""
     return list(zip(rows["seq"].tolist(), rows["payload_bytes"].tolist(), rows["flags"].tolist(), strict=True))
 
 
 def _edge(
     probe: Probe, near: Capture, far: Capture, t0_ns: int, what: str, at_ns: int, ports: tuple[int, int], passes: int
 ) -> list[Row]:
-    """Of two SYNs around the event just one arrives (`passes`: which of them), so the event lies between the two.
-
-    It is then off by at most the farther of their distances from its configured time. Where another SYN arrives, or
-    both or none, nothing bounds it: there is no measured value.
+    """Bounds the time of an event by two SYNs around it, of which exactly one arrives (`passes`: which). The event lies
+    between the two, so it is off by at most the larger of their distances from its configured time. If the other SYN
+    arrives, or both, or none, there is no measured value.
     """
     from_event: list[float] = []
     for port in ports:
@@ -221,9 +226,10 @@ def _fault(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _last_arrival(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
-    """The last packet that got through a fault under a busy link, before connectivity came back.
+    """The last packet that passed a busy link before the fault.
 
-    It arrives before the fault, by less than the time of one packet: the middle of that span, and half of it as bound.
+    It arrives before the fault by less than the sending time of one packet: the configured value is the middle of that
+    interval, and half of it is the bound.
     """
     times = _data(far)["time_ns"] - t0_ns
     before = times[times < REPAIR_NS]

@@ -1,6 +1,7 @@
-"""The cells that calibrate links by TCP, and the quantities that each is measured for.
+"""Defines the cells that calibrate links by TCP, and the quantities measured in each.
 
-Every cell has two hosts a and b and one shaped link p1. All of it is virtual time: a few milliseconds of wall a cell.
+Every cell has two hosts a and b and one shaped link p1, and runs in virtual time: a few milliseconds of wall time per
+cell.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ DENSE_BIT_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A cell and the quantities judged from its captures (names of calibration.judge)."""
+    """A cell and the names of the quantities judged from its captures (tcp_judge.py)."""
 
     name: str
     cell: Cell
@@ -29,7 +30,7 @@ class Probe:
 
 
 def probes(seed: int = 1) -> tuple[Probe, ...]:
-    """Every probe. The seed only draws the losses."""
+    """Every probe. The seed only affects losses."""
     cells: list[Probe] = []
     for rate, delay, duration in (
         (500_000, 200 * MS, 20 * S),
@@ -85,7 +86,9 @@ def _flow(
 
 
 def _bracketed(action: Action, seed: int) -> Cell:
-    """Connections begin 5 us before and after the fault and the repair: of each pair, just one gets through."""
+    """Connections begin 5 us before and after the fault, and before and after the repair: of each pair exactly one
+    succeeds.
+    """
     flows = tuple(
         _flow(f"{edge}-{side}", at + offset, None, FIRST_PORT + number, total_bytes=1460)
         for number, (edge, at, side, offset) in enumerate(
@@ -99,9 +102,11 @@ def _bracketed(action: Action, seed: int) -> Cell:
 
 
 def _interrupted(seed: int) -> Cell:
-    """An end goes down under a busy link of 1 Gbit/s: its last packet is at most one packet's sending time before.
+    """An interface goes down under a busy link of 1 Gbit/s: the last packet passes at most one packet's sending time
+    before.
 
-    A connection that begins after a `link` fault is refused by ICMP at once, so this fault cannot be bracketed.
+    A connection that begins after a `link` fault is refused by ICMP at once, so this fault cannot be bracketed by two
+    SYNs.
     """
     shape = LinkImpairment(rate_bit_s=DENSE_BIT_S, queue_packets=1000)
     flow = _flow("bulk", FAULT_NS - 20 * MS, FAULT_NS + 10 * MS)

@@ -1,4 +1,4 @@
-"""The groups of the catalogue (core/metrics) and the functions that compute them from one flow's observation."""
+"""The functions that compute the catalogue's groups of metrics (core/metrics) from the observation of one flow."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ flows share (flow_sharing) is computed from all flows of a cell; aqm from what i
 
 
 def needs_of(function: Callable[..., Mapping[str, float | None]]) -> list[str]:
-    """The metrics of other groups that a group's function takes, by its keyword-only parameters."""
+    """The metrics of other groups that a group's function needs: the names of its keyword-only parameters."""
     return inspect.getfullargspec(function).kwonlyargs
 
 
 def flow_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """Every metric of a flow but those it shares with others; None where there is nothing to measure."""
+    """Every metric of one flow, except those that compare flows; None if there is nothing to measure."""
     metrics = without_values(observation.flow)
     for function in GROUP_FUNCTIONS.values():
         metrics |= function(observation, **{name: metrics[name] for name in needs_of(function)})

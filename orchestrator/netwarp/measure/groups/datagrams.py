@@ -1,4 +1,4 @@
-"""UDP and ICMP, measured by captures alone: packets and bytes by protocol and address pair."""
+"""Metrics of UDP and ICMP, from captures alone: packets and bytes by protocol and address pair."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""An SCTP failover as measured, and as the failover model predicts it. Definitions: docs/metrics.md, Failover of SCTP.
+"""Metrics of an SCTP failover, as measured and as the failover model predicts it. Definitions: docs/metrics.md,
+Failover of SCTP.
 
-From both captures; `notification_time_s`, `unreachable_time_s` and `state_changes` are notifications of the sender's
-kernel to its application.
+From both captures; `notification_time_s`, `unreachable_time_s` and `state_changes` come from notifications of the
+sender's kernel to its application.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def failover_metrics(
     first_new_data_other_path_s: float | None,
     outage_s: float | None,
 ) -> dict[str, float | None]:
-    """Measured, and predicted by the failover model; {} for other protocols than SCTP."""
+    """Measured values, and those that the failover model predicts; {} for other protocols than SCTP."""
     cell, flow, sender, receiver = observation.cell, observation.flow, observation.sender, observation.receiver
     if flow.protocol != "sctp":
         return {}
@@ -72,10 +73,11 @@ def failover_metrics(
 
 
 def watched_s(moments: Moments, window: Window, inside: bool) -> dict[str, float]:
-    """Metric -> for how long the window would still have shown it, s: after the fault, after the repair.
+    """Metric -> how long after the fault (or after the repair) the window would still have shown it, in s.
 
-    Nothing where the path in use was not the primary that theory is about, or the flow has no end yet. inside: the
-    sender's own interface went down, so that what it sends again may look new: its first copy died before the capture.
+    Empty if the path in use was not the primary that the model is about, or if the flow has no end yet. inside: the
+    sender's own interface went down, so that a retransmission may look new: its first copy was dropped before the
+    capture.
     """
     fault, end_ns = moments.fault, window.end_ns
     if fault is None or end_ns is None or moments.path_in_use != PRIMARY:
@@ -91,7 +93,9 @@ def watched_s(moments: Moments, window: Window, inside: bool) -> dict[str, float
 
 
 def _notifications(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
-    """From the sender's notifications after the fault: of the path in use, and how many of any path."""
+    """Metrics from the sender's notifications after the fault: those about the path in use, and the number about any
+    path.
+    """
     fault, in_use = observation.moments.fault, observation.moments.path_in_use
     if fault is None:
         return {}
@@ -115,7 +119,9 @@ def _notifications(observation: FlowObservation, sender: FlowPackets) -> dict[st
 
 
 def _return_time_s(observation: FlowObservation) -> float | None:
-    """From the repair to the first new data on the path in use before the fault, where new data had left it."""
+    """Time from the repair to the first new data on the path in use before the fault, if new data had left that
+    path.
+    """
     moments, data = observation.moments, observation.sent
     fault, moved = moments.fault, moments.first_new_sent_other_path_ns
     if data is None or fault is None or fault.to_ns is None or moved is None:
@@ -126,7 +132,9 @@ def _return_time_s(observation: FlowObservation) -> float | None:
 
 
 def _refill_time_s(observation: FlowObservation) -> float | None:
-    """From the fault to the arrival of the first REFILL_BYTES of new payload on other paths than the one in use."""
+    """Time from the fault to the arrival of the first REFILL_BYTES of new payload on other paths than the one
+    in use.
+    """
     moments, data = observation.moments, observation.arrived
     if data is None or moments.fault is None or moments.path_in_use is None:
         return None
@@ -142,7 +150,7 @@ def _data(packets: FlowPackets) -> Rows:
 
 
 def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> float | None:
-    """Chunks sent again although they had arrived. Both captures number TSNs from the INIT's."""
+    """Number of chunks that were sent again although they had arrived. Both captures count TSNs from the INIT's."""
     if len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
         return None
     sent, arrived = _data(sender), _data(receiver)
@@ -177,9 +185,9 @@ def _lateness(observation: FlowObservation, sender: FlowPackets, receiver: FlowP
 def theory_metrics(
     prediction: FailoverPrediction, measured: Mapping[str, float | None], watched: Mapping[str, float]
 ) -> dict[str, float | None]:
-    """The expected ranges, and for each: 1 where what is measured lies in it, else 0.
+    """The predicted ranges, and for each of them 1 if the measured value lies in it, otherwise 0.
 
-    What never happened is 0 too where its range had ended while it was watched for (s).
+    An event that did not happen also gives 0 if its range ended while the flow was still watched (`watched`, in s).
     """
     ranges: dict[str, Range | None] = {name: getattr(prediction, f"{name}_s") for name in THEORY.values()}
     metrics: dict[str, float | None] = {

@@ -1,6 +1,5 @@
-"""The shares of flows while all of them run, and their gain when the first one ends.
-
-Definitions: docs/metrics.md, Flows side by side.
+"""Metrics of several flows: their shares while all of them run, and their gain when the first one ends. Definitions:
+docs/metrics.md, Flows side by side.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from ..observation import FlowObservation
 
 
 def _goodput_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int) -> float | None:
-    """Goodput in (from, to]; None without a span or a capture."""
+    """Goodput in (from, to]; None if the span is empty or there is no capture."""
     if receiver is None or to_ns <= from_ns:
         return None
     data = receiver.data
@@ -25,10 +24,10 @@ def _goodput_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int) -> fl
 def flow_sharing_metrics(
     flows: Mapping[str, FlowObservation],
 ) -> tuple[dict[str, dict[str, float | None]], dict[str, float | None]]:
-    """(metrics of each flow, metrics of the cell); {} of both below two flows.
+    """(metrics of each flow, metrics of the cell); both {} with fewer than two flows.
 
-    All run from the last of the first arrivals to the first end (a flow's end: of its window); the next end closes
-    the span after it. Nothing where a flow never began, or one ended before another began.
+    All flows run from the last of their first arrivals to the first end (the end of a flow's window). The second span
+    lasts from there to the next end. No values if a flow never began, or ended before another began.
     """
     nothing: dict[str, dict[str, float | None]] = {name: {} for name in flows}
     begun = [flow.window.first_ns for flow in flows.values() if flow.window.first_ns is not None]
@@ -55,7 +54,8 @@ def flow_sharing_metrics(
 
 
 def jain_index(rates: Sequence[float | None]) -> float | None:
-    """Jain's fairness index of the flows' goodputs: (sum x)^2 / (n sum x^2); None below two flows, or if one has none.
+    """Jain's fairness index of the flows' goodputs: (sum x)^2 / (n sum x^2); None with fewer than two flows, or if one
+    has no goodput.
 
     R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness (DEC-TR-301, 1984), eq. 2.
     """

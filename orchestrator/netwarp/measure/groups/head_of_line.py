@@ -1,6 +1,5 @@
-"""Head-of-line delay: the wait of data that have arrived for data that have not, by stream and as one stream.
-
-Definitions: docs/metrics.md, Head-of-line delay; `Delivery` says what waits for what.
+"""Metrics of head-of-line delay: how long data that has arrived waits for data that has not, per stream and as if all
+were one stream. Definitions: docs/metrics.md, Head-of-line delay; measure/delivery.py.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ P95 = 95.0
 
 
 def head_of_line_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """Delays of what is delivered within the window, of SCTP by stream and as one stream too; {} where nothing tells
-    what belongs together.
+    """Delays of the data delivered within the window; for SCTP per stream and as one stream. {} if the captures do not
+    show which bytes belong together.
     """
     delivery, window = observation.delivery, observation.window
     if observation.receiver is None or delivery is None:
@@ -56,7 +55,7 @@ def _waits_as_one(receiver: FlowPackets, window: Window) -> Ints:
 
 
 def _summary(waits: Ints) -> tuple[float | None, float | None, float | None, float | None]:
-    """Mean, 95th percentile (one of the values) and largest in s; the share of those above 0."""
+    """Mean, 95th percentile (one of the values) and maximum in s, and the share of delays above 0."""
     if not len(waits):
         return None, None, None, None
     p95 = float(np.percentile(waits, P95, method="inverted_cdf"))

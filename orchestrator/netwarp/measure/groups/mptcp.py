@@ -1,5 +1,4 @@
-"""The subflows of an MPTCP flow: those opened, joined and lost, when, and the paths without any.
-
+"""Metrics of the subflows of an MPTCP flow: how many were opened, joined and lost, when, and which paths got none.
 Definitions: docs/metrics.md, Subflows of MPTCP.
 """
 
@@ -18,7 +17,7 @@ NAMES = tuple(name for name, metric in METRICS.items() if metric.group == "mptcp
 
 
 def mptcp_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """From the sender's capture until the window's end; {} for a flow that is no MPTCP."""
+    """From the sender's capture until the end of the window; {} for other protocols."""
     if observation.flow.protocol != "mptcp":
         return {}
     metrics: dict[str, float | None] = dict.fromkeys(NAMES)
@@ -68,7 +67,7 @@ def mptcp_events(observation: FlowObservation) -> list[CellEvent]:
 
 
 def _first_subflows(sender: FlowPackets) -> set[int]:
-    """Rows of the flow table: of each connection, its first subflow."""
+    """Rows of the flow table: the first subflow of each connection."""
     return {group.flows[0] for group in mptcp_groups(sender)}
 
 
@@ -85,7 +84,9 @@ def _paths_used(sender: FlowPackets, subflows: Sequence[Lifetime]) -> set[int]:
 
 
 def _reasons(observation: FlowObservation, sender: FlowPackets) -> list[str]:
-    """What the captures show of a path that got no subflow: an address that was told in vain, a join in vain."""
+    """Sentences about a path that got no subflow, from the captures: an address that was announced in vain, a join
+    without success.
+    """
     reasons, receiver = [], observation.receiver
     if receiver is not None:
         heard = {

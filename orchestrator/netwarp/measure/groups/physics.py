@@ -1,5 +1,4 @@
-"""The metrics that known laws are tested by: throughput under loss, a queue's waits and drops, back-off.
-
+"""Metrics for testing known laws: throughput under loss, waiting times and drops of a queue, back-off of the RTO.
 Definitions: docs/metrics.md, Laws of physics.
 """
 
@@ -29,7 +28,9 @@ FEWEST_CYCLES = 5
 def physics_metrics(
     observation: FlowObservation, *, rtt_mean_s: float | None, first_timeout_s: float | None
 ) -> dict[str, float | None]:
-    """Of loss and back-off from the sender's capture, of a queue from both; {} where it is not one connection."""
+    """Metrics of loss and back-off from the sender's capture, of a queue from both captures; {} if the flow is not one
+    connection.
+    """
     cell, flow, sender, fault = observation.cell, observation.flow, observation.sender, observation.moments.fault
     sending = None if sender is None else sending_of(flow, sender, observation.window.end_ns)
     if sender is None or sending is None or not len(sending.packet):
@@ -68,7 +69,7 @@ def _under_loss(
 
 
 def _least_timeout_s(cell: Cell, flow: Flow, rtt_s: float) -> float:
-    """Where no timeout was seen: what a steady round trip makes of the RTO."""
+    """The smallest RTO that a steady round-trip time gives; used if no timeout was seen."""
     if flow.protocol == "sctp":
         return max(failover_settings(cell, flow).rto_min_s, rtt_s)
     return rtt_s + TCP_RTO_MIN_S
@@ -112,7 +113,7 @@ def _backed_off(cell: Cell, flow: Flow, sending: Sending, from_ns: int, to_ns: i
 
 @dataclasses.dataclass(frozen=True)
 class Steady:
-    """Whole cycles from loss event to loss event, without the first ones. sent_bit_s: payload, retransmissions too."""
+    """Whole cycles between loss events, without the first ones. sent_bit_s: payload, retransmissions included."""
 
     seconds: float
     sent_bit_s: float
@@ -120,7 +121,7 @@ class Steady:
 
 
 def steady_of(sending: Sending, events: Ints) -> Steady | None:
-    """None: fewer than FEWEST_CYCLES cycles after the first WARM_UP_EVENTS."""
+    """None if fewer than FEWEST_CYCLES cycles follow the first WARM_UP_EVENTS loss events."""
     if len(events) < WARM_UP_EVENTS + FEWEST_CYCLES + 1:
         return None
     begin, end = int(events[WARM_UP_EVENTS]), int(events[-1])

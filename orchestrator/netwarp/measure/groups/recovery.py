@@ -1,5 +1,5 @@
-"""A flow around its first fault: what the fault took, when data flow again and on which path, and the heartbeat that
-finds a repaired path again. Definitions: docs/metrics.md, Outage and recovery.
+"""Metrics around a flow's first fault: the packets it cost, when data flows again and on which path, and the heartbeat
+that discovers the repaired path. Definitions: docs/metrics.md, Outage and recovery.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
 
 
 def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str, float | None]:
-    """On the path in use that the fault hits, and on the others."""
+    """Metrics of the path in use, if the fault is on it, and of the other paths."""
     flow, window, sender, receiver = observation.flow, observation.window, observation.sender, observation.receiver
     sent, arrived = observation.sent, observation.arrived
     metrics: dict[str, float | None] = {}
@@ -67,7 +67,7 @@ def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str,
 
 
 def _gave_up_s(observation: FlowObservation) -> float | None:
-    """From the flow's start to the moment its sender's kernel gave the connection up; None: it did not."""
+    """Time from the flow's start until its sender's kernel gave the connection up; None if it did not."""
     record = last(observation.sender_records, "gave_up")
     since_ns = observation.t0_monotonic_ns + observation.flow.start_ns
     return None if record is None else (record["t_ns"] - since_ns) / 1e9

@@ -1,6 +1,5 @@
-"""Retransmissions, their causes, and round trips: TCP's over all subflows, SCTP's over all associations.
-
-Definitions: docs/metrics.md, Loss, retransmission and round trips.
+"""Metrics of retransmissions, their causes, and round-trip times: for TCP over all subflows, for SCTP over all
+associations. Definitions: docs/metrics.md, Loss, retransmission and round trips.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..observation import FlowObservation, Window
 
 
 def retransmission_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """Those of both protocols, then those of one."""
+    """The metrics of both protocols, then those of one."""
     sender, receiver, window = observation.sender, observation.receiver, observation.window
     sctp = observation.flow.protocol == "sctp"
     metrics: dict[str, float | None] = {}
@@ -34,7 +33,7 @@ def retransmission_metrics(observation: FlowObservation) -> dict[str, float | No
 
 
 def _directions(packets: FlowPackets, *, at_sender: bool) -> list[Direction]:
-    """The data direction of each subflow of TCP."""
+    """The data direction of each TCP subflow."""
     return [
         analyze_tcp(packets.point.capture, row, at=sends if at_sender else 1 - sends).directions[sends]
         for row, sends in packets.data_direction.items()
@@ -122,8 +121,9 @@ def _sctp_chunks(receiver: FlowPackets, window: Window) -> dict[str, float | Non
 
 
 def _first_waits(association: Association, rows: Ints) -> Ints:
-    """The wait before the first T3 expiry of each series without progress: since an acknowledgement moved anything, or
-    since that TSN was last sent, if that was later. rows: the first retransmission after each expiry.
+    """The wait before the first T3 expiry of each series of expiries without progress: since the last acknowledgement
+    of anything new, or since that TSN was last sent, whichever is later. rows: the first retransmission after each
+    expiry.
     """
     sent, reports = association.sent, association.reports
     moved = np.concatenate([[np.iinfo(np.int64).min], reports.time_ns[reports.moved]])

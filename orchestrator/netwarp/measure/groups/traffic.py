@@ -1,7 +1,7 @@
-"""Amounts and rates of a flow, and its cost on the wire. Definitions: docs/metrics.md, Volume and speed.
+"""Metrics of a flow's amounts, rates and overhead on the wire. Definitions: docs/metrics.md, Volume and speed.
 
-From the receiver's capture, in the data direction; the arithmetic of packets beside it is for whole transfers in which
-nothing was sent twice.
+From the receiver's capture, in the data direction. The calculated packet counts exist for whole transfers without
+retransmissions.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _rate(packets: PacketColumns, amount: Ints, window: Window) -> float | None:
 
 
 def _by_arithmetic(observation: FlowObservation, data_packets: float, ack_packets: float) -> dict[str, float | None]:
-    """How many packets there must be, beside those there are."""
+    """The packet counts that arithmetic predicts, beside the measured ones."""
     predicted = packets_of(observation.cell, observation.flow)
     metrics: dict[str, float | None] = {}
     if predicted is not None:
@@ -75,7 +75,7 @@ def _by_arithmetic(observation: FlowObservation, data_packets: float, ack_packet
 
 
 def setup_time_s(flow: Flow, sender: FlowPackets) -> float | None:
-    """From the first SYN or INIT to the arrival of the first SYN+ACK or COOKIE ACK, both at the sender."""
+    """Time from the first SYN or INIT to the arrival of the first SYN+ACK or COOKIE ACK, both at the sender."""
     capture = sender.point.capture
     if flow.protocol == "sctp":
         table, kind = capture.chunks, capture.chunks["type"]

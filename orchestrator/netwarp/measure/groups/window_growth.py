@@ -1,5 +1,5 @@
-"""Growth of a flow's window: from the sender's capture what it sends before and between acknowledgements, and what it
-has outstanding; from the kernel's samples (its own word) the congestion window. Definitions: docs/metrics.md, Windows.
+"""Metrics of a flow's window growth: from the sender's capture what it sends per round trip and has outstanding; from
+the kernel's samples the congestion window. Definitions: docs/metrics.md, Windows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..socket_samples import Samples, time_weighted_mean
 
 
 def window_growth_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """From the capture, and from the kernel's samples of the first path and of the one that the fault hits."""
+    """From the capture, and from the kernel's samples of the first path and of the path that the fault hits."""
     flow, window, hit = observation.flow, observation.window, observation.moments.hit_path
     metrics = _on_the_wire(observation)
     outstanding = observation.outstanding
@@ -79,7 +79,9 @@ def _around_fault(
 
 
 def _growth(samples: Samples, t_s: Floats, cwnd: Floats, from_s: float, to_s: float) -> float | None:
-    """Bytes a smoothed round trip that cwnd grows by between two instants; None without samples on both sides."""
+    """Bytes per smoothed round-trip time by which cwnd grows between two instants; None without samples on both
+    sides.
+    """
     inside = (samples.t_s >= from_s) & (samples.t_s <= to_s) & ~np.isnan(samples.srtt_s)
     begin, end = np.flatnonzero(t_s <= from_s), np.flatnonzero(t_s <= to_s)
     if not len(begin) or not inside.any():
@@ -96,7 +98,7 @@ def _cwnd(samples: Samples, end_s: float | None) -> tuple[Floats, Floats]:
 
 
 def _reached_s(t_s: Floats, cwnd: Floats, full: float | None, since_s: float) -> float | None:
-    """From an instant to the first sample after it that has as much."""
+    """Time from an instant to the first later sample with at least `full` bytes."""
     if full is None:
         return None
     reached = t_s[(cwnd >= full) & (t_s >= since_s)]

@@ -1,1 +1,1 @@
-"""Models beside the measurements: throughput laws, packet counts, SCTP failover."""
+"""Models to compare measurements with: throughput laws, packet counts, SCTP failover."""

@@ -1,4 +1,4 @@
-"""The inputs of the failover model: the settings in force in a cell, the load, the fault."""
+"""Collects the inputs of the failover model from a cell: the settings in force, the load, the fault."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Tail = Literal["none", "backward", "round trip"]
 
 @dataclasses.dataclass(frozen=True)
 class FailoverSettings:
-    """The sender's settings (net.sctp.*, or the socket's own), and the receiver's sack_delay_s.
+    """The sender's settings (net.sctp.*, or the socket's own options), and the receiver's sack_delay_s.
 
-    heartbeat_interval_s: infinite where there are none. peer_rto_initial_s: the receiver's rto_initial.
-    connectx: all of the peer's addresses were given to sctp_connectx, so that they are confirmed at once.
+    heartbeat_interval_s: infinite if heartbeats are off. peer_rto_initial_s: the receiver's rto_initial. connectx: all
+    of the peer's addresses were given to sctp_connectx, so they are confirmed at once.
     """
 
     rto_initial_s: float = 3.0
@@ -42,14 +42,15 @@ class FailoverSettings:
 
 @dataclasses.dataclass(frozen=True)
 class FailoverConditions:
-    """The paths, the load and the fault, in seconds.
+    """The paths, the load and the fault; times in seconds.
 
-    rtt_s: base RTT of the path that fails. rtt_other_s: of the other. queue_s: the longest a packet can wait in queues
-    and be sent. window_packets: the most in flight. interval_s: between messages (or bursts of them); None: saturated.
-    next_send_s: fault to the first message due after it; None: not known. up_s: connected so long before the fault.
-    tail: what of the flow still comes back after the fault: nothing, SACKs on their way, or data and then its SACKs.
-    forward: whether it stops data. inside: it is the sender's own interface, so what is sent there dies unseen.
-    length_s: fault to repair; None: never.
+    rtt_s: base RTT of the path that fails; rtt_other_s: of the other path. queue_s: the longest time a packet can spend
+    in queues and being sent. window_packets: the most packets in flight. interval_s: between messages (or bursts);
+    None: saturated. next_send_s: from the fault to the first message due after it; None: not known. up_s: how long
+    before the fault the connection was established. tail: what of the flow still comes back after the fault: nothing,
+    SACKs on their way, or data and then their SACKs. forward: whether the fault stops data. inside: the fault is at the
+    sender's own interface, so packets sent there are dropped before the capture. length_s: from fault to repair; None:
+    never repaired.
     """
 
     rtt_s: float
@@ -67,7 +68,7 @@ class FailoverConditions:
 
 
 def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:
-    """The kernel's defaults, over them the hosts' sysctls, over them the apps' own socket options."""
+    """The kernel's defaults, overridden by the hosts' sysctls, overridden by the apps' own socket options."""
     default = FailoverSettings()
     nodes = {node.name: node for node in cell.nodes}
     ours = {key.removeprefix(SYSCTL): value for key, value in nodes[flow.sender].sysctls.items()}
@@ -105,10 +106,10 @@ def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:
 
 
 def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> FailoverConditions | None:
-    """The fault that hits the flow's primary. connected_ns: from T0 (None: the flow's start).
+    """The conditions of the fault that hits the flow's primary path. connected_ns: from T0 (None: the flow's start).
 
-    None: no fault, one path only, the fault is not on the primary alone, the primary is switched by hand, or a program
-    of the user's own sends, whose socket options and load are not known.
+    None: no fault, only one path, the fault is not on the primary alone, the application switches the primary, or a
+    program of the user's own sends, whose socket options and load are not known.
     """
     met = faults_met(cell, flow)
     if flow.program is not None or flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
@@ -145,7 +146,7 @@ def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> Fai
 
 
 def _next_send(start_ns: int, interval_ns: int, fault_ns: int) -> float:
-    """Messages are due at start + n * interval: from the fault to the next of them."""
+    """Time from the fault to the next message; messages are due at start + n * interval."""
     return (start_ns - fault_ns) % interval_ns / 1e9
 
 
@@ -169,7 +170,7 @@ def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bo
 
 
 def _tail(event: Event, there: bool, back: bool) -> Tail:
-    """What of the flow still comes back: see docs/spec.md for what each fault does to packets on their way."""
+    """What of the flow still comes back; docs/spec.md says what each fault does to packets on their way."""
     if event.action == "cut":
         return "none" if back else "round trip"
     if event.action == "blackhole":

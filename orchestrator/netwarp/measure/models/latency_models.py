@@ -1,6 +1,7 @@
-"""Yardsticks for the time of a short TCP transfer: Cardwell's latency, and a size over the rates of PFTK and Mathis.
+"""Models of the duration of a short TCP transfer: Cardwell's latency, and size divided by the rates of PFTK and Mathis.
 
-None of them knows the rate of a link: `on_link_s` is what the packets alone take, and a time below it is impossible.
+None of them knows the rate of a link: `on_link_s` is the sending time of the packets alone, and no transfer can be
+faster.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .throughput_models import backed_off, mathis_packets_s, pftk_packets_s, tim
 
 @dataclass(frozen=True)
 class Yardsticks:
-    """Times of one transfer, each at least on_link_s; in s."""
+    """Predicted durations of one transfer in s, each at least on_link_s."""
 
     cardwell_s: float
     pftk_s: float
@@ -32,8 +33,9 @@ def yardsticks(
     initial_window: int = 1,
     b: int = 2,
 ) -> Yardsticks:
-    """`packets` data packets of packet_s each on the link. p: loss; without loss PFTK and Mathis have no rate, so the
-    link's stands for theirs. b: packets an acknowledgement stands for. No delayed-acknowledgement or handshake terms.
+    """The durations for `packets` data packets that take packet_s each on the link. p: loss ratio; without loss PFTK
+    and Mathis give no rate, so the link's rate replaces theirs. b: data packets per acknowledgement. Without terms for
+    the delayed acknowledgement or the handshake.
     """
     on_link = packets * packet_s
     cardwell = cardwell_s(

@@ -1,7 +1,8 @@
-"""A queue of fixed rate, packet by packet: when each packet must leave, and which find no room.
+"""Computes a queue of fixed rate packet by packet: when each packet must leave, and which packets find it full.
 
-Lindley's recursion (D. V. Lindley: The theory of queues with a single server, 1952): a packet begins to be sent when it
-comes or when the one before it is through, whichever is later. From the arrival times alone it gives every departure.
+Lindley's recursion (D. V. Lindley: The theory of queues with a single server, 1952): the sending of a packet begins
+when it arrives or when the packet before it has been sent, whichever is later. So the arrival times alone give every
+departure.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ INSTANT_NS = 2_000
 
 @dataclasses.dataclass(frozen=True)
 class Passage:
-    """Packets that came to a queue, in order; ns. left_ns: of those that were let in, when the last bit had left."""
+    """The packets that arrived at a queue, in order; ns. left_ns: for the accepted packets, when their last bit had
+    left.
+    """
 
     came_ns: Ints
     let_in: Bools
@@ -33,7 +36,7 @@ class Passage:
 
     @property
     def waited_ns(self) -> Ints:
-        """Of those let in: from coming to the first bit's leaving."""
+        """For the accepted packets: from arrival to the departure of the first bit."""
         return self.left_ns - self.sending_ns[self.let_in] - self.came_ns[self.let_in]
 
 
@@ -44,8 +47,9 @@ def departures(came_ns: Ints, sending_ns: Ints) -> Ints:
 
 
 def waiting(passage: Passage, left_ns: Ints) -> tuple[Ints, Ints]:
-    """How many packets wait, the one being sent not counted, when each packet comes: at least, at most. They differ
-    where one leaves at that instant: which is first is not seen from outside. left_ns: of those let in.
+    """The number of packets waiting when each packet arrives, not counting the one being sent: (at least, at most). The
+    two differ if a packet leaves at that very instant, since captures do not show which came first. left_ns: of the
+    accepted packets.
     """
     before: Ints = np.cumsum(passage.let_in) - passage.let_in
     least, most = (
@@ -60,8 +64,8 @@ def passage_of(
 ) -> tuple[Passage, LinkImpairment] | None:
     """The flow's packets through the queue of its one link, towards the receiver; times at the queue.
 
-    None where more than the rate, the queue and a constant delay is at work, or another flow's packets are: loss,
-    jitter, faults, several links. Then arrival and departure times are not all known.
+    None if anything but the rate, the queue and a constant delay acts on the packets, or if other flows share the
+    queue: loss, jitter, faults, several links. Then arrival and departure times are not all known.
     """
     links = {link.name: link for link in cell.links}
     path = flow.paths[0]

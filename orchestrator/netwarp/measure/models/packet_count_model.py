@@ -24,19 +24,21 @@ TIMESTAMPS = "net.ipv4.tcp_timestamps"
 
 @dataclasses.dataclass(frozen=True)
 class Count:
-    """From low to high, both possible; equal where the number is exact."""
+    """The possible number of packets, from low to high; equal if the number is exact."""
 
     low: int
     high: int
 
 
 def chunk_bytes(user_bytes: int) -> int:
-    """A DATA chunk on the wire: header, user data, padding to 4 B."""
+    """Bytes of a DATA chunk on the wire: header, user data, padding to 4 B."""
     return CHUNK_BYTES + -(-user_bytes // 4) * 4
 
 
 def largest_fragment(mtu_bytes: int, mss_bytes: int | None = None) -> int:
-    """User data of the largest chunk of a packet: the MTU cut to 4 B less all headers, or SCTP_MAXSEG."""
+    """User data of the largest chunk that fits a packet: the MTU rounded down to 4 B minus all headers, or
+    SCTP_MAXSEG.
+    """
     room = mtu_bytes // 4 * 4 - IP_BYTES - SCTP_BYTES - CHUNK_BYTES
     return room if mss_bytes is None else min(room, mss_bytes)
 
@@ -100,9 +102,10 @@ def tcp_segments(total_bytes: int, write_bytes: int, segment_bytes: int) -> Coun
 
 
 def packets_of(cell: Cell, flow: Flow) -> Count | None:
-    """Packets with data of a flow that sends so many bytes as fast as it can; None where sizes alone do not tell.
+    """Number of packets with data of a flow that sends a given number of bytes as fast as it can.
 
-    Not said: MPTCP, programs of the user's own, flows by schedule, and SCTP that gives messages up.
+    None if sizes alone do not determine it: MPTCP, programs of the user's own, flows with a schedule, and SCTP that
+    abandons messages.
     """
     options = flow.sender_options
     scheduled = {"interval_ns", "burst_bytes", "lifetime_ns", "max_retransmissions"} & options.keys()

@@ -32,9 +32,9 @@ MOST_STRIKES = 64
 
 @dataclasses.dataclass(frozen=True)
 class FailoverPrediction:
-    """Seconds after the fault (return_s: after the repair); None: does not happen, or nothing can be said.
+    """Ranges in seconds after the fault (return_s: after the repair); None: it does not happen, or nothing can be said.
 
-    timeouts: how many it takes until new data moves. state: what the path then is.
+    timeouts: number of timeouts until new data moves to the other path. state: the state of the failed path then.
     """
 
     timeouts: int
@@ -49,10 +49,10 @@ class FailoverPrediction:
 
 
 def timeouts_needed(settings: FailoverSettings) -> tuple[int, Literal["POTENTIALLY_FAILED", "INACTIVE"]]:
-    """How many timeouts in a row take the primary out of use, and what it is then.
+    """Number of consecutive timeouts that take the primary out of use, and its state then.
 
-    The potentially failed state needs an error count above pf_retrans and below path_max_retrans: with
-    path_max_retrans = 1 there is none, and it takes one timeout more than with the default of 5.
+    The potentially failed state needs an error count above pf_retrans and below path_max_retrans. With path_max_retrans
+    = 1 no count satisfies both, and one timeout more is needed than with the default of 5.
     """
     if settings.pf_enable and settings.pf_retrans + 1 < settings.path_max_retrans:
         return settings.pf_retrans + 1, "POTENTIALLY_FAILED"
@@ -60,11 +60,11 @@ def timeouts_needed(settings: FailoverSettings) -> tuple[int, Literal["POTENTIAL
 
 
 def times_out_without_fault(settings: FailoverSettings, conditions: FailoverConditions) -> bool:
-    """Whether packets are sent again because the RTO cannot reach their RTT, delayed SACK included.
+    """Whether T3 expires without any fault because the RTO is below the RTT plus the delayed SACK.
 
-    Single messages: the first sample, a SACK at once, makes the RTO 3 RTT (RFC 9260 6.3.1 C2). What is sent again is
-    no sample (Karn's rule, C5), and the heartbeats of a path that so became potentially failed bring samples without
-    delay.
+    Single messages: the first sample, of a SACK sent at once, makes the RTO 3 RTT (RFC 9260 6.3.1 C2). Retransmitted
+    data gives no sample (Karn's rule, C5), and heartbeats of a path that has become potentially failed give samples
+    without the SACK's delay.
     """
     shortest = min(max(settings.rto_min_s, 3 * conditions.rtt_s), settings.rto_max_s)
     delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s)).high if settings.sack_delay_s else 0.0
@@ -72,9 +72,10 @@ def times_out_without_fault(settings: FailoverSettings, conditions: FailoverCond
 
 
 def predict_failover(settings: FailoverSettings, conditions: FailoverConditions) -> FailoverPrediction | None:
-    """Everything there is to expect of a failure of the primary.
+    """The prediction for a failure of the primary path.
 
-    None: nothing, because timeouts without any fault take the path out of use and back all the time.
+    None if nothing can be predicted, because timeouts without any fault take the path out of use and back again all the
+    time.
     """
     if times_out_without_fault(settings, conditions):
         return None
@@ -122,7 +123,7 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
 
 
 def _strikes(settings: FailoverSettings, conditions: FailoverConditions, first: Range, timeouts: int) -> list[Range]:
-    """When each timeout happens, after the fault."""
+    """The time of each timeout, after the fault."""
     strikes = [_first_timeout(settings, conditions, first)]
     drained = _drain(settings, conditions)
     for number in range(2, timeouts + 1):
@@ -158,7 +159,7 @@ def _first_timeout(settings: FailoverSettings, conditions: FailoverConditions, f
 
 
 def _not_before(value: Range) -> Range:
-    """What follows the fault does not happen before it."""
+    """The range without negative times: what the fault causes does not happen before it."""
     return Range(max(0.0, value.low), value.high)
 
 
@@ -207,7 +208,7 @@ def _delayed(
 def _outage(
     settings: FailoverSettings, conditions: FailoverConditions, first: Range, strikes: list[Range], begun: Range
 ) -> Range | None:
-    """The longest gap between arrivals of new payload: up to the first retransmission, or between later timeouts."""
+    """The longest gap between arrivals of new payload: until the first retransmission, or between later timeouts."""
     if not conditions.forward or conditions.inside:
         return None
     other = conditions.rtt_other_s + conditions.queue_s
@@ -231,15 +232,15 @@ def _outage(
 
 
 def _heartbeats(settings: FailoverSettings, current: Range, idle: bool) -> Range:
-    """One wait for a heartbeat. idle: on a path whose heartbeats come at the interval."""
+    """Time until the next heartbeat. idle: on a path whose heartbeats leave at the heartbeat interval."""
     interval = settings.heartbeat_interval_s if idle else 0.0
     shortest, longest = (max(interval + rto_s / 2, HEARTBEAT_MIN_S) for rto_s in (current.low, current.high))
     return fires(Range(shortest, longest + current.high))
 
 
 def _unreachable(settings: FailoverSettings, first: Range, failed: Range) -> Range:
-    """From potentially failed to INACTIVE by unanswered heartbeats: the first sets the count going, each later one is
-    a timeout that doubles the RTO.
+    """Time from potentially failed to INACTIVE by unanswered heartbeats: the first one starts the count, and each later
+    one is a timeout that doubles the RTO.
     """
     timeouts, _ = timeouts_needed(settings)
     at = failed + _heartbeats(settings, backed_off(settings, first, timeouts), idle=False)
@@ -257,7 +258,9 @@ def _return(
     timeouts: int,
     state: Literal["POTENTIALLY_FAILED", "INACTIVE"],
 ) -> Range | None:
-    """From the repair until new data is back on the primary: the next heartbeat that is answered brings it."""
+    """Time from the repair until new data is back on the primary: the next heartbeat that is answered restores the
+    path.
+    """
     if conditions.length_s is None or timeouts > settings.ps_retrans:
         return None
     if conditions.length_s < failed.high:

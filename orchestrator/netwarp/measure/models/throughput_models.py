@@ -30,18 +30,19 @@ RANDOM_OVER_PERIODIC = random_over_periodic()
 
 
 def mathis_packets_s(p: float, rtt_s: float, b: int = 1) -> float:
-    """C / (RTT sqrt(p)), C = sqrt(3 / 2b): one loss every 1/p packets, window growing by 1/b packet an RTT, halved.
+    """C / (RTT sqrt(p)), C = sqrt(3 / 2b): one loss per 1/p packets; the window grows by 1/b packets per RTT and is
+    halved by a loss.
 
-    M. Mathis, J. Semke, J. Mahdavi, T. Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm
-    (CCR 27(3), 1997). No timeouts, no limit by the receiver, and recovery takes no time.
+    M. Mathis, J. Semke, J. Mahdavi, T. Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm (CCR
+    27(3), 1997). Without timeouts and without the receiver's limit; recovery takes no time.
     """
     return math.sqrt(1.5 / (b * p)) / rtt_s
 
 
 def sawtooth_packets_s(p: float, rtt_s: float) -> float:
-    """The same with the round trip that recovery takes, in which the window is halved and does not grow (b = 1).
+    """The same with the one round trip that recovery takes, in which the window is halved and does not grow (b = 1).
 
-    A cycle from w/2 to w sends 3 w^2 / 8 packets in w/2 round trips; then w/2 packets in one more. 1/p packets in all.
+    A cycle from w/2 to w sends 3 w^2 / 8 packets in w/2 round trips, then w/2 packets in one more; 1/p packets in all.
     """
     w = (-0.5 + math.sqrt(0.25 + 1.5 / p)) / 0.75
     return 1 / p / (rtt_s * (w / 2 + 1))
