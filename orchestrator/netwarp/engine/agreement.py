@@ -1,4 +1,4 @@
-"""Runs the same cells on two back ends, or takes two runs, and judges whether their numbers agree."""
+"""Runs the same cells on two back ends, or takes two existing runs, and judges whether their numbers agree."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LATE = ("timeline", "start of ", "steal time")
 
 @dataclass(frozen=True, slots=True)
 class AgreementSide:
-    """One of two runs, and its name. again: cells that ran again, and why."""
+    """One of the two runs, and its name. again: cells that were rerun, and why."""
 
     name: str
     run: Run
@@ -50,12 +50,12 @@ class AgreementSide:
 
     @property
     def lateness_s(self) -> float:
-        """What its cells may be late by."""
+        """The lateness that its cells are permitted, in seconds."""
         return lateness_s(self.run.manifest.backend)
 
     @property
     def outcomes(self) -> str:
-        """148 COMPLETED, 2 INVALID."""
+        """The outcomes as text: 148 COMPLETED, 2 INVALID."""
         counts = Counter(str(each.outcome) for each in self.run.results.outcomes.values())
         missing = len(self.run.results.plan.cells) - sum(counts.values())
         said = [f"{count} {outcome}" for outcome, count in counts.most_common()]
@@ -63,7 +63,7 @@ class AgreementSide:
 
     @property
     def late(self) -> str:
-        """How much of the time the host let the cells that count wake late; "" where nothing measured it."""
+        """The share of wakes at which the host was late, in the cells that count; "" if it was not measured."""
         recorded = []
         for cell in self.run.results.plan.cells:
             if self.run.results.completed(cell.id):
@@ -80,9 +80,10 @@ class AgreementSide:
 
 @dataclass(frozen=True, slots=True)
 class BackendAgreement:
-    """Whether two runs agree. divergences: of the places that differ, the first packets that differ, from captures.
+    """The result: whether two runs agree. divergences: for cells that differ, the first packets that differ, from the
+    captures.
 
-    out: the directory of both runs; None for runs that were there.
+    out: the directory that holds both runs; None if the runs existed before.
     """
 
     agreement: Agreement
@@ -92,7 +93,7 @@ class BackendAgreement:
 
 
 def agree_runs(run_a: str | Path, run_b: str | Path) -> BackendAgreement:
-    """Hold every number of the second run against the first. Raises SpecError, StoreError, CaptureError."""
+    """Compare every number of the second run with the first. Raises SpecError, StoreError, CaptureError."""
     return judge_sides(_named_apart(side_of(RunDir(Path(run_a))), side_of(RunDir(Path(run_b)))), None)
 
 
@@ -111,10 +112,10 @@ def agree_backends(
     arguments: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> BackendAgreement:
-    """Run the cells of a spec on two back ends, and hold every number of the second against the first.
+    """Run the cells of a spec on two back ends, and compare every number of the second with the first.
 
-    repetitions: default 5. out: the directory of both runs (default: results/agreement/<name>/<time>/). resume: go on
-    with an interrupted one, named by `out`. The others: as for `run`. Raises what `run` raises.
+    repetitions: default 5. out: the directory for both runs (default: results/agreement/<name>/<time>/). resume:
+    continue the interrupted comparison in `out`. The other arguments: as for `run`. Raises what `run` raises.
     """
     if resume and out is None:
         raise SpecError("--resume wants --out: the directory of the interrupted one")
@@ -145,7 +146,7 @@ def agree_backends(
 
 
 def judge_sides(sides: tuple[AgreementSide, AgreementSide], out: Path | None) -> BackendAgreement:
-    """Whether the numbers of two runs agree, and where they do not, the first packets that differ."""
+    """Whether the numbers of two runs agree, and if not, the first packets that differ."""
     a, b = sides
     agreement = agree(a.run.results, b.run.results, max(a.lateness_s, b.lateness_s))
     if not agreement.numbers:
@@ -163,7 +164,9 @@ def _run_side(
     arguments: Sequence[str],
     progress: Progress,
 ) -> AgreementSide:
-    """Run what is left of a side. Raises BackendUnavailable; KeyboardInterrupt, and what is finished is kept."""
+    """Run the unfinished cells of one side. Raises BackendUnavailable, or KeyboardInterrupt with the finished cells
+    kept.
+    """
     chosen = choose(name)
     cores = os.cpu_count() or 1
     jobs = (jobs or 1) if chosen.backend.wall_clock else min(jobs or cores, cores)
@@ -184,20 +187,20 @@ def _run_side(
 
 
 def side_of(directory: RunDir, name: str = "", again: tuple[str, ...] = ()) -> AgreementSide:
-    """A run that is there. name: "": its back end's. Raises StoreError."""
+    """An existing run. name: "": the name of its back end. Raises StoreError."""
     run = open_run(directory.root)
     return AgreementSide(name or run.manifest.backend, run, again)
 
 
 def _named_apart(a: AgreementSide, b: AgreementSide) -> tuple[AgreementSide, AgreementSide]:
-    """Two runs of one back end are called A and B."""
+    """The sides with the names A and B, if both are of the same back end."""
     if a.name != b.name:
         return a, b
     return AgreementSide("A", a.run), AgreementSide("B", b.run)
 
 
 def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> dict[Levels, tuple[Divergence, ...]]:
-    """Of the places that differ, from their captures: where the senders of repetition 0 part."""
+    """For cells that differ, the first packets that differ in the senders' captures of repetition 0."""
     places = list(dict.fromkeys(number.levels for number in agreement.numbers if number.verdict == "differ"))
     divergences: dict[Levels, tuple[Divergence, ...]] = {}
     for levels in places[:MOST_DIVERGENCES]:
@@ -223,7 +226,7 @@ def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> di
 
 
 def late_cells(plan: Plan, directory: RunDir) -> dict[str, str]:
-    """Cells that are INVALID for the host's lateness alone -> the reason."""
+    """Cells that are INVALID only because the host was late -> the reason."""
     reasons: dict[str, str] = {}
     finished = directory.finished()
     for cell in plan.cells:

@@ -24,7 +24,9 @@ from .run_directory import Run
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """A run that was analysed again. not_analyzed: cell id -> its missing raw files; such a cell stays as it was."""
+    """The result of analysing a run again. not_analyzed: cell id -> its missing raw files; these cells keep their old
+    results.
+    """
 
     run: Run
     not_analyzed: Mapping[str, list[str]]
@@ -41,11 +43,11 @@ class Analyzed:
 def analyze(
     run_dir: str | Path, *, spec: str | Path | None = None, jobs: int | None = None, parquet: bool = False
 ) -> Analyzed:
-    """Derive the measurements of a run directory again, and write its tables.
+    """Compute the measurements of a run directory again, and write its tables.
 
-    spec: ask for the tables, figures, claims and answers of this spec instead of those the run has; cells that have
-    their measurements are then not derived again. jobs: cells at a time (default: cores). parquet: write the tables as
-    Parquet too (needs polars). Raises SpecError, StoreError, CaptureError.
+    spec: use the tables, figures, claims and answers of this spec instead of the run's; cells that already have
+    measurements are then not analysed again. jobs: cells at a time (default: cores). parquet: also write the tables as
+    Parquet (needs polars). Raises SpecError, StoreError, CaptureError.
     """
     if parquet:
         need_polars()
@@ -67,9 +69,9 @@ def analyze(
 
 
 def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:
-    """Make the report of a run directory again, from its tables and derived files; returns its first page.
+    """Make the report of a run directory again, from its tables and derived files. Returns the path of its first page.
 
-    spec: with the tables, figures, claims and answers of this spec, as for `analyze`.
+    spec: use the tables, figures, claims and answers of this spec, as for `analyze`.
     """
     run = RunDir(Path(run_dir))
     if spec is not None:
@@ -80,9 +82,9 @@ def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:
 
 
 def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dict[str, list[str]]:
-    """Derive every finished cell, or (not anew) those that have no derived files.
+    """Analyse every finished cell, or (not anew) those without derived files.
 
-    A cell whose raw files are not all there any more is left as it is. Returns those: cell id -> what is missing.
+    A cell whose raw files are incomplete stays as it is. Returns these cells: cell id -> the missing files.
     """
     finished = run.finished()
     todo, left = [], {}
@@ -101,7 +103,7 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dic
 
 
 def tabulate(plan: Plan, run: RunDir, *, parquet: bool = False) -> Results:
-    """Write tables/*.csv from what the cells' derived files say; as Parquet too if asked."""
+    """Write tables/*.csv from the cells' derived files; also as Parquet if asked for."""
     results = collect(plan, run)
     _write_tables(results, run, parquet)
     return results

@@ -1,4 +1,6 @@
-"""Calibrates: runs the probes, judges them, keeps the answer for every report of this kernel and programs."""
+"""Calibrates links: runs the probes, judges them, and stores the result for all reports with the same kernel and
+programs.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ NOT_COMPLETED = "completed"
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A calibration, and its page where it is kept."""
+    """A calibration, and the path of its page if it was stored."""
 
     calibration: Calibration
     page: Path | None
@@ -75,11 +77,11 @@ def calibrate(
     html: Path | None = None,
     progress: Progress = no_progress,
 ) -> Calibrated:
-    """Measure what links really do against what they were told to do, and keep it for the reports of this kernel.
+    """Measure links against their configuration, and store the result for the reports of this kernel.
 
     names: profiles, "generic" (rates, delays, faults), "netem" (each option); empty: all. jobs: cells at once (default:
-    cores; on the wall clock 1). out: keep the probes' captures in this new directory. html: write the page there.
-    Raises SpecError, BackendUnavailable, StoreError.
+    cores; on the wall clock 1). out: keep the probes' captures in this new directory. html: write the page to this
+    path. Raises SpecError, BackendUnavailable, StoreError.
     """
     if jobs is not None and jobs < 1:
         raise SpecError(f"--jobs {jobs}: at least 1")
@@ -100,7 +102,7 @@ def calibrate(
 
 
 def _names(given: Sequence[str], backend: str) -> tuple[str, ...]:
-    """What to measure. Raises SpecError for what there is not."""
+    """The names to measure. Raises SpecError for an unknown one."""
     known = [GENERIC, NETEM, *list_profiles()]
     for name in given:
         if name not in known:
@@ -113,10 +115,10 @@ def _names(given: Sequence[str], backend: str) -> tuple[str, ...]:
 
 
 def calibration_for(chosen: Chosen, jobs: int, scratch: Path, progress: Progress) -> Calibration | None:
-    """The stored calibration of this kernel and these programs; the generic probes are measured now, in `scratch`, if
-    there is none. What has been measured of profiles comes with it.
+    """The stored calibration of this kernel and these programs, with the profiles measured so far. If there is none,
+    the generic probes are run now, in `scratch`.
 
-    None where cells do not run in virtual time: the probes' bounds are its.
+    None if cells do not run in virtual time: the probes' bounds hold only there.
     """
     if chosen.kernel is None or chosen.backend.wall_clock:
         return None
@@ -139,7 +141,7 @@ def _stored_profiles(chosen: Chosen) -> Calibration | None:
 
 
 def measured_profiles() -> tuple[Row, ...]:
-    """What is stored of the profiles on the virtual clock; nothing where that cannot run here."""
+    """The stored calibration of profiles on the virtual clock; empty if that clock is not available here."""
     try:
         profiles = _stored_profiles(choose("virtual"))
     except BackendUnavailable:
@@ -148,8 +150,10 @@ def measured_profiles() -> tuple[Row, ...]:
 
 
 def _keep(chosen: Chosen, calibration: Calibration, names: Iterable[str]) -> Path | None:
-    """Store it for the next runs, and its page; returns the page. Not if a probe did not complete (a full disk, a
-    killed guest: no word on the testbed). A checkout that this user may not write to has it measured again."""
+    """Store the calibration for later runs, with its page; returns the page's path. Nothing is stored if a probe did
+    not complete (a full disk, a killed guest), since that says nothing about the testbed, or if the user may not write
+    to this checkout: it is then measured again each time.
+    """
     if any(row.unit == NOT_COMPLETED for row in calibration.rows):
         return None
     try:
@@ -165,7 +169,7 @@ def _keep(chosen: Chosen, calibration: Calibration, names: Iterable[str]) -> Pat
 
 
 def _keep_profiles(chosen: Chosen, calibration: Calibration) -> Path:
-    """What was measured now over what was measured before."""
+    """Store the new measurements; they replace older ones of the same profiles."""
     generic = {probe.name for probe in probes()}
     rows = [row for row in calibration.rows if row.probe not in generic]
     curves, now = list(calibration.curves), {row.probe for row in rows}
@@ -181,8 +185,9 @@ def _keep_profiles(chosen: Chosen, calibration: Calibration) -> Path:
 
 
 def measure(chosen: Chosen, names: Iterable[str], jobs: int, place: Path, *, keep: bool) -> Calibration:
-    """Run and judge every probe in the directory `place`, which is left there or not (`keep`). What it held before is
-    not trusted. A probe that does not complete is a row that fails."""
+    """Run and judge every probe in the directory `place`; the captures stay there if `keep`. Earlier content of the
+    directory is not used. A probe that does not complete gives a row that fails.
+    """
     directory = RunDir(place)
     with locked(directory):
         try:
@@ -233,7 +238,7 @@ def _measure(
 
 
 def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[Row], list[Curve]]:
-    """A capture that has nothing to judge by is a row that fails."""
+    """A capture that holds nothing to judge gives a row that fails."""
     ready = last(read_ndjson(cell.init_log), "ready")
     try:
         if ready is None:
@@ -251,7 +256,9 @@ def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
 
 
 def calibration_key(chosen: Chosen) -> str:
-    """Hash of everything that plays a part: kernel, programs, the probes and their steps, and how they are judged."""
+    """Hash of everything that affects the result: kernel, programs, the probes and their steps, and the code that
+    judges them.
+    """
     digest = hashlib.sha256("\n".join(chosen.identity if chosen.kernel is None else (chosen.kernel.sha256,)).encode())
     for file in BUILT_FILES:
         if not file.launcher:
@@ -269,6 +276,8 @@ def folder() -> Path:
 
 
 def stored(chosen: Chosen, *, profiles: bool = False) -> Path:
-    """<key>.json: the generic probes'. <key>/<back end>.json: the profiles', with its page beside it."""
+    """The file of a calibration: <key>.json for the generic probes; <key>/<back end>.json for profiles, with the page
+    beside it.
+    """
     key = calibration_key(chosen)
     return folder() / key / f"{chosen.backend.name}.json" if profiles else folder() / f"{key}.json"

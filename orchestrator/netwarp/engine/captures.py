@@ -23,8 +23,8 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedCaptures:
-    """What is in captures: a summary each, and the hops between them where they were joined. refused: why others of
-    them could not be read, a sentence that names the file each.
+    """The analysis of captures: a summary of each, and the hops between them if they were joined. refused: for each
+    capture that could not be read, a sentence with its name and the reason.
     """
 
     files: tuple[FileSummary, ...]
@@ -54,12 +54,14 @@ def analyze_captures(
     """Analyse captures: pcap and pcapng files, also compressed (gzip, zstd, xz, bzip2, lz4); a directory stands for the
     captures in it.
 
-    join: they are of one run: loss and delay of each hop. one_clock: with join, all times are of one clock. merge: they
-    are the interfaces of one node: one summary. full: look at everything, however large a capture is. packet_filter:
-    only packets that it matches, in libpcap's language. flow: of one capture point, only the connection of that number
-    in its summary. stop_fd: reading ends when that can be read, and what was read until then is analysed.
-    Of several captures those that cannot be read are `refused`, and the others analysed. Raises CaptureError where none
-    can be read (joined or merged: where one cannot), SpecError.
+    join: the captures are of one run; compute loss and delay of each hop. one_clock: with join, all times are of one
+    clock. merge: the captures are the interfaces of one node; make one summary. full: analyse every connection of
+    captures of any size. packet_filter: a filter in libpcap's language; other packets are skipped. flow: of one capture
+    point, analyse only the connection with that number in its summary. stop_fd: reading ends when this descriptor is
+    readable, and the packets read until then are analysed.
+
+    Of several captures, those that cannot be read are listed in `refused` and the others are analysed. Raises
+    CaptureError if none can be read (joined or merged: if any cannot), SpecError.
     """
     if one_clock and not join:
         raise SpecError("--one-clock says something about joined captures: give --join too")
@@ -94,13 +96,15 @@ def analyze_captures(
 
 
 def captures_of(directory: Path) -> list[Path]:
-    """The captures in a directory, or in the capture/ of a cell's."""
+    """The captures in a directory, or in the folder capture/ of a cell's directory."""
     folder = directory / "capture" if (directory / "capture").is_dir() else directory
     return sorted({capture for pattern in CAPTURES for capture in folder.glob(pattern)})
 
 
 def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]:
-    """Capture points: (whether of a netwarp cell, all on one clock, and its files). A cell's files go by node."""
+    """The capture points, each with its files, and whether all are of one netwarp cell (then on one clock). A cell's
+    files are grouped by node.
+    """
     points: list[tuple[bool, list[Path]]] = []
     for path in (Path("/dev/stdin") if str(given) == "-" else given for given in paths):
         if not path.is_dir():
@@ -127,7 +131,9 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
 
 
 def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
-    """The captures of each host, which are named <node>-<interface>; a router's one by one, as its packets pass two."""
+    """A cell's captures (<node>-<interface>) grouped by host; those of a router stay separate, since its packets pass
+    two interfaces.
+    """
     hosts = {node.name for node in cell.nodes if node.kind == "host"}
     nodes = {f"{each.node}-{each.link}": each.node for each in cell.captures if each.node in hosts}
     groups: dict[str, list[Path]] = {}

@@ -1,4 +1,4 @@
-"""What a worker does: it runs a batch of cells and analyses each where it ran, or analyses cells that ran before."""
+"""The tasks of a worker: run a batch of cells and analyse each in place, or analyse cells that ran before."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Keep = Literal["all", "captures", "tables"]
 def run_batch(root: Path, analyze: bool, keep: Keep, cells: Sequence[Cell]) -> list[CellOutcome]:
     """Run cells into a run directory, and analyse each that ran to its end.
 
-    Raises Interrupted; StoreError where the run directory cannot be written (DiskFull: no room): then this worker
-    starts nothing more.
+    Raises Interrupted; StoreError if the run directory cannot be written (DiskFull: no space): this worker then starts
+    no further cell.
     """
     worker = this_worker()
     with worker.busy:
@@ -31,7 +31,7 @@ def run_batch(root: Path, analyze: bool, keep: Keep, cells: Sequence[Cell]) -> l
 
 
 def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) -> CellOutcome:
-    """Run one cell, and analyse it if it ran to its end. Raises as `run_batch`."""
+    """Run one cell, and analyse it if it ran to its end. Raises the same as `run_batch`."""
     if worker.stopped.is_set() or worker.backend is None:
         raise Interrupted
     try:
@@ -48,7 +48,7 @@ def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) 
 
 
 def _drop(cell: CellDir, keep: Keep) -> None:
-    """Remove what is not to be kept of a cell whose numbers are derived; one that did not complete keeps everything."""
+    """Remove the files of an analysed cell that `keep` does not name. A cell that did not complete keeps everything."""
     if keep == "all" or cell.read_outcome().outcome is not Outcome.COMPLETED:
         return
     for folder in (cell.apps, *([cell.capture] if keep == "tables" else [])):
@@ -59,7 +59,7 @@ def _drop(cell: CellDir, keep: Keep) -> None:
 
 
 def analyze_batch(root: Path, cells: Sequence[Cell]) -> None:
-    """Derive cells of a run directory that ran before. Raises Interrupted, CaptureError, StoreError."""
+    """Analyse cells of a run directory that ran before. Raises Interrupted, CaptureError, StoreError."""
     worker = this_worker()
     with worker.busy:
         for cell in cells:
@@ -69,7 +69,7 @@ def analyze_batch(root: Path, cells: Sequence[Cell]) -> None:
 
 
 def analyze_one(directory: CellDir) -> None:
-    """Derive one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
+    """Analyse one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
     if ran_to_its_end(directory):
         analyze_cell(directory.read_cell(), directory.root)
         judge_by_checks(directory)

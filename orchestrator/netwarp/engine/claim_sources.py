@@ -1,4 +1,4 @@
-"""The claims of a spec judged by the numbers of its sources alone; nothing is run."""
+"""Judges the claims of a spec by the published numbers of its sources alone; runs nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .planning import plan_experiment
 
 @dataclass(frozen=True, slots=True)
 class ClaimBySources:
-    """A claim without a measurement (`claim`: what it expects), and what it comes to in each source that has it."""
+    """A claim without a measurement (`claim`: its expectation), and its verdict on each source that has the numbers."""
 
     claim: Judged
     sources: Mapping[str, Judged]
@@ -30,7 +30,7 @@ class ClaimsBySources:
     sources: tuple[Source, ...]
 
     def refuted(self, source: str) -> list[str]:
-        """The claims whose rule fails on this source's numbers."""
+        """The claims whose test fails on this source's numbers."""
         return [
             one.claim.claim.id
             for one in self.claims
@@ -44,7 +44,7 @@ class ClaimsBySources:
 
 
 def claims_by_sources(spec: str | Path | Spec) -> ClaimsBySources:
-    """Feed the numbers of every source to the judge. Raises SpecError."""
+    """Judge every claim by the numbers of every source. Raises SpecError."""
     plan = plan_experiment(spec)
     others = published(plan)
     return ClaimsBySources(

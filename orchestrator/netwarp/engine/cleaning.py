@@ -1,4 +1,4 @@
-"""Removes the captures of finished runs, or what can be made again from them."""
+"""Removes the captures of finished runs, or the files that can be made again from them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..store.run_dir import RunDir, locked
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What was removed: bytes of files, and how many captures."""
+    """What was removed: bytes, and number of captures."""
 
     bytes: int
     captures: int
 
 
 def remove_captures(run_dir: str | Path) -> Freed:
-    """Remove a finished run's captures. Raises StoreError where one is still needed: cells were not run or not
-    analysed; SpecError where it is no run directory.
+    """Remove a finished run's captures. Raises StoreError if one is still needed, because cells were not run or not
+    analysed; SpecError if the directory is not a run.
     """
     run = _run_directory(run_dir)
     with locked(run):
@@ -53,9 +53,9 @@ def _remove_captures(run: RunDir) -> Freed:
 
 
 def remove_derived(run_dir: str | Path) -> Freed:
-    """Remove what an interrupted run left and what can be made again from the captures.
+    """Remove the rest of an interrupted run and everything that can be made again from the captures.
 
-    Raises StoreError where there are no captures to make it from; SpecError where it is no run directory.
+    Raises StoreError if there are no captures; SpecError if the directory is not a run.
     """
     run = _run_directory(run_dir)
     with locked(run):

@@ -1,7 +1,8 @@
-"""The guest kernel and the programs of a run on a machine of a cluster, by their hashes: its own, or shipped ones.
+"""Finds the guest kernel and the programs of a run on a machine of a cluster, by their hashes: its own ones, or ones
+sent to it.
 
-Workers need the package alone. What is missing comes through the scheduler into `<cache>/shipped/<digest of all>/`, and
-is used only if every file has the hash that the run names.
+Workers need only the Python package. Missing files are sent through the scheduler into `<cache>/shipped/<digest of
+all>/`, and are used only if every file has the hash that the run names.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ PACKAGES = ("msgspec", "numpy", "pyroute2", "zstandard")
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """What cells run on. files: path below the programs' directory (KERNEL: the kernel) -> SHA-256.
+    """The kernel, programs and software that cells run on. files: path relative to the programs' directory (KERNEL: the
+    kernel) -> SHA-256.
 
-    software: netwarp itself and the packages that touch a cell's files.
+    software: netwarp itself and the packages that affect a cell's files.
     """
 
     files: Mapping[str, str]
@@ -51,29 +53,29 @@ class Instrument:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the files of an instrument are on this machine."""
+    """The directory with an instrument's files on this machine."""
 
     kernel: Path
     programs: Path
 
 
 class FilesMissing(Exception):
-    """A worker has not the files of an instrument. arguments: the worker's address."""
+    """A worker lacks files of an instrument. arguments: the worker's address."""
 
 
 class Unlike(Exception):
-    """A worker runs another netwarp, or other packages. arguments: the sentence that says so."""
+    """A worker has another version of netwarp or of other packages. arguments: the sentence to report."""
 
 
 def instrument_here(kernel: Path, kernel_sha256: str) -> Instrument:
-    """Of this machine."""
+    """The instrument of this machine."""
     files = {path: _sha256(BUILD / path) for path in NEEDED}
     return Instrument({KERNEL: kernel_sha256, **files}, software_here())
 
 
 @functools.cache
 def software_here() -> dict[str, str]:
-    """netwarp's own source as a digest, Python and the packages that touch a cell's files."""
+    """A digest of netwarp's own source, and the versions of Python and of the packages that affect a cell's files."""
     root, digest = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
@@ -82,13 +84,15 @@ def software_here() -> dict[str, str]:
 
 
 def files_here(kernel: Path) -> dict[str, bytes]:
-    """The files themselves, to be shipped."""
+    """The content of the files, for sending them."""
     return {KERNEL: kernel.read_bytes(), **{path: (BUILD / path).read_bytes() for path in NEEDED}}
 
 
 @functools.cache
 def _place_of(digest: str, files: tuple[tuple[str, str], ...]) -> Place | None:
-    """This machine's own kernel and programs where they are the same, else what was shipped; None: neither."""
+    """This machine's own kernel and programs if they have the same hashes, otherwise those sent to it; None:
+    neither.
+    """
     wanted = dict(files)
     named = find_kernel() if os.environ.get("NETWARP_KERNEL") else None  # it may be in no cache
     known = [*list_kernels(), *([] if named is None else [named])]
@@ -100,7 +104,7 @@ def _place_of(digest: str, files: tuple[tuple[str, str], ...]) -> Place | None:
 
 
 def place_of(instrument: Instrument, worker: str) -> Place:
-    """Where the instrument is on this machine, checked by its hashes. Raises Unlike, FilesMissing."""
+    """The place of the instrument on this machine, checked by its hashes. Raises Unlike, FilesMissing."""
     for name, wanted in instrument.software.items():
         here = software_here().get(name)
         if here != wanted:
@@ -118,7 +122,7 @@ def place_of(instrument: Instrument, worker: str) -> Place:
 
 
 def keep_shipped(instrument: Instrument, files: Mapping[str, bytes]) -> None:
-    """Put the files of an instrument into this machine's cache, whole or not at all. Raises StoreError."""
+    """Store an instrument's files in this machine's cache, all or none. Raises StoreError."""
     wrong = [path for path, sha256 in instrument.files.items() if hashlib.sha256(files[path]).hexdigest() != sha256]
     if wrong or any(".." in PurePosixPath(path).parts or path.startswith("/") for path in files):
         raise StoreError(f"what was shipped is not what the run names: {', '.join(wrong)}")

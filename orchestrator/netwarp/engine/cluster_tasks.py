@@ -1,4 +1,6 @@
-"""What a worker of a dask cluster does: it runs cells in a scratch directory of its own, and hands them back packed."""
+"""The tasks of a worker in a dask cluster: it runs cells in a scratch directory of its own and returns them as
+archives.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ TELL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PackedCell:
-    """A finished cell on its way: its ZIP archive, and the hash of that."""
+    """A finished cell in transfer: its ZIP archive, and the archive's hash."""
 
     archive: bytes
     sha256: str
@@ -34,10 +36,10 @@ class PackedCell:
 def run_packed(
     instrument: Instrument, analyze: bool, keep: Keep, topic: str, cells: Sequence[Cell]
 ) -> list[PackedCell]:
-    """Run cells, and analyse each that ran to its end; nothing of them stays here.
+    """Run cells, and analyse each that ran to its end; none of their files stay on this machine.
 
-    Raises FilesMissing, Unlike; Interrupted where the task was cancelled; StoreError where the scratch
-    directory cannot be written.
+    Raises FilesMissing, Unlike; Interrupted if the task was cancelled; StoreError if the scratch directory cannot be
+    written.
     """
     from distributed import get_worker
 

@@ -1,4 +1,4 @@
-"""The outcomes of a run after the analyser's checks, and its measurements."""
+"""Collects the outcomes of a run after the analyser's checks, and its measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..store.run_dir import CellDir, Judgement, RunDir, read_json, write_json
 
 
 def judge_by_checks(directory: CellDir) -> CellOutcome:
-    """The outcome of an analysed cell: INVALID where a check of the analyser failed. Written to judgement.json."""
+    """The outcome of an analysed cell: INVALID if a check of the analyser failed. Written to judgement.json."""
     failed = [check for check in read_json(directory.checks, list[Check]) if not check.ok]
     reason = "; ".join(f"{check.check}: {check.detail}" for check in failed[:3])
     judgement = Judgement(Outcome.INVALID if failed else Outcome.COMPLETED, reason)
@@ -25,7 +25,7 @@ def judge_by_checks(directory: CellDir) -> CellOutcome:
 
 
 def ran_to_its_end(directory: CellDir) -> bool:
-    """Whether the back end says that a cell ran to its end: else there is nothing to derive."""
+    """Whether the cell ran to its end according to the back end; otherwise there is nothing to analyse."""
     return directory.read_run_outcome().outcome is Outcome.COMPLETED
 
 
@@ -36,7 +36,7 @@ def collect(plan: Plan, run: RunDir) -> Results:
 
 
 def _read(plan: Plan, run: RunDir, outcomes: dict[str, CellOutcome]) -> Iterator[Measurement]:
-    """Cell after cell: its outcome, put into `outcomes`, then its measurements."""
+    """The measurements, cell by cell; each cell's outcome is put into `outcomes` first."""
     expressions = {metric.name: metric.expression for metric in plan.metrics if metric.expression}
     finished = run.finished()
     for cell in plan.cells:

@@ -1,4 +1,4 @@
-"""Compares two runs: how they were made, whether their captures are equal, which numbers differ beyond noise."""
+"""Compares two runs: how they were made, whether their captures are equal, and which numbers differ beyond noise."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ DIGEST = 12
 
 @dataclass(frozen=True, slots=True)
 class CaptureComparison:
-    """Cells that both runs completed under the same id; of those, how many have the same captures byte for byte, and
-    how many a run lacks the captures of, and the digests that analysis keeps of them.
+    """The cells that both runs completed under the same id: how many have equal captures byte for byte, and for how
+    many the captures, and the digests that the analysis keeps of them, are missing.
     """
 
     same_id: int
@@ -50,7 +50,7 @@ class CaptureComparison:
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Two runs. made: how they were made, where that differs. clock_s: what the less exact clock of both resolves."""
+    """Two runs. made: differences in how they were made. clock_s: resolution of the less exact of their clocks."""
 
     a: Run
     b: Run
@@ -75,7 +75,7 @@ def compare_runs(a: str | Path, b: str | Path) -> RunComparison:
 
 
 def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
-    """How the runs were made, where that differs."""
+    """Differences in how the runs were made."""
     sets = [" ".join(manifest.sets) or "-" for manifest in (a, b)]
     return (Moved("--set", *sets),) * (sets[0] != sets[1]) + tuple(
         Moved(title, _said(getattr(a, field), getattr(b, field)), _said(getattr(b, field), getattr(a, field)))
@@ -85,7 +85,7 @@ def _made(a: Manifest, b: Manifest) -> tuple[Moved, ...]:
 
 
 def _planned(a: Plan, b: Plan) -> tuple[Moved, ...]:
-    """Parameters and parts chosen (--only, --where) that differ."""
+    """Differing parameters and selections (--only, --where)."""
     said = [{**plan.parameters, "part": " ".join(plan.filters) or "everything"} for plan in (a, b)]
     return tuple(
         Moved(name, *(str(values.get(name, "-")) for values in said))
@@ -101,13 +101,13 @@ def _said(value: Any, other: Any) -> str:
 
 
 def _short(text: str) -> str:
-    """A digest, shortened; anything else as it is."""
+    """A shortened digest; other values unchanged."""
     hexadecimal = len(text) >= 40 and all(letter in "0123456789abcdef" for letter in text)
     return text[:DIGEST] if hexadecimal else text
 
 
 def compare_captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> CaptureComparison:
-    """By the files of the cells that both runs completed."""
+    """Compare the captures of the cells that both runs completed."""
     cells = [cell for cell in a.plan.cells if a.completed(cell.id) and b.completed(cell.id)]
     equal = without = 0
     for cell in cells:
@@ -118,7 +118,9 @@ def compare_captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> Ca
 
 
 def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
-    """By the files; where captures were removed, by the digests that the analysis kept. None: not known."""
+    """Whether a cell's captures are equal, by the files; if they were removed, by the digests that the analysis kept.
+    None: not known.
+    """
     files = [_capture_files(cell, directory) for directory in (a, b)]
     if files[0] is not None and files[1] is not None:
         return all(filecmp.cmp(*pair, shallow=False) for pair in zip(files[0], files[1], strict=True))
@@ -127,7 +129,7 @@ def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
 
 
 def _capture_files(cell: Cell, directory: CellDir) -> list[Path] | None:
-    """A cell's captures, in the order of the plan; None where one is not there."""
+    """A cell's captures, in the order of the plan; None if one is missing."""
     files = [capture_file(directory.root, capture.node, capture.link) for capture in cell.captures]
     there = [path for path in files if path is not None]
     return there if len(there) == len(files) else None

@@ -1,4 +1,4 @@
-"""Workers of a dask cluster as an Executor: of a scheduler that is there, or of our own cluster on this machine."""
+"""Workers of a dask cluster as an Executor: of an existing scheduler, or of a temporary cluster on this machine."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 class DaskWorkers:
-    """The workers of the cluster at `address`, or (None) `jobs` of our own, which end with this process.
+    """The workers of the cluster at `address`, or (None) `jobs` workers of our own, which end with this process.
 
-    kernel: the file to ship where it is missing. scratch: where our own workers run cells. notice: called with
-    sentences for the user. shutdown(cancel_futures=True) stops every sandbox within a moment.
+    kernel: the file to send where it is missing. scratch: the directory in which our own workers run cells. notice:
+    called with sentences for the user. shutdown(cancel_futures=True) stops every sandbox within a moment.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class DaskWorkers:
         self._sent: dict[Future[Any], Any] = {}
 
     def begin(self) -> None:
-        """Start our own cluster, connect. Raises BackendUnavailable where no scheduler answers."""
+        """Start our own cluster if needed, and connect. Raises BackendUnavailable if no scheduler answers."""
         from distributed import Client, LocalCluster
 
         make_cluster: Any = LocalCluster
@@ -93,13 +93,15 @@ class DaskWorkers:
         self._clock(*event[1])
 
     def slots(self) -> int:
-        """How many tasks the workers run at once now; 1 as long as there is none."""
+        """Number of tasks that the workers run at once now; 1 while there is no worker."""
         if self._client is not None and time.monotonic() - self._asked > LOOK_S:
             self._slots, self._asked = sum(self._client.nthreads().values()), time.monotonic()
         return max(1, self._slots)
 
     def submit(self, task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell], /) -> Future[T]:
-        """Run a task on a batch of cells. Interrupted: dask gave it up, as worker after worker died under it."""
+        """Run a task on a batch of cells. The result is Interrupted if dask gave the task up because worker after
+        worker died with it.
+        """
         outer: Future[T] = Future()
         outer.set_running_or_notify_cancel()
         self._send(outer, task, cells)
@@ -113,7 +115,9 @@ class DaskWorkers:
     def _received(
         self, inner: Any, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]
     ) -> None:
-        """In dask's thread: hand on what came of a task; ship what a worker lacks, and send the task again."""
+        """Runs in dask's thread: pass on the result of a task; if the worker lacks files, send them and submit the task
+        again.
+        """
         from distributed import KilledWorker
 
         try:
@@ -132,7 +136,9 @@ class DaskWorkers:
         self._sent.pop(outer, None)
 
     def _ship(self, worker: str, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]) -> None:
-        """The kernel and the programs to a worker, through the scheduler; then the task again, wherever it goes."""
+        """Send the kernel and the programs to a worker through the scheduler, then submit the task again, to any
+        worker.
+        """
         try:
             with self._shipping:
                 if worker not in self._shipped:
@@ -144,7 +150,7 @@ class DaskWorkers:
             outer.set_exception(error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster; our own ends. With cancel_futures what runs is stopped."""
+        """Leave the cluster; our own one ends. cancel_futures: running tasks are stopped."""
         client, self._client = self._client, None
         if client is not None:
             with contextlib.suppress(Exception):  # the scheduler may be gone
@@ -165,7 +171,9 @@ def _gone(address: str | None) -> NetwarpError:
 
 
 def _own_worker() -> Any:
-    """A plugin of workers of our own: a terminal sends Ctrl-C to all, and the process that started them acts on it."""
+    """A plugin for our own workers: a terminal sends Ctrl-C to all processes, and only the one that started them shall
+    act on it.
+    """
     from distributed import WorkerPlugin
 
     class OwnWorker(WorkerPlugin):
@@ -180,7 +188,7 @@ def _own_worker() -> Any:
 
 @contextlib.contextmanager
 def _without_log() -> Iterator[None]:
-    """dask's own words of workers that come and go are not for who runs an experiment; what matters is an exception."""
+    """Silences dask's log of workers that come and go: a user of netwarp needs only exceptions."""
     loggers = [
         logging.getLogger(name) for name in list(logging.root.manager.loggerDict) if name.startswith("distributed")
     ]

@@ -1,4 +1,4 @@
-"""The tables of a run as data frames and Parquet files: what needs polars, which is an optional dependency."""
+"""The tables of a run as data frames and Parquet files. They need polars, an optional dependency."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def load_run(directory: str | Path) -> RunFrames:
     """The tables of a run directory as polars data frames (`cells`, `measurements`, `claims`, `metric(NAME)`,
-    `table(NAME)`); `.to_pandas()` of each makes one of pandas.
+    `table(NAME)`); `.to_pandas()` converts one to pandas.
 
-    Raises StoreError where there are no tables, SpecError where polars is not installed.
+    Raises StoreError if there are no tables, SpecError if polars is not installed.
     """
     need_polars()
     from ..store.frames import RunFrames
@@ -28,7 +28,7 @@ def load_run(directory: str | Path) -> RunFrames:
 
 
 def need_polars() -> None:
-    """Raise SpecError where polars is not installed."""
+    """Raise SpecError if polars is not installed."""
     try:
         import polars  # noqa: F401
     except ModuleNotFoundError as error:
@@ -39,7 +39,9 @@ def need_polars() -> None:
 
 
 def replace_parquet(run: RunDir, wanted: bool) -> None:
-    """After the tables were written: remove the Parquet files of those before, and write these if wanted."""
+    """Called after the tables were written: remove the Parquet files of the old tables, and write new ones if
+    wanted.
+    """
     for path in run.tables.glob("*.parquet"):
         path.unlink()
     if wanted:

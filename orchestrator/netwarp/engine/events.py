@@ -1,4 +1,4 @@
-"""Progress events: what a long call of the engine hands to its `progress` callback.
+"""Progress events: a long call of the engine passes them to its `progress` callback.
 
 The callback runs in the thread of the call; an exception in it stops the call.
 """
@@ -13,7 +13,7 @@ from ..core.types import Cell, CellOutcome
 
 @dataclass(frozen=True, slots=True)
 class CellsStarted:
-    """Cells are about to run. finished: ids of those an earlier run finished, which are not run again."""
+    """Cells are about to run. finished: ids of cells that an earlier run finished and that are not run again."""
 
     cells: tuple[Cell, ...]
     finished: frozenset[str]
@@ -21,7 +21,7 @@ class CellsStarted:
 
 @dataclass(frozen=True, slots=True)
 class CellTime:
-    """A running cell has reached this time of its own clock, in seconds after T0."""
+    """A running cell has reached this time of its own clock, in seconds from T0."""
 
     cell_id: str
     virtual_s: float
@@ -37,12 +37,12 @@ class CellFinished:
 
 @dataclass(frozen=True, slots=True)
 class CellsFinished:
-    """No more cells run, or the run was stopped."""
+    """No more cells will run: all are finished, or the run was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence for the user: which back end was taken and why, what could not be checked."""
+    """A sentence for the user, such as which back end was chosen and why, or what could not be checked."""
 
     text: str
 

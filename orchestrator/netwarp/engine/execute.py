@@ -1,4 +1,4 @@
-"""Gives the cells of a plan to workers in batches, several at once; keeps what is finished, whatever happens."""
+"""Runs the cells of a plan on workers, in batches, several at once. Finished cells are kept whatever happens."""
 
 from __future__ import annotations
 
@@ -35,17 +35,21 @@ T = TypeVar("T")
 
 
 class Stopped(KeyboardInterrupt):
-    """The run was interrupted; what is finished is kept. No Exception: nothing takes it for an error to go on after."""
+    """The run was interrupted; finished cells are kept. Not a subclass of Exception, so that no handler of errors
+    continues after it.
+    """
 
 
 class Workers(Protocol):
-    """An Executor of the standard library's protocol, opened. shutdown(cancel_futures=True) stops what runs at once."""
+    """An open executor with the protocol of concurrent.futures. shutdown(cancel_futures=True) stops running tasks at
+    once.
+    """
 
     def begin(self) -> None:
-        """Be ready to run tasks."""
+        """Get ready to run tasks."""
 
     def slots(self) -> int:
-        """How many tasks run at once, as far as is known now."""
+        """Number of tasks that run at once, as far as is known now."""
 
     def submit(self, task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell], /) -> Future[T]:
         """Run a task on a batch of cells."""
@@ -66,12 +70,12 @@ def execute(
     executor: Executor = LOCAL,
     progress: Progress = no_progress,
 ) -> None:
-    """Run every cell that has no outcome yet, and analyse it where it ran. keep: as for `run`. jobs: cells at
-    once, where the executor has workers of its own.
+    """Run every cell that has no outcome yet, and analyse it where it ran. keep: as for `run`. jobs: cells at once, if
+    the executor has workers of its own.
 
-    `finished` is called as each one ends, `progress` too, both in the thread of the caller. Raises Stopped on SIGINT or
-    SIGTERM, after every sandbox has been stopped; StoreError where the run directory cannot be written (DiskFull: no
-    room): cells not yet run stay without outcome, so that --resume runs them.
+    `finished` is called when a cell ends, and `progress` too, both in the caller's thread. Raises Stopped on SIGINT or
+    SIGTERM, after every sandbox was stopped; StoreError if the run directory cannot be written (DiskFull: no space).
+    Cells that were not run have no outcome, so that --resume runs them.
     """
     run.clear_partial()
     done = run.finished()
@@ -116,7 +120,7 @@ def _on_a_cluster(
     finished: Finished,
     progress: Progress,
 ) -> None:
-    """Cells through a dask cluster: each comes back as an archive, and is put into its place here."""
+    """Run cells on a dask cluster: each returns as an archive and is unpacked into its directory here."""
     if not isinstance(backend, VirtualBackend):
         raise SpecError(f"--executor dask: cells run in virtual time there, and {backend.name} is on the wall clock")
     kernel = backend.kernel
@@ -141,7 +145,9 @@ def _on_a_cluster(
 
 
 def _installed(cell: Cell, packed: PackedCell, run: RunDir) -> CellOutcome:
-    """Put a cell that came back into its place; its outcome. Raises StoreError: it is not what its worker packed."""
+    """Unpack a returned cell into its directory; returns its outcome. Raises StoreError if the archive is not the one
+    that its worker packed.
+    """
     if hashlib.sha256(packed.archive).hexdigest() != packed.sha256:
         raise StoreError(f"{cell.id}: what came back from its worker has another hash than it was sent with")
     directory = run.partial_cell(cell.id)
@@ -154,7 +160,7 @@ def _installed(cell: Cell, packed: PackedCell, run: RunDir) -> CellOutcome:
 
 
 def analyze_cells(cells: Sequence[Cell], run: RunDir, *, jobs: int) -> None:
-    """Derive cells that ran before. Raises Stopped, CaptureError, StoreError."""
+    """Analyse cells that ran before. Raises Stopped, CaptureError, StoreError."""
 
     def given_up(cell: Cell) -> None:
         raise CaptureError(
@@ -172,7 +178,7 @@ def analyze_cells(cells: Sequence[Cell], run: RunDir, *, jobs: int) -> None:
 
 
 class _Dispatch(Generic[T]):
-    """Batches of cells on their way through workers."""
+    """Distributes batches of cells to workers and collects their results."""
 
     def __init__(
         self,
@@ -195,7 +201,7 @@ class _Dispatch(Generic[T]):
         self._stopped = False
 
     def all(self) -> None:
-        """Until every cell has been received. Raises Stopped, and what a task raised."""
+        """Run until every cell has been received. Raises Stopped, and what a task raised."""
         with _signals(self._stop):
             while (self._waiting or self._suspects) and not self._stopped:
                 self._with_workers()
@@ -207,7 +213,7 @@ class _Dispatch(Generic[T]):
         self._events.put(None)
 
     def _with_workers(self) -> None:
-        """Until every cell has been received, or a worker was lost."""
+        """Run until every cell has been received or a worker was lost."""
         workers = self._workers(lambda cell_id, virtual_s: self._events.put(CellTime(cell_id, virtual_s)))
         under_way: dict[Future[T], Sequence[Cell]] = {}
         whole = False
@@ -228,7 +234,9 @@ class _Dispatch(Generic[T]):
             workers.shutdown(cancel_futures=not whole)
 
     def _fill(self, workers: Workers, under_way: dict[Future[T], Sequence[Cell]]) -> None:
-        """Batches for every worker, and one more, so that none waits for this process; a suspect alone."""
+        """Submit a batch for every worker and one more, so that no worker waits for this process. A cell suspected of
+        killing workers is submitted alone.
+        """
         while self._waiting and len(under_way) <= workers.slots():
             self._submit(workers, self._waiting.popleft(), under_way)
         if self._suspects and not under_way:
@@ -256,7 +264,7 @@ class _Dispatch(Generic[T]):
             self._received(under_way.pop(event), result)
 
     def _lost(self, cells: Sequence[Cell]) -> None:
-        """Cells whose worker is gone run again; one under which it happens again and again is given up."""
+        """Run the cells of a lost worker again; a cell with which workers are lost repeatedly is given up."""
         if cells and not self._stopped:
             names = ", ".join(cell.id for cell in cells)
             self._progress(Notice(f"a worker process was killed; what was under way runs again: {names}"))
@@ -272,7 +280,7 @@ class _Dispatch(Generic[T]):
 
 @contextlib.contextmanager
 def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM stop every sandbox at once (only the main thread may install handlers)."""
+    """SIGINT and SIGTERM stop every sandbox at once. Only the main thread may install the handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Where cells run: worker processes of this machine, or a dask cluster; the words of --executor."""
+"""Parses --executor: worker processes of this machine, or a dask cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ..core.errors import BackendUnavailable, SpecError
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Worker processes of this machine, or (dask) the cluster at an address; None: a cluster of our own here."""
+    """Worker processes of this machine, or (dask) the cluster at an address; address None: a temporary cluster on this
+    machine.
+    """
 
     dask: bool = False
     address: str | None = None
@@ -19,7 +21,9 @@ LOCAL = Executor()
 
 
 def parse_executor(text: str, jobs: int | None, backend: str) -> Executor:
-    """local, dask, or dask:ADDRESS of a scheduler. Raises SpecError, BackendUnavailable (dask is not installed)."""
+    """Parse local, dask, or dask:ADDRESS of a scheduler. Raises SpecError, BackendUnavailable (dask is not
+    installed).
+    """
     kind, colon, address = text.partition(":")
     if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
         raise SpecError(
@@ -42,7 +46,7 @@ def parse_executor(text: str, jobs: int | None, backend: str) -> Executor:
 
 
 def need_distributed() -> None:
-    """Raise BackendUnavailable where dask.distributed is not installed."""
+    """Raise BackendUnavailable if dask.distributed is not installed."""
     try:
         import distributed  # noqa: F401
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Writes captures as plain files, which any program reads."""
+"""Writes captures as plain files, which any program can read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ HEADER_BYTES = 18
 
 
 def export_captures(paths: Sequence[str | Path], out: str | Path) -> Iterator[Path]:
-    """Write captures (.zst and .gz expanded, others copied), or those of directories, into `out`; yield each new file.
+    """Write captures (.zst and .gz decompressed, others copied), or those in directories, into `out`; yields each new
+    file.
 
-    Everything is looked at before the first file is written. Raises SpecError, CaptureError, StoreError.
+    All sources and targets are checked before the first file is written. Raises SpecError, CaptureError, StoreError.
     """
     folder = Path(out)
     targets = _targets([source for path in paths for source in _sources(Path(path))], folder)
@@ -42,7 +43,7 @@ def export_captures(paths: Sequence[str | Path], out: str | Path) -> Iterator[Pa
 
 
 def _sources(path: Path) -> list[Path]:
-    """A capture, or those of a directory."""
+    """A capture, or the captures in a directory."""
     if not path.is_dir():
         if not path.is_file():
             raise CaptureError(f"{path}: no such capture")
@@ -56,7 +57,7 @@ def _sources(path: Path) -> list[Path]:
 
 
 def _targets(sources: Sequence[Path], out: Path) -> dict[Path, Path]:
-    """Where each goes; raises StoreError where a file is there, or two have one name."""
+    """The target file of each source. Raises StoreError if a file exists, or if two sources have the same name."""
     targets: dict[Path, Path] = {}
     for source in sources:
         target = out / (source.stem if source.suffix in PACKED else source.name)
@@ -71,7 +72,7 @@ def _targets(sources: Sequence[Path], out: Path) -> dict[Path, Path]:
 
 
 def expand(capture: Path, target: Path) -> None:
-    """Write a capture's plain bytes into a file that is whole or not there; raises CaptureError."""
+    """Write a capture's plain bytes into a file, completely or not at all. Raises CaptureError."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with open(capture, "rb") as source, open(temporary, "wb") as sink:

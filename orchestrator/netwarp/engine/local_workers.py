@@ -1,7 +1,8 @@
-"""Worker processes on this machine: an Executor whose workers die with the process that made them.
+"""Worker processes on this machine: an Executor whose workers end with the process that created them.
 
-They are forked before any cell runs, so that they begin at once and need no second import. Two ties hold a worker: the
-kernel kills it when its parent dies (PR_SET_PDEATHSIG), and the end of a pipe tells it to stop the cell it runs.
+They are forked before any cell runs, so that they start at once and need no second import. Two mechanisms end a worker:
+the kernel kills it when its parent dies (PR_SET_PDEATHSIG), and the closing of a pipe tells it to stop the cell it
+runs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CellClock = Callable[[str, float], None]
 
 
 class Worker:
-    """The part of a worker process: the back end it runs cells on (None: it only analyses), and whether it was told to
+    """The state of a worker process: the back end on which it runs cells (None: it only analyses), and whether it must
     stop.
     """
 
@@ -36,13 +37,13 @@ class Worker:
         self.busy = threading.Lock()
 
     def stop(self) -> None:
-        """End the sandbox that runs, start no other."""
+        """Stop the running sandbox; start no other."""
         self.stopped.set()
         if self.backend is not None:
             self.backend.close()
 
     def leave(self) -> None:
-        """Stop, and end the process once its cell has been cleared away."""
+        """Stop, and end the process once its cell has been removed."""
         self.stop()
         with self.busy:
             os._exit(128 + signal.SIGTERM)
@@ -52,16 +53,16 @@ _here: Worker | None = None
 
 
 def this_worker() -> Worker:
-    """The worker that this process is."""
+    """The Worker of this process."""
     if _here is None:
         raise RuntimeError("this process is no worker: its task came here by mistake")
     return _here
 
 
 class LocalWorkers(ProcessPoolExecutor):
-    """`jobs` worker processes. clock: called, in a thread of this process, with a cell's id and its time as it runs.
+    """`jobs` worker processes. clock: called with a cell's id and its current time, in a thread of this process.
 
-    shutdown(cancel_futures=True) stops every sandbox at once: the tasks that run end with Interrupted.
+    shutdown(cancel_futures=True) stops every sandbox at once: the running tasks end with Interrupted.
     """
 
     def __init__(self, jobs: int, backend: Backend | None, clock: CellClock | None = None) -> None:
@@ -85,7 +86,9 @@ class LocalWorkers(ProcessPoolExecutor):
         self._reader = threading.Thread(target=_read_times, args=(times, clock), daemon=True)
 
     def begin(self) -> None:
-        """Fork the workers, from the thread that calls: they die with it. Then the thread that reads their clocks."""
+        """Fork the workers from the calling thread: they die when it ends. Then start the thread that reads their
+        clocks.
+        """
         self.submit(_nothing).result()
         self._reader.start()
 
@@ -113,11 +116,11 @@ class LocalWorkers(ProcessPoolExecutor):
 
 
 def _nothing() -> None:
-    """The first task: the pool forks its processes when it gets one."""
+    """The first task: the pool forks its processes when it receives one."""
 
 
 def _begin(parent: int, backend: Backend | None, stop_end: int, times_end: int, not_ours: tuple[int, ...]) -> None:
-    """The first thing that a worker does."""
+    """Initialises a worker process."""
     global _here
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before that took
@@ -133,7 +136,7 @@ def _begin(parent: int, backend: Backend | None, stop_end: int, times_end: int, 
 
 
 def _await_stop(stop_end: int, worker: Worker) -> None:
-    """Nothing is ever written to the pipe: a read ends when the parent has closed its end."""
+    """Waits until the parent closes its end of the pipe. Nothing is ever written to it."""
     os.read(stop_end, 1)
     worker.stop()
 

@@ -1,4 +1,4 @@
-"""Puts the shards of a run together: one run directory with every cell, as if one machine had run them all."""
+"""Merges the shards of a run into one run directory with every cell, as if one machine had run them all."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "k
 
 
 def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
-    """Make one run of all shards of a plan. Files are linked where that can be done, else copied; the shards stay.
+    """Merge all shards of a plan. Files are hard-linked if possible, otherwise copied; the shards stay.
 
-    The same call goes on with a merge that was interrupted. Raises SpecError: not every shard is there, or they are not
-    of one plan, kernel and set of programs; StoreError.
+    The same call continues an interrupted merge. Raises SpecError if a shard is missing, or if they differ in plan,
+    kernel or programs; StoreError.
     """
     shards = [open_run(run) for run in runs]
     plan = merged_plan([shard.plan for shard in shards])
@@ -62,7 +62,7 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
 
 
 def _manifest(manifests: Sequence[Manifest]) -> Manifest:
-    """Of the whole: no time of its cells, for they ran in several places."""
+    """The manifest of the whole, without wall_s: the cells ran in several places."""
     first = manifests[0]
     words, kept = list(first.arguments), []
     while words:
@@ -81,7 +81,7 @@ def _manifest(manifests: Sequence[Manifest]) -> Manifest:
 
 
 def _take(source: RunDir, run: RunDir, cell_id: str) -> None:
-    """Files are written once and replaced by a rename, so a second name for one is as good as a copy."""
+    """Hard links are safe: files of a run are written once and replaced only by a rename."""
     try:
         shutil.copytree(source.cell(cell_id).root, run.partial_cell(cell_id).root, copy_function=_link)
     except (OSError, shutil.Error) as error:

@@ -1,4 +1,4 @@
-"""Models of papers as functions: lee2008's response time of a web object, with yardsticks beside it."""
+"""Models of papers as functions: lee2008's response time of a web object, and other models to compare it with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ModelTimes:
-    """E(T_tcp) and E(T_sctp) in s, of the shape that the arguments broadcast to."""
+    """E(T_tcp) and E(T_sctp) in s, with the shape to which the arguments broadcast."""
 
     tcp_s: Values
     sctp_s: Values
@@ -53,7 +53,7 @@ def lee2008_model(
 
 
 def read_switches(reading: str, switches: Mapping[str, str] | None = None) -> Readings:
-    """A named reading with single switches changed."""
+    """A named reading with some switches changed."""
     if reading not in NAMED_READINGS:
         raise SpecError(f'there is no reading "{reading}"; there are {", ".join(NAMED_READINGS)}')
     return NAMED_READINGS[reading].read(**dict(switches or {}))

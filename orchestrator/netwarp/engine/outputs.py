@@ -1,4 +1,4 @@
-"""Outputs asked for later: tables, figures, claims and answers of another spec over the cells of a finished run."""
+"""Outputs asked for later: tables, figures, claims and answers of another spec, over the cells of a finished run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Combination = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LaterOutputs:
-    """A plan with the cells of the run and the outputs of the spec. missing: combinations of levels of the spec that
-    the run has no cell of.
+    """A plan with the run's cells and the spec's outputs. missing: combinations of levels of the spec for which the run
+    has no cell.
     """
 
     spec: Spec
@@ -32,10 +32,10 @@ class LaterOutputs:
 
 
 def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutputs:
-    """Plan a spec, with the seed and the --set of the run, and take its outputs.
+    """Plan a spec with the seed and the --set of the run, and take its outputs.
 
-    Its cells must be those of the run: the same content at the same levels of the same factors, however many of them
-    the run has. Raises SpecError.
+    The cells must be those of the run: the same content at the same levels of the same factors; the run may lack some.
+    Raises SpecError.
     """
     sets = dict(text.split("=", 1) for text in manifest.sets)
     loaded = load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
@@ -57,7 +57,7 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
 
 
 def texts_of(spec: Spec) -> dict[str, bytes]:
-    """The files that a spec is made of, by their names in a run's spec/: itself, what it names, its profiles."""
+    """The files of a spec by their names in a run's spec/: the spec, the files it names, its profiles."""
     texts = {path.name: path.read_bytes() for path in spec.files}
     profiles = [path for folder in (PROFILES, STACKS) for path in profiles_named(spec.document, folder)]
     return texts | {f"{path.parent.name}/{path.name}": path.read_bytes() for path in profiles}

@@ -24,7 +24,7 @@ Where = Mapping[str, str | Sequence[str]] | Sequence[tuple[str, str]]
 def load_experiment(spec: str | Path | Spec, *, sets: Mapping[str, str] | None = None) -> Spec:
     """Load and check a spec file, or a folder of experiments/ by its name.
 
-    sets: parameter or dotted key -> value, instead of the spec's. Raises SpecError with every problem of the file.
+    sets: parameter or dotted key -> value that replaces the spec's. Raises SpecError with every problem of the file.
     """
     if isinstance(spec, Spec):
         return spec
@@ -45,10 +45,10 @@ def plan_experiment(
 ) -> Plan:
     """The cells that a run would have; nothing is run.
 
-    seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments of the spec. where:
-    only cells of these levels. shard: (3, 20): of these the 3rd, the 23rd, ... backend: check the names of sysctls by
-    the kernel of this back end; None: do not check.
-    Raises SpecError with every problem of every cell.
+    seed, repetitions: replace the spec's; repetition k has seed + k. only: names of the spec's experiments to plan.
+    where: plan only cells of these levels. shard: (3, 20): of these cells only the 3rd, the 23rd, ... backend: check
+    names of sysctls against the kernel of this back end; None: do not check. Raises SpecError with every problem of
+    every cell.
     """
     plan = make_plan(
         load_experiment(experiment, sets=sets),
@@ -70,7 +70,7 @@ def level_pairs(where: Where) -> list[tuple[str, str]]:
 
 
 def kernel_sysctls(backend: str, progress: Progress = no_progress) -> KernelSysctls | None:
-    """The sysctls of the kernel that the back end of this name runs; None, after a Notice, where they cannot be had."""
+    """The sysctls of the kernel of the named back end; None, after a Notice, if they cannot be had."""
     try:
         chosen = choose(backend)
         if chosen.kernel is None:

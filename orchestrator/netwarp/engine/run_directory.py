@@ -19,10 +19,10 @@ from .collect import collect
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is finished, or was stopped. Files are read when they are first asked for.
+    """A run that is finished or was stopped. Files are read when they are first accessed.
 
-    plan: plan.json, every cell of the run. page: report/index.html, None if no report was made. wall_s: how long the
-    call took that ran all of its cells.
+    plan: plan.json, every cell of the run. page: report/index.html, None if no report was made. wall_s: duration of the
+    call that ran the cells.
     """
 
     directory: RunDir
@@ -42,17 +42,17 @@ class Run:
 
     @cached_property
     def results(self) -> Results:
-        """Outcomes and measurements. Raises CaptureError where a finished cell was never analysed."""
+        """Outcomes and measurements. Raises CaptureError if a finished cell was never analysed."""
         return collect(self.plan, self.directory)
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Outcome -> how many cells ended so, after the analyser's checks."""
+        """Outcome -> number of cells, after the analyser's checks."""
         return dict(Counter(str(outcome.outcome) for outcome in self.results.outcomes.values()))
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """Verdict -> how many claims have it."""
+        """Verdict -> number of claims."""
         return dict(Counter(row["verdict"] for row in read_rows(self.directory.tables / "claims.csv")))
 
     def write_junit(self, path: str | Path) -> None:
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def kept(self) -> int:
-        """How many cells have an outcome that stands when the run goes on: all but FAILED."""
+        """Number of cells whose outcome stays when the run is resumed: all but FAILED."""
         ends = [self.directory.cell(cell_id).read_outcome().outcome for cell_id in self.directory.finished()]
         return len(ends) - ends.count(Outcome.FAILED)
 
@@ -79,9 +79,9 @@ class Run:
         return tuple(sorted(path.stem for path in self.directory.tables.glob("*.csv")))
 
     def table(self, name: str) -> list[TableRow]:
-        """The rows of tables/<name>.csv: column -> text, or a number (None: empty) in a column of numbers.
+        """The rows of tables/<name>.csv: column -> text, or a number (None: empty) in a numeric column.
 
-        Factors are always text, as the spec writes their levels. Raises StoreError: there is no such table.
+        Factors are always text, as the spec writes their levels. Raises StoreError if there is no such table.
         """
         sources = {source.name for source in self.plan.sources}
         factors = {factor.name for factor in self.plan.factors}
@@ -89,7 +89,7 @@ class Run:
 
 
 def open_run(path: str | Path) -> Run:
-    """A run directory that is there. Raises StoreError where it is none."""
+    """An existing run directory. Raises StoreError if it is not one."""
     directory = RunDir(Path(path))
     page = directory.report / "index.html"
     return Run(directory, read_plan(directory), page if page.exists() else None)

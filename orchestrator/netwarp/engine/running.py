@@ -37,7 +37,7 @@ from .run_directory import Run
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM stopped a run; `run` holds what is finished, and `resume` goes on with it."""
+    """SIGINT or SIGTERM stopped a run; `run` holds its finished cells, and `resume` continues it."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(f"interrupted; {run.path} keeps what is finished")
@@ -45,7 +45,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 class RunOutOfSpace(DiskFull):
-    """There was no room for more of a run; `run` holds what is finished, and `resume` goes on with it."""
+    """The disk was full; `run` holds the finished cells, and `resume` continues it."""
 
     def __init__(self, run: Run, why: str) -> None:
         super().__init__(why)
@@ -142,7 +142,7 @@ def resume(
     parquet: bool = False,
     progress: Progress = no_progress,
 ) -> Run:
-    """Go on with an interrupted run: `run` with the same arguments, which keeps the cells that are finished."""
+    """Continue an interrupted run: like `run` with the same arguments, but finished cells are kept."""
     return run(
         experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, shard=shard, backend=backend,
         executor=executor, jobs=jobs, out=out, resume=True, keep=keep, report=report, parquet=parquet,
@@ -151,13 +151,13 @@ def resume(
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Raise SpecError for a number of cells at once that is none."""
+    """Raise SpecError if `jobs` is not a possible number of cells at once."""
     if jobs is not None and jobs < 1:
         raise SpecError(f"--jobs {jobs}: at least 1")
 
 
 def ended_early(error: BaseException, run: Run) -> NoReturn:
-    """Raise what says that a run ended early and what is kept of it; any other error as it is."""
+    """Raise the exception for a run that ended early, with its finished cells; raise any other error unchanged."""
     if isinstance(error, KeyboardInterrupt):
         raise RunInterrupted(run) from error
     if no_room(error):
@@ -174,7 +174,9 @@ def run_cells(
     keep: Keep = "all",
     executor: Executor = LOCAL,
 ) -> None:
-    """Run what is left of a plan, each cell analysed as it ends; then derive what an earlier run left underived."""
+    """Run the unfinished cells of a plan; each is analysed when it ends. Then analyse cells that an earlier run left
+    unanalysed.
+    """
     progress(CellsStarted(plan.cells, frozenset(directory.finished())))
     try:
         execute(
@@ -187,7 +189,7 @@ def run_cells(
 
 
 def end(directory: RunDir, manifest: Manifest, wall_s: float | None) -> None:
-    """Every cell of the run has its outcome: the manifest says when it ended."""
+    """Called when every cell of the run has its outcome: writes the end time to the manifest."""
     directory.clear_partial()
     write_json(directory.manifest, msgspec.structs.replace(manifest, ended_utc=now_utc(), wall_s=wall_s))
 
@@ -195,7 +197,7 @@ def end(directory: RunDir, manifest: Manifest, wall_s: float | None) -> None:
 def begin(
     resume: bool, spec: Spec, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, arguments: Sequence[str]
 ) -> Manifest:
-    """Write plan.json and manifest.json, or check that an interrupted run was of the same plan and kernel."""
+    """Write plan.json and manifest.json, or check that the interrupted run has the same plan and kernel."""
     if directory.plan.exists():
         if not resume:
             raise SpecError(
@@ -252,9 +254,10 @@ def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
 
 
 def rerun_failed(directory: RunDir) -> None:
-    """A resumed run tries FAILED cells again (a full disk, a killed guest); every other outcome stands.
+    """Move FAILED cells aside so that a resumed run tries them again (a full disk, a killed guest); every other outcome
+    stays.
 
-    What a failed cell left is kept as cells/.failed/<id>.<number>.
+    The files of a failed cell are kept as cells/.failed/<id>.<number>.
     """
     for cell_id in directory.finished():
         cell = directory.cell(cell_id)

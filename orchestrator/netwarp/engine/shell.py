@@ -1,4 +1,4 @@
-"""The network of a cell, kept up for a command on one of its nodes; captures run."""
+"""Keeps up the network of a cell for a command on one of its nodes; captures run meanwhile."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from .events import Notice, Progress, no_progress
 
 
 def shell_backend(name: str, progress: Progress = no_progress) -> NetnsBackend | GuestBackend:
-    """The back end of this name (auto, netns, guest); of auto the first that can run here, with a Notice why not netns.
-
+    """The back end of this name (auto, netns, guest); auto: the first that can run here, with a Notice why not netns.
     Raises BackendUnavailable.
     """
     problem = ""
@@ -55,7 +54,7 @@ def shell_node(name: str | None, cell: Cell) -> str:
 
 
 def shell_directory(cell: Cell, out: Path | None) -> CellDir:
-    """Where captures are kept: a new directory. Raises SpecError where `out` holds something."""
+    """A new directory for the captures. Raises SpecError if `out` holds files."""
     root = out if out is not None else new_directory(Path("results") / cell.spec / "shell").root
     directory = CellDir(root.resolve())
     if directory.root.exists() and any(directory.root.iterdir()):
@@ -64,7 +63,9 @@ def shell_directory(cell: Cell, out: Path | None) -> CellDir:
 
 
 def run_on_node(backend: NetnsBackend, cell: Cell, directory: CellDir, node: str, words: Sequence[str]) -> int:
-    """Run a command on a node, with this process's input and output; its status, 128 + N if signal N ended it."""
+    """Run a command on a node with this process's standard input and output. Returns its exit status, 128 + N if signal
+    N ended it.
+    """
     with live_network(backend, cell, directory) as network:
         environment = {**os.environ, **node_environment(node)}
         command = network.entering(node, words, at=Path.cwd())
@@ -73,6 +74,6 @@ def run_on_node(backend: NetnsBackend, cell: Cell, directory: CellDir, node: str
 
 
 def node_environment(node: str) -> dict[str, str]:
-    """The environment of what runs on a node: a prompt, and a PATH with sbin, where ip(8) and tc(8) are."""
+    """The environment of a command on a node: a prompt, and a PATH with sbin for ip(8) and tc(8)."""
     path = with_sbin(os.environ.get("PATH", os.defpath))
     return {"PS1": f"{node}# ", "NETWARP_NODE": node, "PATH": path}

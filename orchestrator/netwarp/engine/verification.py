@@ -1,4 +1,4 @@
-"""Runs cells again: to make their captures anew, or to hold a run against what its cells give now (a golden run)."""
+"""Runs cells again: to restore removed captures, or to compare a run with what its cells give now (a golden run)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Difference = str
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Cells of a run whose captures are equal to those of the reference, byte for byte, and the others: cell id -> the
-    first packet that differs, or what keeps them from being compared.
+    """The cells whose captures equal those of the reference, byte for byte, and the others: cell id -> the first packet
+    that differs, or the reason why they cannot be compared.
     """
 
     equal: tuple[str, ...]
@@ -35,9 +35,10 @@ class Verified:
 
 
 def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no_progress) -> list[Path]:
-    """Make the captures of cells of a run again, and what else of theirs was removed; returns the captures.
+    """Run cells again and restore their removed captures and other files; returns the captures.
 
-    Nothing is kept of a cell whose captures are not those of the run. Raises SpecError, BackendUnavailable, StoreError.
+    If a cell's new captures differ from those of the run, its files are discarded. Raises SpecError,
+    BackendUnavailable, StoreError.
     """
     run = open_run(run_dir)
     known = {cell.id: cell for cell in run.plan.cells}
@@ -61,7 +62,7 @@ def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no
 
 
 def _run_again(run: Run, cells: Sequence[Cell], jobs: int | None, progress: Progress) -> RunDir:
-    """Cells of a run, run in its cells/.partial. Raises SpecError where equal captures cannot be asked for."""
+    """Run cells of a run in its cells/.partial. Raises SpecError if they cannot be expected to give equal captures."""
     if run.manifest.backend != "virtual":
         raise SpecError(
             f"{run.path}: ran on {run.manifest.backend}: only in virtual time the same cell gives the same captures"
@@ -88,7 +89,7 @@ def _named(kernel: tuple[str, str]) -> str:
 
 
 def _restore(run: Run, again: CellDir, kept: CellDir) -> list[Path]:
-    """Move what is missing of a cell into its place, if its captures are the same."""
+    """Move a cell's missing files into its directory, if its captures are the same."""
     outcome = again.read_run_outcome()
     if outcome.outcome is not Outcome.COMPLETED:
         raise StoreError(f"{kept.root.name}: {_ended(outcome)}, so that there are no captures to keep")
@@ -125,9 +126,9 @@ def verify(
     jobs: int | None = None,
     progress: Progress = no_progress,
 ) -> Verified:
-    """Hold the captures of a run against those of a reference run, or (None) against what its cells give now.
+    """Compare the captures of a run with those of a reference run, or (None) with those that its cells give now.
 
-    Raises SpecError: they have no cell in common, or did not run in virtual time; BackendUnavailable, StoreError.
+    Raises SpecError if the runs have no cell in common or did not run in virtual time; BackendUnavailable, StoreError.
     """
     run = open_run(run_dir)
     if reference is not None:
@@ -155,7 +156,7 @@ def _verified(differences: Mapping[str, Difference]) -> Verified:
 
 
 def _difference(cell: Cell, run: RunDir, reference: RunDir) -> Difference:
-    """Of a cell in two runs; "": its captures are equal."""
+    """The difference of a cell in two runs; "": its captures are equal."""
     here, there = run.cell(cell.id), reference.cell(cell.id)
     try:
         ends = [directory.read_run_outcome() for directory in (here, there)]
@@ -173,7 +174,7 @@ def _difference(cell: Cell, run: RunDir, reference: RunDir) -> Difference:
 
 
 def _digests(directory: CellDir) -> dict[str, str]:
-    """Of the captures that are there, else those that the analysis kept."""
+    """Digests of the existing captures, otherwise those that the analysis kept."""
     there = capture_digests(directory.capture)
     return there or (read_json(directory.packets, dict[str, str]) if directory.packets.exists() else {})
 

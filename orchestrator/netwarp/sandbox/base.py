@@ -1,4 +1,4 @@
-"""The interface between a plan and the machines that run it."""
+"""The interface of a back end, between a plan and the machine that runs its cells."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ class Interrupted(Exception):
 
 
 class Backend(Protocol):
-    """run_cell leaves a finished cell directory behind, or (Interrupted) nothing. progress: called with a cell's id and
-    its time as its clock moves on.
+    """run_cell leaves a finished cell directory, or (Interrupted) nothing. progress: called with a cell's id and its
+    current time.
     """
 
     name: str
     progress: Callable[[str, float], None]
 
     def check(self) -> list[Problem]:
-        """What keeps this back end from running here; empty = nothing."""
+        """The problems that prevent this back end from running here; empty: none."""
 
     def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
-        """Run one cell. What happens in the cell is an Outcome, never an error. Raises Interrupted, StoreError."""
+        """Run one cell. Failures inside the cell become an Outcome and are never raised. Raises Interrupted,
+        StoreError.
+        """
 
     def close(self) -> None:
         """Stop everything at once, from any thread; idempotent."""

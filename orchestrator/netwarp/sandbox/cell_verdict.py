@@ -1,4 +1,4 @@
-"""The verdict on a cell from init.ndjson and the output of its apps, after the sandbox has ended."""
+"""Judges a cell after its sandbox has ended, from init.ndjson and the output of its apps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Verdict:
-    """How a cell ended, and why in one sentence."""
+    """The outcome of a cell, and the reason in one sentence."""
 
     outcome: Outcome
     reason: str = ""
@@ -32,8 +32,9 @@ class Verdict:
 
 
 def records_left(path: Path) -> list[Record]:
-    """What cell-init or an app wrote. None where it was killed before it could, or left what is not NDJSON: a verdict
-    is then made from what else there is, and init.ndjson without records is a guest without an end record.
+    """The records that cell-init or an app wrote. None if it was killed before it wrote any, or if the file is not
+    NDJSON. The verdict is then made from the other files; init.ndjson without records means a guest without an end
+    record.
     """
     try:
         return read_ndjson(path)
@@ -43,7 +44,7 @@ def records_left(path: Path) -> list[Record]:
 
 
 def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
-    """The last lines of a console that are not progress marks; of a panic those from its first line on."""
+    """The last lines of a console, without progress marks; of a kernel panic, the lines from its first one on."""
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
@@ -56,7 +57,7 @@ def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
 
 
 def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str) -> Verdict:
-    """The outcome as far as cell-init and the apps tell it (the read-backs are judged by testbed.readback)."""
+    """The outcome according to cell-init and the apps (testbed.readback judges the read-backs)."""
     end = last(records, "end")
     if end is None or not records or records[-1] is not end:
         panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
@@ -124,7 +125,9 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verd
 
 
 def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
-    """A program of the user's own that ended when it was told to ended well, whatever its status says."""
+    """Whether a program of the user's own ended when it was asked to: that counts as success whatever its exit
+    status.
+    """
     if flow.program is None:
         return False
     interrupted = role == "sender" and flow.program.interrupt and flow.stop_ns is not None
@@ -133,7 +136,7 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
 
 
 def app_error(directory: CellDir, name: str) -> str:
-    """The last error an app gave: its error record, else the last line of its stderr."""
+    """The last error of an app: its record `error`, otherwise the last line of its stderr."""
     error = last(records_left(directory.apps / f"{name}.ndjson"), "error")
     if error is not None:
         return str(error.get("message") or error)
@@ -152,7 +155,9 @@ def _app_hint(directory: CellDir, records: list[Record]) -> str:
 
 
 def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
-    """Every capture asked for is there, whole, and lost nothing: cell-init's end record against the file."""
+    """Checks that every capture exists, is complete and lost no packet, by comparing cell-init's record with
+    the file.
+    """
     checks: list[Check] = []
     end_records = {record["file"]: record for record in records if record.get("record") == "capture"}
     for capture in cell.captures:
@@ -172,9 +177,10 @@ def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> lis
 
 
 def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance_ns: int) -> list[Check]:
-    """Every timeline step was begun, and every sender connected, within the tolerance of its time.
+    """Checks that every step of the timeline began, and every sender connected, within the tolerance of its time.
 
-    Spawns have a time of their own choosing; what counts is when the sender began. One that never began has no `start`.
+    Steps that start a program are early by design; what counts is when the sender began. A sender that never began has
+    no record `start`.
     """
     late = max(
         (abs(r["t_ns"] - r["at_ns"]) for r in records if r.get("record") == "timeline" and r.get("verb") != "spawn"),
@@ -203,7 +209,7 @@ FIRST_SLEEPS = 1
 
 
 def check_memory(records: list[Record]) -> Check:
-    """The guest's kernel reclaimed no memory: from there on equal cells could differ (docs/decisions/0007)."""
+    """Checks that the guest's kernel reclaimed no memory; if it did, equal cells could differ (docs/decisions/0007)."""
     memory = last(records, "memory")
     if memory is None or memory["kswapd_sleeps"] is None:
         return Check("guest memory", False, "the guest left no record of its kernel's kswapd")
@@ -218,7 +224,7 @@ LATE_TICKS_LIMIT = 0.02
 
 
 def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:
-    """How late the sandbox woke between its steps: for environment.json, and the check it must pass."""
+    """How late the sandbox woke between its steps: numbers for environment.json, and the check they must pass."""
     ticks = last(records, "ticks")
     if ticks is None:
         return {}, []

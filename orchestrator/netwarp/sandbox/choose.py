@@ -1,4 +1,4 @@
-"""Chooses the back end that runs a plan, and says why."""
+"""Chooses the back end that runs a plan, and says why it was chosen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ HOST_KERNEL = "host"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A back end that can run here. kernel: the guest's, None on the host's own. why: of `auto`, a sentence, or ""."""
+    """A back end that can run here. kernel: the guest's kernel; None: this machine's own. why: for `auto` the reason in
+    a sentence, otherwise "".
+    """
 
     backend: SandboxBackend
     kernel: KernelBuild | None
@@ -37,7 +39,7 @@ class Chosen:
 
 
 def choose(name: str) -> Chosen:
-    """The back end of that name (of BACKENDS). Raises BackendUnavailable with every remedy where it cannot run here."""
+    """The back end of that name (of BACKENDS). Raises BackendUnavailable with every remedy if it cannot run here."""
     if name == "hosts":
         raise BackendUnavailable("the back end 'hosts' is not built yet; use --backend virtual")
     if name == "netns":
@@ -64,7 +66,7 @@ def choose(name: str) -> Chosen:
 
 
 def guest() -> Chosen:
-    """The back end `guest`: of the kernel that is built, else of the distribution's, and says so then."""
+    """The back end `guest`: with the kernel built here, otherwise with the distribution's (and then `why` says so)."""
     problems = check_guest()
     kernel = None if problems else wall_kernel_build()
     if kernel is None:
@@ -78,7 +80,7 @@ def guest() -> Chosen:
 
 
 def lateness_s(backend: str) -> float:
-    """How late a step of a cell may be on the clock of that back end, before the cell is INVALID."""
+    """How late a step of a cell may be on that back end's clock before the cell is INVALID, in seconds."""
     return (VIRTUAL_LATENESS_NS if backend == "virtual" else WALL_LATENESS_NS) / 1e9
 
 

@@ -19,7 +19,7 @@ REMEDY = "make android"
 
 
 def missing_arch(cell: Cell, apps: Path) -> str:
-    """What is missing to run the senders of a cell for another processor, with the remedy; "" if nothing."""
+    """What is missing to run a cell's senders for another processor, with the remedy; "" if nothing is."""
     for arch in archs(cell):
         if not (apps / BUILT[arch]).is_file():
             return f'the sender for arch = "{arch}" is not built; {REMEDY}'
@@ -29,7 +29,7 @@ def missing_arch(cell: Cell, apps: Path) -> str:
 
 
 def install_arch(cell: Cell, apps: Path, directory: Path) -> None:
-    """Copy them into the cell's bin/; one that is not built is left out (missing_arch tells)."""
+    """Copy the senders into the cell's bin/. One that is not built is skipped (missing_arch reports it)."""
     for arch in archs(cell):
         source, target = apps / BUILT[arch], directory / "bin" / sender_file(arch)
         if source.is_file():
@@ -38,7 +38,7 @@ def install_arch(cell: Cell, apps: Path, directory: Path) -> None:
 
 
 def arch_used(cell: Cell, apps: Path) -> dict[str, dict[str, str | None]]:
-    """Of every emulator path, SHA-256 and version, of every foreign sender its SHA-256."""
+    """Path, SHA-256 and version of each emulator, and SHA-256 of each such sender."""
     used: dict[str, dict[str, str | None]] = {}
     for arch in archs(cell):
         used[EMULATORS[arch]] = facts(EMULATORS[arch])

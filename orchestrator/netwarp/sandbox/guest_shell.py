@@ -37,10 +37,11 @@ def guest_shell(
     at: Path,
     terminal: str | None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A guest in which the command runs on `node`, in the directory `at` of this machine; it ends with the command.
+    """A guest in which the command runs on `node`, in this machine's directory `at`. The guest ends when the command
+    does.
 
-    terminal: the path of a terminal of this machine that is to be the command's; None: its output goes to files.
-    A guest that still runs on leaving is told to end, given some time for its captures, then killed.
+    terminal: path of a terminal of this machine for the command; None: its output goes to files. A guest that still
+    runs on leaving is asked to end, gets some time to finish its captures, and is then killed.
     """
     quiet = quiet_of(cell)
     compiled = compile_cell(quiet, backend.clock)
@@ -67,7 +68,7 @@ def guest_shell(
 
 
 def shell_status(directory: CellDir) -> int:
-    """The status of the command, 128 + N if signal N ended it. Raises CellError where it was never started."""
+    """The exit status of the command, 128 + N if signal N ended it. Raises CellError if it was never started."""
     records = records_left(directory.init_log)
     for record in records:
         if record.get("record") == "exit" and record.get("id") == ID:

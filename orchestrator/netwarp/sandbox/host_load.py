@@ -1,4 +1,4 @@
-"""The host's part in a wall-clock cell: stolen CPU time, load, and steps of the clock."""
+"""Measures how the host disturbs a wall-clock cell: stolen CPU time, load, and steps of the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ STEP_NS = 1_000_000
 
 
 class SteadyClock:
-    """Whether somebody sets the clock a cell's timeline and captures go by. Look often: a step to and fro counts."""
+    """Detects whether somebody sets the clock that a cell's timeline and captures use. It must look often: a step back
+    and forth counts.
+    """
 
     def __init__(self) -> None:
         self._at_ns = time.monotonic_ns()
@@ -30,7 +32,7 @@ class SteadyClock:
         self._worst_ns = 0
 
     def look(self) -> None:
-        """Now, against the last time."""
+        """Compare the clocks now with the last time."""
         at_ns = time.monotonic_ns()
         offset_ns, unsure_ns = _realtime_offset()
         moved = offset_ns - self._offset_ns
@@ -40,7 +42,7 @@ class SteadyClock:
         self._at_ns, self._offset_ns, self._unsure_ns = at_ns, offset_ns, unsure_ns
 
     def check(self) -> Check:
-        """Within 1 ms, or the cell is INVALID."""
+        """The check: steps of more than 1 ms make the cell INVALID."""
         self.look()
         return Check(
             "clock", abs(self._worst_ns) <= STEP_NS, f"set by {self._worst_ns} ns while the cell ran, at most {STEP_NS}"
@@ -48,7 +50,7 @@ class SteadyClock:
 
 
 def _realtime_offset() -> tuple[int, int]:
-    """CLOCK_REALTIME minus CLOCK_MONOTONIC, and by how much that may be wrong: somebody may run between two reads."""
+    """CLOCK_REALTIME minus CLOCK_MONOTONIC, and the possible error: another process may run between the two reads."""
     offsets = []
     for _ in range(5):
         before, now, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -66,7 +68,7 @@ class HostState:
     load_1min: float
 
     def since(self, before: HostState) -> tuple[HostLoad, list[Check]]:
-        """For environment.json: load before and after, share of stolen time; and the checks they must pass."""
+        """For environment.json: load before and after and the share of stolen time; and the checks they must pass."""
         total = self.total - before.total
         steal = (self.steal - before.steal) / total if total else 0.0
         return HostLoad((before.load_1min, self.load_1min), round(steal, 6)), [

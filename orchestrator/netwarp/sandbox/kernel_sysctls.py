@@ -1,6 +1,7 @@
 """The sysctls of the kernel that cells run on.
 
-A guest kernel is booted once and asked on a host of a cell; the answer is kept in the cache by the kernel's SHA-256.
+A guest kernel is booted once and its sysctls are listed on a host of a cell; the answer is cached under the kernel's
+SHA-256.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ASK = ("find", str(SYSCTLS), "-type", "f", "-printf", "%m %P\\n")
 
 
 def guest_sysctls(kernel: KernelBuild, backend: GuestBackend) -> KernelSysctls:
-    """Of a guest kernel: from the cache, else asked of a guest and put there. Raises CellError, OSError."""
+    """The sysctls of a guest kernel, from the cache, or from a guest booted now. Raises CellError, OSError."""
     kept = kernels_dir().parent / "sysctls" / f"{kernel.sha256}.json"
     named = f"Linux {kernel.release}"
     try:
@@ -44,7 +45,7 @@ def guest_sysctls(kernel: KernelBuild, backend: GuestBackend) -> KernelSysctls:
 
 
 def host_sysctls() -> KernelSysctls:
-    """Of this machine's own kernel, as its first namespace has them."""
+    """The sysctls of this machine's own kernel, as its first network namespace has them."""
     sysctls: dict[str, bool] = {}
     for folder, _, files in os.walk(SYSCTLS):
         for path in (Path(folder) / name for name in files):
@@ -73,7 +74,7 @@ def _name(path: str) -> str:
 
 
 def _keep(path: Path, record: dict[str, object]) -> None:
-    """By one rename. A cache that cannot be written costs a boot each time, nothing else."""
+    """Store the answer by one rename. If the cache cannot be written, each later call boots a guest again."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -33,9 +33,10 @@ END_S = 30
 
 @dataclass(frozen=True, slots=True)
 class LiveNetwork:
-    """The network of a cell. `init`: the process that holds it, as this machine numbers it.
+    """The network of a cell. `init`: pid, on this machine, of the process that holds it.
 
-    cell-init has named every namespace for ip(8), in mounts of its own: `ip netns exec NODE` works for who entered.
+    cell-init has bound every namespace to a name for ip(8), in its own mount namespace: `ip netns exec NODE` works
+    after entering that.
     """
 
     layout: Layout
@@ -56,9 +57,8 @@ class LiveNetwork:
 
 @contextlib.contextmanager
 def live_network(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Iterator[LiveNetwork]:
-    """The network of a cell, without its flows and its timeline; captures are whole in `directory` afterwards.
-
-    Raises CellError where it cannot be set up, with the kernel's reason.
+    """Set up the network of a cell, without its flows and timeline. On leaving, the captures in `directory` are
+    complete. Raises CellError with the kernel's reason if it cannot be set up.
     """
     quiet = quiet_of(cell)
     backend.prepare(directory, quiet, compile_cell(quiet, backend.clock))
@@ -81,7 +81,7 @@ def live_network(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Itera
 
 
 def quiet_of(cell: Cell) -> Cell:
-    """The cell's network and captures alone, for as long as anybody wants."""
+    """The cell with its network and captures only, without an end time."""
     return msgspec.structs.replace(cell, flows=(), timeline=(), duration_ns=LONGEST_NS)
 
 

@@ -1,7 +1,7 @@
-"""Each cell on this machine's own kernel and clock, in namespaces that one child process holds.
+"""Runs each cell on this machine's own kernel and clock, in namespaces that one child process holds.
 
-No root where the system lets users make user namespaces, with root otherwise; whatever a cell makes (links, qdiscs,
-sysctls, mounts, processes) is in the namespaces, and goes when that child ends, however it ends.
+It needs no root if the system permits user namespaces, otherwise root. Everything a cell makes (links, qdiscs, sysctls,
+mounts, processes) is inside the namespaces and vanishes when that child ends, however it ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAUNCHER = "bin/netns-exec"
 
 
 class NetnsBackend(SandboxBackend):
-    """Namespaces on the host's kernel. root: without a user namespace, as the machine's root."""
+    """Namespaces on the host's kernel. root: as this machine's root, without a user namespace."""
 
     name = "netns"
     clock = Clock(
@@ -48,7 +48,9 @@ class NetnsBackend(SandboxBackend):
         return self._launch(directory.root)
 
     def refuses(self, cell: Cell) -> str:
-        """Tracepoints belong to the whole machine, not to a network namespace; packet programs need its root."""
+        """Refuses tracepoints, which belong to the whole machine and not to a network namespace, and packet programs
+        without this machine's root.
+        """
         if not self.root and any(step.verb == "bpf" for step in compile_cell(cell, self.clock).steps):
             return (
                 "bit errors, rules for single packets and longer_than need eBPF, which no ordinary user may load; "
@@ -67,7 +69,7 @@ class NetnsBackend(SandboxBackend):
         return [*arguments, "--root"] if self.root else arguments
 
     def _probe(self) -> list[Problem]:
-        """Set up and read back a link with delay, rate and queue, as every cell does; nothing is sent."""
+        """Set up and read back a link with delay, rate and queue, as for a cell; nothing is sent."""
         if not (self.apps / LAUNCHER).is_file():
             return [Problem("the programs are not built", "make setup")]
         compiled = compile_cell(PROBE, self.clock)
@@ -118,7 +120,7 @@ def _refused(message: str, step: str) -> Problem:
 
 
 def netns_backend(apps: Path) -> tuple[NetnsBackend, list[Problem]]:
-    """The back end with user namespaces, or with root where only that works; and what keeps both from running here."""
+    """The back end with user namespaces, or as root if only that works; and the problems if neither does."""
     user = NetnsBackend(apps)
     problems = user.check()
     if problems and os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""Guests of the distribution's own kernel, on the wall clock."""
+"""Runs cells in guests of the distribution's own User-Mode-Linux kernel, on the wall clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class DistributionBackend(GuestBackend):
         self.clock = replace(self.clock, modules=tuple(str(path) for path in modules_of(kernel.release)))
 
     def refuses(self, cell: Cell) -> str:
-        """What this kernel was built without (Debian's 6.1: no MPTCP, no tracepoints, older stream schedulers)."""
+        """Refuses what this kernel was built without (Debian's 6.1: no MPTCP, no tracepoints, older stream
+        schedulers).
+        """
         for flow in cell.flows:
             lacks = ""
             if flow.protocol == "mptcp":

@@ -18,17 +18,17 @@ BECOMING = 1 << 6 | 1 << 7
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Numbers of an ordinary user."""
+    """User and group id of an ordinary user."""
 
     uid: int
     gid: int
 
     def may_pass(self, directory: Path) -> bool:
-        """Whether this user may look up names in it."""
+        """Whether this user may search the directory."""
         return self._allowed(directory, 0o1)
 
     def may_run(self, program: Path) -> bool:
-        """Whether this user may get at a program, read and run it."""
+        """Whether this user may reach, read and run a program."""
         program = program.resolve()
         return all(self.may_pass(place) for place in program.parents) and self._allowed(program, 0o5)
 
@@ -39,13 +39,14 @@ class User:
 
     @property
     def arguments(self) -> list[str]:
-        """What guest-exec and netns-exec are told."""
+        """The option --user for guest-exec and netns-exec."""
         return ["--user", f"{self.uid}:{self.gid}"]
 
 
 def unprivileged() -> User | None:
-    """Whom root's sandboxes become: who called sudo, else the owner of the checkout, else nobody. None for all others,
-    whose sandboxes are as unprivileged as they are, and for a root who may not become anybody else."""
+    """The user as which root's sandboxes run: the one who called sudo, otherwise the owner of the checkout, otherwise
+    nobody. None if this process is not root, or is a root that may not change its user.
+    """
     if os.geteuid() != 0 or _capabilities() & BECOMING != BECOMING:
         return None
     owner = CHECKOUT.stat()
@@ -67,30 +68,29 @@ def _capabilities() -> int:
 
 
 def open_to_all(directory: Path, *files: Path) -> bool:
-    """Whether anybody may write into the directory and read and run the files: another user's sandbox could.
-
-    Not if one is missing; who needs it says so.
+    """Whether any user may write into the directory and read and run its files, so that another user's sandbox works
+    there. False if one is missing; the caller reports that.
     """
     mode = directory.stat().st_mode
     return mode & 0o003 == 0o003 and all(file.exists() and file.stat().st_mode & 0o005 == 0o005 for file in files)
 
 
 def foreign_owner(directory: Path) -> User | None:
-    """The owner that the file system gives to files of this process, where that is another user.
+    """The owner that the file system assigns to files of this process, if that is another user.
 
-    So does hostfs in a guest that an ordinary user started (that user's), and NFS with root_squash (nobody's).
-    In a user namespace whose root is this process such files belong to nobody, and cannot be written.
+    hostfs does this in a guest that an ordinary user started (that user), NFS with root_squash (nobody). In a user
+    namespace whose root is this process such files belong to nobody and cannot be written.
     """
     status = directory.stat()
     return None if status.st_uid == os.geteuid() else User(status.st_uid, status.st_gid)
 
 
 def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ()) -> User | None:
-    """Give a directory, just made, and what is in it to the user, who is to run these programs there.
+    """Give a new directory and its content to the user who is to run these programs there.
 
-    Returns the user whose it is now: the one given, or the foreign owner, whose it is already.
-    None where there is none, where a directory above shuts others out (a guest walks there by name) or a program does,
-    or where this file system knows no owners.
+    Returns the new owner: the user given, or the foreign owner, to whom it belongs already. None if there is no user,
+    if the user cannot pass a parent directory (a guest opens files by name) or run a program, or if this file system
+    has no owners.
     """
     if user is None:
         return None
@@ -113,10 +113,9 @@ def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ())
 
 
 def take_back(directory: Path, owner: os.stat_result) -> None:
-    """Give it back to its owner, when the sandbox has ended: what is neither file nor directory is removed, as root
-    would follow it.
-
-    A second name of a file from elsewhere is removed as well: its owner must not change.
+    """Return the directory to its owner after the sandbox has ended. Everything in it that is neither file nor
+    directory is removed, since root would follow it; so is a hard link to a file from elsewhere, whose owner must not
+    change.
     """
     for path in (directory, *directory.rglob("*")):
         status = path.lstat()

@@ -1,6 +1,7 @@
-"""Runs one cell in a sandbox of this machine: its directory, the watch, the verdict, the files it leaves.
+"""Runs one cell in a sandbox of this machine: prepares its directory, watches it, judges it, and keeps its files.
 
-A sandbox is one process in whose working directory, the cell's partial directory, cell-init plays steps.txt.
+A sandbox is one process. Its working directory is the cell's partial directory, and cell-init carries out steps.txt in
+it.
 """
 
 from __future__ import annotations
@@ -90,11 +91,11 @@ class SandboxBackend(abc.ABC):
         """The program that becomes the cell's sandbox, as the child of this process. Raises CellError."""
 
     def check(self) -> list[Problem]:
-        """What keeps its sandboxes from running here."""
+        """The problems that prevent its sandboxes from running here."""
         return self._problems()
 
     def refuses(self, cell: Cell) -> str:
-        """Why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
+        """The reason why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
         return missing_program(cell) or missing_arch(cell, self.apps)
 
     def close(self) -> None:
@@ -106,7 +107,7 @@ class SandboxBackend(abc.ABC):
                     sandbox.kill()
 
     def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
-        """Start a sandbox, play the cell's steps, verify and keep what it left. See Backend.run_cell."""
+        """Start a sandbox, wait for its end, judge it and keep its files. See Backend.run_cell."""
         started = time.monotonic()
         directory = run.partial_cell(cell.id)
         try:
@@ -137,9 +138,9 @@ class SandboxBackend(abc.ABC):
             shutil.rmtree(directory.root, ignore_errors=True)
 
     def _give_up(self, cell: Cell, run: RunDir, error: Exception, started: float) -> CellOutcome:
-        """A file of the cell could not be written: drop its files, keep the reason.
+        """Called when a file of the cell could not be written: remove its files, keep the reason as its outcome.
 
-        Raises DiskFull where there was no room: the next cell would find none either.
+        Raises DiskFull if the disk is full: the next cell could not be written either.
         """
         directory = run.partial_cell(cell.id)
         # names only: tables of equal runs hold no path of a machine
@@ -193,7 +194,7 @@ class SandboxBackend(abc.ABC):
         return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
     def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes], steady: SteadyClock) -> str:
-        """Follow the console's progress marks until the sandbox ends; returns why it was given up, or ''."""
+        """Read the console's progress marks until the sandbox ends. Returns the reason why it was given up, or ""."""
         handle = os.pidfd_open(sandbox.pid)
         try:
             poll = select.poll()
@@ -265,7 +266,7 @@ class SandboxBackend(abc.ABC):
         return verdict
 
     def remove_programs(self, directory: CellDir) -> None:
-        """Remove what is only needed while the sandbox runs."""
+        """Remove the files that are needed only while the sandbox runs."""
         for name in PROGRAM_FILES:
             path = directory.root / name
             if path.is_dir() and not path.is_symlink():
@@ -296,13 +297,13 @@ class SandboxBackend(abc.ABC):
 
 
 def is_full(place: Path) -> bool:
-    """Whether the file system has not even room for one more small file."""
+    """Whether the file system has no space for one more small file."""
     state = os.statvfs(place)
     return state.f_bavail * state.f_frsize < FULL_BYTES
 
 
 def last_mark(console: Path) -> float | None:
-    """The newest `@<seconds>` progress mark of a console."""
+    """The last progress mark `@<seconds>` of a console."""
     try:
         with open(console, "rb") as file:
             file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Programs of the user's own: looked up on this machine, identified, refused where they cannot run."""
+"""Programs of the user's own: finds them on this machine, identifies them, and refuses those that cannot run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def missing_program(cell: Cell) -> str:
-    """The first program that is not on this machine, and how to get it; "" if all are."""
+    """The first program that is not installed on this machine, and how to get it; "" if all are."""
     for flow, arguments in _lists(cell):
         program = arguments[0]
         if find_executable(program, path=SEARCHED) is None:
@@ -42,7 +42,9 @@ def missing_program(cell: Cell) -> str:
 
 
 def spinning_program(cell: Cell) -> str:
-    """Why a cell cannot run in virtual time: the first program that is known to spin; "" if none is."""
+    """The reason why a cell cannot run in virtual time: its first program that is known to spin on the clock; "" if
+    there is none.
+    """
     for flow, arguments in _lists(cell):
         for text in arguments:
             if PurePath(text).name in SPINNING:
@@ -55,12 +57,12 @@ def spinning_program(cell: Cell) -> str:
 
 
 def programs_used(cell: Cell) -> dict[str, dict[str, str | None]]:
-    """Of every program of the user's own: its path, the SHA-256 of its file and (of iperf3 and ping) its version."""
+    """For each program of the user's own: its path, the SHA-256 of its file and (of iperf3 and ping) its version."""
     return {arguments[0]: facts(arguments[0]) for _, arguments in _lists(cell)}
 
 
 def facts(program: str) -> dict[str, str | None]:
-    """Path, SHA-256 and version of one program, as far as there are any."""
+    """Path, SHA-256 and version of one program, as far as they are known."""
     return dict(_facts(program))
 
 

@@ -1,7 +1,8 @@
-"""Each cell in a User-Mode-Linux guest of its own: on a clock that waits for nobody, or on the wall clock.
+"""Runs each cell in a User-Mode-Linux guest of its own, on a virtual clock or on the wall clock.
 
 The guest sees the cell's partial directory as /run/cell; its root is the host's file system, read-only. In virtual time
-the same cell, seed and kernel binary give the same captures, byte for byte.
+the clock advances only when all processes of the guest sleep, and the same cell, seed and kernel binary give the same
+captures, byte for byte.
 """
 
 from __future__ import annotations
@@ -79,5 +80,7 @@ class VirtualBackend(GuestBackend):
     wall_clock = False
 
     def refuses(self, cell: Cell) -> str:
-        """A program that spins on the clock would creep: reading it costs 256 virtual ns, and nothing else passes."""
+        """Refuses a program that spins on the clock: a clock read advances virtual time by 256 ns, and nothing else
+        does while it spins.
+        """
         return spinning_program(cell) or super().refuses(cell)

@@ -20,7 +20,9 @@ class Row(Frozen, frozen=True):
 
     @classmethod
     def of(cls, probe: str, quantity: str, configured: float, measured: float | None, bound: float, unit: str) -> Row:
-        """A row with its verdict; a difference of up to 5e-13 relative counts as rounding."""
+        """A row with its verdict. A difference of up to 1e-12 of the configured value is rounding and is added to the
+        bound.
+        """
         ok = measured is not None and abs(measured - configured) <= bound + 1e-12 * abs(configured)
         return cls(probe, quantity, configured, measured, bound, unit, ok)
 
