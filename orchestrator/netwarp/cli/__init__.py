@@ -1,4 +1,4 @@
-"""The command line: `netwarp COMMAND`. Only this layer prints."""
+"""The command line: `netwarp COMMAND`. Only this room prints."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """The named command with its arguments, by default every command. Importing them all takes a second, so that a
-    typed command imports its own module only."""
+    """The named command with its arguments; by default every command. Importing all of them takes a second, so a typed
+    command imports only its own module.
+    """
     from .version import Version
 
     parser = argparse.ArgumentParser(
@@ -65,7 +66,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def _command(argv: Sequence[str]) -> str | None:
-    """The command that was typed; None: none, or no such command, which the whole parser answers."""
+    """The command that was typed; None if there is none or it is unknown: then the complete parser answers."""
     word = next((word for word in argv if not word.startswith("-")), "")
     return word if word in COMMANDS else None
 
@@ -95,7 +96,7 @@ def _run(argv: list[str] | None) -> int:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM is Ctrl-C, whatever is being done (while cells run, execute() takes both for itself)."""
+    """Makes SIGTERM act like Ctrl-C everywhere (while cells run, execute() handles both)."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`netwarp agree SPEC --backends A,B`: the same cells on two back ends, and whether their numbers agree."""
+"""`netwarp agree SPEC --backends A,B`: runs the same cells on two back ends and says whether their numbers agree."""
 
 from __future__ import annotations
 

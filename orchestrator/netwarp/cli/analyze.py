@@ -1,4 +1,4 @@
-"""`netwarp analyze`: a run directory again, or captures of any origin (docs/analyze.md)."""
+"""`netwarp analyze`: analyses a run directory again, or captures of any origin (docs/analyze.md)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,9 @@ def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: boo
 
 
 def _say_missing(missing: Sequence[Mapping[str, str]]) -> None:
-    """Which combinations of levels of the spec the run has no cell of: what needs them is not tested."""
+    """Prints the combinations of levels of the spec for which the run has no cell; claims that need them are not
+    tested.
+    """
     from ..core.units import counted
 
     print(f"netwarp: the run has no cells of {counted(len(missing), 'combination')} of the spec:", file=sys.stderr)
@@ -168,7 +170,7 @@ def _say_missing(missing: Sequence[Mapping[str, str]]) -> None:
 
 
 def _say_not_analyzed(missing: Mapping[str, list[str]], cells: int) -> None:
-    """Which cells keep their outcome and derived files, and why."""
+    """Prints the cells that keep their outcome and derived files, and why."""
     print(
         f"netwarp: {len(missing)} of {cells} cells were not analysed again; their outcomes and derived files stay. "
         "Missing files:",

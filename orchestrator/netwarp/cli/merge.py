@@ -1,4 +1,4 @@
-"""`netwarp merge`: the shards of a run put together."""
+"""`netwarp merge`: merges the shards of a run."""
 
 from __future__ import annotations
 

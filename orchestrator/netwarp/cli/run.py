@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def say_stopped(why: str, args: argparse.Namespace, run: Run) -> None:
-    """On stderr: why a run stopped before its end, what is kept (a FAILED cell is run again), how to go on."""
+    """Prints on stderr why a run stopped early, what is kept (a FAILED cell is run again), and how to continue."""
     print(
         f"netwarp: {why}; {run.kept} of {len(run.plan.cells)} cells are kept in {run.path}\n"
         f"netwarp: go on with: {resuming(args, run.path)}",
@@ -146,7 +146,7 @@ def say_stopped(why: str, args: argparse.Namespace, run: Run) -> None:
 
 
 def resuming(args: argparse.Namespace, out: Path) -> str:
-    """The command of these arguments with what makes it go on: it works as typed, in the same directory."""
+    """The command line that continues this run; it works as typed, in the same directory."""
     options: list[object] = ["--out", out] if args.out is None else []
     return invocation.more(args.typed, *options, *([] if args.resume else ["--resume"]))
 

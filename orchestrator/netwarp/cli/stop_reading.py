@@ -1,4 +1,4 @@
-"""Ctrl-C as the end of what is read from a pipe, not of the command."""
+"""Makes the first Ctrl-C end the reading of a pipe, not the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass
 class StopReading:
-    """fd: can be read as soon as there was a signal. stopped: there was a Ctrl-C."""
+    """fd: readable once there was a signal. stopped: whether there was a Ctrl-C."""
 
     fd: int
     stopped: bool = False
@@ -19,7 +19,7 @@ class StopReading:
 
 @contextmanager
 def stop_reading_on_interrupt() -> Iterator[StopReading]:
-    """The first Ctrl-C is noted, and writes to a pipe that the reader in C waits for; the second one interrupts."""
+    """The first Ctrl-C writes to a pipe on which the reader in C waits; the second one interrupts as usual."""
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     stop = StopReading(read_end)
 

@@ -151,7 +151,7 @@ def _place_text(place: GridField, published: int | None) -> str:
 
 
 def _sureness(measured: Sequence[Number]) -> Iterator[str]:
-    """What stands beside numbers that hang on the seed, and what does not."""
+    """Sentences on how to read numbers that depend on the seed."""
     draws = sorted({number.n for number in measured if number.half})
     if draws:
         count = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
@@ -165,7 +165,7 @@ def _sureness(measured: Sequence[Number]) -> Iterator[str]:
 
 
 def _print_identical(console: Console, plan: Plan, directory: RunDir, results: Results) -> None:
-    """Levels that changed no packet."""
+    """Prints the levels that changed no packet."""
     there = {
         cell_id: directory.cell(cell_id).packets
         for cell_id, outcome in results.outcomes.items()
@@ -177,7 +177,7 @@ def _print_identical(console: Console, plan: Plan, directory: RunDir, results: R
 
 
 def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
-    """MPTCP flows that had no subflow on some of their paths, which no other number shows."""
+    """MPTCP flows without a subflow on some of their paths; no other number shows that."""
     paths = {(cell.id, flow.name): len(flow.paths) for cell in plan.cells for flow in cell.flows}
     with_unused: dict[str, list[str]] = {}
     several: Counter[str] = Counter()

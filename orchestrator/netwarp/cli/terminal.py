@@ -53,8 +53,8 @@ class Tie:
 
 @contextlib.contextmanager
 def tied() -> Iterator[Tie]:
-    """A new pseudo-terminal of the size of the user's terminal, which is in raw mode within the block: Ctrl-C too goes
-    to the guest. SIGTERM and SIGHUP raise KeyboardInterrupt.
+    """A new pseudo-terminal with the size of the user's terminal, which is in raw mode within the block, so that Ctrl-C
+    too goes to the guest. SIGTERM and SIGHUP raise KeyboardInterrupt.
     """
     ours, other = pty.openpty()
     with contextlib.ExitStack() as stack:

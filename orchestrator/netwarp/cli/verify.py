@@ -1,4 +1,4 @@
-"""`netwarp verify` and `netwarp replay`: cells run again, and held against the captures of a run."""
+"""`netwarp verify` and `netwarp replay`: run cells again, and compare with or restore the captures of a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Checks whether this machine can run netwarp; what is missing has its remedy for this distribution.
+"""Checks whether this machine can run netwarp, and gives the remedy for everything that is missing, for this
+distribution.
 
-Standard library only, so that the system's Python can ask before there is a virtual environment.
+Standard library only, so that the system's Python can run it before there is a virtual environment.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _OTHERS = (
 
 
 def check_virtual() -> list[Problem]:
-    """What keeps the virtual back end from running here; empty if nothing does. Quick: no guest is started."""
+    """The problems that prevent the virtual back end from running here; empty: none. Quick: no guest is started."""
     return _problems(_NEEDED)
 
 
 def check_guest() -> list[Problem]:
-    """The same of the back end `guest`, which runs the distribution's kernel where there is no other."""
+    """The same for the back end `guest`, which runs the distribution's kernel if no other is built."""
     return _problems(tuple(guest.wall_kernel if check is guest.kernel else check for check in _NEEDED))
 
 
@@ -49,7 +50,7 @@ def _problems(checks: tuple[Callable[[], Finding], ...]) -> list[Problem]:
 
 
 def examine() -> list[Finding]:
-    """Every check, a guest booted on the way."""
+    """Run every check; one of them boots a guest."""
     return [check() for check in (*_NEEDED, guest.boot, *_OTHERS)]
 
 

@@ -1,7 +1,7 @@
 """The Linux distribution of this machine, and its commands to install packages.
 
-Standard library only, and no syntax newer than Python 3.7's: asked for on machines that lack everything. Debian's
-commands are tried in netwarp's tests; the others are written down from their distributions' own package names.
+Standard library only, and no syntax newer than Python 3.7: it runs on machines that lack everything. netwarp's tests
+run Debian's commands; those of other distributions follow their own package names and are not run.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def kinds() -> list[str]:
 
 
 def family() -> str:
-    """debian, fedora, suse, arch, or "": whose commands install things here."""
+    """debian, fedora, suse, arch, or "": the family whose commands install packages here."""
     known = {"debian": "debian", "ubuntu": "debian", "fedora": "fedora", "rhel": "fedora", "centos": "fedora",
              "arch": "arch", "suse": "suse", "opensuse": "suse", "sles": "suse"}  # fmt: skip
     for kind in kinds():
@@ -89,12 +89,12 @@ def family() -> str:
 
 
 def as_root(command: str) -> str:
-    """The command as somebody types it who may be root already."""
+    """The command with sudo, unless this process is root."""
     return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 def local_names(packages: list[str]) -> list[str]:
-    """Debian's package names in this distribution's words; those without a counterpart are left out."""
+    """Debian's package names translated to this distribution's; those without a counterpart are left out."""
     here = family()
     if here not in FAMILIES:
         own = _ubuntu_names() if "ubuntu" in kinds() else {}
@@ -109,12 +109,14 @@ def _ubuntu_names() -> dict[str, str]:
 
 
 def packs(package: str) -> bool:
-    """Whether this is Debian, or one of its kind that has that package of Debian's."""
+    """Whether this distribution has Debian's package of that name."""
     return family() == "debian" and bool(local_names([package]))
 
 
 def install(packages: list[str]) -> str:
-    """The one line that installs what Debian calls these packages; in words where the distribution is unknown."""
+    """The command line that installs packages given by their Debian names; a sentence if the distribution is
+    unknown.
+    """
     here = family()
     if not here:
         return f"install what Debian's packages hold: {' '.join(packages)}"
@@ -122,8 +124,9 @@ def install(packages: list[str]) -> str:
 
 
 def missing(packages: list[str]) -> list[str] | None:
-    """Which of them (Debian's names) are not installed; None where no package manager is known. A package that this
-    distribution does not have is not missing."""
+    """The packages (Debian's names) that are not installed; None if no package manager is known. A package that this
+    distribution does not have is not counted as missing.
+    """
     here = family()
     if find_executable("dpkg-query"):
         packages = packages if here in FAMILIES else local_names(packages)
@@ -163,7 +166,9 @@ def python_remedy() -> str:
 
 
 def module_remedy(module: str) -> str:
-    """How to get a module of this machine's own kernel: load it, and first install it where it is packed apart."""
+    """How to get a module of this machine's own kernel: load it, after installing it where it is packaged
+    separately.
+    """
     release = os.uname().release
     load = as_root(f"modprobe {module}")
     kind = "ubuntu" if "ubuntu" in kinds() else family()

@@ -12,7 +12,8 @@ from ..core.numbers import fixed
 @dataclass(frozen=True)
 class Finding:
     """`state`: ok; missing: the virtual back end cannot run; warning: it can, with a drawback; note: only other back
-    ends ask for it. `remedy` is empty where nothing has to be done."""
+    ends need it. `remedy` is empty if nothing has to be done.
+    """
 
     what: str
     state: str
@@ -21,9 +22,10 @@ class Finding:
 
 
 def answers_in_child(expression: str) -> bool:
-    """Whether an expression over `libc` is true in a process of its own, which it may change for good.
+    """Whether an expression over `libc` is true in a child process, which it may change permanently.
 
-    A process ended by a signal has answered nothing (somebody killed it, or the call itself is deadly here): once more.
+    If a signal ended the child there is no answer (somebody killed it, or the call itself is deadly here): it is
+    repeated once.
     """
     code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True); raise SystemExit(not ({expression}))"
     command = [sys.executable, "-ISc", code]

@@ -55,7 +55,9 @@ def kernel() -> Finding:
 
 
 def wall_kernel_build() -> KernelBuild | None:
-    """The kernel of the back end `guest`: the virtual one's, else the distribution's. Raises KernelError."""
+    """The kernel of the back end `guest`: the one built for the virtual clock, otherwise the distribution's. Raises
+    KernelError.
+    """
     return find_kernel() or distribution_kernel()
 
 
@@ -75,7 +77,7 @@ def wall_kernel() -> Finding:
 
 
 def packaged_kernel() -> Finding:
-    """The distribution's User-Mode-Linux: for --backend guest where no kernel is built."""
+    """The distribution's User-Mode Linux: for --backend guest if no kernel is built."""
     build = distribution_kernel()
     if build is not None:
         return Finding("packaged kernel", "ok", f"{_named(build)}; --backend guest can run it without a build")
@@ -98,7 +100,7 @@ def apps() -> Finding:
 
 
 def memory() -> Finding:
-    """The room for guests' memory."""
+    """Whether there is space for guests' memory."""
     place = memory_dir()
     if place is None:
         detail = f"{' and '.join(map(str, _memory_places()))} are small, full, or mounted noexec"
@@ -131,7 +133,7 @@ def personality() -> Finding:
 
 
 def boot() -> Finding:
-    """Boot a guest up to where it looks for its first program, which is as far as one without a program gets."""
+    """Boots a guest until it looks for its first program; without a program a guest gets no further."""
     what = "guest boots"
     try:
         kernel = find_kernel()

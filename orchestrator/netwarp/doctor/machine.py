@@ -51,12 +51,14 @@ def disk() -> Finding:
 
 
 def cores() -> Finding:
-    """The cores, which is how many cells run at once."""
+    """The number of cores, which is the number of cells that run at once."""
     return Finding("cores", "ok", f"{len(os.sched_getaffinity(0))}; as many cells run at once")
 
 
 def installed() -> Finding:
-    """Packages are needed to build; what is built runs without most of them, so a missing one is a warning."""
+    """Whether the packages are installed. They are needed to build; what is built runs without most of them, so a
+    missing one is a warning.
+    """
     required = packages("run")
     absent = distribution.missing(required)
     if absent is None:

@@ -1,6 +1,6 @@
 """The guest kernel: built from source once, cached outside the checkout, found by everything that starts guests.
 
-Standard library only, so that it builds with the system's Python while the virtual environment is still being made.
+Standard library only, so that the system's Python can build it while the virtual environment does not exist yet.
 """
 
 from .build import build_kernel

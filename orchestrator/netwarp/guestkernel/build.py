@@ -31,11 +31,11 @@ def build_kernel(
     progress: Callable[[Progress], None] = lambda _: None,
     recipe: Recipe | None = None,
 ) -> KernelBuild:
-    """The kernel made from `source` (directory, tarball; None: the distribution's package), built unless it is cached.
+    """Build the kernel from `source` (directory, tarball; None: the distribution's package), unless it is cached.
 
-    jobs: compilers at once (None: one a core). progress: called from this thread as the build goes on.
-    Raises KernelError: no source, a missing tool, a patch or option that does not take, a compiler error, a full disk.
-    KeyboardInterrupt passes through after every child has ended and the unfinished build is removed.
+    jobs: compilers at once (None: one per core). progress: called from this thread during the build. Raises
+    KernelError: no source, a missing tool, a patch or option that does not apply, a compiler error, a full disk.
+    KeyboardInterrupt is passed on after every child has ended and the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
     missing = [tool for tool in _TOOLS if find_executable(tool) is None]
@@ -85,7 +85,7 @@ def build_kernel(
 
 
 def toolchain() -> str:
-    """Compiler, linker and C library, in one line: the binary depends on all three."""
+    """Compiler, linker and C library as one line: the binary depends on all three."""
     lines = []
     for tool in ("gcc", "ld"):
         answer = subprocess.run(
@@ -96,7 +96,7 @@ def toolchain() -> str:
 
 
 def kernel_key(source: Source, recipe: Recipe, compiler: str) -> str:
-    """16 hex digits of the SHA-256 of all that the binary is made from."""
+    """16 hex digits of the SHA-256 of everything from which the binary is made."""
     inputs = json.dumps([source.identity, recipe.digest, compiler])
     return hashlib.sha256(inputs.encode()).hexdigest()[:16]
 
@@ -129,10 +129,11 @@ def _make(source: Source, recipe: Recipe, work: Path, jobs: int, runner: Runner)
 
 
 def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
-    """allnoconfig with the fragment, olddefconfig, and the check that every option took.
+    """Runs allnoconfig with the fragment and olddefconfig, and checks that every option took.
 
-    KCONFIG_ALLCONFIG leaves what the fragment only makes visible off as well: fewer files, and nothing unasked.
-    Raises KernelError that names each option that did not take, and why as far as the Kconfig files tell.
+    KCONFIG_ALLCONFIG keeps options off that the fragment only makes visible: fewer files, and nothing that was not
+    asked for. Raises KernelError that names each option that did not take, with the reason as far as the Kconfig files
+    show it.
     """
     wanted = tree / "netwarp.config"
     wanted.write_text("".join(f"{option.line}\n" for option in recipe.fragment))

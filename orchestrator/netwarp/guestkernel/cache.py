@@ -1,7 +1,7 @@
 """The cache of built kernels: `<cache>/kernels/<key>/{linux, include/, config, build.log, build.json}`.
 
-A kernel comes into being by one rename of a finished directory, and is believed only while its binary has the
-hash its build.json states. What an interrupted build left is never looked at, and removed by the next build.
+A kernel appears by one rename of a finished directory, and is used only while its binary has the hash in its
+build.json. The remains of an interrupted build are never read, and the next build removes them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _WORK = ".building-"
 class KernelBuild:
     """One usable guest kernel.
 
-    key: its directory's name ("" for one given by NETWARP_KERNEL that netwarp did not build). binary: the executable.
-    include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the executable;
-    this and nothing else says that two kernels are the same. source, compiler: as text. kind: package, tarball,
+    key: its directory's name ("" for a kernel named by NETWARP_KERNEL that netwarp did not build). binary: the
+    executable. include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the
+    executable; two kernels are the same if and only if it is equal. source, compiler: as text. kind: package, tarball,
     directory or environment. recipe: digest of fragment, patches and pins. config_sha256: of the whole .config.
     built_at: UTC, ISO 8601.
     """
@@ -58,7 +58,7 @@ def kernels_dir() -> Path:
 
 
 def list_kernels() -> list[KernelBuild]:
-    """Every usable kernel of the cache, the newest first. Plain files there (logs) are nothing to warn of."""
+    """Every usable kernel of the cache, the newest first. Plain files there (logs) are ignored without a warning."""
     try:
         folders = [path for path in kernels_dir().iterdir() if path.is_dir() and not path.name.startswith(".")]
     except FileNotFoundError:
@@ -68,12 +68,12 @@ def list_kernels() -> list[KernelBuild]:
 
 
 def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelBuild | None:
-    """The kernel guests are to run, or None if it has to be built first (`netwarp kernel build`).
+    """The kernel for guests, or None if it must be built first (`netwarp kernel build`).
 
-    key: a kernel's key or the unmistakable beginning of one. Without it: what NETWARP_KERNEL names (a `linux`
-    executable), else the newest kernel made by this checkout's recipe, from the distribution's package if there is
-    one: a kernel from somebody's own tree is run by default only where there is no other.
-    Raises KernelError where NETWARP_KERNEL names no kernel, or the key fits several.
+    key: a kernel's key, or a unique prefix of one. Without it: the executable that NETWARP_KERNEL names, otherwise the
+    newest kernel made by this checkout's recipe, preferably from the distribution's package: a kernel from a user's own
+    tree is the default only if there is no other. Raises KernelError if NETWARP_KERNEL names no kernel, or if several
+    keys begin with `key`.
     """
     if key is None and os.environ.get("NETWARP_KERNEL"):
         return _from_environment(Path(os.environ["NETWARP_KERNEL"]))
@@ -89,7 +89,7 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
 
 
 def read_build(folder: Path) -> KernelBuild | None:
-    """The kernel in `folder`; None, with a warning in the log, if anything about it cannot be believed."""
+    """The kernel in `folder`; None, with a warning in the log, if its files contradict each other or are incomplete."""
     try:
         record = json.loads((folder / RECORD).read_bytes())
         if record.pop("format") != _FORMAT:
@@ -116,10 +116,10 @@ def write_record(folder: Path, build: KernelBuild) -> None:
 
 @contextlib.contextmanager
 def workspace(key: str, enter: Callable[[str], None]) -> Iterator[Path]:
-    """An empty directory to build in, held under the cache's lock and removed at the end however that comes.
+    """An empty directory for a build, locked by the cache's lock, and removed at the end in every case.
 
-    One build at a time. What a killed build left is removed. `enter` is told what this does that may take a while.
-    Raises KernelError if the cache cannot be written.
+    One build at a time. The remains of a killed build are removed. `enter`: called with the name of each step that may
+    take a while. Raises KernelError if the cache cannot be written.
     """
     cache = kernels_dir()
     try:
@@ -147,7 +147,9 @@ def workspace(key: str, enter: Callable[[str], None]) -> Iterator[Path]:
 
 
 def install(folder: Path, key: str) -> KernelBuild:
-    """Move a finished kernel directory (inside the workspace) into the cache, in place of a broken one of that key."""
+    """Move a finished kernel directory (inside the workspace) into the cache, replacing a broken one with the
+    same key.
+    """
     target = kernels_dir() / key
     if target.exists():
         target.rename(folder.parent / "replaced")

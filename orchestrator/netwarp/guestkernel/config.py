@@ -1,6 +1,7 @@
-"""Configuration fragments: read, compare with the resulting .config, and say why an option did not take.
+"""Configuration fragments: reads them, compares them with the resulting .config, and explains why an option did not
+take.
 
-kconfig drops an option whose dependency is missing without a word; so every line is checked, as kunit_tool does.
+kconfig silently drops an option whose dependency is missing, so every line is checked, as kunit_tool does.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def unmet(fragment: Iterable[Option], config: dict[str, str]) -> list[Option]:
-    """The fragment's options that the configuration does not have as asked."""
+    """The options of the fragment that differ in the configuration."""
     return [option for option in fragment if config.get(option.name) != option.value]
 
 
 def explain(option: Option, config: dict[str, str], tree: Path) -> str:
-    """One line: what was asked, what came out, and what the source's Kconfig files say about it."""
+    """One line: the option asked for, its value in the .config, and what the source's Kconfig files say about it."""
     got = f"is {config[option.name]}" if option.name in config else "is not set"
     lines = _definition(option.name, tree)
     if lines is None:

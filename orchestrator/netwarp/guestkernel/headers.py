@@ -1,4 +1,6 @@
-"""The kernel's headers for user space without the kernel: seconds instead of minutes, and for other machines too."""
+"""Makes the kernel's headers for user space without the kernel: seconds instead of minutes, and for other processors
+too.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ _TOOLS = ("make", "gcc", "tar", "xz")
 def make_headers(
     arch: str, progress: Callable[[Progress], None] = lambda _: None, recipe: Recipe | None = None
 ) -> Path:
-    """The directory of the headers for that architecture (of ARCHES), made unless they are cached.
+    """The directory with the headers for that architecture (of ARCHES), made unless they are cached.
 
-    From the distribution's package, the source of the guest kernel: programs for either see the same definitions.
-    Raises KernelError: no source, a missing tool, a failing command, a full disk.
+    The source is the distribution's package, as for the guest kernel, so that programs for either have the same
+    definitions. Raises KernelError: no source, a missing tool, a failing command, a full disk.
     """
     recipe = recipe or load_recipe()
     if missing := [tool for tool in _TOOLS if find_executable(tool) is None]:

@@ -1,4 +1,6 @@
-"""The distribution's own User-Mode-Linux kernel: no build, but no virtual time, and its parts are modules."""
+"""The distribution's own User-Mode Linux kernel: it needs no build, but has no virtual time, and its features are
+modules.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _VIRTUAL = b"time-travel="
 
 
 def distribution_kernel() -> KernelBuild | None:
-    """The kernel of the package, None where it is not installed or its modules are not beside it."""
+    """The kernel of the package; None if it is not installed or its modules are missing."""
     if not BINARY.is_file():
         return None
     release = _line([str(BINARY), "--version"])
@@ -36,12 +38,14 @@ def distribution_kernel() -> KernelBuild | None:
 
 
 def is_distribution(kernel: KernelBuild) -> bool:
-    """Whether it is that kernel, chosen by itself or named by NETWARP_KERNEL."""
+    """Whether this is the distribution's kernel, chosen automatically or named by NETWARP_KERNEL."""
     return kernel.kind == KIND or (BINARY.is_file() and kernel.binary.resolve() == BINARY.resolve())
 
 
 def time_travels(binary: Path) -> bool:
-    """Whether a kernel has UML's virtual clock (CONFIG_UML_TIME_TRAVEL_SUPPORT): it knows the option's name then."""
+    """Whether a kernel has UML's virtual clock (CONFIG_UML_TIME_TRAVEL_SUPPORT): its binary contains the option's name
+    then.
+    """
     return _knows(binary, binary.stat().st_mtime_ns)
 
 
@@ -51,9 +55,9 @@ def _knows(binary: Path, changed_ns: int) -> bool:
 
 
 def modules_of(release: str, folder: Path = MODULES) -> tuple[Path, ...]:
-    """The files to load, in that order: what cells need and every TCP congestion control there is.
+    """The module files to load, in this order: those that cells need, and every TCP congestion control.
 
-    Raises FileNotFoundError without a modules.dep. What is built in is in no list.
+    Raises FileNotFoundError without a modules.dep. Built-in features are not listed.
     """
     depends: dict[str, list[str]] = {}
     for line in (folder / release / "modules.dep").read_text().splitlines():

@@ -23,11 +23,11 @@ class Patch:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """Everything the checkout decides about its kernel; the source and the compiler are the machine's.
+    """Everything that the checkout decides about its kernel; source and compiler come from the machine.
 
-    identity: KBUILD_BUILD_* variables, hashed by the kernel into its random generator. variables: given to every make.
-    objects: about how many objects are compiled (for the progress only). free_bytes: disk needed while building.
-    not_unpacked: tar(1) patterns of the package's tarball this build never opens.
+    identity: KBUILD_BUILD_* variables, which the kernel hashes into its random generator. variables: passed to every
+    make. objects: approximate number of objects to compile (for the progress only). free_bytes: disk space needed for
+    building. not_unpacked: tar(1) patterns of files in the package's tarball that this build never reads.
     """
 
     fragment: tuple[Option, ...]
@@ -47,7 +47,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what changes the binary: options (not their comments or order), patches, pins."""
+        """SHA-256 of everything that changes the binary: options (not their comments or order), patches, pins."""
         return hashlib.sha256(
             json.dumps(
                 {

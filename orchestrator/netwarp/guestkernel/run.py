@@ -1,4 +1,6 @@
-"""Runs the build's commands: output to one log file, progress counted on the way, and no child that outlives us."""
+"""Runs the commands of a build: their output goes to one log file, progress is counted, and no child outlives
+netwarp.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class Runner:
     def __init__(
         self, log: BinaryIO, log_path: Path, identity: Mapping[str, str], progress: Callable[[Progress], None]
     ) -> None:
-        """`identity`: KBUILD_BUILD_* of the recipe. Nothing of the caller's environment that kbuild reads gets in."""
+        """`identity`: KBUILD_BUILD_* of the recipe. No variable of the caller's environment that kbuild reads is passed
+        on.
+        """
         self._log = log
         self._log_path = log_path
         self._progress = progress

@@ -29,9 +29,9 @@ class Source:
 
 
 def find_source(asked: Path | None, recipe: Recipe) -> Source:
-    """The source asked for, or (None) the distribution's package. A directory is read whole for its identity.
+    """The source asked for, or (None) the distribution's package. A directory is read completely for its identity.
 
-    Raises KernelError where there is none, with the way to get one.
+    Raises KernelError if there is none, with the way to get one.
     """
     if asked is None:
         return _package(recipe)
@@ -114,7 +114,9 @@ def _files(path: Path) -> Iterator[str]:
 
 
 def _digest(path: Path, copy: Path | None) -> str:
-    """SHA-256 over names, kinds, executable bits and contents; with `copy`, of the very bytes copied there."""
+    """SHA-256 over names, kinds, executable bits and contents. `copy`: also copy the files there, hashing exactly the
+    copied bytes.
+    """
     total = hashlib.sha256()
     for name in _files(path):
         origin = path / name

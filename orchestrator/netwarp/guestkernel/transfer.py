@@ -1,6 +1,6 @@
-"""A built kernel as one file, for machines that shall not build it: a tar archive of its directory in the cache.
+"""A built kernel as one file, for machines that do not build it: a tar archive of its directory in the cache.
 
-What comes in is believed as any kernel of the cache is: its binary has the hash that its build.json states.
+An imported kernel is checked like any kernel of the cache: its binary must have the hash in its build.json.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MOST_BYTES = 1 << 30
 
 
 def export_kernel(build: KernelBuild, file: Path) -> None:
-    """Write a kernel into `file` (.tar.gz), which is whole or not there. Equal kernels give equal files.
+    """Write a kernel into `file` (.tar.gz), completely or not at all. Equal kernels give equal files.
 
-    Raises KernelError: it is no kernel of the cache, or the file cannot be written.
+    Raises KernelError if it is not a kernel of the cache, or if the file cannot be written.
     """
     folder = build.binary.parent
     if not build.key or not (folder / RECORD).is_file():
@@ -56,9 +56,10 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def import_kernel(file: Path, enter: Callable[[str], None] = lambda stage: None) -> KernelBuild:
-    """Put the kernel of an exported file into the cache; the one that is there already if it has the same hash.
+    """Put the kernel of an exported file into the cache. If a kernel with the same hash is there already, that one is
+    returned.
 
-    Raises KernelError: the file cannot be read, holds anything else, or its binary is not the one that was exported.
+    Raises KernelError: the file cannot be read, holds other files, or its binary differs from the exported one.
     """
     try:
         with gzip.open(file) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
@@ -80,7 +81,7 @@ def import_kernel(file: Path, enter: Callable[[str], None] = lambda stage: None)
 
 
 def _key(file: Path, members: list[tarfile.TarInfo]) -> str:
-    """The one directory that everything is in. Raises KernelError on names and kinds that no export has."""
+    """The one directory that contains all members. Raises KernelError on names and kinds that no export has."""
     tops = set()
     for member in members:
         parts = PurePosixPath(member.name).parts

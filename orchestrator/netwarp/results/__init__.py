@@ -1,4 +1,4 @@
-"""Measurements -> tidy tables and verdicts. Nothing here looks at a capture."""
+"""Makes tables and verdicts from measurements. Nothing here reads a capture."""
 
 from .claims import Judged, judge
 from .run_results import Results

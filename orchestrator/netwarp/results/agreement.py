@@ -48,8 +48,8 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """One number on both sides: means (None: none), b - a with its 95 % interval (None: one draw on each side), the
-    bound and what it is made of.
+    """One number on both sides: means (None: no value), the difference b - a with its 95 % interval (None: one draw on
+    each side), the bound, and the parts of the bound.
     """
 
     levels: Levels
@@ -82,7 +82,7 @@ class Agreed:
 @dataclass(frozen=True, slots=True)
 class MetricAgreement:
     """One metric over all combinations. offset: mean of the relative differences, with its 95 % interval over the
-    combinations (None below two); worst: the number that is farthest out, in bounds.
+    combinations (None below two); worst: the number that exceeds its bound most, measured in bounds.
     """
 
     metric: str
@@ -96,7 +96,9 @@ class MetricAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two runs of the same cells. numbers: in the order of A's plan. verdicts: claims judged differently."""
+    """The comparison of two runs of the same cells. numbers: in the order of A's plan. verdicts: claims that the two
+    runs judge differently.
+    """
 
     numbers: tuple[Agreed, ...]
     verdicts: tuple[Moved, ...]
@@ -121,7 +123,7 @@ class Agreement:
 
 
 def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
-    """Hold run B against run A, the reference, by levels. lateness_s: L of tolerance.py. Pure."""
+    """Compare run B with run A, the reference, by levels. lateness_s: L of tolerance.py. Reads and writes no file."""
     cells_a, cells_b = combinations(a), combinations(b)
     units = units_of(a) | units_of(b)
     places = measured_numbers(a, cells_a) | measured_numbers(b, cells_b)
@@ -138,7 +140,7 @@ def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
 
 
 def agreement_rows(agreement: Agreement) -> Rows:
-    """agreement.csv: one row a number; a column for every factor, "-" where it does not apply."""
+    """agreement.csv: one row per number; a column for every factor, "-" where it does not apply."""
     factors = list(dict.fromkeys(factor for number in agreement.numbers for factor, _ in number.levels))
     rows = []
     for number in agreement.numbers:
@@ -204,7 +206,7 @@ def _agreed(
 
 
 def _spread(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Between the reference's seeds; where it has one draw, between the other side's."""
+    """Standard deviation between the reference's seeds; if it has one draw, between the other side's."""
     return next((statistics.stdev(values) for values in (x, y) if len(values) > 1), None)
 
 
@@ -227,8 +229,8 @@ def _judged(number: Agreed, drawn: Draws, within: Tolerance, at: Circumstances) 
 
 
 def _single(number: Agreed, within: Tolerance, *, exact: bool) -> Agreed:
-    """One draw on a side. Enough to agree where nothing is random; to differ only if both clocks are virtual, else one
-    draw of the wall clock does not tell how far it wanders.
+    """The verdict with one draw on a side. That is enough for `agree` if nothing is random; for `differ` only if both
+    clocks are virtual, since one draw on the wall clock does not show how far it varies.
     """
     if number.random or number.difference is None:
         return number
@@ -238,7 +240,7 @@ def _single(number: Agreed, within: Tolerance, *, exact: bool) -> Agreed:
 
 
 def _p_beyond(excess: float, variance: float, degrees: int) -> float | None:
-    """One-sided, of a difference no larger than the bound; None where it is not beyond."""
+    """One-sided p-value of a difference no larger than the bound; None if the difference is not beyond it."""
     if excess <= 0:
         return None
     return student_t_p(excess / math.sqrt(variance), degrees) / 2 if variance else 0.0

@@ -1,8 +1,8 @@
-"""Answers: which settings keep a metric within a budget, which look as if they did, and why. One row a choice.
+"""Computes answers: which settings keep a metric within a budget, which only appear to, and why. One row per choice.
 
 Over everything that is neither a setting nor given (other factors, repetitions) the worst value counts. A cell that
-ran and has no value is worse than any: what was asked had not ended by the cell's end. A cell that did not complete may
-have been worse still: where the others are within the budget, nothing is said for it.
+completed without a value is worse than any number: the event had not ended by the cell's end. A cell that did not
+complete might have been worse still, so if the others are within the budget, the verdict is open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _NAME = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """One setting under one condition: its cells, the worst of them, the values, how many had none or did not run."""
+    """One setting under one condition: its cells, the worst of them, the values, and how many had no value or did not
+    run.
+    """
 
     worst: CellFlow
     value: float | None
@@ -49,8 +51,9 @@ def file_name(answer: Answer) -> str:
 def answer_rows(results: Results, answer: Answer) -> Rows:
     """answer-<name>.csv: given factors, budget, settings, verdict, the worst value, and why.
 
-    cells: how many it is the worst of; without_value: those in which it had not ended; absent: those that did not run
-    to their end: what the others measured can then refuse a budget, but not keep it.
+    cells: number of cells of which the value is the worst; without_value: those in which the event had not ended;
+    absent: those that did not run to their end. With absent cells the others can exceed a budget, but cannot prove that
+    it is kept.
     """
     groups = dict(combinations(results, answer))
     units = {metric.name: metric.unit for metric in results.plan.metrics}
@@ -115,7 +118,7 @@ def _value(results: Results, at: CellFlow, metric: str) -> float | None:
 
 
 def _lost(results: Results, cell: Cell) -> str:
-    """Why a cell has nothing to say; "" where it completed, or nobody said."""
+    """The reason why a cell has no value; "" if it completed, or if no reason is known."""
     outcome = results.outcomes.get(cell.id)
     if outcome is None or results.completed(cell.id) or not outcome.reason:
         return ""

@@ -1,4 +1,4 @@
-"""Claims against measurements: for each a verdict, the number it hangs on, and what was claimed.
+"""Judges claims by the measurements: a verdict for each, the number it depends on, and the claimed value.
 
 Each kind is one statistic and the interval it must lie in:
 
@@ -9,10 +9,10 @@ gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +-
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
 mean_greater mean of a/b - 1 > tolerance
 mean        mean of other claims' numbers = expected +- tolerance
-every       a = expected +- tolerance in each repetition: one that is not decides, however many are
+every       a = expected +- tolerance in each repetition; a single failing one decides, however many there are
 
-Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst of them is the claim's: a
-mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
+Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the
+claim. A mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim and what became of it. `measured`: of its worst comparison, mean over repetitions; None: none.
+    """A claim with its verdict. `measured`: the number of its worst comparison, mean over repetitions; None: no number.
 
-    low, high: the 95 % confidence interval of `measured`, where it has one.
+    low, high: the 95 % confidence interval of `measured`, if it has one.
     """
 
     claim: Claim
@@ -97,7 +97,7 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
 
 
 def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: str) -> Judged:
-    """Each draw for itself: a mean over draws would call one miss in ten inconclusive."""
+    """Judges each draw separately: a mean over draws would call one miss in ten inconclusive."""
     interval = _interval(claim)
     draws = [(value, place, number) for place in places for number, value in sorted(place.values.items())]
     missed = [draw for draw in draws if not interval.holds(draw[0])]
@@ -124,7 +124,7 @@ def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: s
 
 
 def _compared(claim: Claim, results: Results) -> list[Comparison]:
-    """The comparisons a claim is made of; of a mean, one over those of the claims it is of."""
+    """The comparisons of a claim; for kind `mean`, one over the comparisons of the claims it averages."""
     if claim.kind == "mean":
         parts = [part for other in _claims_of(claim, results) for part in _compared(other, results)]
         return [mean_of(parts)]
@@ -136,19 +136,21 @@ def _compared(claim: Claim, results: Results) -> list[Comparison]:
 
 
 def _claims_of(claim: Claim, results: Results) -> list[Claim]:
-    """The claims that a mean is of, under its condition."""
+    """The claims that a claim of kind `mean` averages, under its condition."""
     others = {other.id: other for other in results.plan.claims if other.condition == claim.condition}
     return [others[name] for name in claim.of]
 
 
 def _margin(claim: Claim, measured: float | None) -> float:
-    """How far inside the interval that is claimed; negative outside, and least where there is no number."""
+    """Distance from the bounds of the claimed interval: negative outside, lowest if there is no number."""
     interval = _interval(claim)
     return -math.inf if measured is None else min(measured - interval.low, interval.high - measured)
 
 
 def _decide(claim: Claim, comparison: Comparison, results: Results, expected: str, unit: str) -> Judged:
-    """One comparison over its repetitions; one draw alone decides where no other one that was seen would change it."""
+    """Judges one comparison over its repetitions. A single draw decides if no other draw that was seen would change the
+    verdict.
+    """
     try:
         estimated = estimate(comparison.values(), random=comparison.random)
     except ZeroDivisionError:
@@ -211,7 +213,7 @@ def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | N
 
 
 def _compare(interval: _Interval, low: float, high: float) -> tuple[bool, bool]:
-    """Whether the confidence interval lies wholly in the claimed one, and wholly outside of it."""
+    """Whether the confidence interval lies completely inside the claimed interval, and whether completely outside."""
     inside = interval.holds(low) and interval.holds(high)
     if interval.open:
         return inside, high <= interval.low or low >= interval.high
@@ -249,7 +251,7 @@ def _interval(claim: Claim) -> _Interval:
 
 
 def expectation(claim: Claim) -> str:
-    """What is claimed of the statistic, as claims.csv has it: a number where one is claimed, else its bound."""
+    """What is claimed of the statistic, as claims.csv shows it: a number if one is claimed, otherwise its bound."""
     match claim.kind:
         case "greater" | "mean_greater" | "increasing":
             return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"

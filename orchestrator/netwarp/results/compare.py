@@ -1,18 +1,18 @@
-"""Two runs side by side: which numbers changed, and which of the changes are more than chance.
+"""Compares two runs: which numbers changed, and which of the changes exceed chance.
 
-A number is one metric of one flow at one combination of levels; both runs' repetitions of it are compared:
+A number is one metric of one flow at one combination of levels; the repetitions of both runs are compared:
 
 same          every repetition has the same value in both runs
 unresolved    the values differ in every repetition by less than the clock of the cells resolves (tolerance.py)
 changed       nothing random in it and the values differ; or they are random and differ by more than chance; or one of
               the runs had nothing to measure there, in any repetition
 within noise  random, and the difference may be chance
-unclear       random, and too few draws to say (below two in one of the runs)
+unclear       random, and too few draws to decide (below two in one of the runs)
 only in A/B   the other run has no such combination or metric, or its cells did not complete
 
-More than chance: a t-test of the difference. Runs whose repetitions have equal seeds meet equal losses and are
-compared pair by pair, others by Welch's test (B. L. Welch, Biometrika 34, 1947). Many numbers are tested at once, so
-the level holds for the false discovery rate (Y. Benjamini, Y. Hochberg, J. R. Statist. Soc. B 57, 1995).
+More than chance: a t-test of the difference. Runs whose repetitions have equal seeds meet equal losses and are compared
+pair by pair, others by Welch's test (B. L. Welch, Biometrika 34, 1947). Many numbers are tested at once, so the level
+applies to the false discovery rate (Y. Benjamini, Y. Hochberg, J. R. Statist. Soc. B 57, 1995).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Something said of both runs in words that is not the same: a claim's verdict, a cell's outcome."""
+    """Something stated in words that differs between the runs: a claim's verdict, a cell's outcome."""
 
     name: str
     a: str
@@ -91,7 +91,7 @@ class Comparison:
 
 
 def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
-    """Compare run B with run A, by levels: cells need not have equal ids. Pure.
+    """Compare run B with run A by levels; cells need not have equal ids. Reads and writes no file.
 
     lateness_s: how late a start, a fault or a packet may be on the clock of these cells; 0: every difference counts.
     """
@@ -114,7 +114,7 @@ def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
 
 
 def comparison_rows(comparison: Comparison) -> Rows:
-    """comparison.csv: one row a number; a column for every factor, "-" where it does not apply."""
+    """comparison.csv: one row per number; a column for every factor, "-" where it does not apply."""
     factors = list(dict.fromkeys(factor for change in comparison.numbers for factor, _ in change.levels))
     rows = []
     for change in comparison.numbers:
@@ -138,7 +138,7 @@ def comparison_rows(comparison: Comparison) -> Rows:
 
 
 def combinations(results: Results) -> dict[Key, list[Cell]]:
-    """The cells of each combination of levels: its repetitions."""
+    """The cells of each combination of levels, i.e. its repetitions."""
     by_levels: dict[Key, list[Cell]] = {}
     for cell in results.plan.cells:
         by_levels.setdefault(frozenset(levels_of(cell)), []).append(cell)
@@ -163,7 +163,7 @@ def measured_numbers(
 
 
 def units_of(results: Results) -> dict[str, str]:
-    """Metric -> unit, also of the spec's own."""
+    """Metric -> unit, those of the spec's own metrics included."""
     own = {metric.name: metric.unit for metric in results.plan.metrics}
     measured = {row.metric: row.unit for cell in results.by_cell.values() for row in cell}
     return {name: unit or own.get(name, "") for name, unit in measured.items()}
@@ -204,7 +204,7 @@ def _farthest(a: RepeatedValue, b: RepeatedValue) -> float:
 
 
 def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell]], flow: str) -> float:
-    """How long a flow sends in the cells of a combination: until its bytes are there, else until its stop."""
+    """How long a flow sends in the cells of a combination: until its bytes have arrived, otherwise until its stop."""
     places = [run.repeated(mine, flow, "completion_time_s") for run, mine in zip((a, b), cells, strict=True)]
     complete_s = max((value for place in places for value in place.values.values()), default=0.0)
     cell = (*cells[0], *cells[1])[0]
@@ -214,7 +214,7 @@ def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell
 
 
 def _p_value(a: RepeatedValue, b: RepeatedValue) -> float | None:
-    """Two-sided, of no difference; None below two draws in either run."""
+    """Two-sided p-value of no difference; None with fewer than two draws in either run."""
     if min(len(a.values), len(b.values)) < 2:
         return None
     if _seeds(a) == _seeds(b):
@@ -224,7 +224,9 @@ def _p_value(a: RepeatedValue, b: RepeatedValue) -> float | None:
 
 
 def welch(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, int]:
-    """Of the means of two independent samples, at least two values each: difference (y - x), its variance, degrees."""
+    """Welch's test for the means of two independent samples of at least two values: difference (y - x), its variance,
+    degrees of freedom.
+    """
     parts = [statistics.variance(values) / len(values) for values in (x, y)]
     spread = sum(parts)
     weights = sum(part * part / (len(values) - 1) for part, values in zip(parts, (x, y), strict=True))
@@ -233,7 +235,7 @@ def welch(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, int]:
 
 
 def _seeds(place: RepeatedValue) -> dict[int, int]:
-    """Repetition -> seed, of those that have a value."""
+    """Repetition -> seed, for repetitions that have a value."""
     return {cell.repetition: cell.seed for cell in place.cells if cell.repetition in place.values}
 
 

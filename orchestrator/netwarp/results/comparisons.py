@@ -1,4 +1,4 @@
-"""The comparisons a claim is made of: each one number of some places, computed once for every repetition."""
+"""The comparisons of which a claim consists: each computes one number from some places, once per repetition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Series = list[RepeatedValue]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The places it looks at, and what it makes of their values in one repetition (unit: the claim's)."""
+    """The places that a comparison reads, and the function of their values in one repetition (unit: the claim's)."""
 
     places: tuple[RepeatedValue, ...]
     statistic: Callable[[Sequence[float]], float]
@@ -27,7 +27,7 @@ class Comparison:
         return any(place.random for place in self.places)
 
     def repetitions(self) -> list[int]:
-        """The repetitions that every place has. Where nothing is random one is as good as any: those have all."""
+        """The repetitions that every place has. A place without randomness counts as having all of them."""
         drawn = [place for place in self.places if place.random] or list(self.places)
         return sorted(set.intersection(*(set(place.values) for place in drawn)))
 
@@ -53,12 +53,12 @@ def mean_of(parts: Sequence[Comparison]) -> Comparison:
 
 
 def _value(place: RepeatedValue, repetition: int) -> float:
-    """Of that repetition; of a place where nothing is random, of any."""
+    """The value of that repetition; if nothing is random in the place, that of any repetition."""
     return place.values[repetition] if place.random else next(iter(place.values.values()))
 
 
 def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> list[Comparison]:
-    """Every comparison of a claim: each of a against each of b, level by level or over the levels."""
+    """Every comparison of a claim: each of a with each of b, level by level or over the levels."""
     pairs = list(itertools.product(a, b))
     match kind:
         case "greater" | "less" | "equal":

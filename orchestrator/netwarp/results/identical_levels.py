@@ -1,4 +1,6 @@
-"""Levels of a factor that gave identical packets: a setting that changed nothing, such as one that is the default."""
+"""Finds levels of a factor that gave identical packets: settings without effect, for example one that equals the
+default.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Digests = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Identical:
-    """Levels of one factor, and how many cells of each were compared: equal in every packet of every capture."""
+    """Levels of one factor whose cells are equal in every packet of every capture, and the number of cells compared per
+    level.
+    """
 
     factor: str
     levels: tuple[str, ...]
@@ -31,7 +35,7 @@ class Identical:
 
 def identical_levels(plan: Plan, digests: Mapping[str, Digests]) -> list[Identical]:
     """Levels that made no difference wherever two cells differ in nothing else. digests: by cell id, of the COMPLETED
-    cells whose captures were looked at; the others are not compared.
+    cells whose captures were hashed; other cells are not compared.
     """
     known = [(cell, digests[cell_id]) for cell in plan.cells if digests.get(cell_id := cell.id)]
     identical: list[Identical] = []
@@ -46,7 +50,7 @@ def identical_levels(plan: Plan, digests: Mapping[str, Digests]) -> list[Identic
 
 
 def _of_factor(factor: Factor, beside: Mapping[str, Mapping[object, Digests]]) -> list[Identical]:
-    """Groups of levels: each one is equal to every other of its group."""
+    """Groups of levels in which each level equals every other one."""
     groups: list[list[str]] = []
     for level in (each.name for each in factor.levels if each.name in beside):
         for group in groups:

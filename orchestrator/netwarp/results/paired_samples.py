@@ -1,4 +1,4 @@
-"""What two runs drew of one number: independent draws, or pairs that met the same losses."""
+"""The draws of one number in two runs: independent ones, or pairs that met the same losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .run_results import RepeatedValue
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The values of both sides; paired: those of one row met the same losses."""
+    """The values of both sides. paired: the values of one row met the same losses."""
 
     x: list[float]
     y: list[float]
@@ -20,11 +20,11 @@ class Draws:
 
     @property
     def least_p(self) -> float:
-        """What a shuffle of so many random draws could tell at most."""
+        """The smallest p-value that a permutation test with so many random draws could give."""
         return 2 / (2 ** len(self.x) if self.paired else math.comb(len(self.x) + len(self.y), len(self.y)))
 
     def gap(self) -> tuple[float, float, int]:
-        """Of the means: difference (y - x), its variance, degrees."""
+        """Difference of the means (y - x), its variance, degrees of freedom."""
         if not self.paired:
             return welch(self.x, self.y)
         gaps = [y - x for x, y in zip(self.x, self.y, strict=True)]
@@ -32,7 +32,7 @@ class Draws:
 
 
 def draws_of(a: RepeatedValue, b: RepeatedValue) -> Draws:
-    """The draws of one number; in pairs where links lose at random and the seeds are equal."""
+    """The draws of one number; in pairs if links lose at random and the seeds are equal."""
     seeds_a, seeds_b = ({cell.repetition: cell.seed for cell in place.cells} for place in (a, b))
     both = [number for number in a.values if number in b.values and seeds_a[number] == seeds_b[number]]
     lossy = any(

@@ -1,4 +1,6 @@
-"""Each claim over the numbers others published: the same statistic and the same rule over theirs instead of ours."""
+"""Judges each claim by published numbers: the same statistic and rule, applied to a source's numbers instead of
+ours.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ Published = dict[str, dict[str, Judged]]
 
 
 def published(plan: Plan) -> Published:
-    """Every claim judged by the numbers of every source."""
+    """Every claim, judged by the numbers of every source."""
     cells = tuple(msgspec.structs.replace(cell, random=False) for cell in plan.cells if not cell.repetition)
     plan = msgspec.structs.replace(plan, cells=cells)
     names = [(cell.id, cell) for cell in cells]

@@ -1,4 +1,4 @@
-"""Plan, outcomes and measurements -> the rows of every table. Pure: a header and tuples, nothing is written."""
+"""Makes the rows of every table from plan, outcomes and measurements: a header and tuples. Writes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rows:
 
 
 def cell_rows(results: Results) -> Rows:
-    """cells.csv: every cell of the plan; one without an outcome is NOT_RUN."""
+    """cells.csv: every cell of the plan; NOT_RUN for one without an outcome."""
     factors = [factor.name for factor in results.plan.factors]
     rows: list[tuple[Field, ...]] = []
     for cell in results.plan.cells:
@@ -53,7 +53,7 @@ def cell_rows(results: Results) -> Rows:
 
 
 def measurement_rows(results: Results) -> Rows:
-    """measurements.csv: every measurement of every COMPLETED cell; an empty value: there was nothing to measure."""
+    """measurements.csv: every measurement of every COMPLETED cell. An empty value: there was nothing to measure."""
     rows = (
         (row.cell_id, row.flow, row.metric, row.value, row.unit) for cell in results.by_cell.values() for row in cell
     )
@@ -61,7 +61,7 @@ def measurement_rows(results: Results) -> Rows:
 
 
 def claim_rows(plan: Plan, decided: Sequence[Decided]) -> Rows:
-    """claims.csv: a row a claim and condition; a number and the rule's verdict on it for each source, for this kernel
+    """claims.csv: one row per claim and condition, with a number and its verdict for each source, for this kernel
     ("measured") and for each column.
     """
     names = [*(source.name for source in plan.sources), *(column.name for column in plan.columns)]
@@ -82,7 +82,9 @@ def _number(name: str, one: Decided) -> tuple[Field, Field]:
 
 
 def detail_rows(decided: Sequence[Decided]) -> Rows:
-    """claim_details.csv: what is claimed, in whose words, how it is tested, and why the verdict is what it is."""
+    """claim_details.csv: the claimed value, the claim's wording and source, its test, and the reason for the
+    verdict.
+    """
     rows: list[tuple[Field, ...]] = []
     for one in decided:
         claim = one.own.claim
@@ -98,11 +100,11 @@ def detail_rows(decided: Sequence[Decided]) -> Rows:
 
 
 def number_rows(results: Results, output: Table | Figure) -> Rows:
-    """A table or figure: one row a combination of levels, with what was measured and every source's number for it.
+    """A table or figure: one row per combination of levels, with the measured number and every source's number.
 
-    value: mean over the repetitions. spread: deterministic, single (one draw of something random), equal in n draws, or
-    ci95. note: what is missing of it. A source has a number here if it has exactly one for all the cells of the row.
-    Last, the means of the metrics that stand beside it.
+    value: mean over the repetitions. spread: deterministic; single (one draw of something random); equal in n draws; or
+    ci95. note: what is missing. A source has a number in a row if it has exactly one for all cells of that row. The
+    last columns are the means of the metrics shown beside it.
     """
     plan = results.plan
     axes = output.axes
@@ -127,9 +129,8 @@ def number_rows(results: Results, output: Table | Figure) -> Rows:
 
 
 def draw_rows(results: Results, figure: Figure) -> Rows:
-    """A distribution: one row a cell that was to be drawn, so that a reader can make any other picture of it.
-
-    An empty value has its reason in `note`.
+    """A distribution: one row per cell of the figure, so that a reader can draw any other picture from it. An empty
+    value has its reason in `note`.
     """
     axes = figure.axes
     unit = next((metric.unit for metric in results.plan.metrics if metric.name == figure.metric), "")

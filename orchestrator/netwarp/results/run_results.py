@@ -1,4 +1,4 @@
-"""What a run measured, looked up by levels."""
+"""The measurements of a run, looked up by levels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .statistics import Estimate, estimate
 
 @dataclass(frozen=True, slots=True)
 class RepeatedValue:
-    """The repetitions of one combination of levels, and one metric of them.
+    """One metric of one combination of levels, over its repetitions.
 
-    values: by repetition, of the COMPLETED cells that have one. missing: why a value is not there, "" if all are.
+    values: by repetition, of the COMPLETED cells that have one. missing: why a value is missing; "" if none is.
     """
 
     cells: tuple[Cell, ...]
@@ -32,18 +32,18 @@ class RepeatedValue:
 
     @property
     def random(self) -> bool:
-        """Whether another seed would give another number: said by the plan, or seen."""
+        """Whether another seed would give another number: as the plan says, or because repetitions differ."""
         return any(cell.random for cell in self.cells) or len(set(self.values.values())) > 1
 
     def estimate(self) -> Estimate | None:
-        """Over the repetitions; None without a value."""
+        """The estimate over the repetitions; None without a value."""
         values = [self.values[number] for number in sorted(self.values)]
         return estimate(values, random=self.random) if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class CellFlow:
-    """One flow of a cell ("": the whole cell); levels: the cell's, and the flow as that of FLOW."""
+    """One flow of a cell ("": the whole cell); levels: the cell's, with the flow as the level of FLOW."""
 
     cell: Cell
     flow: str
@@ -52,7 +52,7 @@ class CellFlow:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Flow, metric and unit of each measurement of a cell; the same object for all cells that have the same ones."""
+    """Flow, metric and unit of each measurement of a cell; cells with the same ones share one object."""
 
     names: tuple[tuple[str, str, str], ...]
     at: Mapping[tuple[str, str], int]
@@ -72,7 +72,7 @@ class CellValues:
             yield Measurement(self.cell_id, flow, metric, None if math.isnan(value) else value, unit)
 
     def value(self, flow: str, metric: str) -> float | None:
-        """One measurement; None where there is none."""
+        """One measurement; None if there is none."""
         place = self.columns.at.get((flow, metric))
         return None if place is None or math.isnan(self.values[place]) else self.values[place]
 
@@ -81,7 +81,9 @@ class Results:
     """Outcomes and measurements of a plan's cells. Only COMPLETED cells have values."""
 
     def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
-        """measurements: read once, one after the other; the outcome of a cell must be there when its first comes."""
+        """measurements: an iterable that is read once; a cell's outcome must be in `outcomes` when its first
+        measurement comes.
+        """
         self.plan = plan
         self._selection = Selection(plan)
         self.outcomes = outcomes
@@ -112,7 +114,7 @@ class Results:
         return outcome is not None and outcome.outcome is Outcome.COMPLETED
 
     def value(self, cell_id: str, flow: str, metric: str) -> float | None:
-        """One measurement of a COMPLETED cell; None where there is none."""
+        """One measurement of a COMPLETED cell; None if there is none."""
         return self.by_cell[cell_id].value(flow, metric) if cell_id in self.by_cell else None
 
     def repeated(self, cells: Sequence[Cell], flow: str, metric: str) -> RepeatedValue:
@@ -137,11 +139,11 @@ class Results:
         return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
-        """The cells of the plan that satisfy a selector, in order."""
+        """The cells of the plan that match a selector, in order."""
         return tuple(cell for cell in self.plan.cells if self._selection.has(cell, where))
 
     def cell_flows(self, output: Table | Figure | Answer) -> Iterator[CellFlow]:
-        """The flows, of the cells that it is about, that an output shows, in the order of the plan."""
+        """The flows that an output shows, of the cells it is about, in the order of the plan."""
         chosen = set(output.flows) or self._flows.get(output.metric)
         for cell in self.cells(output.where):
             named = [flow.name for flow in cell.flows if chosen is None or flow.name in chosen]

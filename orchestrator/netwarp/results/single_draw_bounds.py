@@ -1,9 +1,9 @@
-"""How far another draw could be, where there is only one: borrowed from repeated cells of the same kind in the run.
+"""Bounds for numbers that were drawn only once, taken from repeated cells of the same kind in the run.
 
-A comparison of cells that were drawn once has no interval of its own. Cells of its kind that were repeated show how far
-one draw lies from another; moving every drawn number by the farthest that was seen, all in the unfavourable direction
-at once, gives bounds. A verdict that stands within them does not hang on the draw. Without repeated cells of the kind
-nothing is known, and nothing is decided.
+A comparison of cells that ran with one seed has no confidence interval of its own. Repeated cells of the same kind show
+how far one draw may be from another. Moving every single-draw number by the largest such distance, all in the
+unfavourable direction at once, gives bounds. A verdict that holds within them does not depend on the draw. Without
+repeated cells of the kind nothing is known, and nothing is decided.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Kind = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Largest distance of a draw from another among the repeated combinations of a kind.
+    """The largest distance of a draw from another among the repeated combinations of a kind.
 
-    relative: over their mean; absolute: for what is 0. combinations: how many were looked at. widest: the cell (its
-    repetition 0) of the combination with the largest relative distance.
+    relative: divided by their mean; absolute: used for values of 0. combinations: how many were examined. widest: the
+    cell (repetition 0) of the combination with the largest relative distance.
     """
 
     relative: float
@@ -42,7 +42,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a statistic may be with another draw. widest: the largest spread used; None: nothing was moved."""
+    """The range of a statistic with other draws. widest: the largest spread used; None: no number was moved."""
 
     low: float
     high: float
@@ -73,7 +73,7 @@ def _options(options: Mapping[str, OptionValue]) -> tuple[tuple[str, OptionValue
 
 
 def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
-    """Kind -> the largest distances of any combination of it that was repeated."""
+    """Kind -> the largest distances among its repeated combinations."""
     combinations: dict[tuple[str, ...], list[Cell]] = {}
     for cell in results.plan.cells:
         combinations.setdefault(tuple(cell.factors.values()), []).append(cell)
@@ -90,10 +90,10 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
 
 
 def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | None:
-    """The lowest and the highest the statistic may be with another draw; None: not known.
+    """The lowest and the highest value of the statistic with other draws, for one repetition; None: not known.
 
-    Of one repetition. Each random number is moved alone, and what the moves do is added up: as bad as they could fall
-    together. Raises ZeroDivisionError.
+    Each random number is moved alone, and the effects are added up, as if all were unfavourable together. Raises
+    ZeroDivisionError.
     """
     if len(comparison.repetitions()) != 1:
         return None

@@ -19,9 +19,8 @@ Spread = Literal["deterministic", "single", "equal", "ci95"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean of `n` repetitions. deterministic: nothing random, all alike. single: one draw of something random.
-
-    equal: draws of something random that came out alike, which is no interval of width 0.
+    """A mean of `n` repetitions and its kind of spread. deterministic: nothing is random. single: one draw of something
+    random. equal: several draws of something random with the same value, which does not mean an interval of width 0.
 
     low, high: the 95 % confidence interval of the mean; None unless spread is "ci95".
     """
@@ -54,7 +53,7 @@ def student_t_95(degrees: int) -> float:
 
 
 def estimate(values: Sequence[float], *, random: bool) -> Estimate:
-    """Estimate from at least one value. Repetitions that differ are random, whatever the plan thought."""
+    """The estimate from at least one value. Repetitions that differ count as random, whatever the plan said."""
     mean = math.fsum(values) / len(values)
     alike = all(value == values[0] for value in values)
     if alike and not random:

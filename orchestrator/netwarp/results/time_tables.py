@@ -1,4 +1,4 @@
-"""Figures over time and tables of events: rows from the cells' derived files. One run is shown: repetition 0."""
+"""The rows of figures over time and of event tables, from the cells' derived files. Only repetition 0 is shown."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NO_SERIES = FlowSeries(goodput_bit_s=(), paths={}, samples={}, states={})
 
 
 def series_unit(name: str) -> str:
-    """The unit of a series, which its name ends in."""
+    """The unit of a series: the end of its name."""
     return next(unit for suffix, unit in UNITS if name.endswith(suffix))
 
 
 def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, figure: TimeSeries) -> Rows:
-    """One row a value. Of sampled series only the samples that differ from the one before (each holds until the next)
-    and the last; of binned ones the beginning of each bin.
+    """One row per value. Of sampled series only samples that differ from the one before (each value holds until the
+    next) and the last one; of binned series the beginning of each bin.
     """
     rows: list[tuple[Field, ...]] = []
     low, high = (end / 1e9 for end in figure.window_ns) if figure.window_ns else (float("-inf"), float("inf"))
@@ -45,7 +45,7 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, fi
 
 
 def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, table: EventTable) -> Rows:
-    """One row a packet (or event of the timeline) next to one of the moments of the table, in the order of time."""
+    """One row per packet (or event of the timeline) near one of the table's moments, sorted by time."""
     rows: list[tuple[Field, ...]] = []
     for cell, head in _cells(plan, outcomes, table):
         packets = read_json(run.cell(cell.id).exchange, Exchange)

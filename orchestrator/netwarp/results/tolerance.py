@@ -1,7 +1,7 @@
-"""How far a number may lie from the same number on another back end before the two do not agree.
+"""Tolerances: how far a number may be from the same number on another back end before the two disagree.
 
-Nothing here is tuned: each bound is what the instrument itself allows to move, worked out for the cell at hand from
-what EXPLAINED names.
+Nothing here is tuned: each bound follows from the properties of the instrument that EXPLAINED names, computed for the
+cell at hand.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Of one flow of a combination: what its bounds are made of (s; packets; bytes).
+    """The properties of a flow of one combination from which its bounds are computed (s; packets; bytes).
 
-    fault_s: from the first to the last step of the timeline, 0 without one. silence_s: longest silence that touches a
-    fault, on either side. window_s: how long the flow sends. packets, acks: in the data direction, and against it.
-    sample_s: how far apart the kernel's samples are. own: the spec's own metrics, name -> expression.
+    fault_s: from the first to the last step of the timeline, 0 without one. silence_s: longest silence that overlaps a
+    fault, on either side. window_s: how long the flow sends. packets, acks: in the data direction, and in the other.
+    sample_s: interval of the kernel's samples. own: the spec's own metrics, name -> expression.
     """
 
     lateness_s: float
@@ -65,7 +65,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """bound: in the metric's unit. why: what it is made of, for people."""
+    """bound: in the metric's unit. why: the parts of the bound, as text."""
 
     bound: float
     why: str
@@ -98,8 +98,8 @@ def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: f
 
 
 def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s: float) -> float:
-    """How far a number of one clock may move though nothing changed: both ends of a time may be late, a rate is over
-    such a time. Numbers that are counted are exact. value: its size. sends_s: how long its flow may send.
+    """How far a number may differ on one clock although nothing changed: both ends of a time may be late, and a rate is
+    divided by such a time. Counts are exact. value: its size. sends_s: how long its flow may send.
     """
     if unit == "s":
         return 2 * lateness_s
@@ -109,7 +109,7 @@ def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s:
 
 
 def _clock(metric: str, unit: str) -> Clock:
-    """The catalogue's; of a metric of the spec's own by its unit."""
+    """The clock of a metric: the catalogue's; for a metric of the spec's own, by its unit."""
     return METRICS[metric].clock if metric in METRICS else "moment" if unit == "s" else "flow"
 
 

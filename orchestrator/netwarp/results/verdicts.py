@@ -1,4 +1,4 @@
-"""The verdict of each claim, with what it comes to in every source, on this kernel today and under every column."""
+"""The verdict of each claim, with its result in every source, on this kernel and under every column."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ REFUTED: Verdict = "its own source refutes it"
 class Decided:
     """A claim under one condition.
 
-    own: by what was measured. sources: by each source's own numbers; columns: by what was measured under the levels of
-    each column; both leave out where there is no number.
+    own: judged by the measurements; sources: by each source's numbers; columns: by the measurements under the levels of
+    each column. The last two leave out those without a number.
     """
 
     own: Judged
@@ -50,7 +50,9 @@ def decide(results: Results) -> tuple[Decided, ...]:
 
 
 def _verdict(one: Judged, others: Published, papers: list[str]) -> Verdict:
-    """A claim of the paper that the paper's own numbers refute says nothing of a kernel. A check of our own is ours."""
+    """The verdict, where the paper's own numbers can refute its claim: such a claim says nothing about a kernel. Checks
+    of our own are not refuted in this way.
+    """
     if one.claim.claim_class == "own":
         return one.verdict
     refuted = any(

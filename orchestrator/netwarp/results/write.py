@@ -1,4 +1,4 @@
-"""Writes the tables of a run; each file is whole or as it was."""
+"""Writes the tables of a run; each file is either new and complete, or unchanged."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ROWS_OF_A_BLOCK = 10_000
 
 
 def write_tables(results: Results, folder: Path) -> tuple[Decided, ...]:
-    """Write every table of a run into `folder` (made if need be) and return the claims' verdicts.
+    """Write every table of a run into `folder` (created if needed), and return the verdicts of the claims.
 
-    Raises StoreError where a file cannot be written; the files of before are then still whole.
+    Raises StoreError if a file cannot be written; the files from before are then unchanged.
     """
     plan = results.plan
     decided = decide(results)
@@ -53,12 +53,14 @@ def csv_text(table: Rows) -> str:
 
 
 def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """CSV: LF, `.` as decimal point, floats by repr, nothing for None, no text that a spreadsheet would compute."""
+    """CSV with LF, `.` as decimal point, floats as repr(), None as an empty field, and no text that a spreadsheet would
+    evaluate.
+    """
     return b"".join(csv_blocks(header, rows))
 
 
 def csv_blocks(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """`csv_bytes` in blocks of so many rows: a table may be larger than memory."""
+    """`csv_bytes` in blocks of rows, since a table may be larger than the memory."""
     every = itertools.chain((header,), rows)
     while block := list(itertools.islice(every, ROWS_OF_A_BLOCK)):
         out = io.StringIO(newline="")
