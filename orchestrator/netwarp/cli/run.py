@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default="auto",
         choices=BACKENDS,
         help="where cells run; virtual: a guest in virtual time; guest: one on the wall clock (of the distribution's "
-        "kernel where none is built); netns: namespaces on this machine's own kernel; hosts: not built yet; "
+        "kernel where none is built); netns: namespaces on this machine's own kernel; hosts: machines of an inventory; "
         "auto (default): the first of virtual, netns, guest that can run",
     )
     parser.add_argument(
@@ -43,6 +43,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="local (default): worker processes of this machine; dask: a cluster of its own on this machine; "
         "dask:ADDRESS: the workers of that dask scheduler",
     )  # fmt: skip
+    parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
     parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
@@ -117,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
         with TerminalProgress() as progress:
             finished = run_experiment(
                 **plan_options(args), shard=shard_option(args), backend=args.backend,
+                inventory=args.inventory,
                 executor=args.executor, jobs=args.jobs, out=args.out, resume=args.resume, keep=args.keep,
                 report=not args.no_report, parquet=args.parquet, arguments=args.typed, progress=progress,
             )  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.types import Outcome
 from ..measure.capture_point import missing_raw
 from ..plan.types import Plan
-from ..present.pages.build import make_report
+from ..present import make_report
 from ..results import Results, write_tables, write_timelines
 from ..store.manifest import Manifest
 from ..store.plan_file import keep_texts, read_plan, write_outputs

@@ -11,7 +11,7 @@ import msgspec
 
 from ..core.errors import SpecError, StoreError
 from ..plan.shards import merged_plan
-from ..present.pages.build import make_report
+from ..present import make_report
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json

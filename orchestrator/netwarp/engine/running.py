@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -18,7 +19,7 @@ from ..core.types import Outcome
 from ..experiment import Spec
 from ..plan.changes import plan_changes
 from ..plan.types import Plan
-from ..present.pages.build import make_report
+from ..present import make_report
 from ..sandbox.choose import Chosen, choose
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
@@ -62,6 +63,7 @@ def run(
     where: Where = (),
     shard: tuple[int, int] | None = None,
     backend: str = "auto",
+    inventory: str | Path | None = None,
     executor: str = "local",
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -75,12 +77,13 @@ def run(
     """Run an experiment, analyse its cells, write its tables and report.
 
     experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where,
-    shard: as for `plan_experiment`. backend: auto, virtual, guest or netns. executor: local (worker processes), dask (a
-    cluster of its own on this machine) or dask:ADDRESS of a scheduler. jobs: cells at once (default: cores; on the wall
-    clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run
-    (`out`, or the latest of this plan). keep: of a cell that was analysed and COMPLETED, beside what is derived:
-    "all"; "captures"; "tables", neither captures nor records, which `replay` makes again. report: make the report.
-    parquet: write the tables as Parquet too (needs polars). arguments: the words of the command line, for the manifest.
+    shard: as for `plan_experiment`. backend: auto, virtual, guest, netns, or hosts with inventory, a file that Ansible
+    reads. executor: local (worker processes), dask (a cluster of its own on this machine) or dask:ADDRESS of a
+    scheduler. jobs: cells at once (default: cores; on the wall clock 1). out: the run directory (default:
+    results/<name>/<UTC time>/). resume: go on with an interrupted run (`out`, or the latest of this plan). keep: of a
+    cell that was analysed and COMPLETED, beside what is derived: "all"; "captures"; "tables", neither captures nor
+    records, which `replay` makes again. report: make the report. parquet: write the tables as Parquet too (needs
+    polars). arguments: the words of the command line, for the manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
     """
@@ -99,14 +102,19 @@ def run(
         backend=backend,
         progress=progress,
     )
-    chosen = choose(backend)
+    chosen = choose(backend, None if inventory is None else Path(inventory))
     if chosen.why:
         progress(Notice(chosen.why))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
+    if not chosen.backend.on_this_machine and (jobs > 1 or executor != "local"):
+        chosen.backend.close()
+        raise SpecError(
+            "the machines of an inventory run one cell at a time, for this machine: no --jobs, no --executor"
+        )
     if arguments is None:
         arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend, executor)
     directory = choose_directory(None if out is None else Path(out), resume, plan)
-    with locked(directory):
+    with locked(directory), contextlib.closing(chosen.backend):
         started = time.monotonic()
         try:
             manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)

@@ -1,1 +1,6 @@
 """The report: one folder that opens offline, made from tables and derived files, never from a capture."""
+
+from .pages.build import make_report
+from .pages.calibration import write_calibration_page
+
+__all__ = ["make_report", "write_calibration_page"]

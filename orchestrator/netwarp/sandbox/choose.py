@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ..core.built_programs import BUILD
-from ..core.errors import BackendUnavailable
+from ..core.errors import BackendUnavailable, SpecError
 from ..core.types import Problem
 from ..doctor import check_guest, check_virtual, wall_kernel_build
 from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.packaged import distribution_kernel, is_distribution
 from . import DistributionBackend, GuestBackend, SandboxBackend, VirtualBackend, netns_backend
+from .hosts import HostsBackend, read_inventory
 from .virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
 
 BACKENDS = ("auto", "virtual", "guest", "netns", "hosts")
@@ -29,19 +32,28 @@ class Chosen:
     backend: SandboxBackend
     kernel: KernelBuild | None
     why: str = ""
+    machines: tuple[str, str] | None = None
+    """Of other machines: their kernels, and a digest of those."""
 
     @property
     def identity(self) -> tuple[str, str]:
         """(release, sha256) of the kernel under test."""
+        if self.machines is not None:
+            return self.machines
         if self.kernel is None:
             return f"{platform.release()} {platform.version()}", HOST_KERNEL
         return self.kernel.release, self.kernel.sha256
 
 
-def choose(name: str) -> Chosen:
-    """The back end of that name (of BACKENDS). Raises BackendUnavailable with every remedy if it cannot run here."""
+def choose(name: str, inventory: Path | None = None) -> Chosen:
+    """The back end of that name (of BACKENDS). inventory: of `hosts`, whose machines are taken until it is closed.
+
+    Raises BackendUnavailable with every remedy where it cannot run here; SpecError where the inventory is wrong.
+    """
     if name == "hosts":
-        raise BackendUnavailable("the back end 'hosts' is not built yet; use --backend virtual")
+        return hosts(inventory)
+    if inventory is not None:
+        raise SpecError(f"--inventory is of --backend hosts, not of {name}")
     if name == "netns":
         backend, problems = netns_backend(BUILD)
         if problems:
@@ -63,6 +75,22 @@ def choose(name: str) -> Chosen:
             # another kernel on another clock is the user's choice, not a fallback
             said += "\nwithout a build, on the wall clock: --backend guest runs on this distribution's own kernel"
     raise BackendUnavailable(said)
+
+
+def hosts(inventory: Path | None) -> Chosen:
+    """The machines of an inventory."""
+    if inventory is None:
+        raise SpecError(
+            "--backend hosts needs --inventory FILE (docs/physical-hosts.md); `make lab` makes machines to try"
+        )
+    backend = HostsBackend(BUILD, read_inventory(inventory))
+    problems = backend.check()
+    if problems:
+        raise BackendUnavailable(cannot("hosts", problems))
+    kernels = sorted({f"{release} {version}" for release, version, _ in backend.kernels.values()})
+    digest = hashlib.sha256("\n".join(kernels).encode()).hexdigest()
+    left = f"what a killed run had left could not all be put back: {'; '.join(backend.left)}" if backend.left else ""
+    return Chosen(backend, None, left, (", ".join(kernels), digest))
 
 
 def guest() -> Chosen:

@@ -68,6 +68,8 @@ class SandboxBackend(abc.ABC):
     """How late a step or an app may begin before the cell is INVALID."""
     wall_clock = True
     """Whether the host's load can make a cell late."""
+    on_this_machine = True
+    """Whether it is this machine's load that can."""
     files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
 
     def __init__(
@@ -89,6 +91,19 @@ class SandboxBackend(abc.ABC):
     @abc.abstractmethod
     def command(self, cell: Cell, directory: CellDir) -> list[str]:
         """The program that becomes the cell's sandbox, as the child of this process. Raises CellError."""
+
+    def compile(self, cell: Cell) -> Compiled:
+        """The cell's steps. Raises SpecError."""
+        return compile_cell(cell, self.clock, self._secret)
+
+    def clock_check(self, steady: SteadyClock) -> Check | None:
+        """Whether the clock was steady that the cell's times are of; None: nobody can set it."""
+        # the host's own; a guest goes by its host's CLOCK_MONOTONIC
+        return steady.check() if self.clock.sandbox == "namespaces" else None
+
+    def machines(self) -> dict[str, object] | None:
+        """Of the cell that ran last, what is known of the machines it ran on, where they are not this one."""
+        return None
 
     def check(self) -> list[Problem]:
         """The problems that prevent its sandboxes from running here."""
@@ -112,7 +127,7 @@ class SandboxBackend(abc.ABC):
         directory = run.partial_cell(cell.id)
         try:
             shutil.rmtree(directory.root, ignore_errors=True)
-            compiled = compile_cell(cell, self.clock, self._secret)
+            compiled = self.compile(cell)
             self.prepare(directory, cell, compiled)
             if refused := self.refuses(cell):
                 return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
@@ -231,16 +246,19 @@ class SandboxBackend(abc.ABC):
         checks += check_times(cell, directory, records, self.lateness_ns)
         host = None
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
-            host, late = host_state().since(before)
             ticks, late_ticks = check_ticks(records)
-            host = msgspec.structs.replace(host, **ticks)
-            checks += late + late_ticks
+            checks += late_ticks
+            if self.on_this_machine:
+                host, late = host_state().since(before)
+                host = msgspec.structs.replace(host, **ticks)
+                checks += late
         elif verdict.outcome is Outcome.COMPLETED:
             checks.append(check_memory(records))
-        if self.clock.sandbox == "namespaces":  # the host's own; a guest goes by its host's CLOCK_MONOTONIC
-            checks.append(steady.check())
-            if not checks[-1].ok:  # whatever else came of it
-                verdict = Verdict(Outcome.INVALID, f"clock: {checks[-1].detail}")
+        clock = self.clock_check(steady)
+        if clock is not None:
+            checks.append(clock)
+            if not clock.ok:  # whatever else came of it
+                verdict = Verdict(Outcome.INVALID, f"clock: {clock.detail}")
         start = last(records, "start") or {}
         environment = Environment(
             backend=self.name,
@@ -248,6 +266,7 @@ class SandboxBackend(abc.ABC):
             network=network,
             programs=programs_used(cell) | arch_used(cell, self.apps) or None,
             host=host,
+            machines=self.machines(),
             checks=tuple(checks),
         )
         write_json(directory.environment, environment)

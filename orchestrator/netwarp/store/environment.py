@@ -31,7 +31,7 @@ class HostLoad(Frozen, frozen=True, omit_defaults=True):
 
 class Environment(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """network: as testbed.readback decodes the kernel's answers. programs: the user's own, and senders for another
-    processor (arm64). host: None in virtual time.
+    processor (arm64). host: None in virtual time. machines: of the back end hosts (docs/formats.md).
     """
 
     backend: str
@@ -39,4 +39,5 @@ class Environment(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     network: dict[str, Any]
     programs: dict[str, Any] | None = None
     host: HostLoad | None = None
+    machines: dict[str, Any] | None = None
     checks: tuple[Check, ...]

@@ -82,6 +82,7 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
     if compiled.programs:
         network["packet_programs"] = []
     seen: set[tuple[int, str]] = set()
+    devices = {(each.namespace, each.name) for each in compiled.layout.interfaces() if each.is_device}
     sysctls = 0
     for record in records:
         kind = record.get("record")
@@ -92,9 +93,12 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
             checks.append(_same(f"sysctl {record['path']} in {name}", asked, got))
             network["namespaces"][name].setdefault("sysctls", {})[record["path"]] = got
         elif kind == "offload":
-            state = {feature: record[feature] for feature in OFFLOADS}
+            key = record["ns"], record["iface"]
+            # some network cards cannot leave checksums to the kernel: a packet's length and time do not hang on them
+            asked_off = OFFLOADS[2:] if key in devices else OFFLOADS
+            state = {feature: record[feature] for feature in asked_off}
             where = f"{compiled.layout.namespaces[record['ns']]} {record['iface']}"
-            checks.append(_same(f"offloads off on {where}", dict.fromkeys(OFFLOADS, 0), state))
+            checks.append(_same(f"offloads off on {where}", dict.fromkeys(asked_off, 0), state))
         elif kind == "bpf":
             program = compiled.programs[record["step"]]
             judged, counted = program.check(record, compiled.settings_at_end(program.index, played))

@@ -1,0 +1,123 @@
+"""What the machines of a cell left, as if it were of one: on the controller's clock, in one init.ndjson."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...core.types import Check
+from ...store.ndjson import Record, last, read_ndjson
+from ...store.run_dir import CellDir
+
+PCAP_HEADER, RECORD_HEADER = 24, 16
+NS = 1_000_000_000
+MONOTONIC = ("t_ns", "first_t_ns", "last_t_ns", "t0_monotonic_ns", "monotonic_ns")
+"""Members of the apps' records that are times of CLOCK_MONOTONIC (docs/formats.md)."""
+WORST_LAST = ("completed", "unsupported", "timed_out", "failed")
+
+
+def merge(directory: CellDir, left: Mapping[str, Path], t0_realtime_ns: int) -> list[str]:
+    """Make init.ndjson, captures, records and console of a cell of what each machine left (name -> a directory).
+
+    Every time is moved to the clock on which T0 is t0_realtime_ns, and to the first machine's CLOCK_MONOTONIC.
+    Returns the machines that left no end record.
+    """
+    records = {name: _records(place / "init.ndjson") for name, place in left.items()}
+    ready = {name: last(theirs, "ready") for name, theirs in records.items()}
+    reference = next((record for record in ready.values() if record is not None), None)
+    for name, place in left.items():
+        mine = ready[name]
+        shifted = mine is not None and reference is not None
+        realtime_ns = t0_realtime_ns - int(mine["t0_realtime_ns"]) if mine is not None else 0
+        monotonic_ns = int(reference["t0_monotonic_ns"]) - int(mine["t0_monotonic_ns"]) if mine and reference else 0
+        for path in sorted((place / "capture").glob("*.pcap")):
+            shift_capture(path, directory.capture / path.name, realtime_ns)
+        for path in sorted(p for p in (place / "apps").iterdir() if p.is_file()):
+            data = path.read_bytes()
+            if path.suffix == ".ndjson" and shifted:
+                data = b"".join(_shift_record(line, monotonic_ns) for line in data.splitlines(keepends=True))
+            (directory.apps / path.name).write_bytes(data)
+    _write_console(directory, left)
+    merged = _merge_records(records, reference, t0_realtime_ns)
+    directory.init_log.write_text("".join(json.dumps(record) + "\n" for record in merged))
+    return [name for name, theirs in records.items() if last(theirs, "end") is None]
+
+
+def shift_capture(source: Path, to: Path, shift_ns: int) -> None:
+    """Copy a nanosecond pcap with every time moved."""
+    data = bytearray(source.read_bytes())
+    at = PCAP_HEADER
+    while shift_ns and at + RECORD_HEADER <= len(data):
+        seconds, nanoseconds, captured = struct.unpack_from("=III", data, at)
+        struct.pack_into("=II", data, at, *divmod(seconds * NS + nanoseconds + shift_ns, NS))
+        at += RECORD_HEADER + captured
+    to.write_bytes(data)
+
+
+def clock_check(offsets: Mapping[str, Sequence[tuple[int, int]]], most_ns: int) -> tuple[dict[str, object], Check]:
+    """Of each machine the offsets (and bounds) before and after: for environment.json, and what the cell must pass.
+
+    The times of two machines may be wrong against each other by the bounds of both and what they have drifted.
+    """
+    errors: dict[str, int] = {}
+    shown: dict[str, object] = {}
+    for name, pairs in offsets.items():
+        (before, bound), (after, bound_after) = pairs[0], pairs[-1]
+        drift = after - before
+        errors[name] = bound + (max(abs(drift), bound_after) if abs(drift) > bound + bound_after else 0)
+        shown[name] = {"offset_ns": before, "bound_ns": bound, "drift_ns": drift, "drift_bound_ns": bound + bound_after}
+    worst = sum(sorted(errors.values())[-2:])
+    text = f"times of two machines may be wrong against each other by {worst} ns, at most {most_ns}"
+    return {"clock_error_ns": worst, "clocks": shown}, Check("clocks of the machines", worst <= most_ns, text)
+
+
+def _records(path: Path) -> list[Record]:
+    return read_ndjson(path) if path.exists() else []
+
+
+def _shift_record(line: bytes, shift_ns: int) -> bytes:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return line
+    for key in MONOTONIC:
+        if isinstance(record.get(key), int):
+            record[key] += shift_ns
+    return json.dumps(record).encode() + b"\n"
+
+
+def _write_console(directory: CellDir, left: Mapping[str, Path]) -> None:
+    with open(directory.console, "w") as console:
+        for name, place in left.items():
+            for path in (place / "console.txt", place / "log.txt"):
+                lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+                console.writelines(f"{name}: {line}\n" for line in lines if line and not line.startswith("@"))
+
+
+def _merge_records(
+    records: Mapping[str, Sequence[Record]], reference: Record | None, t0_realtime_ns: int
+) -> list[Record]:
+    single = ("start", "ready", "waiting", "ticks", "end", "memory")
+    merged: list[Record] = []
+    start = next((record for theirs in records.values() for record in theirs if record["record"] == "start"), None)
+    merged += [start] if start is not None else []
+    for name, theirs in records.items():
+        merged += [record | {"on": name} for record in theirs if record["record"] not in single]
+    if reference is not None:
+        merged.append(reference | {"t0_realtime_ns": t0_realtime_ns})
+    ticks = [record for theirs in records.values() for record in theirs if record["record"] == "ticks"]
+    if ticks:
+        merged.append(
+            ticks[0]
+            | {key: sum(record[key] for record in ticks) for key in ("ticks", "late")}
+            | {"worst_ns": max(record["worst_ns"] for record in ticks)}
+        )
+    ends = [(name, record) for name, theirs in records.items() if (record := last(list(theirs), "end")) is not None]
+    if len(ends) == len(records) and ends:
+        name, end = max(ends, key=lambda pair: WORST_LAST.index(pair[1]["reason"]))
+        if end["reason"] != "completed":
+            end = end | {"message": f"machine {name}: {end['message']}"}
+        merged.append(end | {"t_ns": max((record["t_ns"] or 0) for _, record in ends)})
+    return merged

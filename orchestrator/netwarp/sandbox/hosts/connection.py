@@ -1,0 +1,208 @@
+"""A connection to a machine: ssh, and at its other end the agent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shlex
+import subprocess
+import threading
+import time
+import zlib
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import CellError
+from ...core.types import Problem
+from .inventory import Machine
+
+AGENT = Path(__file__).with_name("agent.py")
+ANSWER_S = 60.0
+HELLO_S = 40.0
+ALIVE_S = 10.0
+CLOCK_EXCHANGES, GOOD_BOUND_NS = 100, 300_000
+"""The clocks are compared so often at most, and until this bound is met."""
+_BOOT = """import os
+def take(n):
+    b = b""
+    while len(b) < n:
+        c = os.read(0, n - len(b))
+        if not c:
+            raise SystemExit
+        b += c
+    return b
+exec(compile(take(int(take(8))), "netwarp-agent", "exec"))
+"""
+Event = dict[str, Any]
+GONE = "gone"
+
+
+class MachineError(CellError):
+    """Why a machine cannot be used, and what to do."""
+
+    def __init__(self, machine: str, what: str, remedy: str = "") -> None:
+        super().__init__(f"machine {machine}: {what}")
+        self.remedy = remedy
+
+    @property
+    def problem(self) -> Problem:
+        """As a back end's problem."""
+        return Problem(str(self), self.remedy or "correct the inventory, or the machine")
+
+
+class Connection:
+    """An agent on a machine; it and all that it made there end with this. Raises MachineError."""
+
+    def __init__(self, machine: Machine, events: queue.SimpleQueue[tuple[str, Event]] | None = None) -> None:
+        self.machine = machine
+        self.events = events
+        self._answers: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._receiving = Path(os.devnull)
+        self._errors: deque[str] = deque(maxlen=20)
+        self._writing = threading.Lock()
+        remote = f"{shlex.quote(machine.python)} -ISc {shlex.quote(_BOOT)}"
+        words = [*machine.ssh, f"sudo -n {remote}" if machine.become else remote]
+        try:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except OSError as error:
+            raise MachineError(machine.name, f"{words[0]} cannot be run: {error.strerror}") from error
+        self._closed = threading.Event()
+        for task in (self._read, self._read_errors, self._keep_alive):
+            threading.Thread(target=task, daemon=True).start()
+        source = AGENT.read_bytes()
+        try:
+            self._write(f"{len(source):8}".encode() + source)
+            self.hello = self._answer(HELLO_S, "hello")
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, command: str, /, *, data: bytes = b"", timeout_s: float = ANSWER_S, **fields: Any) -> Event:
+        """Send a command (and what follows it) and wait for its answer."""
+        self._write(json.dumps({"command": command, **fields}).encode() + b"\n" + data)
+        return self._answer(timeout_s, command)
+
+    def put(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        """A file of the cell's."""
+        packed = zlib.compress(data)
+        self.ask("put", path=path, size=len(packed), executable=executable, data=packed)
+
+    def get(self, path: str, to: Path) -> None:
+        """Fetch a file of the cell's."""
+        self._receiving = to
+        self._write(json.dumps({"command": "get", "path": path}).encode() + b"\n")
+        self._answer(ANSWER_S, "get")
+
+    def clock(self) -> tuple[int, int]:
+        """(offset, bound): the machine's CLOCK_REALTIME less ours, in ns, and by how much that may be wrong.
+
+        The machine read its clock between our sending and our receiving, so half of the shortest exchange is a bound,
+        whatever the network did.
+        """
+        best: tuple[int, int] | None = None
+        for _ in range(CLOCK_EXCHANGES):
+            before = time.time_ns()
+            there = int(self.ask("clock")["t_ns"])
+            took = time.time_ns() - before
+            if took >= 0 and (best is None or took < best[0]):
+                best = (took, there - before - took // 2)
+                if took // 2 < GOOD_BOUND_NS:
+                    break
+        if best is None:
+            raise MachineError(self.machine.name, "our own clock was set while it was compared")
+        return best[1], best[0] // 2 + 1
+
+    def close(self) -> None:
+        """End the agent, and wait until it has cleaned up or cannot be reached."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        with contextlib.suppress(OSError), self._writing:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def abandon(self) -> None:
+        """End it at once, from any thread; the agent cleans up by itself."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            self._process.kill()
+
+    def why_gone(self) -> MachineError:
+        """What ssh said, and what to do."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2)
+        said = next((line for line in reversed(self._errors) if line.strip()), "the connection ended")
+        name = self.machine.name
+        remedy = f"try: {shlex.join(self.machine.ssh)} true"
+        if "password is required" in said or "sudo:" in said:
+            return MachineError(name, said, "let the user become root without a password (NOPASSWD in sudoers)")
+        if "python" in said and ("not found" in said or "No such file" in said):
+            return MachineError(name, said, "apt-get install python3, or set ansible_python_interpreter")
+        return MachineError(name, said, remedy)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            with self._writing:
+                assert self._process.stdin is not None
+                self._process.stdin.write(data)
+                self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise self.why_gone() from error
+
+    def _answer(self, timeout_s: float, command: str) -> Event:
+        try:
+            answer = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            text = f"no answer to `{command}` in {timeout_s:.0f} s"
+            raise MachineError(self.machine.name, text, "is it overloaded, or stopped?") from None
+        if answer.get("event") == GONE:
+            self._answers.put(answer)
+            raise self.why_gone()
+        if "refused" in answer:
+            raise MachineError(self.machine.name, str(answer["refused"]), str(answer.get("remedy", "")))
+        return answer
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        out = self._process.stdout
+        with contextlib.suppress(ValueError, OSError):
+            for line in iter(out.readline, b""):
+                try:
+                    message = json.loads(line)
+                except ValueError:
+                    self._errors.append(line.decode(errors="replace").strip())
+                    continue
+                if message.get("event") == "file":
+                    with open(self._receiving, "wb") as file:
+                        left = int(message["size"])
+                        while left and (data := out.read(min(left, 1 << 16))):
+                            file.write(data)
+                            left -= len(data)
+                elif "answer" in message or message.get("event") == "hello":
+                    self._answers.put(message)
+                elif self.events is not None:
+                    self.events.put((self.machine.name, message))
+        self._answers.put({"event": GONE})
+        if self.events is not None:
+            self.events.put((self.machine.name, {"event": GONE}))
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr is not None
+        with contextlib.suppress(ValueError, OSError):
+            for line in self._process.stderr:
+                self._errors.append(line.decode(errors="replace").strip())
+
+    def _keep_alive(self) -> None:
+        while not self._closed.wait(ALIVE_S):
+            with contextlib.suppress(MachineError):
+                self._write(b'{"command": "alive"}\n')
