@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ..core.outputs import Source
 from ..experiment import Spec
+from ..plan import make_plan
 from ..results.claims import Judged, judge
 from ..results.published import published
 from ..results.run_results import Results
-from .planning import plan_experiment
+from .planning import load_experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class ClaimsBySources:
 
 
 def claims_by_sources(spec: str | Path | Spec) -> ClaimsBySources:
-    """Judge every claim by the numbers of every source. Raises SpecError."""
-    plan = plan_experiment(spec)
+    """Feed the numbers of every source to the judge. Raises SpecError."""
+    plan = make_plan(load_experiment(spec))
     others = published(plan)
     return ClaimsBySources(
         tuple(

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.errors import BackendUnavailable, CellError
 from ..experiment import Spec, load_spec
 from ..plan import make_plan
+from ..plan.make import parts_of
 from ..plan.shards import shard_of
 from ..plan.sysctls import KernelSysctls
 from ..plan.types import Plan
@@ -45,16 +46,18 @@ def plan_experiment(
 ) -> Plan:
     """The cells that a run would have; nothing is run.
 
-    seed, repetitions: replace the spec's; repetition k has seed + k. only: names of the spec's experiments to plan.
-    where: plan only cells of these levels. shard: (3, 20): of these cells only the 3rd, the 23rd, ... backend: check
-    names of sysctls against the kernel of this back end; None: do not check. Raises SpecError with every problem of
-    every cell.
+    seed, repetitions: instead of the spec's; repetition k has seed + k. only: names of experiments of the spec, "base",
+    "robustness"; of a spec with factors that are not stated "base" where nothing is named. where:
+    only cells of these levels. shard: (3, 20): of these the 3rd, the 23rd, ... backend: check the names of sysctls by
+    the kernel of this back end; None: do not check.
+    Raises SpecError with every problem of every cell.
     """
+    loaded = load_experiment(experiment, sets=sets)
     plan = make_plan(
-        load_experiment(experiment, sets=sets),
+        loaded,
         seed=seed,
         repetitions=repetitions,
-        only=only,
+        only=only or parts_of(loaded)[:1],
         where=level_pairs(where),
         kernel=None if backend is None else lambda: kernel_sysctls(backend, progress),
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.outputs import Claim, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
 from .claim_texts import TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
-from .factors import RESERVED_COLUMNS
+from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
 from .fields import Field, check_keys, read_names, read_text
 from .grammar import OF_EXPERIMENT
 from .outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
@@ -19,7 +19,7 @@ from .toml_positions import Item
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
 TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", *GAINS})
-NEEDS_OVER = frozenset({"constant", "increasing", "decreasing"})
+NEEDS_OVER = frozenset({"constant", "varies", "increasing", "decreasing"})
 ALONE = frozenset({"value", "every"})
 NEEDS_EXPECTED = frozenset({"mean", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
@@ -311,6 +311,10 @@ def _varies(selector: Levels, factor: str) -> bool:
 
 
 def _replaced(selector: Levels, other: Levels) -> Levels:
-    return {
-        factor: other[factor] if factor in other and levels != ("-",) else levels for factor, levels in selector.items()
-    }
+    """Other levels in place of a selector's; where a factor need not apply, it still need not."""
+    replaced: dict[str, tuple[str, ...]] = {}
+    for factor, levels in selector.items():
+        chosen = other[factor] if factor in other and levels != (DOES_NOT_APPLY,) else levels
+        not_there = DOES_NOT_APPLY in levels and DOES_NOT_APPLY not in chosen
+        replaced[factor] = (*chosen, DOES_NOT_APPLY) if not_there else chosen
+    return replaced

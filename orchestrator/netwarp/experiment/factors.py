@@ -51,7 +51,8 @@ class LevelSpec:
 class FactorSpec:
     """A factor. `only`: it applies only where the other factors have these levels, elsewhere its level is "-".
 
-    usual: the level of outputs that do not name the factor; "": they are of all its levels.
+    usual: the level of outputs that do not name the factor; "": they are of all its levels. unstated: what the source
+    of the experiment does not say; its other levels than the usual one are for robustness. "": it is stated.
     """
 
     name: str
@@ -60,6 +61,7 @@ class FactorSpec:
     only: Condition
     item: Item
     usual: str = ""
+    unstated: str = ""
 
     def level(self, name: str) -> LevelSpec | None:
         """The level that means the same ("10s" is "10 s"), or None."""
@@ -124,9 +126,16 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         LevelSpec(level, _title(item.get(level), level, problems), _patch(item, level, keys, document, problems))
         for level in names
     )
-    only, usual = item.get("only"), item.get("usual")
+    only, usual, unstated = (item.get(key) for key in ("only", "usual", "unstated"))
     if usual is not None and usual.value not in names:
         problems.add(usual, f'"{str(usual.value)[:40]}" is none of its levels{nearest(str(usual.value), names)}')
+    if unstated is not None and usual is None:
+        problems.add(
+            unstated,
+            f'needs the level that is run where nothing else is asked; for example usual = "{names[0]}"'
+            if names
+            else "needs usual",
+        )
     return FactorSpec(
         name,
         _title(item, name, problems),
@@ -134,6 +143,7 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         read_levels(only, TOP_ONLY, Problems()) if only else {},
         item,
         str(usual.value) if usual is not None else "",
+        str(unstated.value) if unstated is not None else "",
     )
 
 

@@ -176,6 +176,7 @@ FACTOR_KEYS: dict[str, Field] = {
     "levels": Field("names", '["0 s", "5 s"]'),
     "sets": Field("texts", '"parameter.delay"'),
     "usual": Field("text", '"today"'),
+    "unstated": Field("text", '"the paper does not say how far the server is"'),
     "only": LEVELS,
 }
 EXPERIMENT: dict[str, Field] = {

@@ -18,6 +18,8 @@ from .outputs import check_wanted, claims_of, with_flows
 from .sysctls import KernelSysctls, SysctlCheck
 from .types import Experiment, Factor, Level, Plan
 
+BASE, ROBUSTNESS = "base", "robustness"
+"""Parts of every spec that has factors which are not stated, beside its experiments."""
 MOST_CELLS = 100_000
 MOST_SEED = 2**53
 """What every JSON reader holds exactly."""
@@ -37,11 +39,12 @@ def make_plan(
 ) -> Plan:
     """Plan a spec's cells.
 
-    seed, repetitions: override the spec's seed and every experiment's repetitions; repetition k has seed + k. only:
-    names of the experiments to plan. where: (factor, level) pairs, compared as quantities; several pairs of one factor
-    mean any of their levels. kernel: a function that returns the sysctls of the run's kernel, or None if they cannot be
-    had; it is called only if the spec sets a sysctl. Without the sysctls their names are not checked.
-
+    seed, repetitions: instead of the spec's and of every experiment's; repetition k has seed + k. only: names of
+    experiments; BASE: cells in which every factor that is not stated has its usual level, but those that `where` names;
+    ROBUSTNESS: the others.
+    where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
+    kernel: the sysctls of the kernel of the run, None where they cannot be had; asked only if the spec sets any.
+    Without it their names are not checked.
     Raises SpecError with every problem.
     """
     seed = spec.seed if seed is None else seed
@@ -50,13 +53,21 @@ def make_plan(
         raise SpecError(
             f"repetitions must be at least 1, the seed from 0 to {MOST_SEED}; for example --repetitions 5 --seed 1"
         )
-    names = _experiments(spec, only)
+    names, parts = _experiments(spec, only)
     wanted = _where(spec, where)
     problems = Problems()
     everything = _combinations(spec, [experiment.name for experiment in spec.experiments], most)
     check_wanted(spec, everything, problems)
     problems.check()
     chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
+    if parts:
+        named = {tuple(levels.values()) for _, levels in chosen}
+        usual = _usual(spec, [factor for factor, _ in where])
+        chosen = [
+            (asking, levels)
+            for asking, levels in everything
+            if tuple(levels.values()) in named or (BASE if matches(levels, usual, ()) else ROBUSTNESS) in parts
+        ]
     planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None)
     cells: list[Cell] = []
     for asking, levels in chosen:
@@ -73,7 +84,10 @@ def make_plan(
     if not cells:
         asked = " and ".join(f"{factor}={level}" for factor, level in where)
         raise SpecError(f"no cell is left: none has {asked} in the experiments {', '.join(names)}")
-    filters = [*(f"only {name}" for name in names if only), *(f"{factor}={level}" for factor, level in where)]
+    filters = [
+        *(f"only {name}" for name in (*parts, *names) if only),
+        *(f"{factor}={level}" for factor, level in where),
+    ]
     return _plan(spec, cells, everything, seed, max(cell.repetition for cell in cells) + 1, filters)
 
 
@@ -101,6 +115,8 @@ def _plan(
                 name=factor.name,
                 title=factor.title,
                 levels=tuple(Level(level.name, level.title, tuple(_settings(level.patch))) for level in factor.levels),
+                usual=factor.usual,
+                unstated=factor.unstated,
             )
             for factor in spec.factors.values()
         ),
@@ -167,13 +183,31 @@ def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[As
     return list(by_levels.values())
 
 
-def _experiments(spec: Spec, only: str | Sequence[str] | None) -> list[str]:
+def parts_of(spec: Spec) -> list[str]:
+    """BASE and ROBUSTNESS where a factor is not stated; nothing else."""
+    taken = {experiment.name for experiment in spec.experiments}
+    there = any(factor.unstated for factor in spec.factors.values())
+    return [part for part in (BASE, ROBUSTNESS) if there and part not in taken]
+
+
+def _experiments(spec: Spec, only: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """The experiments that are asked for, and the parts."""
     known = [experiment.name for experiment in spec.experiments]
+    parts = parts_of(spec)
     names = known if only is None else [only] if isinstance(only, str) else list(only) or known
     for name in names:
-        if name not in known:
-            raise SpecError(f'--only: there is no experiment "{name}"{nearest(name, known)}')
-    return [name for name in known if name in names]
+        if name not in (*known, *parts):
+            raise SpecError(f'--only: there is no experiment "{name}"{nearest(name, [*known, *parts])}')
+    return [name for name in known if name in names], [part for part in parts if part in names]
+
+
+def _usual(spec: Spec, named: Sequence[str]) -> Levels:
+    """What the cells of BASE satisfy. named: the factors that --where chooses."""
+    return {
+        factor.name: (factor.usual, DOES_NOT_APPLY)
+        for factor in spec.factors.values()
+        if factor.unstated and factor.name not in named
+    }
 
 
 def _where(spec: Spec, where: Sequence[tuple[str, str]]) -> Levels:

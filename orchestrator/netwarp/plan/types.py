@@ -36,11 +36,13 @@ class Level(Frozen, frozen=True):
 
 
 class Factor(Frozen, frozen=True):
-    """A factor: what an experiment varies."""
+    """What is varied. usual, unstated: as in the spec (experiment/factors.py)."""
 
     name: str
     title: str
     levels: tuple[Level, ...]
+    usual: str = ""
+    unstated: str = ""
 
 
 class Experiment(Frozen, frozen=True):

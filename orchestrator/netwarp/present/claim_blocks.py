@@ -22,6 +22,7 @@ _STATISTICS = {
     "pooled_gain": "gain of the means",
     "mean": "mean",
     "constant": "variation",
+    "varies": "variation",
     "increasing": "smallest step",
     "decreasing": "smallest step",
 }
@@ -194,7 +195,7 @@ def _percent(text: str, claim: Claim | None) -> str:
     if value is None:
         return text
     text = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4)
-    return f"+{text}" if value > 0 and claim is not None and claim.kind != "constant" else text
+    return f"+{text}" if value > 0 and claim is not None and claim.kind not in ("constant", "varies") else text
 
 
 def _scaled(text: str, divisor: float) -> str:

@@ -9,7 +9,8 @@ gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +-
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
 mean_greater mean of a/b - 1 > tolerance
 mean        mean of other claims' numbers = expected +- tolerance
-every       a = expected +- tolerance in each repetition; a single failing one decides, however many there are
+varies      (max - min) / mean of a over the levels > tolerance
+every       a = expected +- tolerance in each repetition: one that is not decides, however many are
 
 Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the
 claim. A mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
@@ -240,7 +241,7 @@ def _first(reasons: Sequence[str]) -> str:
 def _interval(claim: Claim) -> _Interval:
     expected, tolerance = claim.expected or 0.0, claim.tolerance
     match claim.kind:
-        case "greater" | "mean_greater" | "increasing":
+        case "greater" | "mean_greater" | "varies" | "increasing":
             return _Interval(tolerance, math.inf, open=True)
         case "less" | "decreasing":
             return _Interval(-math.inf, -tolerance, open=True)
@@ -253,7 +254,7 @@ def _interval(claim: Claim) -> _Interval:
 def expectation(claim: Claim) -> str:
     """What is claimed of the statistic, as claims.csv shows it: a number if one is claimed, otherwise its bound."""
     match claim.kind:
-        case "greater" | "mean_greater" | "increasing":
+        case "greater" | "mean_greater" | "varies" | "increasing":
             return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"
         case "less" | "decreasing":
             return f"< {-claim.tolerance!r}" if claim.tolerance else "< 0"

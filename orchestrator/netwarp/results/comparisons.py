@@ -76,9 +76,9 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
             return [Comparison((*first, *second), _gain_of_means(len(first)))]
         case "value" | "every":
             return [Comparison((place,), lambda values: values[0]) for series in a for place in series]
-        case "constant" if b:
+        case "constant" | "varies" if b:
             return [Comparison((*left, *right), _spread_of_ratios) for left, right in pairs]
-        case "constant":
+        case "constant" | "varies":
             return [Comparison(tuple(series), _spread) for series in a]
         case "increasing" | "decreasing" if b:
             return [

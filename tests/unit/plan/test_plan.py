@@ -29,11 +29,12 @@ def test_example_spec_loads_and_plans() -> None:
 def test_choi2009_draws_lengths_beside_table_5() -> None:
     """The length of the outage drawn, 20 % to either side, which no published number is about."""
     plan = make_plan(load_spec("choi2009"), only=["lengths"])
-    assert len(plan.cells) == 3 * 3 * 5
-    assert all(cell.random and cell.links[0].forward.one_way_delay_ns == 200 * MS for cell in plan.cells)
+    drawn = [cell for cell in plan.cells if cell.factors["drawn_outage"] != "0 s"]
+    assert len(drawn) == 3 * 3 * 5 * 2, "three lengths, three variants, five draws, two stacks"
+    assert all(cell.random and cell.links[0].forward.one_way_delay_ns == 200 * MS for cell in drawn)
     lengths: dict[tuple[str, int], set[int]] = {}
     selection = Selection(plan)
-    for cell in plan.cells:
+    for cell in drawn:
         fault, repair = cell.timeline
         assert (fault.action, fault.at_ns) == ("cut", 50 * S)
         named = int(parse_quantity(cell.factors["drawn_outage"], "time").value)
@@ -51,7 +52,8 @@ def test_choi2009_runs_every_table_of_the_paper() -> None:
     stated = {"rtts": 42, "bandwidths": 30}
     for experiment, count in stated.items():
         cells = [cell for cell in plan.cells if cell.experiment in (experiment, f"{experiment}_undisturbed")]
-        scripted = [cell for cell in cells if cell.factors["failover"] in ("-", "scripted_switch")]
+        base = {"failover": {"-", "scripted_switch"}, "stack": {"-", "today"}, "heartbeats": {"-", "on"}}
+        scripted = [cell for cell in cells if all(cell.factors[name] in levels for name, levels in base.items())]
         assert len(scripted) == count
         for cell in cells:
             down = int(parse_quantity(cell.factors["outage"], "time").value)
@@ -62,7 +64,7 @@ def test_choi2009_runs_every_table_of_the_paper() -> None:
             assert shape.one_way_delay_ns == int(parse_quantity(delay, "time").value)
             assert shape.rate_bit_s == int(parse_quantity(rate, "rate").value)
     durations = [cell for cell in plan.cells if cell.experiment == "durations"]
-    assert len(durations) == 9
+    assert len(durations) == 9 * 2, "two stacks"
     for cell in durations:
         assert cell.duration_ns == int(parse_quantity(cell.factors["sim_time"], "time").value)
         assert (cell.flows[0].stop_ns, cell.timeline) == (cell.duration_ns, ())
@@ -118,7 +120,7 @@ def test_a_factor_sets_keys_to_its_levels() -> None:
 
 
 def test_choi2009_repeats_only_what_the_seed_decides() -> None:
-    plan = make_plan(load_spec("choi2009"), only=["outages"])
+    plan = make_plan(load_spec("choi2009"), only=["outages"], where=[("stack", "today"), ("stack", "-")])
     count = {cell.factors["variant"]: 0 for cell in plan.cells}
     for cell in plan.cells:
         count[cell.factors["variant"]] += 1
@@ -128,7 +130,8 @@ def test_choi2009_repeats_only_what_the_seed_decides() -> None:
 
 
 def test_choi2009_is_fifty_cells_each_once() -> None:
-    plan = make_plan(load_spec("choi2009"), repetitions=1, only=["outages", "faults"])
+    stack = [("stack", "today"), ("stack", "-")]
+    plan = make_plan(load_spec("choi2009"), repetitions=1, only=["outages", "faults"], where=stack)
     # outages: 4 x 2 readings x (tcp, single, 3 failovers of multi); faults: 2 more faults at 10 s for 5 variants
     assert len(plan.cells) == 4 * 2 * 5 + 2 * 5
     assert len({cell.id for cell in plan.cells}) == len(plan.cells)
@@ -164,7 +167,7 @@ def test_choi2009_is_fifty_cells_each_once() -> None:
     assert multi.nodes[0].sysctls["net.sctp.pf_expose"] == "2"
     assert "net.sctp.pf_enable" not in multi.nodes[1].sysctls
     assert multi.flows[0].receiver_options == {"rcvbuf_bytes": 65536}
-    assert {claim.id.rstrip("bcdef") for claim in plan.claims} == {f"C{n}" for n in range(1, 41)}
+    assert {claim.id.rstrip("bcdefg") for claim in plan.claims} == {f"C{n}" for n in range(1, 41)}
     assert not [claim.id for claim in plan.claims if claim.kind == "later"], "every claim of the paper is tested"
 
 
