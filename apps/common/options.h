@@ -30,7 +30,7 @@ enum option_kind {
 
 #define OPTION_NOT_GIVEN INT64_C(-1)
 
-#define NUMBER_LIST_MAX 64 /* more numbers in one option are an error */
+#define NUMBER_LIST_MAX 256 /* more numbers in one option are an error */
 
 struct number_list {
 	unsigned int count;

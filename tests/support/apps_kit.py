@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from support.checkout import BUILD, make_apps
 
-PROGRAMS = ("sender", "receiver", "traffic-test-driver")
+PROGRAMS = ("sender", "receiver", "web-server", "web-client", "traffic-test-driver")
 WALL_LIMIT_S = 30
 Record = dict[str, Any]
 

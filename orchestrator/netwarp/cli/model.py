@@ -109,4 +109,4 @@ def _table3(reading: str, switches: dict[str, str]) -> None:
         print(f"  {name + (' with --read' if name == reading and switches else ''):<22} {words}")
     for columns, title in COLUMNS.items():
         print(f"  {columns}: {title}")
-    print("No reading fits: A and B are the best that benchmarks/lee2008_readings.py came to for those columns.")
+    print("No reading fits: A, B and C are the best that benchmarks/lee2008_readings.py came to for those columns.")

@@ -17,7 +17,7 @@ class BuiltFile:
 
     path: relative to BUILD. in_cell: the name under which it is put into each cell's directory ("": it is not).
     guest_only: only guests need it. launcher: it starts a sandbox and has no part in what a cell measures.
-    agents_only: only cells with agents need it.
+    agents_only: only cells with agents need it. pages_only: only cells with pages need it.
     """
 
     path: str
@@ -25,6 +25,7 @@ class BuiltFile:
     guest_only: bool = False
     launcher: bool = False
     agents_only: bool = False
+    pages_only: bool = False
 
 
 BUILT_FILES = (
@@ -32,6 +33,8 @@ BUILT_FILES = (
     BuiltFile("bin/sender", in_cell="bin/sender"),
     BuiltFile("bin/receiver", in_cell="bin/receiver"),
     BuiltFile("bin/agent", in_cell="bin/agent", agents_only=True),
+    BuiltFile("bin/web-server", in_cell="bin/web-server", pages_only=True),
+    BuiltFile("bin/web-client", in_cell="bin/web-client", pages_only=True),
     BuiltFile("bin/probe"),
     BuiltFile("lib/seed.so", in_cell="seed.so", guest_only=True),
     BuiltFile("lib/libnetwarp_analyzer.so"),

@@ -225,6 +225,16 @@ class Flow(Frozen, frozen=True):
     """The user's own program, if the flow is one."""
 
     @property
+    def is_page(self) -> bool:
+        """Whether it is pages that its receiver asks for: the receiver connects, to the sender's port."""
+        return "pages" in self.receiver_options
+
+    @property
+    def opener(self) -> Literal["sender", "receiver"]:
+        """Which end connects."""
+        return "receiver" if self.is_page else "sender"
+
+    @property
     def is_datagrams(self) -> bool:
         """Whether its packets carry no sequence numbers, so that the analyser cannot tell new payload from repeated
         payload.

@@ -40,7 +40,7 @@ def lee2008_model(
     switches: Mapping[str, str] | None = None,
     page: Page | None = None,
 ) -> ModelTimes:
-    """The mean response time by lee2008's model. loss: a ratio. reading: one of `printed`, `corrected`, `A`, `B`
+    """The mean response time by lee2008's model. loss: a ratio. reading: one of `printed`, `corrected`, `A`, `B`, `C`
     (the best found for that way to read Table 3's columns); switches: single steps read otherwise
     (docs/lee2008-model.md). SpecError: no such reading or switch, or a number out of range.
     """

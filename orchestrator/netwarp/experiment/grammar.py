@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.outputs import MOMENTS, MOST_PACKETS
 from .fields import Field, quantity
+from .pages import PAGE
 
 MS, S = 10**6, 10**9
 LEVELS = Field("levels", '{ outage = ["0 s", "5 s"] }')
@@ -116,6 +117,7 @@ FLOW: dict[str, Field] = {
     "to": Field("name", '"b"'),
     "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
     "program": Field("open", '"iperf3"'),
+    "page": Field("table", '{ objects = { count = 5, size = "13.5 kB" } }', fields=PAGE),
     "paths": Field("names", '["p1", "p2"]'),
     "port": Field("integer", "5001", low=1, high=65535),
     "start": quantity("time", example='"0.5 s"'),

@@ -1,4 +1,4 @@
-"""Analyses a cell: from its raw files to derived/{measurements,series,exchange,packets,checks}.json."""
+"""Analyses a cell: from its raw files to derived/{measurements,series,exchange,pages,packets,checks}.json."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .kernel_trace import path_traces, read_trace, trace_check, with_thresholds
 from .observation import FlowObservation, moments_of, window_of
 from .packets_around_fault import packets_around_fault
+from .pages import pages_check
 from .queue_management import aqm_metrics, counted_at_end, mark_checks
 from .socket_samples import read_samples
 
@@ -98,6 +99,9 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     )
     write_packed_json(directory.series, curves)
     write_packed_json(directory.exchange, {name: result.packets_around_fault for name, result in results.items()})
+    pages = {flow.name: results[flow.name].observation.page_objects for flow in cell.flows if flow.is_page}
+    if pages:
+        write_packed_json(directory.pages, pages)
     write_json(directory.packets, capture_digests(directory.capture))
     write_json(directory.checks, checks)
 
@@ -163,6 +167,7 @@ def _flow(
         moments=moments_of(cell, flow, sender, receiver, window),
         samples=with_thresholds(read_samples(sender_records, peers, records.t0_monotonic_ns), traces),
         sender_records=sender_records,
+        receiver_records=receiver_records,
         t0_monotonic_ns=records.t0_monotonic_ns,
     )
     metrics = flow_metrics(observation)
@@ -170,6 +175,8 @@ def _flow(
         new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
         checks += payload_check(flow, observation.delivery, new_bytes, receiver_records)
         checks += sent_check(flow, sender, sender_records)
+        if flow.is_page:
+            checks += pages_check(flow, observation.page_objects, receiver_records)
     else:
         checks += program_check(flow)
     checks += utilization_check(flow, metrics["utilization_ratio"])

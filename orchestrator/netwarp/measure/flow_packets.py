@@ -92,17 +92,17 @@ class PathNames:
 
 
 def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
-    """Rows of the point's flow table that belong to this flow (by protocol and port) -> the direction in which its
-    sender sends.
+    """Rows of the point's flow table that belong to this flow (by protocol and port, that of the end that listens)
+    -> the direction in which its sender sends.
     """
     table = point.capture.flows
     directions: dict[int, int] = {}
     for row in np.flatnonzero(table["protocol"] == IP_PROTOCOLS[flow.protocol]).tolist():
         ports = table["port"][row]
         if ports[1] == flow.port:
-            directions[row] = 0
+            directions[row] = 1 if flow.is_page else 0
         elif ports[0] == flow.port:
-            directions[row] = 1
+            directions[row] = 0 if flow.is_page else 1
     return directions
 
 

@@ -11,11 +11,13 @@ import numpy as np
 from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow_groups
 from ..captures.native import Bools, Ints
 from ..core.types import Cell, Flow
+from ..store.derived import PageObject
 from ..store.ndjson import Record
 from .bytes_in_flight import Outstanding, outstanding_of
 from .delivery import Delivery, delivered
 from .faults import Fault, faults_met, links_of
 from .flow_packets import FlowPackets, PacketColumns
+from .pages import page_objects
 from .sent_times import arrival_of_first_sent_since
 from .socket_samples import Samples
 
@@ -78,6 +80,7 @@ class FlowObservation:
     moments: Moments = Moments()
     samples: Mapping[str, Samples] = dataclasses.field(default_factory=dict)
     sender_records: list[Record] = dataclasses.field(default_factory=list)
+    receiver_records: list[Record] = dataclasses.field(default_factory=list)
     t0_monotonic_ns: int = 0
 
     @functools.cached_property
@@ -96,6 +99,13 @@ class FlowObservation:
         own messages is it known which bytes belong together.
         """
         return None if self.receiver is None or self.flow.program else delivered(self.receiver, self.flow.protocol)
+
+    @functools.cached_property
+    def page_objects(self) -> list[PageObject]:
+        """The objects of a flow's pages, by the client's captures."""
+        if not self.flow.is_page or self.receiver is None:
+            return []
+        return page_objects(self.flow, self.receiver, self.receiver_records, self.t0_monotonic_ns)
 
     @functools.cached_property
     def outstanding(self) -> Outstanding | None:

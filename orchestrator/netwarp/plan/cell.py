@@ -29,6 +29,10 @@ IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disabl
 """Autoconfiguration sends at random times; nothing here uses IPv6."""
 SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
 """Without it a failover raises no notification (RFC 7829; Linux default 0)."""
+PAGES = {"net.ipv4.tcp_no_metrics_save": "1"}
+"""The connection of a page must not begin with the threshold and RTT that the kernel kept of the page before."""
+INTERLEAVE = {"net.sctp.intl_enable": "1"}
+"""The kernel offers I-DATA (RFC 8260) only then."""
 
 
 class CellPlanner:
@@ -117,9 +121,23 @@ class CellPlanner:
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
     """The nodes with the sysctls that netwarp sets by itself; those of the spec override them."""
     sctp = {node for each in routed if each.flow.protocol == "sctp" for node in (each.flow.sender, each.flow.receiver)}
+    paged = {node for each in routed if each.flow.is_page for node in (each.flow.sender, each.flow.receiver)}
+    mixed = {
+        node
+        for each in routed
+        if each.flow.sender_options.get("interleave")
+        for node in (each.flow.sender, each.flow.receiver)
+    }
     return tuple(
         msgspec.structs.replace(
-            node, sysctls={**IPV6_OFF, **(SCTP_EXPOSE if node.name in sctp else {}), **node.sysctls}
+            node,
+            sysctls={
+                **IPV6_OFF,
+                **(SCTP_EXPOSE if node.name in sctp else {}),
+                **(PAGES if node.name in paged else {}),
+                **(INTERLEAVE if node.name in mixed else {}),
+                **node.sysctls,
+            },
         )
         for node in nodes.values()
     )

@@ -13,6 +13,7 @@ from ..experiment.problems import Problems, nearest
 from ..experiment.schedule import SCHEDULE, read_schedule
 from ..experiment.toml_positions import Item
 from .network import UnresolvedLink, bdp_bytes
+from .pages import page_options
 from .phases import read_phase
 from .programs import check_datagrams_differ, own_program
 from .reader import Reader
@@ -91,7 +92,8 @@ class Flows:
         }
         self._check_mss(options, protocol, mtu, reader)
         start, stop, total = self._times(reader)
-        scheduled = any(reader.item.get("sender", key) is not None for key in SCHEDULE)
+        page = reader.has("page")
+        scheduled = page or any(reader.item.get("sender", key) is not None for key in SCHEDULE)
         if (
             stop is not None
             and total is None
@@ -104,6 +106,8 @@ class Flows:
                 'still and it never ends; for example rate = "1 Gbit/s" on the link, or bytes = "1 MB" on the flow',
             )
         message = self._message(protocol, mtu, options["sender"], reader)
+        if page:
+            options = page_options(name, protocol, message, options, reader)
         schedule = read_schedule(reader.item.get("sender"), message, self._problems)
         self._check_burst(protocol, schedule, options["sender"], reader)
         flow = Flow(

@@ -194,7 +194,7 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance
             late = max(begun, key=abs, default=0)
             checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
             continue
-        start = last(records_left(directory.apps / f"{flow.name}.sender.ndjson"), "start")
+        start = last(records_left(directory.apps / f"{flow.name}.{flow.opener}.ndjson"), "start")
         if start is not None:
             late, at_once = start["late_ns"], [other for other in cell.flows if other.start_ns == flow.start_ns]
             # a guest has one CPU: of senders due at once each waits for those before it

@@ -174,8 +174,9 @@ class SandboxBackend(abc.ABC):
         for path in (directory.capture, directory.apps, directory.root / "bin"):
             path.mkdir(parents=True)
         agents = any(node.agent is not None for node in cell.nodes)
+        pages = any(flow.is_page for flow in cell.flows)
         for file in self.files:
-            if file.agents_only and not agents:
+            if (file.agents_only and not agents) or (file.pages_only and not pages):
                 continue
             shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
             os.chmod(directory.root / file.in_cell, 0o755)

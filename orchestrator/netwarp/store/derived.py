@@ -57,6 +57,30 @@ class CellSeries(Frozen, frozen=True):
     events: list[CellEvent]
 
 
+class PageObject(Frozen, frozen=True):
+    """An object of a page, times in s from T0 by the client's captures. object 0: the HTML. port: the client's.
+
+    opened_s: first packet of its connection. first_s, complete_s: arrival of its first and of its last missing byte.
+    delivered_s: when all before it on its connection or stream was there too. told_s: the client's word for that.
+    """
+
+    page: int
+    object: int
+    port: int
+    stream: int
+    bytes: int
+    opened_s: float
+    requested_s: float | None
+    first_s: float | None
+    complete_s: float | None
+    delivered_s: float | None
+    told_s: float
+
+
+Pages = dict[str, list[PageObject]]
+"""pages.json: flow -> its objects, in the order of pages and numbers. There is none where no flow is pages."""
+
+
 class NearPacket(Frozen, frozen=True):
     """A packet, or an event of the timeline (node ""), near moments of a flow's first fault.
 

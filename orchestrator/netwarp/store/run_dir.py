@@ -139,6 +139,7 @@ class CellDir:
         self.measurements = self.derived / "measurements.json"
         self.series = self.derived / "series.json"
         self.exchange = self.derived / "exchange.json"
+        self.pages = self.derived / "pages.json"
         self.checks = self.derived / "checks.json"
         self.packets = self.derived / "packets.json"
         self.judgement = self.derived / "judgement.json"

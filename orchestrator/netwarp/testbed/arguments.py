@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from ..core.types import Cell, Flow, OptionValue, Path
+from ..experiment.pages import CLIENT_OPTIONS, SERVER_OPTIONS
 from .arch import bare
 from .layout import Layout
 
@@ -80,3 +81,39 @@ def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     for switch in flow.switches:
         arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]
     return [*arguments, *_options(flow.sender_options)]
+
+
+def page_server_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
+    """Of `web-server`, without its name: it listens at the flow's sender."""
+    own, transport = _divided(flow.sender_options, SERVER_OPTIONS)
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
+    for address in sender_addresses(flow, layout):
+        arguments += ["--bind", address]
+    for address in receiver_addresses(flow, layout):
+        arguments += ["--peer", address]
+    return [*_options(own), "--", *arguments, *_options(transport)]
+
+
+def page_client_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
+    """Of `web-client`, without its name: it connects from the flow's receiver."""
+    own, transport = _divided(flow.receiver_options, CLIENT_OPTIONS)
+    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
+    for address in receiver_addresses(flow, layout):
+        arguments += ["--bind", address]
+    for address in sender_addresses(flow, layout):
+        arguments += ["--to", address]
+    # of the options that every sender needs
+    arguments += ["--message-bytes", "1", "--start-ns", str(flow.start_ns), "--stop-ns", str(flow.stop_ns)]
+    if flow.protocol == "sctp":
+        arguments += ["--streams", str(flow.receiver_options["streams"])]
+    return [*_options(own), "--", *arguments, *_options(transport)]
+
+
+def _divided(
+    options: dict[str, OptionValue], own: tuple[str, ...]
+) -> tuple[dict[str, OptionValue], dict[str, OptionValue]]:
+    """The page's options, and the transport's."""
+    return (
+        {key: value for key, value in options.items() if key in own},
+        {key: value for key, value in options.items() if key not in own},
+    )

@@ -15,7 +15,13 @@ from ..core.types import Cell, Event, Flow
 from . import messages
 from .agents import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
 from .arch import sender_program
-from .arguments import flow_token, receiver_arguments, sender_arguments
+from .arguments import (
+    flow_token,
+    page_client_arguments,
+    page_server_arguments,
+    receiver_arguments,
+    sender_arguments,
+)
 from .direction_program import DirectionProgram
 from .layout import PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, make_layout
 from .messages import Request
@@ -184,12 +190,13 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
         if flow.program is not None:
             out.steps += receiver_steps(flow, flow.program, layout, clock.setup_ns)
             continue
-        out.add(_spawn(flow, "receiver", layout, receiver_arguments(flow, layout, tokens[flow.name])))
-        out.add(step("output", id=f"{flow.name}.receiver", text='"listening"', timeout_ns=clock.setup_ns))
+        listens: Literal["sender", "receiver"] = "sender" if flow.is_page else "receiver"
+        out.add(_spawn(flow, listens, layout, tokens[flow.name]))
+        out.add(step("output", id=f"{flow.name}.{listens}", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
-        out.add(_spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name])))
+        out.add(_spawn(flow, flow.opener, layout, tokens[flow.name]))
     out.add(step("ready"))
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
@@ -301,9 +308,17 @@ def _dumps(
             out.restored[number] = (namespace, kind)
 
 
-def _spawn(flow: Flow, role: str, layout: Layout, arguments: list[str], at_ns: int | None = None) -> Step:
+def _spawn(
+    flow: Flow, role: Literal["sender", "receiver"], layout: Layout, token: int, at_ns: int | None = None
+) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
-    program = sender_program(flow) if role == "sender" else ["bin/receiver"]
+    if flow.is_page:
+        program = ["bin/web-server" if role == "sender" else "bin/web-client"]
+        arguments = (page_server_arguments if role == "sender" else page_client_arguments)(flow, layout, token)
+    elif role == "sender":
+        program, arguments = sender_program(flow), sender_arguments(flow, layout, token)
+    else:
+        program, arguments = ["bin/receiver"], receiver_arguments(flow, layout, token)
     return step(
         "spawn",
         id=f"{flow.name}.{role}",
@@ -323,7 +338,7 @@ def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, l
             yield from sender_steps(flow, flow.program, layout)
         else:
             at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
-            yield _spawn(flow, "sender", layout, sender_arguments(flow, layout, tokens[flow.name]), at_ns)
+            yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)
 
 
 def _timeline(cell: Cell, others: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:

@@ -106,6 +106,22 @@ def test_interleaved_messages(tmp_path: Path) -> None:
     assert names == {46: ("Diameter", 3), 60: ("NGAP", 1)}
 
 
+@pytest.mark.parametrize("second", [1, 0])
+def test_fragments_are_numbered_by_the_rfc_or_as_linux_does(tmp_path: Path, second: int) -> None:
+    """RFC 8260 2.1: the fragment behind the first is number 1. Linux: 0 (6.12, sctp_chunk_assign_mid())."""
+    packets = at_receiver(
+        (200 * MS, sctp(22, i_data(0, 0, 0, 2, stream=1))),
+        (201 * MS, sctp(22, i_data(1, 0, 0, 2, stream=2))),
+        (202 * MS, sctp(22, i_data(2, 0, second, 0, stream=1))),
+        (203 * MS, sctp(22, i_data(3, 0, second, 1, stream=2))),
+        (204 * MS, sctp(22, i_data(4, 0, second + 1, 1, stream=1))),
+    )
+    received = analyze(tmp_path, packets).parts.messages
+    assert received.complete.tolist() == [True, True]
+    assert received.fragments.tolist() == [3, 2]
+    assert (received.arrival_ns - T).tolist() == [204 * MS, 203 * MS]
+
+
 def test_a_capture_begun_in_the_middle_takes_what_it_sees_first(tmp_path: Path) -> None:
     packets = [data(0, 7, stream=3), data(1, 9, stream=3), data(2, 8, stream=3), sack(50, 9)]
     analysis = analyze(tmp_path, packets)

@@ -165,7 +165,10 @@ def _together(table: Columns, places: Ints, interleaved: Bools, first: Bools, un
     message of the chunk before them. places: rows of the chunks in the table, in the order of TSNs, as all arguments.
     """
     tsn, stream, mid = (table[name][places] for name in ("tsn", "stream", "message"))
-    fsn = np.where(first, 0, table["ppid"][places].astype(np.int64))
+    fsn = table["ppid"][places].astype(np.int64)
+    # RFC 8260 2.1: the first fragment is number 0, the next 1. Linux (sctp_chunk_assign_mid()) gives the next 0
+    as_linux = bool((interleaved & ~first & (fsn == 0)).any())
+    fsn = np.where(first, -1 if as_linux else 0, fsn)
     # the sort is stable, and DATA chunks have equal keys (0): they stay in the order of TSNs
     place: Ints = np.lexsort([np.where(interleaved, key, 0) for key in (fsn, mid, unordered, stream)])
     tsn, stream, mid, fsn, turn = tsn[place], stream[place], mid[place], fsn[place], unordered[place]

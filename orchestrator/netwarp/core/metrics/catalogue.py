@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 CapturedAt = Literal["sender", "receiver", "both", "kernel", "model", ""]
-Flows = Literal["every", "connection", "messages", "SCTP", "MPTCP", "several", "cell"]
+Flows = Literal["every", "connection", "pages", "messages", "SCTP", "MPTCP", "several", "cell"]
 Clock = Literal["flow", "moment", "repair", "delay", "sample"]
 
 CATALOGUE = Path(__file__).with_name("catalogue.csv")
@@ -26,6 +26,7 @@ GROUPS = {
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
     "aqm": "Active queue management",
+    "pages": "Pages and their objects",
     "physics": "Laws of physics",
 }
 """Group -> its heading on the page and in docs/metrics.md, in their order: what is looked for first stands first."""
@@ -37,8 +38,8 @@ class CatalogueMetric:
 
     captured_at: the host whose captures the metric is computed from; "kernel": a number that the kernel reports;
     "model": arithmetic. group: the function that computes it (measure/groups). flows: the flows that have it;
-    "connection": TCP, MPTCP and SCTP; "messages": those of them whose messages netwarp's own programs send; "several":
-    the flows of cells with two or more; "cell": the cell as a whole (its flow is empty).
+    "connection": TCP, MPTCP and SCTP; "messages": those of them whose messages netwarp's own programs send; "pages":
+    flows with a `page`; "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty).
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or

@@ -11,6 +11,7 @@ from ..observation import FlowObservation
 from .failover import failover_metrics
 from .head_of_line import head_of_line_metrics
 from .mptcp import mptcp_metrics
+from .pages import page_metrics
 from .physics import physics_metrics
 from .recovery import recovery_metrics
 from .retransmission import retransmission_metrics
@@ -26,6 +27,7 @@ GROUP_FUNCTIONS: dict[str, Callable[..., Mapping[str, float | None]]] = {
     "head_of_line": head_of_line_metrics,
     "mptcp": mptcp_metrics,
     "physics": physics_metrics,
+    "pages": page_metrics,
 }
 """Group -> its function, in the order of computation: a keyword-only parameter is a metric of a group before it. What
 flows share (flow_sharing) is computed from all flows of a cell; aqm from what its qdiscs counted (queue_management).

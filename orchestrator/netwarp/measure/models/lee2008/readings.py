@@ -117,7 +117,7 @@ _NEAR = PRINTED.read(
     scope="objects together",
     set_up="request",
 )
-"""What the best readings have in common. `round` makes alpha 1, 1 and 3 at the table's 126 packets."""
+"""What the best readings for A and B have in common. `round` makes alpha 1, 1 and 3 at the table's 126 packets."""
 
 BEST: dict[str, Readings] = {
     "corrected": CORRECTED,
@@ -125,6 +125,12 @@ BEST: dict[str, Readings] = {
     "B": _NEAR.read(
         exponent="log2(th)+1", before_loss="sum", negative_b="zero", avoidance="rtt a window",
         rest_window="initial without loss",
+    ),
+    "C": PRINTED.read(
+        rounded="ceil", left="window once", exponent="figure 4", window_size="first window", cap="none",
+        before_loss="sum", negative_b="zero", stalls="floor", windows="first window", floor="2 mtu in bits",
+        losses="round", rest_window="initial without loss", scope="objects in turn", mtu_is="packet",
+        kilobyte="1024 B", timeout="at least 200 ms",
     ),
 }  # fmt: skip
 """`corrected`, and for each way to read Table 3's columns the best that benchmarks/lee2008_readings.py came to."""

@@ -1,0 +1,168 @@
+"""Pages as flows: `page = { html = "13.5 kB", objects = { count = 5, size = "13.5 kB" } }` -> options of its programs.
+
+The programs are apps/web: web-server at the flow's `from`, web-client at its `to`. Sizes are those of whole responses,
+with their heads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+
+from ..core.types import OptionValue, Protocol
+from .fields import Field, check_keys, quantity, read_integer, read_quantity
+from .problems import Problems
+from .toml_positions import Item
+
+S = 10**9
+MOST_OBJECTS = 256
+"""apps/common/options.h, NUMBER_LIST_MAX."""
+LARGEST_OBJECT = (16 << 20) - 1
+_SIZE = quantity("data", example='"13.5 kB"', low=1, high=LARGEST_OBJECT)
+_COUNT = Field("integer", "5", low=1, high=MOST_OBJECTS)
+OBJECTS: dict[str, Field] = {
+    "count": _COUNT,
+    "size": _SIZE,
+    "median": _SIZE,
+    "sigma": Field("text", '"1.2"'),
+}
+OBJECTS_EXAMPLE = '["8 kB", "30 kB"], { count = 5, size = "13.5 kB" } or { count = 30, median = "9 kB", sigma = "1.4" }'
+PAGE: dict[str, Field] = {
+    "html": _SIZE,
+    "objects": Field("open", OBJECTS_EXAMPLE),
+    "request": quantity("data", example='"300 B"', low=40, high=1000),
+    "pages": Field("integer", "10", low=1, high=1_000_000),
+    "think": quantity("time", example='"1 s"', high=3600 * S),
+    "keep": Field("switch", "true"),
+    "connections": Field("integer", "6", low=1, high=32),
+    "pipelined": Field("switch", "true"),
+    "streams": Field("integer", "6", low=1, high=1000),
+    "order": Field("choice", '"rr"', choices=("fcfs", "rr", "prio")),
+    "message": quantity("data", example='"488 B"', low=1, high=LARGEST_OBJECT),
+    "interleave": Field("switch", "true"),
+    "nodelay": Field("switch", "true"),
+}
+OF_SCTP, OF_TCP = ("streams", "order", "message", "interleave"), ("connections", "pipelined")
+SERVER_OPTIONS = ("request_bytes", "expected", "streams", "message_bytes", "order", "interleave")
+CLIENT_OPTIONS = (
+    "html_bytes", "object_bytes", "request_bytes", "pages", "think_ns", "keep", "connections", "serial", "streams",
+    "interleave",
+)  # fmt: skip
+"""The programs' own options; all others of a flow are its transport's (apps/web/web_config.h)."""
+NOT_OF_PAGES = frozenset(
+    {
+        "sample_interval_ns", "tracepoints", "arch", "bare", "interval_ns", "burst_bytes", "close", "stream_values",
+        "scheduler", "streams", "lifetime_ns", "max_retransmissions", "unordered", "ppid", "separate_sends",
+        "window_clamp_bytes", "connect_deadline_ns", "stall_deadline_ns", "no_fragments", "connect",
+        "init_attempts", "init_max_timeout_ns", "pacing_rate_bit_s",
+    }
+)  # fmt: skip
+"""Options of a flow's sender and receiver that a page's programs do not have, or that `page` itself says."""
+
+
+def read_page(
+    item: Item, flow: str, protocol: Protocol, message_bytes: int, problems: Problems
+) -> tuple[dict[str, OptionValue], dict[str, OptionValue]]:
+    """Options of the server and of the client; both empty after saying what is wrong.
+
+    message_bytes: what fills a packet. Sizes by `median` and `sigma` follow from the flow's name, so that every
+    repetition and every variant fetches the same page.
+    """
+    before = len(problems)
+    check_keys(item, PAGE, problems)
+    if len(problems) > before:
+        return {}, {}
+    for key in OF_SCTP if protocol == "tcp" else OF_TCP:
+        child = item.get(key)
+        if child is not None:
+            problems.add(child, f"is of {'sctp' if protocol == 'tcp' else 'tcp'} only; leave it out")
+    html = _whole(item, "html", problems)
+    sizes = _sizes(item.get("objects"), flow, problems)
+    if html is None and not sizes:
+        problems.add(item, f"has neither html nor objects; for example objects = {OBJECTS_EXAMPLE}")
+    if len(problems) > before:
+        return {}, {}
+    pages = _integer(item, "pages", problems) or 1
+    wanted = _integer(item, "connections", problems) or 1
+    keep = _switch(item, "keep", default=False)
+    shared: dict[str, OptionValue] = {"request_bytes": _whole(item, "request", problems) or 300}
+    # the HTML comes over the first connection; each further connection carries at least one object
+    used = max(1, min(wanted, len(sizes)))
+    server: dict[str, OptionValue] = {**shared, "expected": used * (1 if keep else pages)}
+    client: dict[str, OptionValue] = {**shared, "pages": pages, "think_ns": _whole(item, "think", problems) or 0}
+    if html is not None:
+        client["html_bytes"] = html
+    if sizes:
+        client["object_bytes"] = ",".join(map(str, sizes))
+    if keep:
+        client["keep"] = True
+    if protocol == "tcp":
+        client["connections"] = wanted
+        # browsers send one request at a time on each of several connections
+        if not _switch(item, "pipelined", default=wanted == 1):
+            client["serial"] = True
+    else:
+        streams = _integer(item, "streams", problems) or len(sizes) + 1
+        order = item.get("order")
+        client["streams"] = server["streams"] = streams
+        server["order"] = "fcfs" if order is None else str(order.value)
+        server["message_bytes"] = _whole(item, "message", problems) or message_bytes
+        if _switch(item, "interleave", default=False):
+            server["interleave"] = client["interleave"] = True
+    if _switch(item, "nodelay", default=True):
+        server["nodelay"] = client["nodelay"] = True
+    return server, client
+
+
+def _sizes(item: Item | None, flow: str, problems: Problems) -> list[int]:
+    if item is None:
+        return []
+    if isinstance(item.value, list):
+        children = item.items()
+        if len(children) > MOST_OBJECTS:
+            problems.add(item, f"has {len(children)} objects; a page has at most {MOST_OBJECTS}")
+            return []
+        read = [read_quantity(child, _SIZE, problems) for child in children]
+        return [int(quantity.value) for quantity in read if quantity is not None]
+    if not isinstance(item.value, dict):
+        problems.add(item, f"must be sizes, or how many of which size; for example {OBJECTS_EXAMPLE}")
+        return []
+    before = len(problems)
+    check_keys(item, OBJECTS, problems)
+    count, size, median = (
+        _integer(item, "count", problems),
+        _whole(item, "size", problems),
+        _whole(item, "median", problems),
+    )
+    if len(problems) == before and (count is None or (size is None) == (median is None)):
+        problems.add(item, f"needs count, and size or median and sigma; for example {OBJECTS_EXAMPLE}")
+    sigma = item.get("sigma")
+    try:
+        spread = 0.0 if sigma is None else float(str(sigma.value))
+    except ValueError:
+        spread = math.nan
+    if not 0 <= spread <= 4 or (sigma is None) != (median is None):
+        problems.add(sigma or item, 'sigma goes with median and is a number from 0 to 4; for example sigma = "1.4"')
+    if len(problems) > before or count is None:
+        return []
+    if median is None:
+        return [size or 1] * count
+    draw = random.Random(int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8]))
+    return [min(LARGEST_OBJECT, max(1, round(draw.lognormvariate(math.log(median), spread)))) for _ in range(count)]
+
+
+def _whole(item: Item, key: str, problems: Problems) -> int | None:
+    child = item.get(key)
+    read = None if child is None else read_quantity(child, {**PAGE, **OBJECTS}[key], problems)
+    return None if read is None else int(read.value)
+
+
+def _integer(item: Item, key: str, problems: Problems) -> int | None:
+    child = item.get(key)
+    return None if child is None else read_integer(child, {**PAGE, **OBJECTS}[key], problems)
+
+
+def _switch(item: Item, key: str, *, default: bool) -> bool:
+    child = item.get(key)
+    return default if child is None else child.value is True

@@ -1,0 +1,82 @@
+"""Times of pages and their objects, by the client's captures. Definitions: docs/metrics.md, Pages and their objects."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from ...store.derived import PageObject
+from ..models.lee2008.model import HEADER_BYTES, Page, Protocol, response_time_s
+from ..models.lee2008.readings import BEST, CORRECTED
+from ..observation import FlowObservation
+
+
+def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
+    """Means over the pages of a flow; {} for flows that are none."""
+    if not observation.flow.is_page:
+        return {}
+    options = observation.flow.receiver_options
+    pages: defaultdict[int, list[PageObject]] = defaultdict(list)
+    for each in observation.page_objects:
+        pages[each.page].append(each)
+    of_a_page = len(str(options["object_bytes"]).split(",")) if "object_bytes" in options else 0
+    of_a_page += "html_bytes" in options
+    whole = [
+        page for page in pages.values() if len(page) == of_a_page and all(each.delivered_s is not None for each in page)
+    ]
+    counts = {"pages_complete": float(len(whole)), "objects": float(sum(map(len, whole)))}
+    if len(whole) < int(options["pages"]):
+        return {**dict.fromkeys(TIMES), **counts}
+    response = np.array([_end(page) - min(each.requested_s or 0.0 for each in page) for page in whole])
+    begun = [
+        min((each.requested_s if options.get("keep") else each.opened_s) or 0.0 for each in page) for page in whole
+    ]
+    objects = [each for page in whole for each in page]
+    waits = np.array([(each.delivered_s or 0.0) - (each.complete_s or 0.0) for each in objects])
+    times: dict[str, float | None] = {
+        "response_time_s": float(response.mean()),
+        "page_time_s": float(np.mean([_end(page) - start for page, start in zip(whole, begun, strict=True)])),
+        "response_time_p95_s": float(np.percentile(response, 95, method="inverted_cdf")),
+        "response_time_max_s": float(response.max()),
+        "object_time_s": float(np.mean([(each.delivered_s or 0.0) - (each.requested_s or 0.0) for each in objects])),
+        "object_wait_s": float(waits.mean()),
+        "object_waited_ratio": float((waits > 0).mean()),
+    }
+    return {**times, **counts, **_by_lee2008(observation)}
+
+
+def _by_lee2008(observation: FlowObservation) -> dict[str, float | None]:
+    """The paper's model for the same page over one link with a rate and independent losses; else no value."""
+    cell, flow = observation.cell, observation.flow
+    link = next(link for link in cell.links if link.name == flow.paths[0].sender_link)
+    shape = link.forward if link.a == flow.sender else link.backward
+    path, sizes = flow.paths[0], str(flow.receiver_options.get("object_bytes", "")).split(",")
+    usual = len(flow.paths) == 1 and path.sender_link == path.receiver_link and shape.burst_loss is None
+    if not usual or path.bottleneck_bit_s is None or "html_bytes" in flow.receiver_options or not sizes[0]:
+        return {}
+    protocol: Protocol = "sctp" if flow.protocol == "sctp" else "tcp"
+    page = Page(
+        object_kb=sum(map(int, sizes)) / len(sizes) / 1000,
+        objects=len(sizes),
+        mtu_bytes=link.mtu_bytes - HEADER_BYTES["tcp"],
+    )
+    return {
+        name: float(
+            response_time_s(
+                shape.loss_ratio, path.bottleneck_bit_s, path.base_rtt_ns / 1e9, protocol=protocol, readings=readings,
+                page=page,
+            )
+        )
+        for name, readings in (("lee2008_time_s", BEST["B"]), ("lee2008_corrected_s", CORRECTED))
+    }  # fmt: skip
+
+
+TIMES = (
+    "response_time_s", "page_time_s", "response_time_p95_s", "response_time_max_s", "object_time_s", "object_wait_s",
+    "object_waited_ratio",
+)  # fmt: skip
+
+
+def _end(page: list[PageObject]) -> float:
+    return max(each.delivered_s or 0.0 for each in page)

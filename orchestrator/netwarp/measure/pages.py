@@ -1,0 +1,192 @@
+"""Times of the objects of a flow's pages by the client's captures: request, first byte, last byte, delivery.
+
+The client's own records say which object went over which connection and stream, and in which order; every time is the
+wire's. A connection, or a stream of an association, is a sequence of whole objects in the order of their requests, so
+an object is a range of its bytes. Delivered: when all before it in that sequence was there too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ..captures.native import Ints, Rows
+from ..captures.sctp.messages import messages
+from ..core.types import Check, Flow
+from ..core.wire import DATA, I_DATA
+from ..store.derived import PageObject
+from ..store.ndjson import Record, last
+from .accepted_data import NEVER, accepted_segments
+from .flow_packets import FlowPackets, sent_rows
+
+CLOCKS_S = 0.0001
+"""How far the clocks of captures and programs may be apart: on a machine's own clock both are set while it runs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sequence:
+    """The bytes of a connection or stream: pieces [start, end) with the time each was seen (ns), in any order."""
+
+    start: Ints
+    end: Ints
+    time_ns: Ints
+
+    def seen(self, begin: int, end: int) -> tuple[int, int]:
+        """When the first of these bytes and when the last missing of them was seen; NEVER where it was not."""
+        touching = (self.start < end) & (self.end > begin)
+        low = np.clip(self.start[touching], begin, end)
+        high = np.clip(self.end[touching], begin, end)
+        cuts = np.unique(np.concatenate([low, high, [begin, end]]))
+        first = np.full(len(cuts) - 1, NEVER, dtype=np.int64)
+        for at, until, time in zip(
+            np.searchsorted(cuts, low).tolist(),
+            np.searchsorted(cuts, high).tolist(),
+            self.time_ns[touching].tolist(),
+            strict=True,
+        ):
+            np.minimum(first[at:until], time, out=first[at:until])
+        return int(first.min()), int(first.max())
+
+
+def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_monotonic_ns: int) -> list[PageObject]:
+    """Every object that the client has complete, in the order of pages and numbers."""
+    told = sorted((record for record in records if record.get("record") == "object"), key=_requested)
+    rows = _rows_by_port(client)
+    request_bytes = int(flow.receiver_options["request_bytes"])
+    answers, requests = _Sequences(client, flow.protocol, back=False), _Sequences(client, flow.protocol, back=True)
+    taken: dict[tuple[int, int], tuple[int, int]] = {}
+    objects: list[PageObject] = []
+    for record in told:
+        asked_ns = int(record["requested_t_ns"]) - t0_monotonic_ns
+        row = _row_at(rows, client, int(record["port"]), asked_ns)
+        if row is None:
+            continue
+        stream, size = int(record["stream"]), int(record["bytes"])
+        count, begin = taken.get((row, stream), (0, 0))
+        taken[row, stream] = count + 1, begin + size
+        requested, _ = requests.of(row, stream).seen(count * request_bytes, (count + 1) * request_bytes)
+        first, complete = answers.of(row, stream).seen(begin, begin + size)
+        delivered = answers.delivered_ns(row, stream, begin + size)
+        opened = int(client.point.capture.flows["first_ns"][row]) - client.t0_realtime_ns
+        objects.append(
+            PageObject(
+                page=int(record["page"]),
+                object=int(record["object"]),
+                port=int(record["port"]),
+                stream=stream,
+                bytes=size,
+                opened_s=opened / 1e9,
+                requested_s=_seconds(requested, client),
+                first_s=_seconds(first, client),
+                complete_s=_seconds(complete, client),
+                delivered_s=_seconds(delivered, client),
+                told_s=(int(record["complete_t_ns"]) - t0_monotonic_ns) / 1e9,
+            )
+        )
+    return sorted(objects, key=lambda each: (each.page, each.object))
+
+
+def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[Record]) -> list[Check]:
+    """The client's word against its captures: every object is there, and not said to be complete before it could be."""
+    summary = last(records, "summary") or {}
+    told = sum(1 for record in records if record.get("record") == "object")
+    missing = [each for each in objects if each.delivered_s is None]
+    late = [each.told_s - each.delivered_s for each in objects if each.delivered_s is not None]
+    early, longest = min(late, default=0.0), max(late, default=0.0)
+    ok = not missing and len(objects) == told and early >= -CLOCKS_S
+    detail = (
+        f"{told} objects complete by the client's word, {len(objects) - len(missing)} by its captures; it said so "
+        f"{early * 1e6:.1f} to {longest * 1e6:.1f} us after"
+    )
+    asked = int(flow.receiver_options["pages"])
+    pages = f"{summary.get('pages')} of {asked} pages complete: {summary.get('reason')}"
+    return [Check(f"objects {flow.name}", ok, detail), Check(f"pages {flow.name}", True, pages)]
+
+
+def _requested(record: Record) -> int:
+    return int(record["requested_t_ns"])
+
+
+def _seconds(time_ns: int, client: FlowPackets) -> float | None:
+    return None if time_ns == NEVER else (time_ns - client.t0_realtime_ns) / 1e9
+
+
+def _rows_by_port(client: FlowPackets) -> dict[int, list[int]]:
+    """The client's port -> the connections from it, in the order of time."""
+    flows = client.point.capture.flows
+    rows: dict[int, list[int]] = {}
+    for row, sends in sorted(client.data_direction.items(), key=lambda pair: int(flows["first_ns"][pair[0]])):
+        # direction 0 is from the first port to the second
+        rows.setdefault(int(flows["port"][row][1 if sends == 0 else 0]), []).append(row)
+    return rows
+
+
+def _row_at(rows: Mapping[int, list[int]], client: FlowPackets, port: int, asked_ns: int) -> int | None:
+    """The connection of that port that was open at an instant from T0."""
+    begun = client.point.capture.flows["first_ns"]
+    fitting = [row for row in rows.get(port, []) if int(begun[row]) - client.t0_realtime_ns <= asked_ns]
+    return fitting[-1] if fitting else None
+
+
+class _Sequences:
+    """The sequences of one direction at the client, by connection and stream."""
+
+    def __init__(self, client: FlowPackets, protocol: str, *, back: bool) -> None:
+        self._client, self._sctp = client, protocol == "sctp"
+        turned = {row: 1 - sends for row, sends in client.data_direction.items()}
+        packets = dataclasses.replace(client, data_direction=turned) if back else client
+        if self._sctp:
+            self._table = sent_rows(packets, client.point.capture.chunks)
+        elif back:
+            table = sent_rows(packets, client.point.capture.segments)
+            self._table = table[table["payload_bytes"] > 0]
+        else:
+            self._table = accepted_segments(client, protocol)
+        self._back = back
+        self._of_row: dict[int, Rows] = {}
+        self._known: dict[tuple[int, int], _Sequence] = {}
+        self._ready: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+
+    def of(self, row: int, stream: int) -> _Sequence:
+        """The bytes of a connection (stream 0) or of a stream of an association."""
+        if (row, stream) not in self._known:
+            self._known[row, stream] = self._chunks(row, stream) if self._sctp else self._segments(row)
+        return self._known[row, stream]
+
+    def delivered_ns(self, row: int, stream: int, end: int) -> int:
+        """When everything before byte `end` of the sequence could be delivered; NEVER: not in this capture."""
+        if not self._sctp:
+            sequence = self.of(row, stream)
+            return sequence.seen(0, end)[1]
+        if (row, stream) not in self._ready:
+            self._ready[row, stream] = self._messages(row, stream)
+        ends, ready = self._ready[row, stream]
+        at = int(np.searchsorted(ends, end))
+        return int(ready[at]) if at < len(ends) else NEVER
+
+    def _rows(self, row: int) -> Rows:
+        if row not in self._of_row:
+            self._of_row[row] = self._table[self._table["flow"] == row]
+        return self._of_row[row]
+
+    def _segments(self, row: int) -> _Sequence:
+        mine = self._rows(row)
+        start = mine["seq"].astype(np.int64) - 1  # the stream's first byte is number 1
+        return _Sequence(start, start + mine["payload_bytes"].astype(np.int64), mine["time_ns"].astype(np.int64))
+
+    def _chunks(self, row: int, stream: int) -> _Sequence:
+        mine = self._rows(row)
+        data = (mine["type"] == DATA) | (mine["type"] == I_DATA)
+        mine = mine[data & (mine["stream"] == stream) & ~mine["is_retransmission"].astype(np.bool_)]
+        mine = mine[np.argsort(mine["tsn"], kind="stable")]
+        end = np.cumsum(mine["user_bytes"].astype(np.int64))
+        return _Sequence(end - mine["user_bytes"], end, mine["time_ns"].astype(np.int64))
+
+    def _messages(self, row: int, stream: int) -> tuple[Ints, Ints]:
+        """Where each message of the stream ends in it, and when all up to there could be delivered."""
+        sent = messages(self._rows(row))
+        mine = sent.chunks["stream"][sent.row] == stream
+        ready = np.where(sent.delivered, sent.delivery_ns, NEVER)[mine]
+        return np.cumsum(sent.payload_bytes[mine]), np.maximum.accumulate(ready)
