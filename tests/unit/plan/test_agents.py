@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from netwarp.core.types import Agent
+from netwarp.core.types import Agent, OptionValue
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.nftables import AgentRules, agent_rules, check_rules, decode_rules
 from netwarp.testbed.steps import Step
@@ -49,7 +49,7 @@ def test_the_link_is_the_one_towards_the_receiver() -> None:
 def test_options_and_death() -> None:
     text = """{ kind = "snoop", cache = "7 packets", timeout_min = "20 ms", retransmissions = 3, sack = "pass",
   dies_at = "4 s" }""".replace("\n ", "")
-    options = {"cache_packets": 7, "timeout_min_ns": 20_000_000, "retransmissions": 3, "sack": "pass"}
+    options: dict[str, OptionValue] = {"cache_packets": 7, "timeout_min_ns": 20_000_000, "retransmissions": 3, "sack": "pass"}
     assert agent_of(text) == Agent("snoop", "air", options, 4_000_000_000)
 
 

@@ -1,0 +1,254 @@
+"""Agents on a router, by the captures of both hosts (tshark's reading of them) and by the sender's kernel.
+
+A fixed host, 10 Mbit/s and 25 ms, the router, 2 Mbit/s and 10 ms, a mobile host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from netwarp.core.types import Outcome
+from netwarp.measure.cell_records import kernel_counters
+from support.chain_kit import Checkout
+from support.packet_difference import plain_captures
+from support.run_files import CellFiles, RunFiles, load_run
+from support.tshark import time_ns, tshark
+
+S = 10**9
+DUPLICATE, AGAIN = "tcp.analysis.duplicate_ack", "tcp.analysis.retransmission"
+SEEDS = 5
+
+
+def mobile(more: str, duration: str = "8 s") -> str:
+    return f"""
+format = 1
+name = "agents"
+seed = 3
+duration = "{duration}"
+[node.fh]
+[node.bs]
+kind = "router"
+[node.mh]
+[link.wired]
+between = ["fh", "bs"]
+rate = "10 Mbit/s"
+queue = "100 packets"
+one_way_delay = "25 ms"
+[link.air]
+between = ["bs", "mh"]
+rate = "2 Mbit/s"
+queue = "60 packets"
+one_way_delay = "10 ms"
+[flow.data]
+from = "fh"
+to = "mh"
+protocol = "tcp"
+paths = ["wired>air"]
+sender = {{ congestion = "reno" }}
+receiver = {{ rcvbuf = "40 KiB" }}
+{more}"""
+
+
+LOSSY = mobile(
+    f"""
+flow.data.stop = "7 s"
+node.bs.agent = "{{agent}}"
+link.air.forward.loss = "2 %"
+[factor.agent]
+levels = ["none", "snoop"]
+[experiment.loss]
+factors = ["agent"]
+repetitions = {SEEDS}
+"""
+)
+DYING = mobile(
+    """
+flow.data.stop = "7 s"
+node.bs.agent = { kind = "snoop", dies_at = "3.5 s" }
+link.air.forward.loss = "2 %"
+"""
+)
+AWAY = {"0.1 s": 0.1, "0.5 s": 0.5, "2 s": 2.0, "5 s": 5.0}
+HANDOVERS = mobile(
+    f"""
+flow.data.stop = "8 s"
+node.bs.agent = "{{agent}}"
+[event.handover]
+action = "cut"
+link = "air"
+at = "2 s"
+for = "{{away}}"
+[factor.agent]
+levels = ["none", "mtcp"]
+[factor.away]
+levels = {list(AWAY)}
+""".replace("'", '"'),
+    "9 s",
+)
+RELAYED = mobile(
+    """
+flow.data.bytes = "100 kB"
+flow.data.sender.close = "graceful"
+link.air.rate = "200 kbit/s"
+[factor.dies]
+levels = ["never", "in time"]
+[factor.dies.never]
+node.bs.agent = "itcp-proxy"
+[factor.dies."in time"]
+node.bs.agent = { kind = "itcp-proxy", dies_at = "1.5 s" }
+""",
+    "12 s",
+)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A TCP packet of a capture. t_s from T0; ack, seq: from the first of the connection."""
+
+    t_s: float
+    source: str
+    seq: int
+    ack: int
+    length: int
+    window: int
+    flags: int
+
+
+def segments(cell: CellFiles, node: str, place: Path, condition: str = "") -> list[Segment]:
+    """tshark's packets of a host's capture."""
+    (ready,) = cell.init("ready")
+    names = ["seq", "ack", "len", "window_size_value", "flags"]
+    fields = ["frame.time_epoch", "ip.src", "ip.dst", *(f"tcp.{name}" for name in names)]
+    plain = place / f"{node}.pcap"
+    plain.write_bytes(
+        dict(plain_captures(cell.root))[next(n for n in dict(plain_captures(cell.root)) if n.startswith(node))]
+    )
+    return [
+        Segment(
+            (time_ns(row[0][0]) - ready["t0_realtime_ns"]) / S, row[1][0],
+            *(int(row[3 + number][0], 0) if row[3 + number] else 0 for number in range(len(names))),
+        )
+        for row in tshark([plain], place, fields, condition)
+    ]  # fmt: skip
+
+
+def counters(cell: CellFiles) -> dict[str, int]:
+    """What the sender's kernel counted."""
+    return kernel_counters([*cell.init("proc")], ["fh", "bs", "mh"])["fh"]
+
+
+def through(cell: CellFiles) -> dict[str, int]:
+    """What the rules of the agent counted."""
+    counted: dict[str, int] = cell.environment["network"]["agents"]["bs"]
+    return counted
+
+
+@pytest.fixture(scope="module")
+def lossy(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+    return checkout.run_spec(tmp_path_factory.mktemp("lossy"), LOSSY, "--no-report")
+
+
+def test_snoop_raises_goodput_beyond_noise(lossy: RunFiles) -> None:
+    """With every seed more than without it with any seed."""
+    goodput: dict[str, list[float]] = {"none": [], "snoop": []}
+    for row, metrics in lossy.measured("data"):
+        goodput[row["agent"]].append(metrics["goodput_bit_s"])
+    assert [len(values) for values in goodput.values()] == [SEEDS, SEEDS]
+    assert min(goodput["snoop"]) > 1.2 * max(goodput["none"]), goodput
+
+
+def test_snoop_hides_the_losses_that_it_mends(lossy: RunFiles, tmp_path: Path) -> None:
+    """The sender sees duplicate acknowledgements of no segment but those it has sent again itself."""
+    for cell in lossy.cells.values():
+        if cell.cell.factors["agent"] == "none":
+            continue
+        made = {packet.ack for packet in segments(cell, "mh", tmp_path, DUPLICATE)}
+        seen = {packet.ack for packet in segments(cell, "fh", tmp_path, DUPLICATE)}
+        again = {packet.seq for packet in segments(cell, "fh", tmp_path, AGAIN)}
+        summary = cell.summary("bs.agent")
+        assert len(made) > 10, "too few losses to speak of"
+        assert seen <= again, (seen, again)
+        assert len(again) <= len(made) / 4
+        assert summary["retransmitted"] >= len(made - seen) and summary["by_duplicates"] > 0
+        assert through(cell)["suppressed"] == summary["suppressed"] > 0
+        assert through(cell)["passed"] == summary["passed"]
+
+
+def test_traffic_flows_on_when_snoop_dies(checkout: Checkout, tmp_path: Path) -> None:
+    """Killed in the middle: the flow completes, its payload is whole, and the rules say what was lost with the agent."""
+    cell = next(iter(checkout.run_spec(tmp_path, DYING, "--no-report").cells.values()))
+    assert [record["signal"] for record in cell.init("exit") if record["id"] == "bs.agent"] == [9]
+    assert cell.checks["pattern data"]["ok"] and cell.checks["payload data"]["ok"]
+    duplicates = [packet.t_s for packet in segments(cell, "fh", tmp_path, DUPLICATE)]
+    assert len([t_s for t_s in duplicates if t_s > 3.5]) > len([t_s for t_s in duplicates if t_s < 3.5])
+    arrived = [packet for packet in segments(cell, "mh", tmp_path) if packet.length]
+    assert [packet for packet in arrived if packet.t_s > 6]
+    counted = through(cell)
+    (check,) = [c for c in cell.environment["checks"] if c["check"] == "packets through the agent of bs"]
+    lost = counted["offered"] - counted["passed"] - counted["suppressed"]
+    assert check["ok"] and check["detail"].endswith(f"{lost} lost") and 0 <= lost < 10
+
+
+@pytest.fixture(scope="module")
+def handovers(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+    return checkout.run_spec(tmp_path_factory.mktemp("handovers"), HANDOVERS, "--no-report")
+
+
+@pytest.mark.parametrize("away", list(AWAY))
+def test_mtcp_freezes_the_sender_and_thaws_it(handovers: RunFiles, away: str, tmp_path: Path) -> None:
+    """A window of zero that acknowledges a byte more, nothing new while it is closed, no timeout that the kernel
+    counts as one; opened at the return, and new payload arrives within a fifth of a second."""
+    cell = handovers.cell(agent="mtcp", away=away)
+    back = 2 + AWAY[away]
+    packets = segments(cell, "fh", tmp_path)
+    closed = [packet for packet in packets if packet.window == 0 and packet.flags == 0x10]
+    assert closed and 2 < closed[0].t_s < back + 0.03
+    before = [packet for packet in packets if packet.t_s < closed[0].t_s and packet.source == closed[0].source]
+    assert closed[0].ack == before[-1].ack + 1
+    opened = next(p for p in packets if p.t_s > closed[0].t_s and p.source == closed[0].source and p.window)
+    assert opened.ack == closed[0].ack and opened.t_s == pytest.approx(back + 0.025, abs=0.001)
+    sent = [p for p in packets if p.source != closed[0].source and p.length]
+    highest = max(p.seq for p in sent if p.t_s < closed[0].t_s)
+    assert [p for p in sent if closed[0].t_s < p.t_s < opened.t_s and p.seq > highest] == []
+    assert counters(cell)["TcpExt.TCPTimeouts"] == 0
+    arrived = [p.t_s for p in segments(cell, "mh", tmp_path) if p.length and p.t_s > back]
+    assert arrived[0] < back + 0.2
+
+
+def test_mtcp_needs_less_than_the_sender_alone(handovers: RunFiles) -> None:
+    """Less is sent again end to end, and the flow goes on sooner after the return."""
+    for away in AWAY:
+        values = {row["agent"]: m for row, m in handovers.measured("data") if row["away"] == away}
+        assert values["mtcp"]["retransmitted_packets"] < values["none"]["retransmitted_packets"]
+        assert values["mtcp"]["recovery_time_s"] < values["none"]["recovery_time_s"]
+
+
+def test_equal_cells_have_equal_captures(
+    handovers: RunFiles, lossy: RunFiles, checkout: Checkout, tmp_path: Path
+) -> None:
+    """Packets through queues and processes, timers and raw sockets: all of it follows from the seed."""
+    for name, spec, run, where in (
+        ("mtcp", HANDOVERS, handovers, ("--where", "agent=mtcp", "--where", "away=0.5 s")),
+        ("snoop", LOSSY, lossy, ("--where", "agent=snoop", "--repetitions", "1")),
+    ):
+        (tmp_path / name).mkdir()
+        again = checkout.run_spec(tmp_path / name, spec, "--no-report", *where)
+        (cell,) = again.cells.values()
+        assert dict(plain_captures(cell.root)) == dict(plain_captures(run.cells[cell.cell.id].root))
+
+
+def test_the_proxy_acknowledges_what_the_receiver_never_gets(checkout: Checkout, tmp_path: Path) -> None:
+    """The sender has all of it acknowledged and ends well; the proxy dies with a part of it. Without that it is relayed."""
+    (tmp_path / "spec.toml").write_text(RELAYED)
+    checkout.run("run", tmp_path / "spec.toml", "--out", tmp_path / "run", "--no-report", cwd=tmp_path)
+    run = load_run(tmp_path / "run")
+    assert run.cell(dies="never").outcome.outcome is Outcome.COMPLETED
+    cell = run.cell(dies="in time")
+    assert cell.outcome.outcome is not Outcome.COMPLETED
+    from_sender = segments(cell, "fh", tmp_path)
+    acknowledged = max(packet.ack for packet in from_sender if packet.source == from_sender[1].source)
+    arrived = max(packet.seq + packet.length for packet in segments(cell, "mh", tmp_path) if packet.length)
+    assert acknowledged >= 100_001 > arrived > 20_000
+    assert cell.summary("data.sender")["status"] == 0
