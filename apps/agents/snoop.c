@@ -71,8 +71,8 @@ static struct connection *lookup(struct agent *agent, const struct segment_ends 
 	return oldest;
 }
 
-/* The timer runs for the first segment that is not acknowledged. */
-static void arm(const struct agent *agent, struct connection *connection)
+/* The timer begins anew: it runs for the first segment that is not acknowledged. */
+static void arm(const struct agent *agent, struct connection *connection, int64_t now_ns)
 {
 	const struct cached *first = connection->cache.items;
 
@@ -82,7 +82,7 @@ static void arm(const struct agent *agent, struct connection *connection)
 	}
 	if (!connection->timeout_ns)
 		connection->timeout_ns = round_trip_timeout(&connection->trip, agent->timeout_min_ns);
-	connection->expires_ns = first->sent_ns + connection->timeout_ns;
+	connection->expires_ns = now_ns + connection->timeout_ns;
 }
 
 static void retransmit(struct agent *agent, struct connection *connection, struct cached *item,
@@ -127,7 +127,7 @@ static enum agent_verdict data(struct agent *agent, struct connection *connectio
 		connection->next_seq = end;
 	connection->sent = true;
 	if (connection->expires_ns == NO_TIME || item == connection->cache.items)
-		arm(agent, connection);
+		arm(agent, connection, now_ns);
 	return AGENT_PASS;
 }
 
@@ -147,10 +147,10 @@ static enum agent_verdict new_acknowledgement(struct agent *agent, struct connec
 	    agent->hide_sack) {
 		/* what the blocks say is missing is here, and mended from here */
 		segment_hide_sack(segment);
-		arm(agent, connection);
+		arm(agent, connection, now_ns);
 		return AGENT_CHANGED;
 	}
-	arm(agent, connection);
+	arm(agent, connection, now_ns);
 	return AGENT_PASS;
 }
 
@@ -167,7 +167,7 @@ static enum agent_verdict duplicate(struct agent *agent, struct connection *conn
 	if (!item->retransmissions || connection->duplicates >= connection->expected) {
 		agent->counts.by_duplicates++;
 		retransmit(agent, connection, item, now_ns);
-		arm(agent, connection);
+		arm(agent, connection, now_ns);
 	}
 	connection->duplicates++;
 	return AGENT_SUPPRESS;
@@ -238,7 +238,7 @@ static void snoop_timer(struct agent *agent, int64_t now_ns)
 		agent->counts.by_timer++;
 		retransmit(agent, &list[i], list[i].cache.items, now_ns);
 		list[i].timeout_ns *= 2;
-		arm(agent, &list[i]);
+		arm(agent, &list[i], now_ns);
 	}
 }
 
