@@ -1,4 +1,4 @@
-"""SCTP associations (RFC 9260): what a capture tells of them beyond the tables (docs/metrics.md, "SCTP").
+"""Analyses SCTP associations (RFC 9260) beyond the tables of the capture (docs/metrics.md, "SCTP").
 
 `analyze_sctp(capture, flow)` gives an SctpAssociation with .totals, .series, .events and .tables.
 """

@@ -1,4 +1,4 @@
-"""One SCTP association of a capture point, looked at from the side of its data."""
+"""One SCTP association at one capture point, analysed in the direction of its data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .transmissions import Acknowledgements, Order, Transmissions, acknowledgeme
 
 
 class Association:
-    """The parts, each found when it is first asked for. Everything is about the data of `direction`.
+    """The parts of the analysis, each computed when it is first accessed. All are about the data of `direction`.
 
-    direction: the flow's (0: from the initiator); by default the one that carries more user data. receiver: the same
-    run's capture at the data's receiver, which tells what arrived twice; without it the receiver's own reports do.
+    direction: the flow's (0: from the initiator); by default the one with more user data. receiver: the capture of the
+    same run at the data's receiver, which shows what arrived twice; without it the receiver's own reports are used.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Association:
 
     @functools.cached_property
     def order(self) -> Order:
-        """Of its packets."""
+        """The order of its packets."""
         arrivals = {"sender": 1 - self.direction, "receiver": self.direction, "unknown": None}[self.point]
         # mergecap leaves one interface of several: then the association's paths tell
         several = len(self.capture.interfaces) > 1 or len(self.paths) > 1
@@ -53,12 +53,12 @@ class Association:
 
     @functools.cached_property
     def reports(self) -> Acknowledgements:
-        """What came back about them."""
+        """The SACKs and SHUTDOWNs that came back for the data."""
         return acknowledgements(self.capture, self.columns, self.flow, self.direction, self.sent.tsns, self.order)
 
     @functools.cached_property
     def again(self) -> Retransmissions:
-        """Those that were sent again, and why."""
+        """The retransmissions and their causes."""
         return retransmissions(self.sent, self.reports, self._duplicates())
 
     @functools.cached_property
@@ -69,21 +69,21 @@ class Association:
 
     @functools.cached_property
     def rtt(self) -> RttSamples:
-        """From data to its acknowledgement."""
+        """Round-trip samples from data to its acknowledgement."""
         return rtt_samples(self.sent, self.reports)
 
     @functools.cached_property
     def outstanding(self) -> Outstanding:
-        """On all paths."""
+        """Outstanding user bytes on all paths."""
         return outstanding(self.sent, self.reports)
 
     def outstanding_on(self, path: int) -> Outstanding:
-        """On one path."""
+        """Outstanding user bytes on one path."""
         return self.outstanding if len(self.paths) == 1 else outstanding(self.sent, self.reports, path)
 
     @functools.cached_property
     def heartbeats(self) -> Heartbeats:
-        """Of both directions."""
+        """Heartbeats of both directions."""
         return heartbeats(self.columns)
 
     @functools.cached_property
@@ -93,13 +93,13 @@ class Association:
 
     @functools.cached_property
     def outages(self) -> Outages:
-        """Where T3 expired."""
+        """Outages: intervals without progress in which T3 expired."""
         return outages(self.sent, self.reports, self.again, self.outstanding)
 
     @functools.cached_property
     def point(self) -> str:
-        """Whose side the capture is on: "sender" (of the data) or "receiver", whichever answers the handshake sooner
-        (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without one.
+        """The side at which the capture was taken: "sender" (of the data) or "receiver", whichever answers the
+        handshake sooner (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without a handshake.
         """
         times = [self.chunks["time_ns"][self.columns.of_type(kind)] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
         if not all(len(times_of_kind) for times_of_kind in times):
@@ -144,14 +144,14 @@ class Association:
 
 
 def _shift(mine: Rows, theirs: Rows, my_direction: int, their_direction: int) -> int:
-    """What to add to the other capture's TSNs to have this one's (0 where both saw the INIT)."""
+    """The number to add to the other capture's TSNs to get this one's (0 if both saw the INIT)."""
     gap = int(theirs["base"][their_direction]) - int(mine["base"][my_direction])
     return (gap + 2**31) % 2**32 - 2**31
 
 
 def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, int] | None:
-    """The flow of another capture point that is this association, by ports and verification tags, and whether its
-    direction 0 is this one's (0) or the other (1). None: it is not there.
+    """The flow of another capture point that is this association, recognised by ports and verification tags, and 0 if
+    its direction 0 is this one's, otherwise 1. None: it is not there.
     """
     mine = capture.flows[flow]
     for row in np.flatnonzero(other.flows["protocol"] == mine["protocol"]).tolist():
@@ -183,6 +183,6 @@ def ending(association: Association) -> str:
 
 
 def restarted(association: Association) -> int | None:
-    """The flow this one restarted (RFC 9260 5.2.2)."""
+    """The flow that this association restarted (RFC 9260 5.2.2)."""
     before = int(association.row["restart_of"])
     return None if before == NONE else before

@@ -19,8 +19,8 @@ BLOCK = 8192
 
 
 class Columns:
-    """Rows of the chunk table, each column taken from them when it is first asked for: side by side in memory, which
-    every question after the first is answered from several times faster than from rows of 56 bytes.
+    """Rows of the chunk table as columns. Each column is copied when it is first accessed; later queries on a
+    contiguous column are several times faster than on rows of 56 bytes.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -36,7 +36,7 @@ class Columns:
         return self._taken[name]
 
     def _take(self, names: Sequence[str]) -> None:
-        """Block by block, so that every column but the first comes from the processor's cache."""
+        """Copies columns block by block, so that all columns but the first are read from the processor's cache."""
         taken = {name: np.empty(len(self), dtype=self.rows.dtype[name]) for name in names}
         for begin in range(0, len(self), BLOCK):
             rows = self.rows[begin : begin + BLOCK]
@@ -51,7 +51,7 @@ class Columns:
         return is_data
 
     def of_type(self, *kinds: int) -> Ints:
-        """Places of the chunks of these types."""
+        """Indices of the chunks of these types."""
         chosen = self["type"] == kinds[0]
         for kind in kinds[1:]:
             chosen |= self["type"] == kind
@@ -59,5 +59,5 @@ class Columns:
 
 
 def columns(chunks: Rows | Columns) -> Columns:
-    """Either, as columns."""
+    """The chunks as Columns, whether they are given as rows or as Columns."""
     return chunks if isinstance(chunks, Columns) else Columns(chunks)

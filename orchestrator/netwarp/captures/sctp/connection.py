@@ -1,4 +1,4 @@
-"""`analyze_sctp`: everything a capture tells of one association. Definitions: docs/metrics.md, "SCTP"."""
+"""`analyze_sctp`: the complete analysis of one association. Definitions: docs/metrics.md, "SCTP"."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .totals import Series, series, totals
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SctpAssociation:
-    """What a capture tells of one association; every name: docs/metrics.md, "SCTP".
+    """The analysis of one association; docs/metrics.md, "SCTP", defines every name.
 
     flow: row of the capture's flow table. from_, to: ends of the data direction, "address:port". point: see
-    Association.point. ended: "shutdown", "abort" or "open" (its end is not in the capture). t0_ns: what times count
-    from. parts: the arrays the rest is made from. Totals, series, events and tables are made when first asked for.
+    Association.point. ended: "shutdown", "abort" or "open" (its end is not in the capture). t0_ns: origin of times.
+    parts: the arrays from which the rest is computed. Totals, series, events and tables are computed when first
+    accessed.
     """
 
     flow: int
@@ -35,7 +36,7 @@ class SctpAssociation:
 
     @functools.cached_property
     def totals(self) -> dict[str, float | int | None]:
-        """Numbers, None where there is nothing to measure or this capture point cannot tell."""
+        """Numbers; None if there is nothing to measure or this capture point cannot show it."""
         return totals(self.parts)
 
     @functools.cached_property
@@ -45,7 +46,7 @@ class SctpAssociation:
 
     @functools.cached_property
     def events(self) -> list[dict[str, Any]]:
-        """{t_s, what, path, ...}, in the order of time."""
+        """{t_s, what, path, ...}, sorted by time."""
         return events(self.parts, self.t0_ns)
 
     @functools.cached_property
@@ -54,7 +55,7 @@ class SctpAssociation:
         return tables(self.parts, self.t0_ns)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both tell the same, wherever their times begin."""
+        """Whether both have equal results, apart from the origin of times."""
         return isinstance(other, SctpAssociation) and self._compared() == other._compared()
 
     __hash__ = None  # type: ignore[assignment]
@@ -72,12 +73,12 @@ def analyze_sctp(
     receiver: Capture | None = None,
     t0_ns: int | None = None,
 ) -> SctpAssociation:
-    """Everything about one association of a capture point.
+    """Analyse one association of a capture point.
 
-    capture: read with all row tables. flow: row of its flow table. direction: of the data to look at (0: from the
-    initiator); by default the one with more user data. receiver: capture of the same run at the data's receiver: then
-    what arrived twice is known, not only what was reported. t0_ns: what times count from (default: the first packet).
-    Raises ValueError: that row is no SCTP association.
+    capture: read with all row tables. flow: row of its flow table. direction: of the data (0: from the initiator); by
+    default the one with more user data. receiver: capture of the same run at the data's receiver; it shows what really
+    arrived twice, not only what was reported. t0_ns: origin of times (default: the first packet). Raises ValueError if
+    that row is not an SCTP association.
     """
     if not 0 <= flow < len(capture.flows) or capture.flows["protocol"][flow] != SCTP:
         raise ValueError(f"flow {flow} is no SCTP association of {capture.files}")

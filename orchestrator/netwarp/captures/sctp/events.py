@@ -1,4 +1,4 @@
-"""The events of an association in the order of time."""
+"""The events of an association, sorted by time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Event = dict[str, Any]
 
 
 def events(association: Association, t0_ns: int) -> list[Event]:
-    """Handshakes, ends, errors, resets, address changes; restart; where new data went; outages; T3 expiries;
-    heartbeats without an answer. Each {t_s, what, path}, with more where there is more to tell.
+    """Handshakes, ends, errors, resets, address changes; restart; path changes of new data; outages; T3 expiries;
+    unanswered heartbeats. Each is {t_s, what, path}, with further members by kind.
     """
     result = [*_control(association, t0_ns), *_path_changes(association, t0_ns)]
     if association.point != "receiver":
@@ -47,7 +47,7 @@ def _event(association: Association, time_ns: int, t0_ns: int, what: str, path: 
 
 
 def _control(association: Association, t0_ns: int) -> list[Event]:
-    """Every chunk that is neither data nor its acknowledgement; causes with those that tell them."""
+    """Every chunk that is neither data nor its acknowledgement; with error causes where it carries any."""
     of_the_stream = np.isin(np.arange(256), OF_THE_STREAM)
     rows = association.chunks[~of_the_stream[association.columns["type"]]]
     if len(rows):  # the first MOST of each kind
@@ -74,7 +74,7 @@ def _control(association: Association, t0_ns: int) -> list[Event]:
 
 
 def _path_changes(association: Association, t0_ns: int) -> list[Event]:
-    """Where the path of new data changes."""
+    """The times at which new data changes its path."""
     new = association.sent.new
     path, time = association.sent.rows["path"][new], association.sent.rows["time_ns"][new]
     result = []
@@ -87,7 +87,7 @@ def _path_changes(association: Association, t0_ns: int) -> list[Event]:
 
 
 def _expiries(association: Association, t0_ns: int) -> list[Event]:
-    """At the first retransmission after each; on the path that was left."""
+    """T3 expiries, at the first retransmission after each; on the path that was left."""
     again = association.again
     at = association.sent.rows["time_ns"][again.row[again.expiries]]
     return [

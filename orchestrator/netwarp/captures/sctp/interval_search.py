@@ -1,4 +1,4 @@
-"""Vectorised interval queries over TSNs: sorts, searches and coverings without loops."""
+"""Vectorised queries about intervals of TSNs: sorting, searching and covering without loops in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DENSE = 4
 
 
 def unique_with_places(values: Ints) -> tuple[Ints, Ints]:
-    """As np.unique with its inverse; without a sort where the numbers are dense, as TSNs are."""
+    """As np.unique with its inverse; it needs no sort if the numbers are dense, as TSNs are."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
     if not len(values) or high - low >= DENSE * len(values):
         present, place = np.unique(values, return_inverse=True)
@@ -28,32 +28,34 @@ def unique_with_places(values: Ints) -> tuple[Ints, Ints]:
 
 
 def ascending_order(values: Ints) -> Ints | slice:
-    """As a stable argsort; where they are in order already, as in most captures, the slice of all: no copy is made."""
+    """As a stable argsort; if the values are ascending already, as in most captures, the result is a slice, and nothing
+    is copied.
+    """
     if (values[1:] >= values[:-1]).all():
         return slice(None)
     return np.argsort(values, kind="stable")
 
 
 def search_ascending(thresholds: Ints, values: Ints, side: Literal["left", "right"] = "left") -> Ints:
-    """As np.searchsorted(thresholds, values, side), of values that ascend: by asking where the thresholds are among
-    them, which is quicker where those are fewer.
+    """As np.searchsorted(thresholds, values, side) for ascending `values`: it searches the thresholds among the values,
+    which is faster if there are fewer thresholds.
     """
     cuts = np.searchsorted(values, thresholds, side="right" if side == "left" else "left")
     return np.repeat(np.arange(len(thresholds) + 1), np.diff(cuts, prepend=0, append=len(values)))
 
 
 def run_starts(values: Ints) -> Ints:
-    """Where, of what is in order, another number begins."""
+    """Indices at which the value differs from the one before. `values` must be sorted."""
     return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])[: len(values)])
 
 
 def run_lengths(values: Ints) -> Ints:
-    """How many neighbours in a row are equal: of what is in order, how often each number is there."""
+    """Lengths of the runs of equal neighbours; for sorted values, how often each value occurs."""
     return np.diff(run_starts(values), append=len(values))
 
 
 def first_interval_covering(low: Ints, high: Ints, size: int) -> Ints:
-    """By place 0..size-1: the number of the first of the intervals [low, high) that covers it, or len(low)."""
+    """For each number 0..size-1: the index of the first of the intervals [low, high) that contains it, or len(low)."""
     none = len(low)
     keep = np.flatnonzero(high > low)
     if not len(keep):
@@ -65,10 +67,11 @@ def first_interval_covering(low: Ints, high: Ints, size: int) -> Ints:
 
 
 def _painted(low: Ints, high: Ints, size: int) -> Ints:
-    """first_interval_covering of intervals of which none is empty.
+    """first_interval_covering for non-empty intervals.
 
-    Every interval is two (overlapping) powers of two wide; those are painted from the widest down, each half of a
-    painted one handed to the next level: O((size + intervals) log widest), whatever the intervals' total width.
+    Every interval is the union of two (overlapping) intervals whose widths are powers of two. These are painted from
+    the widest level down, and each painted one passes its halves to the next level: O((size + intervals) log widest),
+    whatever the total width.
     """
     none = len(low)
     covering = np.full(size, none, dtype=np.int64)
@@ -88,8 +91,8 @@ def _painted(low: Ints, high: Ints, size: int) -> Ints:
 
 
 class NextAbove:
-    """Finds the next value above a threshold in an array. The maxima of its aligned blocks of 2, 4, 8, ... are kept, so
-    that a query climbs to a block that holds the answer and descends in it.
+    """Finds the next value above a threshold in an array. It keeps the maxima of aligned blocks of 2, 4, 8, ... values,
+    so that a query climbs to a block that contains the answer and descends in it.
     """
 
     def __init__(self, values: Ints) -> None:
@@ -103,7 +106,7 @@ class NextAbove:
             self.levels.append(level)
 
     def many(self, start: Ints, threshold: Ints) -> Ints:
-        """By query: the first index >= start whose value is above the threshold; `count` if there is none."""
+        """For each query: the first index >= start whose value is above the threshold; `count` if there is none."""
         top = len(self.levels) - 1
         place = np.minimum(start, 1 << top).astype(np.int64)
         depth = np.full(len(place), -1, dtype=np.int64)  # level of the block that holds the answer
@@ -125,7 +128,7 @@ class NextAbove:
         return np.where(depth < 0, self.count, np.minimum(place, self.count))
 
     def single(self, start: int, threshold: int) -> int:
-        """The same for one query, which is quicker without arrays."""
+        """The same for one query, which is faster without arrays."""
         power, block, top = 0, start, len(self.levels) - 1
         while block < len(self.levels[power]) and self.levels[power][block] <= threshold:
             block += 1

@@ -1,4 +1,4 @@
-"""Outages of a path as the wire shows them: no progress, T3 expiries, data on another path, and the return."""
+"""Outages of a path as packets show them: no progress, T3 expiries, data on another path, and the return."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .transmissions import NEVER, Acknowledgements, Transmissions
 
 @dataclasses.dataclass(frozen=True)
 class Outages:
-    """Intervals without progress that a T3 expiry falls in. Times: ns as captured, NEVER: it did not happen.
+    """Intervals without progress in which T3 expired. Times in ns as captured; NEVER: it did not happen.
 
-    from_ns: the last new acknowledgement before, or what was sent first after all had been acknowledged. to_ns: the
-    next new acknowledgement. path: of the last new data before the first expiry. retransmission_ns: first
-    retransmission on another path, other_path which, new_data_ns: first new data on another path, both until new data
-    returns to `path` or the next outage begins; return_ns: first new data on `path` after new_data_ns.
-    longest_gap_ns: longest interval without progress while something was outstanding, timeout or not.
+    from_ns: the last new acknowledgement before, or the first transmission after everything had been acknowledged.
+    to_ns: the next new acknowledgement. path: of the last new data before the first expiry. retransmission_ns: first
+    retransmission on another path, and other_path that path; new_data_ns: first new data on another path; both until
+    new data returns to `path` or the next outage begins; return_ns: first new data on `path` after new_data_ns.
+    longest_gap_ns: longest interval without progress while data was outstanding, with or without a timeout.
     """
 
     from_ns: Ints
@@ -35,7 +35,7 @@ class Outages:
 
 
 def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissions, level: Outstanding) -> Outages:
-    """Find them, from the sender's capture. level: what is outstanding on all paths."""
+    """Find the outages in the sender's capture. level: outstanding data on all paths."""
     times, order = sent.rows["time_ns"], sent.moment
     none = np.zeros(0, dtype=np.int64)
     if not len(order):

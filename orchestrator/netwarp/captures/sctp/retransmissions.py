@@ -1,9 +1,9 @@
 """Retransmissions of DATA chunks: fast or by timeout, needed or spurious.
 
-Fast: since its last transmission three reports called the TSN missing (RFC 9260 7.2.4: only reports that newly
-acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN; once a TSN, step 6). Timeout:
-all others, and those that a T3 expiry of their path had marked before the third report (6.3.3). Needs the sender's
-capture: reports that were lost on their way to it are not among what it acted on.
+Fast: since its last transmission three reports marked the TSN as missing (RFC 9260 7.2.4: only reports that newly
+acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN; once per TSN, step 6). Timeout:
+all others, and those that a T3 expiry of their path had marked before the third report (6.3.3). The analysis needs the
+sender's capture: it cannot see reports that were lost before they reached the capture point.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MISSES = 3
 
 @dataclasses.dataclass(frozen=True)
 class Retransmissions:
-    """By retransmission, in the order of the capture. row: of Transmissions; from_path: of the transmission before;
-    third: the report that called it missing for the third time, or their count.
+    """One value per retransmission, in the order of the capture. row: of Transmissions; from_path: path of the
+    transmission before; third: the report that marked it as missing for the third time, or their count.
 
-    expiries: places in `row` that were the first ones out after a T3 expiry. not_matched: duplicates that are reported
-    and are no retransmission's (the network's).
+    expiries: indices in `row` of the first retransmission after each T3 expiry. not_matched: reported duplicates that
+    belong to no retransmission (the network duplicated the packet).
     """
 
     row: Ints
@@ -40,8 +40,9 @@ class Retransmissions:
 def retransmissions(
     sent: Transmissions, reports: Acknowledgements, duplicates: tuple[Ints, Ints] | None = None
 ) -> Retransmissions:
-    """Classify. duplicates: TSN and time (ns) of every copy that arrived beside the first at the receiver's capture;
-    without it the receiver's own reports of duplicates tell (at most as many as reached this capture point).
+    """Classify the retransmissions. duplicates: TSN and time (ns) of every copy that arrived beside the first one, from
+    the receiver's capture; without it the duplicates that the receiver's reports show are used (at most as many as
+    reached this capture point).
     """
     row = sent.repeated
     before = sent.before[row]
@@ -82,7 +83,9 @@ def _later(sent: Transmissions, row: Ints, fast: Bools) -> Bools:
 
 
 def _third_miss(sent: Transmissions, reports: Acknowledgements, row: Ints) -> Ints:
-    """The third report that called each retransmission's TSN missing since it was last sent; their count if none."""
+    """The third report that marked each retransmission's TSN as missing since its last transmission; their count if
+    there is none.
+    """
     count = len(reports.moment)
     tsn = sent.rows["tsn"][row]
     since = np.searchsorted(reports.moment, sent.moment[sent.before[row]])
@@ -106,7 +109,7 @@ def _nth(reach: Ints, since: Ints, until: Ints, tsn: Ints) -> Ints:
 
 
 def _recovery(sent: Transmissions, reports: Acknowledgements, entered: Ints) -> Bools:
-    """Reports that met a sender in fast recovery: from a third miss until all that was sent by then is acknowledged
+    """Reports that arrived during fast recovery: from a third miss until everything sent by then is acknowledged
     cumulatively (7.2.4). entered: reports that were a third miss.
     """
     inside = np.zeros(len(reports.moment), dtype=np.bool_)
@@ -123,10 +126,10 @@ def _recovery(sent: Transmissions, reports: Acknowledgements, entered: Ints) -> 
 
 
 def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: Ints) -> tuple[Ints, Bools]:
-    """The first retransmission after each T3 expiry, and which retransmissions an expiry had marked.
+    """The first retransmission after each T3 expiry, and the retransmissions that an expiry had marked.
 
-    An expiry marks what its path had outstanding for a whole RTO: what was sent up to the timer's last start, which
-    was when the cumulative TSN last moved, or the first one's transmission (6.3.2, 6.3.3).
+    An expiry marks everything that had been outstanding on its path for a whole RTO: what was sent up to the last start
+    of the timer, which is when the cumulative TSN last moved, or the first transmission (6.3.2, 6.3.3).
     """
     moment, before = sent.moment[row], sent.before[row]
     sent_at = sent.moment[before]
@@ -166,9 +169,9 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
 
 
 def _spurious(sent: Transmissions, row: Ints, key: Ints, tsn: Ints, after: Ints) -> tuple[Bools, int]:
-    """Give each duplicate to the last retransmission of its TSN before it that no later duplicate has.
+    """Assigns each duplicate to the last retransmission of its TSN before it that no later duplicate has taken.
 
-    key: by transmission, in the same order as `after` tells when each duplicate was known.
+    key: by transmission, in the same order in which `after` gives the time each duplicate was known.
     """
     spurious = np.zeros(len(row), dtype=np.bool_)
     unit = np.searchsorted(sent.tsns, tsn)

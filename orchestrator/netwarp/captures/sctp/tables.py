@@ -1,4 +1,4 @@
-"""An association's tables: by path, chunk type, stream, payload protocol, packet, message, outage, error cause."""
+"""The tables of an association: by path, chunk type, stream, payload protocol, packet, message, outage, error cause."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ def _means(place: Ints, messages: Messages, count: int, *, as_one: bool) -> list
 
 
 def _bundling(association: Association) -> list[Row]:
-    """How many packets carried how many chunks (all kinds), and how many DATA chunks, in each direction."""
+    """Number of packets by their number of chunks (all kinds), and by their number of DATA chunks, in each
+    direction.
+    """
     rows: list[Row] = []
     chunks = association.columns
     for name, direction in (("data", association.direction), ("back", 1 - association.direction)):

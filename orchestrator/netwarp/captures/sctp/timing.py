@@ -1,4 +1,4 @@
-"""Round-trip times, what is outstanding, how SACKs are sent, heartbeats: times against times."""
+"""Round-trip times, outstanding data, timing of SACKs, and heartbeats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transmissions import NEVER, Acknowledgements, Transmissions
 
 @dataclasses.dataclass(frozen=True)
 class RttSamples:
-    """Time of the acknowledgement (ns), RTT (ns), path of the data or HEARTBEAT."""
+    """Round-trip samples: time of the acknowledgement (ns), RTT (ns), path of the data or HEARTBEAT."""
 
     time_ns: Ints
     rtt_ns: Ints
@@ -23,10 +23,11 @@ class RttSamples:
 
 
 def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
-    """One sample a report and path: from the last chunk sent there among those it was the first to acknowledge.
+    """One sample per report and path, of the last chunk sent there among those that the report was the first to
+    acknowledge.
 
-    Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give none. The receiver may have waited for a
-    second packet, or for its SACK timer, before it answered (6.2); that is in the sample, as it is in the sender's.
+    Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give no sample. The receiver may have waited for a
+    second packet or for its SACK timer before it answered (6.2); samples include that wait, as the sender's own do.
     """
     once = np.flatnonzero(sent.new & (sent.after < 0))
     report = reports.acked_by[sent.unit[once]]
@@ -46,7 +47,7 @@ def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
 
 @dataclasses.dataclass(frozen=True)
 class Heartbeats:
-    """One row a HEARTBEAT. answered_ns: when its HEARTBEAT ACK was captured, NEVER if none was."""
+    """One row per HEARTBEAT. answered_ns: when its HEARTBEAT ACK was captured; NEVER if none was."""
 
     time_ns: Ints
     path: Ints
@@ -60,8 +61,8 @@ class Heartbeats:
 
 
 def heartbeats(chunks: Columns) -> Heartbeats:
-    """Pairs by what the HEARTBEAT ACK repeats (RFC 9260 8.3), an answer to one HEARTBEAT each. chunks: of an
-    association.
+    """Pairs HEARTBEATs with their acknowledgements by the information that the HEARTBEAT ACK repeats (RFC 9260 8.3); an
+    answer belongs to one HEARTBEAT. chunks: of one association.
     """
     asked, answers = (chunks.rows[chunks.of_type(kind)] for kind in (HEARTBEAT, HEARTBEAT_ACK))
     answered_ns = np.full(len(asked), NEVER, dtype=np.int64)
@@ -86,7 +87,7 @@ def heartbeats(chunks: Columns) -> Heartbeats:
 
 @dataclasses.dataclass(frozen=True)
 class Outstanding:
-    """A step function of user bytes: the value from each time on; what happened in one packet is one change."""
+    """A step function of user bytes: the value from each time on; changes within one packet are one step."""
 
     moment: Ints
     time_ns: Ints
@@ -94,9 +95,9 @@ class Outstanding:
 
 
 def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None = None) -> Outstanding:
-    """What was sent and is not acknowledged, on one path or on all. A chunk counts where it was sent last, from each
-    transmission to the next or to its acknowledgement (RFC 9260 1.3: bytes in flight; a sender takes off what it holds
-    for lost as soon as it does, which no capture shows).
+    """Data sent and not yet acknowledged, on one path or on all. A chunk counts on the path of its last transmission,
+    from each transmission to the next one or to its acknowledgement (RFC 9260 1.3: bytes in flight; a sender subtracts
+    what it considers lost at once, which captures do not show).
     """
     of_packets = sent.moment[sent.packets]
     axis, place = unique_with_places(np.concatenate([of_packets, reports.moment]))
@@ -120,10 +121,11 @@ def outstanding(sent: Transmissions, reports: Acknowledgements, path: int | None
 
 @dataclasses.dataclass(frozen=True)
 class Sacks:
-    """By SACK: data packets since the SACK before, and the time from the first of them to it (ns; -1: there was none).
+    """For each SACK: data packets since the SACK before, and the time from the first of them to this SACK (ns; -1:
+    there was none).
 
-    Where the capture is the receiver's this is its delayed acknowledgement (RFC 9260 6.2); elsewhere the way to it and
-    back is in the delay.
+    In the receiver's capture this is its delayed acknowledgement (RFC 9260 6.2); elsewhere it includes the way to the
+    receiver and back.
     """
 
     data_packets: Ints
@@ -131,7 +133,7 @@ class Sacks:
 
 
 def sack_timing(sent: Transmissions, reports: Acknowledgements) -> Sacks:
-    """How the receiver acknowledged."""
+    """The timing of the receiver's SACKs."""
     packet = sent.moment[sent.packets]
     time = np.append(sent.rows["time_ns"][sent.packets], 0)
     at = reports.moment[reports.is_sack]

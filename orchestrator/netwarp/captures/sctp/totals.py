@@ -1,4 +1,4 @@
-"""An association's totals, and its series over time."""
+"""The totals of an association, and its series over time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ AT_RECEIVER = (
 
 
 def totals(association: Association) -> Totals:
-    """docs/metrics.md, "SCTP". What this capture point cannot tell is None, and is not computed."""
+    """The totals of docs/metrics.md, "SCTP". Numbers that this capture point cannot show are None and are not
+    computed.
+    """
     blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "unknown": ()}[association.point]
     return {name: None if name in blind else value() for name, value in _all(association).items()}
 
@@ -114,7 +116,7 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
 
 
 def _unseen(association: Association) -> int:
-    """TSNs that were acknowledged cumulatively and never seen here: the capture lacks a path, or lost packets."""
+    """TSNs that were acknowledged cumulatively and never captured: the capture lacks a path, or lost packets."""
     tsns, acknowledged = association.sent.tsns, association.reports.cumulative
     if not len(tsns) or not len(acknowledged):
         return 0
@@ -124,7 +126,7 @@ def _unseen(association: Association) -> int:
 
 
 def _abandoned(association: Association) -> int:
-    """TSNs that FORWARD TSN passed and that were not acknowledged before: given up (RFC 3758 3.2)."""
+    """TSNs that FORWARD TSN skipped and that were not acknowledged before: abandoned (RFC 3758 3.2)."""
     rows = association.chunks[association.columns.of_type(FORWARD_TSN, I_FORWARD_TSN)]
     rows = rows[rows["direction"] == association.direction]
     if not len(rows):
@@ -144,7 +146,7 @@ def _sacks(association: Association) -> Rows:
 
 
 def _longest_s(outages: Outages) -> float | int | None:
-    """Of the outages that ended within the capture."""
+    """The longest outage that ended within the capture."""
     return _max((outages.to_ns - outages.from_ns)[outages.to_ns < NEVER], 1e9)
 
 
@@ -160,7 +162,7 @@ def _max(values: Ints, scale: float = 1.0) -> float | int | None:
 
 def series(association: Association, t0_ns: int) -> Series:
     """rtt_s and heartbeat_rtt_s: samples by path; outstanding_bytes: a step function, in all and by path;
-    retransmitted_chunks: how many so far; hol_blocking_s, hol_blocking_one_stream_s: by message, at its delivery.
+    retransmitted_chunks: number so far; hol_blocking_s, hol_blocking_one_stream_s: by message, at its delivery.
     """
 
     def seconds(time_ns: Ints) -> Floats:

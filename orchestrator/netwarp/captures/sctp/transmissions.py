@@ -1,6 +1,6 @@
-"""Every transmission of a DATA chunk, and the acknowledgements that came back: one direction of an association.
+"""Every transmission of a DATA chunk, and the acknowledgements that came back, for one direction of an association.
 
-All order is that of `Order`: of the capture, so that what happens at one instant stays in sequence.
+Everything is ordered by `Order`, the order of the capture, so that events at one instant stay in sequence.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ COLUMNS = ("tsn", "time_ns", "path", "user_bytes", "on_other_path")
 
 
 class Order:
-    """The order of an association's packets: that of the capture. Where several interfaces were merged (as files, in
-    one pcapng file, or by mergecap beforehand), packets of one instant stand in the order of the merge, which says
-    nothing of causes: then what a host received comes before what it sent. arrivals_first: the direction that is
+    """The order of an association's packets: that of the capture. If several interfaces were merged (as files, in one
+    pcapng file, or by mergecap before), packets of one instant are in the order of the merge, which does not show what
+    caused what; then packets that a host received come before those it sent. arrivals_first: the direction that is
     received at this capture point; None: not known, or one interface and path.
     """
 
@@ -40,7 +40,7 @@ class Order:
             self._rank[order] = np.arange(len(order))
 
     def __call__(self, packet: Rows) -> Ints:
-        """The moment of each packet (its number): a number that grows with the order."""
+        """The moment of each packet (by its number): a number that increases in this order."""
         if self._rank is None:
             return packet.astype(np.int64)
         return self._rank[np.searchsorted(self._packets, packet)]
@@ -48,10 +48,10 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Transmissions:
-    """rows: columns of the DATA and I-DATA chunks of known TSN, in order. tsns: the distinct TSNs, ascending.
+    """rows: columns of the DATA and I-DATA chunks with a known TSN, in order. tsns: the distinct TSNs, ascending.
 
-    By row: moment, of its packet; unit, its place in `tsns`; nth, 0 for the first transmission; before and after, the
-    row of the transmission before and after of the same TSN, or -1.
+    One value per row: moment, of its packet; unit, its index in `tsns`; nth, 0 for the first transmission; before and
+    after, the row of the transmission before and after it of the same TSN, or -1.
     """
 
     rows: Mapping[str, Ints]
@@ -67,12 +67,12 @@ class Transmissions:
 
     @functools.cached_property
     def repeated(self) -> Ints:
-        """Rows that are retransmissions."""
+        """Indices of the rows that are retransmissions."""
         return np.flatnonzero(self.nth > 0)
 
     @functools.cached_property
     def new(self) -> Bools:
-        """Of each row, whether it is the first transmission."""
+        """Whether each row is a first transmission."""
         first: Bools = self.nth == 0
         return first
 
@@ -88,7 +88,7 @@ class Transmissions:
 
 
 def transmissions(chunks: Rows | Columns, direction: int, order: Order) -> Transmissions:
-    """chunks: of one association."""
+    """The transmissions among `chunks`, which must be of one association."""
     table = columns(chunks)
     places = np.flatnonzero(table.is_data & (table["direction"] == direction) & (table["tsn"] != UNKNOWN))
     moment = order(table["packet"][places])
@@ -100,7 +100,7 @@ def transmissions(chunks: Rows | Columns, direction: int, order: Order) -> Trans
 
 
 def _again(unit: Ints, count: int) -> tuple[Ints, Ints, Ints]:
-    """nth, before and after of Transmissions; only what was sent again is sorted. count: of units."""
+    """nth, before and after of Transmissions; only retransmitted units are sorted. count: number of units."""
     nth = np.zeros(len(unit), dtype=np.int64)
     before, after = (np.full(len(unit), -1, dtype=np.int64) for _ in range(2))
     if count == len(unit):
@@ -122,13 +122,12 @@ def _again(unit: Ints, count: int) -> tuple[Ints, Ints, Ints]:
 
 @dataclasses.dataclass(frozen=True)
 class Acknowledgements:
-    """What the other side reported: SACKs, and SHUTDOWNs (which tell a cumulative TSN), in order.
+    """The reports of the other side: SACKs, and SHUTDOWNs (which carry a cumulative TSN), in order.
 
-    By report: moment, of its packet; cumulative, the highest cumulative TSN told so far; moved, whether it rose;
-    has_gaps; highest_reported, its last gap's last TSN (or its cumulative one); newest, the highest TSN it acknowledged
-    first, or UNKNOWN.
-    acked_by: by distinct TSN, the first report that covers it, or the number of reports. duplicates: TSN and report of
-    every TSN reported as duplicate.
+    One value per report: moment, of its packet; cumulative, the highest cumulative TSN reported so far; moved, whether
+    it rose; has_gaps; highest_reported, the last TSN of its last gap block (or its cumulative one); newest, the highest
+    TSN that it was the first to acknowledge, or UNKNOWN. acked_by: for each distinct TSN, the first report that covers
+    it, or the number of reports. duplicates: TSN and report of every TSN reported as duplicate.
     """
 
     moment: Ints
@@ -145,18 +144,20 @@ class Acknowledgements:
     duplicate_by: Ints
 
     def moment_of(self, report: Ints) -> Ints:
-        """Moments of reports; NEVER where there is none."""
+        """Moments of reports; NEVER for none."""
         return np.append(self.moment, NEVER)[report]
 
     def time_of(self, report: Ints) -> Ints:
-        """Times of reports; NEVER where there is none."""
+        """Times of reports; NEVER for none."""
         return np.append(self.time_ns, NEVER)[report]
 
 
 def acknowledgements(
     capture: Capture, chunks: Columns, flow: int, direction: int, tsns: Ints, in_order: Order
 ) -> Acknowledgements:
-    """Reports about the data of `direction`; they travel against it. chunks: of the association; tsns: ascending."""
+    """Reports about the data of `direction`; they travel in the other direction. chunks: of the association; tsns:
+    ascending.
+    """
     sacks = rows_of_flow(capture, "sacks", flow)
     sacks = sacks[sacks["direction"] != direction]
     last = chunks.rows[chunks.of_type(SHUTDOWN)]

@@ -1,4 +1,4 @@
-"""TCP connections in depth: round trips, why segments were sent again, windows, what was in flight.
+"""Analyses TCP connections: round trips, causes of retransmissions, windows, bytes in flight.
 
 `analyze_tcp(capture, flow)` gives a TcpConnection with .totals, .series and .events. Definitions: docs/metrics.md, TCP.
 """

@@ -1,4 +1,4 @@
-"""Information in the acknowledgements: duplicate ACKs, SACK and DSACK ranges, zero windows, probes."""
+"""Information carried by acknowledgements: duplicate ACKs, SACK and DSACK ranges, zero windows, probes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CONTROL = SYN | FIN | RST
 
 @dataclasses.dataclass(frozen=True)
 class Reports:
-    """Of one end's acknowledgements. duplicate: RFC 5681 2; duplicates: since the last one that advanced, this one
-    included; highest_sack: highest number reported by then; dsack: its segment, start, end (RFC 2883 4).
+    """The acknowledgements of one end. duplicate: RFC 5681 2; duplicates: number since the last one that advanced, this
+    one included; highest_sack: highest number reported by then; dsack: its segment, start, end (RFC 2883 4).
     """
 
     duplicate: Bools
@@ -28,7 +28,7 @@ class Reports:
 
 
 def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> Reports:
-    """acks: the end that acknowledges; data: the other; blocks: the capture's."""
+    """acks: segments of the end that acknowledges; data: of the other end; blocks: table of the capture."""
     duplicate = duplicate_acks(acks, data)
     counted = np.cumsum(duplicate)
     since: Ints = counted - np.maximum.accumulate(np.where(acks.advances, counted - duplicate, 0))
@@ -54,7 +54,7 @@ def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> 
 
 
 def _dsacks(ack: Ints, start: Ints, end: Ints, begin: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
-    """A first block that is below the acknowledgement, or within the second block (RFC 2883 4)."""
+    """A first block that lies below the acknowledgement or within the second block is a DSACK (RFC 2883 4)."""
     first, low, high = begin, start[begin], end[begin]
     second = np.minimum(first + 1, len(start) - 1)
     within = (counts > 1) & (start[second] <= low) & (high <= end[second])
@@ -63,7 +63,9 @@ def _dsacks(ack: Ints, start: Ints, end: Ints, begin: Ints, counts: Ints) -> tup
 
 
 def duplicate_acks(acks: DirectionColumns, data: DirectionColumns) -> Bools:
-    """RFC 5681 2: no data, no SYN or FIN, the highest acknowledgement again, the window unchanged, data outstanding."""
+    """Duplicate ACKs by RFC 5681 2: no data, no SYN or FIN, the highest acknowledgement again, the window unchanged,
+    data outstanding.
+    """
     if not len(acks):
         return np.zeros(0, dtype=np.bool_)
     same = acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
@@ -76,8 +78,8 @@ def duplicate_acks(acks: DirectionColumns, data: DirectionColumns) -> Bools:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Of one end's announced window. zero: says zero; update: same acknowledgement, no data, another window;
-    spans: from the first zero to the next that is not, ns, the last one open (-1) if the capture ends so.
+    """The announced window of one end. zero: announces zero; update: same acknowledgement, no data, another window;
+    spans: from the first zero window to the next non-zero one, ns; the last is open (-1) if the capture ends before.
     """
 
     zero: Bools
@@ -87,7 +89,7 @@ class Windows:
 
 
 def windows_of(acks: DirectionColumns) -> Windows:
-    """Zero windows and window updates (RFC 9293 3.8.6). A FIN's window closes nothing: some stacks have 0 there."""
+    """Zero windows and window updates (RFC 9293 3.8.6). The window of a FIN is ignored: some stacks write 0 there."""
     if not len(acks):
         empty = np.zeros(0, dtype=np.int64)
         return Windows(empty.astype(np.bool_), empty.astype(np.bool_), empty, empty)
@@ -108,8 +110,9 @@ def windows_of(acks: DirectionColumns) -> Windows:
 def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tuple[Bools, Bools]:
     """Segments that only ask for an answer: (zero-window probes, RFC 9293 3.8.6.1; keep-alives, RFC 9293 3.8.4).
 
-    Both carry at most one byte, at or below what was already acknowledged or may not be sent: a keep-alive the number
-    before SND.NXT; a probe, while the other end's window is zero, that before SND.UNA or the first byte of new data.
+    Both carry at most one byte, at or below what was already acknowledged or must not be sent yet. A keep-alive has the
+    number before SND.NXT; a probe, while the other end's window is zero, the one before SND.UNA or the first byte of
+    new data.
     """
     if not len(data):
         none = np.zeros(0, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""A sender's bytes in flight, first flight and rounds, and idle times; only a capture at the sender shows them."""
+"""A sender's bytes in flight, first flight and rounds, and idle times. Only a capture at the sender shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IDLE_NS = 1_000_000_000
 
 def in_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
     """(time ns, bytes) after each segment that changes it: sent and not acknowledged cumulatively (FlightSize, RFC 5681
-    2). What SACK reported is still in it; SYN and FIN are not bytes.
+    2). Ranges that SACK reported still count; SYN and FIN do not count as bytes.
     """
     count = len(data) + len(acks)
     sent, una, time_ns = np.full(count, 1), np.full(count, 1), np.empty(count, dtype=np.int64)
@@ -29,7 +29,7 @@ def in_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 
 
 def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
-    """(begin, length) in ns of every time of at least IDLE_NS in which neither end sent anything, between segments."""
+    """(begin, length) in ns of every interval of at least IDLE_NS in which neither end sent anything."""
     begin, length = [], []
     for end, other_end in ((data, acks), (acks, data)):
         if not len(end):
@@ -50,8 +50,8 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 
 
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
-    """(segments, bytes) of payload sent before the first answer to any of it (an acknowledgement or a SACK block
-    arrives): the initial window (RFC 5681 3.1) of a sender that had as much to send. None: no payload.
+    """(segments, bytes) of payload sent before the first answer to any of it arrives (an acknowledgement or a SACK
+    block): the initial window (RFC 5681 3.1), if the sender had that much to send. None: no payload.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     if not len(carries):
@@ -66,9 +66,9 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
 
 
 def rounds(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints, Ints]:
-    """(time ns, segments, bytes) of each flight from the first on: what is sent until something of it is acknowledged,
-    then until something of that is, and so on (a round trip each). Up to the first retransmission, at most 64; none
-    without the SYN, as what was seen first then was not sent first.
+    """(time ns, segments, bytes) of each flight from the first on: the segments sent until part of the flight is
+    acknowledged, then those until part of these is, and so on (a round trip each). Until the first retransmission, at
+    most 64. None without the SYN: the first segments seen may not be the first ones sent.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     if not len(data.syns):

@@ -1,4 +1,6 @@
-"""The place of a capture between the two ends, from the handshake's times: it decides what can be known."""
+"""The position of a capture between the two ends, from the times of the handshake. It determines what the capture can
+show.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ NEAR = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class CapturePosition:
-    """As the sender of one direction sees it. near_ns, far_ns: from the capture point to that sender and back, and to
-    the other end and back, by the handshake; None: not seen. given: the caller's word, which wins (True: there).
+    """The position as the sender of one direction sees it. near_ns, far_ns: time from the capture point to that sender
+    and back, and to the other end and back, from the handshake; None: not seen. given: the position that the caller
+    states, which takes precedence (True: at the sender).
     """
 
     near_ns: int | None = None
@@ -34,23 +37,23 @@ class CapturePosition:
 
     @property
     def is_near(self) -> bool:
-        """At the sender."""
+        """Whether the capture was taken at the sender."""
         return self.share is not None and self.share < NEAR
 
     @property
     def is_far(self) -> bool:
-        """At the other end."""
+        """Whether the capture was taken at the other end."""
         return self.share is not None and self.share > 1 - NEAR
 
     @property
     def round_trip_ns(self) -> int | None:
-        """Of the handshake: both halves."""
+        """The round-trip time of the handshake: both parts."""
         return None if self.near_ns is None or self.far_ns is None else self.near_ns + self.far_ns
 
 
 def capture_positions(handshake: tuple[int, int] | None, at: int | None) -> tuple[CapturePosition, CapturePosition]:
-    """For both directions. handshake: SYN to SYN+ACK and SYN+ACK to ACK, ns; at: the direction whose sender the capture
-    is known to be at.
+    """The positions for both directions. handshake: SYN to SYN+ACK and SYN+ACK to ACK, ns; at: the direction whose
+    sender the capture is known to be at.
     """
     to_responder, to_initiator = handshake if handshake else (None, None)
     given = [None if at is None else at == d for d in (0, 1)]
@@ -58,15 +61,16 @@ def capture_positions(handshake: tuple[int, int] | None, at: int | None) -> tupl
 
 
 def smallest(values: Ints, other: int | None) -> int | None:
-    """The smallest of all; None of none."""
+    """The smallest of all values; None if there is none."""
     known = [int(np.min(values))] if len(values) else []
     return min(known + ([] if other is None else [other]), default=None)
 
 
 def handshake_ns(initiator: DirectionColumns, responder: DirectionColumns) -> tuple[int, int] | None:
-    """SYN to SYN+ACK, and SYN+ACK to the initiator's first ACK of it, at the capture point; None: not all seen.
+    """Time from SYN to SYN+ACK, and from SYN+ACK to the initiator's first ACK of it, at the capture point; None: not
+    all seen.
 
-    None too where a SYN or SYN+ACK was sent twice: which of them was answered is not known (Karn).
+    Also None if a SYN or SYN+ACK was sent twice: it is not known which of them was answered (Karn).
     """
     asked = initiator.syns
     answered = responder.syns

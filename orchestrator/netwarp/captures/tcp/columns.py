@@ -1,4 +1,4 @@
-"""One TCP connection's segments as NumPy columns, a set for each direction."""
+"""One TCP connection's segments as NumPy columns, one set per direction."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _COLUMNS = {
 
 @dataclasses.dataclass(frozen=True)
 class DirectionColumns:
-    """What one end sent, in the order of the capture; all columns have one value a segment.
+    """The segments that one end sent, in the order of the capture; every column has one value per segment.
 
-    row: place among the segments of both ends. seq: number of the first byte; end: of the one after the last, SYN and
-    FIN counted. ack: UNKNOWN without the flag. window: as on the wire.
+    row: index among the segments of both ends. seq: number of the first byte; end: of the byte after the last one, SYN
+    and FIN counted. ack: UNKNOWN without the flag. window: as on the wire.
     """
 
     row: Ints
@@ -67,23 +67,23 @@ class DirectionColumns:
 
     @functools.cached_property
     def before(self) -> Ints:
-        """How many segments of the other end came before each of these."""
+        """Number of segments of the other end before each of these."""
         return self.row - np.arange(len(self.row))
 
     @functools.cached_property
     def highest_end(self) -> Ints:
-        """SND.NXT at its largest (RFC 9293 3.3.1) after each segment. Resets take no part."""
+        """The largest SND.NXT after each segment (RFC 9293 3.3.1). Resets are ignored."""
         return np.maximum.accumulate(self._but_resets(self.end))
 
     @functools.cached_property
     def data_end(self) -> int:
-        """No payload has this number or a higher one: the FIN's (RFC 9293 3.4); without a FIN the largest there is."""
+        """The first number that no payload can have: the FIN's (RFC 9293 3.4); without a FIN the largest possible."""
         last = np.flatnonzero(self.flags & FIN)
         return int(self.end[last].min()) - 1 if len(last) else np.iinfo(np.int64).max
 
     @functools.cached_property
     def highest_ack(self) -> Ints:
-        """Highest acknowledgement after each segment; UNKNOWN before the first. Resets take no part."""
+        """Highest acknowledgement after each segment; UNKNOWN before the first. Resets are ignored."""
         return np.maximum.accumulate(self._but_resets(self.ack))
 
     def _but_resets(self, numbers: Ints) -> Ints:
@@ -94,22 +94,22 @@ class DirectionColumns:
 
     @functools.cached_property
     def resets(self) -> Ints:
-        """Places of the segments with RST."""
+        """Indices of the segments with RST."""
         return np.flatnonzero(self.flags & RST != 0)
 
     @functools.cached_property
     def syns(self) -> Ints:
-        """Places of the segments with SYN."""
+        """Indices of the segments with SYN."""
         return np.flatnonzero(self.flags & SYN != 0)
 
     @functools.cached_property
     def advances(self) -> Bools:
-        """Segments that acknowledge more than any before them."""
+        """Whether each segment acknowledges more than all before it."""
         return self.highest_ack > np.concatenate([[UNKNOWN], self.highest_ack[:-1]])
 
 
 def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) -> npt.NDArray[Any]:
-    """The last of the other end's values before each segment of `of`; `initial` where there is none."""
+    """For each segment of `of`, the last of the other end's values before it; `initial` if there is none."""
     return np.concatenate([np.array([initial], dtype=values.dtype), values])[of.before]
 
 
@@ -133,7 +133,7 @@ def direction_columns(capture: Capture, flow: int) -> tuple[DirectionColumns, Di
 
 
 def _columns(count: int) -> dict[str, npt.NDArray[Any]]:
-    """Empty columns in one block: a large one is in huge pages, many small ones cost a page fault every 4 KiB."""
+    """Empty columns in one block: a large block gets huge pages, many small arrays cost a page fault per 4 KiB."""
     starts = np.cumsum([0] + [count * np.dtype(kind).itemsize + 63 & ~63 for kind in _COLUMNS.values()])
     block = np.empty(starts[-1], dtype=np.uint8)
     return {

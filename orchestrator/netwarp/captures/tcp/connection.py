@@ -1,4 +1,4 @@
-"""`analyze_tcp`: everything a capture tells of one TCP connection. Definitions: docs/metrics.md, TCP."""
+"""`analyze_tcp`: the complete analysis of one TCP connection. Definitions: docs/metrics.md, TCP."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ TRUNCATED = 1
 class TcpConnection:
     """One connection at one capture point. Times count from t0_ns (ns, as captured).
 
-    options_cut: TCP options were cut off by the snaplen.
-    directions[0] is what the initiator sent (or whoever was seen first); data_direction: the one with more new payload.
-    Everything is computed when it is first asked for.
+    options_cut: TCP options were cut off by the snaplen. directions[0]: what the initiator sent (if unknown, the first
+    sender); data_direction: the one with more new payload. Everything is computed when it is first accessed.
     """
 
     flow: int
@@ -46,8 +45,8 @@ class TcpConnection:
 
     @functools.cached_property
     def totals(self) -> dict[str, Total]:
-        """The handshake's, those of the data direction, and, where the other one carries payload too, its as
-        `reverse_...`; names and units: docs/metrics.md, TCP. None: this capture cannot tell.
+        """Totals of the handshake, of the data direction, and, if the other direction carries payload too, of that one
+        as `reverse_...`; names and units: docs/metrics.md, TCP. None: this capture cannot show it.
         """
         totals = self._handshake()
         d = self.data_direction
@@ -84,7 +83,9 @@ class TcpConnection:
         }
 
     def _response_after_s(self) -> float | None:
-        """From the initiator's last payload before the responder's first to that one; None: there is none."""
+        """Time from the initiator's last payload before the responder's first payload to that payload; None if there is
+        none.
+        """
         asked, answered = (side.data.time_ns[side.data.new_bytes > 0] for side in self.directions)
         if not len(answered) or not len(asked) or asked[0] > answered[0]:
             return None
@@ -92,7 +93,9 @@ class TcpConnection:
 
     @functools.cached_property
     def series(self) -> dict[str, tuple[Floats, Floats]]:
-        """Of the data direction: name -> (times in s, values). Rates are of bins (their times: where they begin)."""
+        """Series of the data direction: name -> (times in s, values). Rates are per bin (time: the begin of the
+        bin).
+        """
         direction = self.directions[self.data_direction]
         series = self._rates(direction.data)
         for name, samples in (("rtt_s", direction.rtt), ("rtt_timestamps_s", direction.rtt_timestamps)):
@@ -144,7 +147,7 @@ def _both(syns: Sequence[tuple[int, int] | None], option: int) -> int | None:
 
 
 def _ecn(syns: Sequence[tuple[int, int] | None]) -> int | None:
-    """RFC 3168 6.1.1: asked for with ECE and CWR, granted with ECE alone."""
+    """ECN negotiation by RFC 3168 6.1.1: requested with ECE and CWR, granted with ECE alone."""
     first, second = syns
     if first is None or second is None:
         return None
@@ -152,8 +155,8 @@ def _ecn(syns: Sequence[tuple[int, int] | None]) -> int | None:
 
 
 def _options_cut(capture: Capture, flow: int) -> bool:
-    """Whether any segment without payload was captured shorter than it was, so that options are missing; without the
-    table of packets: whether any packet was.
+    """Whether options are missing: whether any segment without payload was captured truncated; without the table of
+    packets, whether any packet was.
     """
     if not capture.sources["truncated"].any():
         return False
@@ -165,11 +168,12 @@ def _options_cut(capture: Capture, flow: int) -> bool:
 
 
 def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: int | None = None) -> TcpConnection:
-    """One TCP connection of a capture. flow: its row in capture.flows.
+    """Analyse one TCP connection of a capture. flow: its row in capture.flows.
 
-    at: the direction (0 initiator, 1 responder) at whose sender the capture was taken; None: told by the handshake,
-    else not known. t0_ns: what times count from (None: the capture's first packet). The capture needs the tables
-    segments and, for SACK, DSACK and the classes of retransmissions, blocks. Raises ValueError: no TCP flow.
+    at: the direction (0 initiator, 1 responder) at whose sender the capture was taken; None: derived from the
+    handshake, otherwise not known. t0_ns: origin of times (None: the capture's first packet). The capture needs the
+    table `segments` and, for SACK, DSACK and the classes of retransmissions, `blocks`. Raises ValueError if the flow is
+    not TCP.
     """
     row = capture.flows[flow]
     if row["protocol"] != TCP:

@@ -1,4 +1,6 @@
-"""One direction of a TCP connection: what one end sent, how the other answered. Definitions: docs/metrics.md, TCP."""
+"""One direction of a TCP connection: the segments of one end, and the other end's answers. Definitions:
+docs/metrics.md, TCP.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ Total = float | int | None
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """data: what this end sent; acks: what the other end did; position: of the capture, as this end sees it; sack: both
-    permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); blocks: the
-    capture's.
+    """data: segments that this end sent; acks: those of the other end; position: of the capture, relative to this end;
+    sack: both permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); blocks:
+    table of the capture.
     """
 
     data: DirectionColumns
@@ -35,12 +37,12 @@ class Direction:
 
     @functools.cached_property
     def rtt(self) -> Samples:
-        """By sequence numbers."""
+        """Round trips by sequence numbers."""
         return by_sequence(self.data, self.acks)
 
     @functools.cached_property
     def rtt_timestamps(self) -> Samples:
-        """By timestamps."""
+        """Round trips by timestamps."""
         return by_timestamps(self.data, self.acks)
 
     @functools.cached_property
@@ -55,12 +57,14 @@ class Direction:
 
     @functools.cached_property
     def probes(self) -> tuple[Bools, Bools]:
-        """Zero-window probes, keep-alives: masks over `data`."""
+        """Zero-window probes and keep-alives, as masks over `data`."""
         return probes_of(self.data, self.acks, self.windows.zero)
 
     @functools.cached_property
     def retransmissions(self) -> Retransmissions | None:
-        """None: captured at the other end, where what was lost was never seen, nor when acknowledgements arrived."""
+        """None in a capture at the other end: it does not show lost segments, nor when acknowledgements arrived at the
+        sender.
+        """
         if self.position.is_far or self.blocks is None:
             return None
         permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
@@ -78,7 +82,7 @@ class Direction:
 
     @functools.cached_property
     def arrivals(self) -> Arrivals | None:
-        """None: captured at this end, where nothing has been on the network yet."""
+        """None in a capture at this end, where no segment has crossed the network yet."""
         return None if self.position.is_near else arrivals_of(self.data, self.position.round_trip_ns)
 
     def totals(self, t0_ns: int) -> dict[str, Total]:
@@ -125,11 +129,11 @@ class Direction:
 
     @property
     def _last_ns(self) -> int:
-        """The last segment of both ends."""
+        """Time of the last segment of either end."""
         return max((int(side.time_ns[-1]) for side in (self.data, self.acks) if len(side)), default=0)
 
     def _unseen(self) -> int | None:
-        """Payload that the other end acknowledged and this capture does not hold."""
+        """Payload that the other end acknowledged and that is not in this capture."""
         data = self.data
         known = data.flags & RST == 0
         if not known.any() or not len(self.acks) or self.acks.highest_ack[-1] < 0:

@@ -1,6 +1,6 @@
-"""The cause of each retransmission, at its sender; reordered or retransmitted, at a receiver.
+"""Classifies retransmissions: at the sender by cause; at the receiver as reordered or retransmitted.
 
-The classes and their evidence are defined in docs/metrics.md, TCP.
+docs/metrics.md, TCP, defines the classes and what each is recognised by.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STRAGGLERS_NS = 20_000_000
 
 
 class RetransmissionCause(enum.IntEnum):
-    """The cause for which the sender repeated a segment."""
+    """The cause of a retransmission."""
 
     UNKNOWN = 0
     FAST = 1
@@ -41,9 +41,10 @@ class RetransmissionCause(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Retransmissions:
-    """One row a retransmitted segment. segment: its index in the columns; cause: a RetransmissionCause; waited_ns:
-    since the sender's last sign of progress or transmission of the same number; series: timeouts in a row without
-    progress, up to this one (0: no timeout); by_dsack, by_timestamps: spurious (RFC 2883 4; RFC 3522 3.2).
+    """One row per retransmitted segment. segment: its index in the columns; cause: a RetransmissionCause; waited_ns:
+    time since the sender's last sign of progress or the last transmission of the same number; series: consecutive
+    timeouts without progress, up to this one (0: no timeout); by_dsack, by_timestamps: spurious (RFC 2883 4; RFC 3522
+    3.2).
     """
 
     segment: Ints
@@ -54,12 +55,12 @@ class Retransmissions:
     by_timestamps: Bools
 
     def count(self, *causes: RetransmissionCause) -> int:
-        """How many of these classes."""
+        """Number of retransmissions of these classes."""
         return int(sum(np.count_nonzero(self.cause == cause) for cause in causes))
 
     @property
     def spurious(self) -> Bools:
-        """Shown to be by either."""
+        """Whether each is shown to be spurious by either method."""
         return self.by_dsack | self.by_timestamps
 
 
@@ -73,9 +74,9 @@ def retransmissions_of(
     rtt_ns: int | None,
     sack: bool,
 ) -> Retransmissions:
-    """Classify what `data` sent again. probe: segments that only ask for an answer (not classified); rtt_min_ns: the
-    smallest round trip seen (None: none, waiting cannot be told from answering); rtt_ns: the median; sack: permitted by
-    both ends.
+    """Classify the retransmissions in `data`. probe: segments that only ask for an answer (not classified); rtt_min_ns:
+    the smallest round trip seen (None: none; a wait cannot be told from an answer then); rtt_ns: the median; sack:
+    permitted by both ends.
     """
     segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
     state = _state_of(data, acks, reports, segment)
@@ -122,15 +123,17 @@ def retransmissions_of(
 
 
 def _reaction_ns(quiet_ns: Ints) -> int:
-    """Longer than this sender takes as a rule from hearing to sending. quiet_ns: of what was sent fast."""
+    """A time longer than this sender usually takes from receiving a packet to sending. quiet_ns: of fast
+    retransmissions.
+    """
     return 2 * int(np.median(quiet_ns)) if len(quiet_ns) else 0
 
 
 @dataclasses.dataclass(frozen=True)
 class _State:
-    """What the sender knew when it sent each retransmission. earlier: retransmissions of the same number before;
-    unanswered_ns: since that number was last sent; overtaken: something sent after that had been reported to have
-    arrived (RFC 8985 6.2), first overtaken_ns ago.
+    """What the sender knew when it sent each retransmission. earlier: number of earlier retransmissions of the same
+    number; unanswered_ns: time since that number was last sent; overtaken: a segment sent after that had been reported
+    to have arrived (RFC 8985 6.2), the first report being overtaken_ns ago.
     """
 
     seq: Ints
@@ -181,9 +184,10 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
 def _overtaken(
     data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints, last_sent: Ints
 ) -> Ints:
-    """How long ago it was first reported that something sent after last_sent had arrived, ns; -1: it was not.
+    """Time in ns since the first report that a segment sent after last_sent had arrived; -1: there was none.
 
-    By SACK of a number never sent before then, or by an acknowledgement of a retransmission sent since.
+    Reports: a SACK of a number that had never been sent before last_sent, or an acknowledgement of a retransmission
+    sent since.
     """
     if not len(segment) or not len(acks):
         return np.full(len(segment), -1)
@@ -200,9 +204,9 @@ def _overtaken(
 
 
 def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of each retransmission: how many there were before of its first number, when that number was last sent before,
-    and when it is sent next (never: far away). Segments that begin or end alike are the same (a sender may cut or join
-    what it sends again).
+    """For each retransmission: the number of earlier ones of its first number, the time that number was last sent
+    before, and the time it is sent next (never: far away). Segments with an equal begin or end count as the same (a
+    sender may split or join what it retransmits).
     """
     first = np.minimum(np.searchsorted(data.highest_end, data.seq[segment], side="right"), max(0, len(data) - 1))
     last_sent = data.time_ns[first] if len(data) else segment[:0]
@@ -221,18 +225,20 @@ def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _backed_off(state: _State) -> Bools:
-    """The wait before the next transmission of the same number is about twice this one's."""
+    """Whether the wait before the next transmission of the same number is about twice this one's."""
     return (state.next_wait_ns < np.iinfo(np.int64).max // 2) & (state.next_wait_ns > DOUBLED * state.waited_ns)
 
 
 def _open(state: _State, begins: Bools) -> Bools:
-    """Sent while what had been sent when a recovery began is not yet acknowledged (its recovery point, RFC 6675 5)."""
+    """Whether each was sent before everything sent up to the begin of a recovery was acknowledged (the recovery point,
+    RFC 6675 5).
+    """
     point = np.maximum.accumulate(np.where(begins, state.highest_end, UNKNOWN)) if len(begins) else state.una
     return state.una < point
 
 
 def _series(una: Ints, timeout: Bools) -> Ints:
-    """Timeouts in a row at the same SND.UNA."""
+    """Number of consecutive timeouts at the same SND.UNA."""
     series = np.zeros(len(una), dtype=np.int64)
     rows = np.flatnonzero(timeout)
     if len(rows):
@@ -244,10 +250,10 @@ def _series(una: Ints, timeout: Bools) -> Ints:
 
 @dataclasses.dataclass(frozen=True)
 class Arrivals:
-    """One row a segment that brings new bytes below the highest number seen before it (RFC 4737 3.3, by bytes).
+    """One row per segment that brings new bytes below the highest number seen before it (RFC 4737 3.3, by bytes).
 
-    reordered: it was sent before what it arrived behind; repaired: it was sent after it, so it was sent again; neither:
-    not known. late_ns: since the first segment beyond it arrived.
+    reordered: it was sent before the segment that it arrived behind; repaired: it was sent after it, so it is a
+    retransmission; neither: not known. late_ns: time since the first segment beyond it arrived.
     """
 
     segment: Ints
@@ -257,11 +263,11 @@ class Arrivals:
 
 
 def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
-    """rtt_min_ns: the smallest whole round trip known (None: not known).
+    """rtt_min_ns: the smallest complete round trip known (None: not known).
 
-    By timestamps where the two differ: a sender's clock never goes back (RFC 7323 5.4), so an older TSval than that
-    of the segment that arrived before and follows in the stream means an original, a newer one a retransmission.
-    Else: what comes sooner than a round trip after the gap showed cannot have been asked for.
+    Timestamps decide if they differ: a sender's clock never goes back (RFC 7323 5.4), so a TSval older than that of the
+    segment that arrived before it means an original, a newer one a retransmission. Otherwise: a segment that arrives
+    sooner than a round trip after the gap appeared cannot be an answer to it.
     """
     counts = (data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0)
     before = np.concatenate([[UNKNOWN], data.highest_end[:-1]]) if len(data) else data.seq

@@ -1,7 +1,8 @@
 """Round-trip times from a capture: by sequence numbers, and by the timestamp option.
 
-Seen from the capture point: from a segment that passes it to the acknowledgement that comes back. Only at the data's
-sender is that the whole round trip. Both contain the receiver's delay of the acknowledgement (RFC 9293 3.8.6.3).
+They are measured at the capture point: from a segment that passes it to the acknowledgement that comes back. Only at
+the data's sender is this the complete round trip. Both include the receiver's delay of the acknowledgement (RFC 9293
+3.8.6.3).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ QUANTILES = (0, 0.5, 0.95)
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Round-trip times: when the acknowledgement passed (ns, as captured), and how long (ns)."""
+    """Round-trip samples: time at which the acknowledgement passed (ns, as captured), and round-trip time (ns)."""
 
     time_ns: Ints
     rtt_ns: Ints
@@ -35,17 +36,19 @@ class Samples:
         return max(0, int(np.ceil(share * len(self.rtt_ns))) - 1)
 
     def quantile_s(self, share: float) -> float | None:
-        """The value that `share` (one of QUANTILES) of the samples do not exceed: a sample itself; None: no samples."""
+        """The smallest sample that at least `share` (one of QUANTILES) of the samples do not exceed; None: no
+        samples.
+        """
         if share not in QUANTILES:
             raise ValueError(f"{share} is none of {QUANTILES}")
         return float(self._ordered[self._rank(share)]) / 1e9 if len(self.rtt_ns) else None
 
 
 def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
-    """One sample an acknowledgement that advances, of the segment that carries the last byte it acknowledges.
+    """One sample per acknowledgement that advances, of the segment with the last byte that it acknowledges.
 
-    Karn's rule (RFC 6298 3): none where any byte newly acknowledged was ever sent twice, or was first seen here below
-    one already seen (a hole that is filled acknowledges what arrived long before). SYN and FIN count as bytes.
+    Karn's rule (RFC 6298 3): no sample if any newly acknowledged byte was ever sent twice, or was first seen here below
+    one already seen (filling a gap acknowledges data that arrived long before). SYN and FIN count as bytes.
     """
     advancing = np.flatnonzero(acks.advances)
     ack = acks.highest_ack[advancing]
@@ -68,14 +71,14 @@ def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
 
 
 def _odd_until(data: DirectionColumns) -> Ints:
-    """How many of the first k segments came below a number seen before them (out of order, or sent again)."""
+    """How many of the first k segments came below a number seen before them (out of order, or retransmitted)."""
     highest = np.concatenate([[np.iinfo(np.int64).min], data.highest_end[:-1]])
     odd = (data.end > data.seq) & (data.seq < highest)
     return np.concatenate([[0], np.cumsum(odd)])
 
 
 def _touches_again(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
-    """Which of the ascending ranges [low, high) hold a byte that was sent again, at any time."""
+    """Which of the ascending ranges [low, high) contain a byte that was retransmitted at any time."""
     again = np.flatnonzero(data.is_retransmission & (data.flags & RST == 0))
     if not len(again):
         return np.zeros(len(low), dtype=np.bool_)
@@ -85,7 +88,7 @@ def _touches_again(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
 
 
 def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Ranges [start, end) as disjoint ascending ones."""
+    """Ranges [start, end) merged into disjoint ascending ones."""
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
     fresh = np.concatenate([[True], start[1:] > reach[:-1]])
@@ -94,7 +97,7 @@ def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 def unwrapped(values: npt.NDArray[np.uint32]) -> Ints:
-    """32-bit numbers that wrap, each taken as the nearest to the one before it."""
+    """32-bit numbers that wrap around, as 64-bit ones: each is taken as the nearest to the one before it."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
     steps = np.diff(values).view(np.int32)  # uint32 differences wrap as they should
@@ -102,9 +105,9 @@ def unwrapped(values: npt.NDArray[np.uint32]) -> Ints:
 
 
 def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
-    """One sample an acknowledgement that advances and echoes a timestamp (RFC 7323 4.1), retransmissions included.
+    """One sample per acknowledgement that advances and echoes a timestamp (RFC 7323 4.1), retransmissions included.
 
-    From the first segment that carried the echoed TSval: too long by at most one tick of the sender's clock.
+    It counts from the first segment with the echoed TSval, so it is too long by at most one tick of the sender's clock.
     """
     stamped = np.flatnonzero((data.options & TIMESTAMP != 0) & (data.flags & RST == 0))
     if len(stamped):  # of the segments of one tick the first
@@ -126,5 +129,5 @@ def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
 
 
 def _nearest(values: npt.NDArray[np.uint32], to: Ints) -> Ints:
-    """32-bit numbers as the 64-bit ones nearest to others."""
+    """32-bit numbers as the 64-bit ones nearest to other numbers."""
     return to + (values - to.astype(np.uint32)).view(np.int32).astype(np.int64)

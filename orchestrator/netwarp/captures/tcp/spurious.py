@@ -1,4 +1,4 @@
-"""Spurious retransmissions: shown to be needless by timestamps (Eifel, RFC 3522) or by DSACK (RFC 2883)."""
+"""Spurious retransmissions: shown to be unnecessary by timestamps (Eifel, RFC 3522) or by DSACK (RFC 2883)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ DSACK_SPAN = 1024
 
 
 def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segment: Ints, una: Ints) -> Bools:
-    """Eifel detection (RFC 3522 3.2): the first acknowledgement that covers what was sent again at SND.UNA echoes a
-    timestamp older than the retransmission's, so the original had arrived.
+    """Eifel detection (RFC 3522 3.2): the retransmission was spurious if the first acknowledgement that covers the data
+    resent at SND.UNA echoes a timestamp older than the retransmission's, since then the original had arrived.
     """
     spurious = np.zeros(len(segment), dtype=np.bool_)
     if not len(acks) or not len(segment):
@@ -29,8 +29,8 @@ def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segme
 
 
 def spurious_by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> Bools:
-    """As many retransmissions of a number as duplicates of it were reported are spurious: the last ones before each
-    report. (The network may have doubled a packet: of a number that was sent once none is.)
+    """As many retransmissions of a number are spurious as duplicates of it were reported: the last ones before each
+    report. (If the network duplicated a packet, the number was sent once and nothing is spurious.)
     """
     spurious = np.zeros(len(segment), dtype=np.bool_)
     if not len(segment) or not len(reports.dsack_segment):

@@ -1,4 +1,4 @@
-"""The events of a TCP connection in the order of time: {t_s, what, direction, ...}."""
+"""The events of a TCP connection, sorted by time: {t_s, what, direction, ...}."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NAMES = {
 
 
 def tcp_events(directions: tuple[Direction, Direction], t0_ns: int) -> list[dict[str, Any]]:
-    """Handshake, ends, retransmissions that begin something (not each of a recovery), zero windows; by time, at most
-    200 of a kind and direction.
+    """Handshake, ends, the first retransmission of each recovery, zero windows; sorted by time, at most 200 of a kind
+    and direction.
     """
     events: list[dict[str, Any]] = []
     for d, direction in enumerate(directions):
