@@ -17,7 +17,7 @@
 #define TRACEFS	      "/sys/kernel/tracing"
 #define PAGE_BYTES    4096
 #define EVENTS	      2
-#define RECORDS_AHEAD 1024
+#define RECORDS_AHEAD 1024 /* records per write: 64 KiB */
 
 static const struct {
 	const char *name;

@@ -107,6 +107,7 @@ int flow_buffer(struct flow *flow, int fd, int option, int force_option, int64_t
 		return flow_error(flow, what, errno, NULL);
 	if (flow_get(fd, SOL_SOCKET, option, &in_force))
 		return flow_error(flow, what, errno, NULL);
+	/* the kernel doubles the value, for its own bookkeeping (socket(7)) */
 	if (in_force == 2 * value)
 		return 0;
 	snprintf(detail, sizeof(detail),

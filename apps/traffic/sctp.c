@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A received message longer than a slot comes in pieces. */
+/* A received message longer than a slot arrives in pieces; 64 slots of that size make RECV_BYTES. */
 #define RECV_SLOT_BYTES	  16384
 #define RECV_BYTES	  1048576
 #define NOTIFY_SLOT_BYTES 4096

@@ -55,7 +55,7 @@ static void set_control(struct msghdr *message, const struct config *config, uin
 	memcpy(CMSG_DATA(header), &info, sizeof(info));
 	if (config->lifetime_ns != OPTION_NOT_GIVEN) {
 		partial.pr_policy = SCTP_PR_SCTP_TTL;
-		partial.pr_value = (uint32_t)(config->lifetime_ns / NS_PER_MS);
+		partial.pr_value = (uint32_t)(config->lifetime_ns / NS_PER_MS); /* RFC 7496: ms */
 	} else if (config->max_retransmissions != OPTION_NOT_GIVEN) {
 		partial.pr_policy = SCTP_PR_SCTP_RTX;
 		partial.pr_value = (uint32_t)config->max_retransmissions;

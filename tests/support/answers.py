@@ -1,4 +1,4 @@
-"""A small study that asks a question (`[answer]`), with measurements put in."""
+"""A small spec that asks a question (`[answer]`), with given measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The apps as tests on the host see them: built with ASan and UBSan, talked to through their own interfaces."""
+"""Runs the apps on the host for tests: built with ASan and UBSan, used through their command lines, records and
+sockets.
+"""
 
 from __future__ import annotations
 

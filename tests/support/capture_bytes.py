@@ -1,4 +1,4 @@
-"""Captures as bytes: read, taken apart, with their sequence numbers moved, and compared."""
+"""Captures as bytes: reads them, takes them apart, shifts their sequence numbers, and compares them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The pure parts of cell-init (apps/cell-init/test_driver.c), built with ASan and UBSan, behind a pipe."""
+"""Calls the parts of cell-init that make no system call, through apps/cell-init/test_driver.c (built with ASan and
+UBSan) over a pipe.
+"""
 
 from __future__ import annotations
 

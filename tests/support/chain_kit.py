@@ -1,4 +1,4 @@
-"""netwarp as a process of its own: what it prints, the files it leaves, and the processes it must not leave."""
+"""Runs netwarp as a process of its own and checks what it prints, the files it leaves, and that no process remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures read by hand: frames, IPv4 packets, SCTP chunks, with nothing of the product's own analyser."""
+"""Decodes captures without the product's analyser: frames, IPv4 packets, SCTP chunks."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""kill -9 at random moments, again and again: `make chaos`. After each nothing is left, and --resume makes it whole.
+"""Kills processes of a run by `kill -9` at random moments, many times: `make chaos`. After each kill it checks that
+nothing remains and that --resume completes the run.
 
-Whom: netwarp itself; a worker process of it; a sandbox (the guest's kernel; netns-exec); a process in it (of a guest as
-the host sees it; on netns cell-init with its capture process, the sender, the receiver). When: drawn from the whole
-length of a run, first line of code to last line of the report; a process that is not there yet is killed as soon as it
-is. In virtual time tables and captures are then equal to an undisturbed run's, byte for byte; on the wall clock the
-same cells COMPLETED.
+Killed are netwarp itself; one of its worker processes; a sandbox (the guest's kernel, or netns-exec); or a process in
+it (in a guest the host's process for it; on netns cell-init with its capture process, the sender, the receiver). The
+moment is drawn from the whole length of a run, from the first line of code to the last line of the report; a process
+that does not exist yet is killed as soon as it does. In virtual time tables and captures must then equal those of an
+undisturbed run, byte for byte; on the wall clock the same cells must be COMPLETED.
 
-The netns back end runs here if this machine's kernel has netem, else in a guest on the wall clock.
+The netns back end runs here if this machine's kernel has netem, otherwise in a guest on the wall clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Specs with claims, judged over numbers put in."""
+"""Specs with claims, judged by given numbers."""
 
 from __future__ import annotations
 

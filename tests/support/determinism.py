@@ -1,9 +1,9 @@
-"""Equal cells in unlike circumstances, again and again: `make determinism`. Names the first packet that differs.
+"""Runs equal cells under different circumstances, many times: `make determinism`. Names the first packet that differs.
 
-Circumstances are drawn for each run: the directory's depth and the lengths of its names, the user the guest's kernel
-runs as (where this is root: root, or the ordinary user that root's guests become), busy processes beside it, stops and
-continues of the guest's kernel, programs and kernel out of the host's page cache. Every run is compared, packet by
-packet, with the first one of its cell, which ran in a plain directory with none of this.
+Circumstances are drawn for each run: the directory's depth and the lengths of its names, the user as which the guest's
+kernel runs (for root: root, or the ordinary user that root's guests become), busy processes beside it, stops and
+continues of the guest's kernel, programs and kernel evicted from the host's page cache. Every run is compared, packet
+by packet, with the first one of its cell, which ran in a plain directory with none of this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Specs written to do harm, or to use up the machine that reads them."""
+"""Specs that try to do harm, or to exhaust the machine that reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source tree that a real `make` builds in a moment: the shape of Linux' own targets, none of its code."""
+"""A source tree that a real `make` builds in a moment: it has the targets of Linux' Makefile, and none of its code."""
 
 import os
 from pathlib import Path

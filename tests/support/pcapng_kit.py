@@ -1,4 +1,4 @@
-"""pcapng files put together by hand, every field free to lie."""
+"""Builds pcapng files for tests; every field may have a wrong value."""
 
 from __future__ import annotations
 

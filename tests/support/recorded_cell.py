@@ -1,4 +1,4 @@
-"""A finished cell made of recorded captures, and what analysis derives from it."""
+"""A finished cell made of recorded captures, and the files that the analysis derives from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs for tests of results: a plan with measurements put in, and tables as their CSV files have them."""
+"""Runs for tests of results: a plan with given measurements, and tables as their CSV files have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines made up from a PATH of stand-ins, and the Makefile's targets."""
+"""Machines simulated by a PATH of stand-in programs, and the Makefile's targets."""
 
 import os
 import subprocess

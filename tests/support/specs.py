@@ -1,4 +1,4 @@
-"""Specs for tests: a base text, and what planning it says."""
+"""Specs for tests: a base text, and the messages that planning it gives."""
 
 from __future__ import annotations
 

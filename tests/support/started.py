@@ -1,4 +1,4 @@
-"""The programs that this checkout's Python starts by name, read from its source."""
+"""The programs that this checkout's Python starts by name, found in its source."""
 
 import ast
 import functools

@@ -1,4 +1,6 @@
-"""TOML -> Spec. Every error with file, line, key and a correct example; all errors of a file at once."""
+"""Reads TOML into a Spec. Every error names file, line, key and a correct example; all errors of a file are reported
+together.
+"""
 
 from .example import EXAMPLE_SPEC
 from .load import Spec, find_spec, load_spec, parse_spec

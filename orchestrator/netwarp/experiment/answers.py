@@ -1,4 +1,4 @@
-"""[answer.NAME]: questions that a report answers in words from what was measured."""
+"""Reads [answer.NAME]: questions that a report answers in words from the measurements."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _reason(item: Item, metrics: Mapping[str, Metric], problems: Problems) -> Re
 
 
 def _text(item: Item, metrics: Mapping[str, Metric], problems: Problems) -> str:
-    """The words; what stands in braces must be a metric, or `value`."""
+    """Checks the text: names in braces must be metrics, or `value`."""
     text = item.get("text")
     if text is None:
         problems.add(item, 'its text is missing; for example text = "it takes {theory_timeouts} timeouts in a row"')

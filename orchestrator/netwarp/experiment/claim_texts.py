@@ -1,4 +1,6 @@
-"""What a claim says of the paper: its class, the paper's own sentence, its words as tolerances, and amendments."""
+"""Reads what a claim quotes from the paper: its class, the paper's sentence, its words as tolerances, and
+amendments.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ TEXTS = {
 
 
 def read_class(item: Item, problems: Problems) -> ClaimClass:
-    """The class of a claim; "own" where none is said."""
+    """The class of a claim; "own" if none is given."""
     child = item.get("class")
     text = read_text(child, TEXTS["class"], Problems()) if child is not None else None
     found: ClaimClass = next((known for known in CLASSES if known == text), "own")
@@ -35,7 +37,7 @@ def read_class(item: Item, problems: Problems) -> ClaimClass:
 
 
 def read_sentence(item: Item, earlier: Mapping[str, Sentence], problems: Problems) -> Sentence | None:
-    """The paper's sentence: a table of its words, or the id of an earlier claim that has the same one."""
+    """The paper's sentence: a table with its words, or the id of an earlier claim with the same sentence."""
     child = item.get("paper")
     if child is None:
         return None

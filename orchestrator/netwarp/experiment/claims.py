@@ -1,4 +1,4 @@
-"""expected.toml: the claims to test, and the sources of published numbers. Grammar in docs/spec.md, Expected."""
+"""Reads expected.toml: the claims to test, and the sources of published numbers. Grammar: docs/spec.md, Expected."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FILE = {
 
 
 class ClaimReader:
-    """Reads one expected.toml against a spec's factors and metrics; says all that is wrong."""
+    """Reads one expected.toml against a spec's factors and metrics, and collects all mistakes."""
 
     def __init__(self, document: Item, names: Names, problems: Problems) -> None:
         self._document, self._names, self._problems = document, names, problems
@@ -89,7 +89,7 @@ class ClaimReader:
         return tuple(found)
 
     def headline(self) -> tuple[str, ...]:
-        """The claims that the report says first; called after claims()."""
+        """The claims that the report shows first. Call it after claims()."""
         item = self._document.get("headline")
         names = read_names(item, FILE["headline"], Problems()) if item is not None else ()
         for name in names:
@@ -130,7 +130,7 @@ class ClaimReader:
         return tuple(every)
 
     def _with_texts(self, item: Item, claim: Claim) -> Claim:
-        """The claim with what it says of the paper."""
+        """The claim with its quotations from the paper."""
         sentence = read_sentence(item, self._sentences, self._problems)
         if sentence is not None:
             self._sentences[claim.id] = sentence
@@ -226,7 +226,7 @@ class ClaimReader:
         return names
 
     def _check_means(self, claims: list[Claim], items: Mapping[str, Item]) -> None:
-        """What a mean is of must be there, and be one number."""
+        """Reports a claim of kind `mean` whose claims do not exist, or are not one number each."""
         gains = [(claim.id, claim.condition_text) for claim in claims if claim.kind in GAINS]
         for claim in claims:
             for name in claim.of:
@@ -262,9 +262,10 @@ class ClaimReader:
         return tuple(with_usual(one, self._names, over) for one in chosen)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
-        """The same claim under other conditions: each entry's levels replace those of the selectors that name them.
+        """The same claim under other conditions: the levels of each entry replace those of the selectors that name the
+        same factors.
 
-        A mean under other conditions is of the claims it is of under the same ones.
+        A mean under another condition averages its claims under that condition.
         """
         mirrored: list[Claim] = []
         also = item.get("also")
@@ -286,7 +287,7 @@ class ClaimReader:
         return child
 
     def _tolerance(self, item: Item) -> float | None:
-        """A number, or the word of the paper that it is the tolerance of."""
+        """A number, or the name of a [word.*], whose tolerance is used."""
         if not isinstance(item.value, str):
             return self._number(item)
         if item.value in self._words:

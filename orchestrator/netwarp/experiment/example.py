@@ -1,4 +1,4 @@
-"""A minimal complete spec: what `netwarp plan --example` prints. It loads, plans and runs as it stands."""
+"""A minimal complete spec, printed by `netwarp plan --example`. It loads, plans and runs as it is."""
 
 EXAMPLE_SPEC = """\
 # A minimal complete netwarp spec: TCP and SCTP over one path, at three rates. Every value has its unit.

@@ -1,4 +1,4 @@
-"""[experiment.NAME]: which factors are combined, which stay fixed, how often each combination is repeated."""
+"""Reads [experiment.NAME]: the factors to combine, those that are fixed, and the number of repetitions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .toml_positions import Item
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSpec:
-    """A full product of `factors`; those of a `zip` group go level by level together; `fixed` ones have one level.
+    """A full product of `factors`; those in a `zip` group advance together, level by level; `fixed` ones have one
+    level.
 
-    repetitions: of its own, None: the spec's. only_random: cells in which nothing is random are run once.
+    repetitions: the experiment's own; None: the spec's. only_random: cells without randomness are run once.
     """
 
     name: str
@@ -32,7 +33,7 @@ class ExperimentSpec:
 def read_experiments(
     document: Item, factors: Mapping[str, FactorSpec], problems: Problems
 ) -> tuple[ExperimentSpec, ...]:
-    """Every [experiment.NAME]; without any, one named "main" of all factors."""
+    """Every [experiment.NAME]; if there is none, one named "main" with all factors."""
     item = document.get("experiment")
     if item is None or not item.table():
         return (ExperimentSpec("main", "", tuple(factors), {}, (), document),)

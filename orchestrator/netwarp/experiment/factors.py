@@ -1,4 +1,4 @@
-"""Factors of a spec: what it varies, their levels and what each changes; conditions on levels."""
+"""Reads the factors of a spec: their levels and what each changes; and conditions on levels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RESERVED_COLUMNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LevelSpec:
-    """A level and what it changes."""
+    """A level and its changes to the document."""
 
     name: str
     title: str
@@ -49,10 +49,9 @@ class LevelSpec:
 
 @dataclass(frozen=True, slots=True)
 class FactorSpec:
-    """A factor. `only`: it applies only where the other factors have these levels, elsewhere its level is "-".
+    """A factor. `only`: it applies only where the other factors have these levels; elsewhere its level is "-".
 
-    usual: the level of outputs that do not name the factor; "": they are of all its levels. unstated: what the source
-    of the experiment does not say; its other levels than the usual one are for robustness. "": it is stated.
+    usual: the level used by outputs that do not name the factor; "": such outputs use all its levels.
     """
 
     name: str
@@ -64,7 +63,7 @@ class FactorSpec:
     unstated: str = ""
 
     def level(self, name: str) -> LevelSpec | None:
-        """The level that means the same ("10s" is "10 s"), or None."""
+        """The level with the same meaning ("10s" equals "10 s"), or None."""
         return next((level for level in self.levels if same_value(level.name, name)), None)
 
 
@@ -95,7 +94,7 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
 
 
 def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, FactorSpec]:
-    """What outputs may name as a dimension: the factors, and FLOW with every flow of the document and of any level."""
+    """The dimensions that outputs may name: the factors, and FLOW with every flow of the document and of any level."""
     patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
     sections = [section for layer in (document, *patches) if (section := layer.get("flow")) is not None]
     names = dict.fromkeys(name for section in sections for name in section.table())
@@ -151,7 +150,7 @@ TOP_ONLY = FACTOR_KEYS["only"]
 
 
 def _read_sets(item: Item | None, document: Item, problems: Problems) -> list[list[str]]:
-    """The keys of the document whose value each level of a factor is."""
+    """The keys of the document that each level of a factor sets."""
     paths: list[list[str]] = []
     for key in read_texts(item, FACTOR_KEYS["sets"], Problems()) if item is not None else ():
         path, problem = find_key(key, document)
@@ -165,7 +164,7 @@ def _read_sets(item: Item | None, document: Item, problems: Problems) -> list[li
 
 
 def _patch(item: Item, level: str, keys: list[list[str]], document: Item, problems: Problems) -> Item | None:
-    """What a level changes: the keys that its factor `sets`, then the level's own table."""
+    """The changes of a level: the keys that its factor `sets`, then the level's own table."""
     place = (item.get("levels") or item).part(level)
     patch: Item | None = None
     for key in keys:
@@ -212,9 +211,9 @@ def _check_circles(factors: Mapping[str, FactorSpec], problems: Problems) -> Non
 def check_condition(
     item: Item | None, factors: Mapping[str, FactorSpec], problems: Problems, experiments: Sequence[str] = ()
 ) -> None:
-    """Every factor and level of an `only`, `unless`, `where` or `fixed` must exist.
+    """Checks that every factor and level of an `only`, `unless`, `where` or `fixed` exists.
 
-    experiments: names that `experiment` may have beside the factors; without any it may not stand there.
+    experiments: names that the key `experiment` may have; if there are none, the key is not allowed.
     """
     for name, child in item.table().items() if item is not None else ():
         if name == EXPERIMENT_KEY and experiments:
@@ -233,7 +232,7 @@ def check_condition(
 
 
 def check_experiment(item: Item, experiments: Sequence[str], problems: Problems) -> None:
-    """One experiment, or each of a list of them, must exist."""
+    """Checks that the experiment, or each of a list, exists."""
     for part in item.items() or [item]:
         if isinstance(part.value, str) and part.value not in experiments:
             problems.add(part, f'there is no experiment "{part.value}"{nearest(part.value, experiments)}')

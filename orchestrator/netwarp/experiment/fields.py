@@ -1,4 +1,4 @@
-"""Kinds of values that a key of a spec may hold, and the check of a value against its kind."""
+"""The kinds of values that a key of a spec may hold, and the check of a value against its kind."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ Type = Literal[
 class Field:
     """One key: the type of its value, a correct example (TOML), and limits in base units.
 
-    names: list of texts. texts: one text or a list of them. levels: factor -> level or list of levels. map: name ->
-    table of `fields`. open: checked by its user. A `choice` may also be a table or list where its user says so.
+    names: list of texts. texts: one text or a list of texts. levels: factor -> level or list of levels. map: name ->
+    table of `fields`. open: checked by the code that reads it. A `choice` may also be a table or list where the code
+    that reads it says so.
     """
 
     type: Type
@@ -80,7 +81,9 @@ def is_open(text: str) -> bool:
 
 
 def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems, *, fill: bool = False) -> None:
-    """Check a table, its keys and all below it. fill: values with placeholders are left for when they are filled in."""
+    """Check a table, its keys and all tables below it. fill: skip values with placeholders; they are checked after they
+    are filled in.
+    """
     if not isinstance(item.value, dict):
         problems.add(item, f"must be a table, with keys like {', '.join(list(fields)[:3])}")
         return
@@ -147,7 +150,7 @@ def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None
 
 
 def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | None:
-    """The quantity, or None after saying what is wrong."""
+    """The quantity, or None if it is wrong (the problem is collected)."""
     kind = field.kinds[0] if len(field.kinds) == 1 else None
     wanted = f"; write for example {field.example}"
     words = " or ".join(WORDS[kind] for kind in field.kinds)
@@ -177,7 +180,7 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
 
 
 def _decimal_comma(text: str) -> str:
-    """What is wrong with "0,5 ms", and how to write it; "" where there is no comma in the number."""
+    """The message about a decimal comma ("0,5 ms") with the correction; "" if there is none."""
     match = _DECIMAL_COMMA.match(text.strip())
     if match is None or len(text) > LONGEST_LEVEL:
         return ""
@@ -189,7 +192,7 @@ def _decimal_comma(text: str) -> str:
 
 
 def read_text(item: Item, field: Field, problems: Problems) -> str | None:
-    """A text, name or one of the field's choices; None after saying what is wrong."""
+    """A text, name or one of the field's choices; None if it is wrong (the problem is collected)."""
     example = f"; for example {field.example}"
     if not isinstance(item.value, str):
         problems.add(item, f"must be text{example}")

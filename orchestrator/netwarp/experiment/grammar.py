@@ -1,4 +1,6 @@
-"""The grammar of spec.toml, as data: every section, every key, an example of each. docs/spec.md explains it."""
+"""The grammar of spec.toml as data: every section, every key with an example. docs/spec.md explains it; a new key is
+added in both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A spec file -> Spec: every error of the file at once, nothing run on an error."""
+"""Loads a spec file into a Spec. All errors of the file are reported together, and nothing is run then."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ DEFAULT_SEED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What a human wrote, checked as far as it can be without a cell. `document` keeps every key's file and line."""
+    """A spec as written, checked as far as possible without resolving a cell. `document` keeps the file and line of
+    every key.
+    """
 
     name: str
     title: str
@@ -76,10 +78,10 @@ class Spec:
 
 
 def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None) -> Spec:
-    """Load a spec: a file, a folder that holds spec.toml, or the name of a folder under experiments/.
+    """Load a spec: a file, a folder with spec.toml, or the name of a folder under experiments/.
 
-    sets: `--set key=value`: a parameter, or a dotted key of the document, and its new value as text.
-    Raises SpecError with every problem, each `file:line: key: what is wrong and a correct example`.
+    sets: `--set key=value`: a parameter or a dotted key of the document, and its new value as text. Raises SpecError
+    with every problem, each as `file:line: key: what is wrong and a correct example`.
     """
     file = find_spec(path_or_name)
     try:
@@ -90,7 +92,7 @@ def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None
 
 
 def find_spec(path_or_name: str | Path) -> Path:
-    """The spec file meant. Raises SpecError that lists what there is."""
+    """The path of the spec file. Raises SpecError that lists the existing ones."""
     path = Path(path_or_name)
     candidates = [path, path / "spec.toml"]
     if NAME.fullmatch(str(path_or_name)):
@@ -106,7 +108,7 @@ def find_spec(path_or_name: str | Path) -> Path:
 
 
 def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
-    """As load_spec, from bytes; `file` says where `expected` is looked for and what messages call the spec."""
+    """As load_spec, from bytes. `file`: its folder is searched for `expected`, and messages name it."""
     problems = Problems()
     document = parse_toml(text, shown(file), problems)
     problems.check()
@@ -193,7 +195,7 @@ def _value(document: Item, key: str, default: Any) -> Any:
 
 
 def _key_figure(document: Item, figures: Sequence[Figure | TimeSeries], problems: Problems) -> str:
-    """The figure that the report shows first; "" where none is named."""
+    """The figure that the report shows first; "" if none is named."""
     item, names = document.get("key_figure"), [figure.name for figure in figures]
     if item is not None and item.value not in names:
         problems.add(item, f'there is no figure "{str(item.value)[:40]}"{nearest(str(item.value), names)}')
@@ -206,7 +208,7 @@ def _integer(document: Item, key: str, default: int) -> int:
 
 
 def _check_format(document: Item, problems: Problems) -> None:
-    """A file of another grammar is said to be that, and nothing else is said of it."""
+    """Reports a file of another version of the grammar; no other problem of it is reported then."""
     item, low = document.get("format"), TOP["format"].low
     if item is not None and (isinstance(item.value, bool) or item.value != low):
         problems.add(item, f"this netwarp reads format {int(low or 0)}; write format = {int(low or 0)}")
@@ -225,7 +227,7 @@ def _check_parameters(document: Item, problems: Problems) -> None:
 
 
 def _beside(document: Item, key: str, file: Path, problems: Problems) -> Path | None:
-    """The file beside the spec that a key names; None without one, or after saying what is wrong with it."""
+    """The file next to the spec that a key names; None if there is none or it is wrong (the problem is collected)."""
     item = document.get(key)
     name = read_text(item, TOP[key], Problems()) if item is not None else None
     if item is None or name is None:

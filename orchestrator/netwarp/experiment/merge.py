@@ -1,4 +1,4 @@
-"""Layers of a document: tables are merged key by key, of all else the later layer wins; then `{name}` is filled in."""
+"""Merges layers of a document: tables key by key, of all other values the later layer's; then `{name}` is filled in."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DEEPEST_PARAMETER = 8
 
 
 def merge(base: Item | None, patch: Item) -> Item:
-    """`patch` over `base`; nothing is changed in place.
+    """`patch` laid over `base`; neither is changed.
 
-    A key the patch gives replaces what says the same in another way: the other of `one_way_delay` and `rtt`, and the
-    same key of `forward` and `backward` (a later word for both directions wins over an earlier one for one).
+    A key of the patch also replaces keys that mean the same: the other one of `one_way_delay` and `rtt`, and the same
+    key in `forward` and `backward` (a later value for both directions overrides an earlier one for one direction).
     """
     if base is None or not isinstance(base.value, dict) or not isinstance(patch.value, dict):
         return patch
@@ -30,7 +30,7 @@ def merge(base: Item | None, patch: Item) -> Item:
 
 
 def _without(table: Mapping[str, Item], said: set[str]) -> dict[str, Item]:
-    """The table without what the keys `said` replace."""
+    """The table without the keys that those in `said` replace."""
     replaced = said & (DIRECTION.keys() | {"rtt"})
     for group in EXCLUSIVE:
         if replaced & group:
@@ -44,13 +44,15 @@ def _without(table: Mapping[str, Item], said: set[str]) -> dict[str, Item]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What `{name}` is filled in with, and where that was written: a wrong level is named at its own line."""
+    """The values for `{name}`, each with the position where it was written, so that a wrong level is reported at its
+    own line.
+    """
 
     texts: Mapping[str, str]
     places: Mapping[str, Item]
 
     def filled(self, item: Item, name: str) -> Item:
-        """The value of `name` in place of an item that is `"{name}"` and nothing else."""
+        """The value of `name`, for an item that consists of `"{name}"` only."""
         place = self.places.get(name)
         if place is None:
             return item.with_value(self.texts[name])
@@ -60,7 +62,7 @@ class Values:
 
 
 def substitute(item: Item, values: Values, problems: Problems, context: str) -> Item:
-    """Fill in `{name}` in every text below `item`; one that cannot be filled in is said, and left as it is.
+    """Fill in `{name}` in every text below `item`. A name that cannot be filled in is reported and stays as it is.
 
     A factor that does not apply ("-") has no level to fill in.
     """
@@ -92,7 +94,7 @@ def substitute(item: Item, values: Values, problems: Problems, context: str) -> 
 
 
 def resolve_parameters(item: Item | None, levels: Mapping[str, str], problems: Problems) -> dict[str, str]:
-    """Parameters with factors and other parameters filled in (at most 8 deep, so that a circle is an error)."""
+    """Parameters with factors and other parameters filled in (at most 8 levels deep, so that a cycle is an error)."""
     table = item.table() if item is not None else {}
     texts = {name: str(child.value) for name, child in table.items()}
     for _ in range(DEEPEST_PARAMETER):
@@ -118,5 +120,5 @@ def resolve_parameters(item: Item | None, levels: Mapping[str, str], problems: P
 
 
 def holds(condition: Mapping[str, tuple[str, ...]], levels: Mapping[str, str]) -> bool:
-    """Whether every factor named has one of the levels listed."""
+    """Whether every named factor has one of the listed levels."""
     return all(levels.get(factor, "-") in allowed for factor, allowed in condition.items())

@@ -1,6 +1,6 @@
-"""The options of the apps: `receiver = { rcvbuf = "64 KiB" }` -> receiver_options {"rcvbuf_bytes": 65536}.
+"""Options of the apps: `receiver = { rcvbuf = "64 KiB" }` becomes receiver_options {"rcvbuf_bytes": 65536}.
 
-One line an option (docs/formats.md, The apps). The key in the spec has no unit: its value carries it.
+One row per option (docs/formats.md, The apps). The key in the spec has no unit, since its value has one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STEPS: dict[str, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Where an option goes in a Cell, what its value is, and which protocols and roles have it."""
+    """Where an option goes in a Cell, the kind of its value, and the protocols and roles that have it."""
 
     cell_key: str
     field: Field
@@ -127,7 +127,9 @@ ALIASES = {"cc": "congestion", "congestion_control": "congestion", "buffer": "sn
 def read_options(
     item: Item | None, role: str, protocol: str, bdp_bytes: int | None, problems: Problems
 ) -> dict[str, OptionValue]:
-    """Options of one app in the table's order. bdp_bytes: what "1 bdp" is on the flow's first path (None: no rate)."""
+    """The options of one app, in the order of its table. bdp_bytes: value of "1 bdp" on the flow's first path (None: no
+    rate).
+    """
     values: dict[str, OptionValue] = {}
     table: Mapping[str, Item] = item.table() if item is not None else {}
     if item is not None and not isinstance(item.value, dict):
@@ -158,7 +160,7 @@ def read_options(
 
 
 def _whole(item: Item, option: Option, value: OptionValue, problems: Problems) -> bool:
-    """Whether the kernel can be told the value as it is; else says so."""
+    """Whether the kernel can represent the value exactly; otherwise the problem is collected."""
     unit, words = STEPS.get(option.cell_key, (1, ""))
     if isinstance(value, int) and value % unit:
         problems.add(item, f"'{item.value}': the kernel takes {words}; for example {option.field.example}")
@@ -167,7 +169,7 @@ def _whole(item: Item, option: Option, value: OptionValue, problems: Problems) -
 
 
 def _together(table: Mapping[str, Item], values: Mapping[str, OptionValue], problems: Problems) -> None:
-    """Options that only make sense together, or not together."""
+    """Reports options that need each other, or exclude each other."""
     for low, high in (("rto_min", "rto_max"), ("pf_retrans", "ps_retrans")):
         first, second = (values.get(OPTIONS[name].cell_key) for name in (low, high))
         if isinstance(first, int) and isinstance(second, int) and first > second:
@@ -182,7 +184,9 @@ def _together(table: Mapping[str, Item], values: Mapping[str, OptionValue], prob
 
 
 def _window(item: Item, value: int, problems: Problems) -> int:
-    """A TCP window is offered in steps of 2 to the power of its scale (Linux: tcp_select_initial_window)."""
+    """Reports a TCP window that cannot be announced: windows are multiples of 2^scale (Linux:
+    tcp_select_initial_window).
+    """
     step = 2
     while value // step > WINDOW_MAX:
         step *= 2
@@ -217,7 +221,7 @@ def _value(item: Item, field: Field, bdp_bytes: int | None, problems: Problems) 
 
 
 def _list(item: Item, field: Field, problems: Problems) -> str | None:
-    """A list of whole numbers, as the apps take it: "0,1"."""
+    """A list of whole numbers in the form of the apps' options: "0,1"."""
     children = item.items() if isinstance(item.value, list) else []
     if not 1 <= len(children) <= LONGEST_LIST:
         problems.add(item, f"must be a list of 1 to {LONGEST_LIST} whole numbers; for example {field.example}")

@@ -1,4 +1,4 @@
-"""What a spec wants made of its measurements: its own metrics, tables and figures."""
+"""Reads the outputs of a spec: its own metrics, tables and figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class OwnMetric:
-    """A metric of the spec: an expression over a flow's metrics, the parameters and `duration_s`."""
+    """A metric that the spec defines: an expression over a flow's metrics, the parameters and `duration_s`."""
 
     name: str
     title: str
@@ -149,7 +149,9 @@ def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figu
 
 
 def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems: Problems) -> tuple[str, ...]:
-    """Other metrics to stand beside a table's or figure's; of the same unit, as they share its axis."""
+    """The metrics to show beside a table's or figure's metric; they must have the same unit, since they share
+    its axis.
+    """
     child = item.get("beside")
     names = read_names(child, TABLE["beside"], Problems()) if child is not None else ()
     for name in names:
@@ -163,13 +165,13 @@ def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems
 
 
 def read_kind(item: Item) -> FigureKind:
-    """The kind of a figure; "line" where nothing else is said. (What is no kind at all was refused by the grammar.)"""
+    """The kind of a figure; "line" by default. (The grammar has refused unknown kinds.)"""
     kind = item.get("kind")
     return next((known for known in AXES_OF if kind is not None and kind.value == known), "line")
 
 
 def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, FactorSpec], problems: Problems) -> str:
-    """The one factor of an axis that this kind of figure must have; "" where it has none."""
+    """The factor of an axis that this kind of figure needs; "" if it has no such axis."""
     if key not in AXES_OF[kind]:
         return ""
     child = item.get(key)
@@ -206,13 +208,15 @@ def read_where(item: Item | None, names: Names, problems: Problems, *, flows: bo
 
 
 def read_selector(item: Item, names: Names, problems: Problems, axes: Sequence[str] = ()) -> Levels:
-    """The cells that an output is of: its `experiment` and its `where`, and of factors with a usual level that one."""
+    """The cells of an output: its `experiment` and its `where`, and the usual level of every factor that has one and is
+    not named.
+    """
     where = {**read_experiment(item, names, problems), **read_where(item.get("where"), names, problems)}
     return with_usual(where, names, axes)
 
 
 def with_usual(where: Levels, names: Names, axes: Sequence[str]) -> Levels:
-    """The selector with the usual level of every factor that neither it nor the axes name."""
+    """The selector plus the usual level of every factor that neither it nor the axes name."""
     usual = {
         name: (factor.usual, DOES_NOT_APPLY)
         for name, factor in names.factors.items()
@@ -222,7 +226,7 @@ def with_usual(where: Levels, names: Names, axes: Sequence[str]) -> Levels:
 
 
 def read_experiment(item: Item, names: Names, problems: Problems) -> Levels:
-    """The selector that the `experiment` of an output is; empty without one."""
+    """The selector for the key `experiment` of an output; empty without the key."""
     child = item.get(EXPERIMENT)
     if child is None:
         return {}
@@ -243,7 +247,7 @@ def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems:
 
 
 def named(document: Item, section: str) -> list[tuple[str, Item]]:
-    """The tables of a section in order (what is none was refused by the grammar)."""
+    """The tables of a section in order (the grammar has refused anything else)."""
     item = document.get(section)
     return [(name, child) for name, child in item.table().items() if isinstance(child.value, dict)] if item else []
 
@@ -255,13 +259,13 @@ def _check_twice(item: Item, axes: tuple[str, ...], problems: Problems) -> None:
 
 
 def read_title(item: Item, default: str) -> str:
-    """Its `title`, or what else to call it."""
+    """Its `title`, or `default`."""
     title = item.get("title")
     return str(title.value) if title is not None else default
 
 
 def read_flows(item: Item, names: Names, problems: Problems) -> tuple[str, ...]:
-    """The flows that its `flow` (of a figure also `flows`) names; they must exist."""
+    """The flows named by `flow` (of a figure also `flows`); they must exist."""
     child, same = item.get("flow"), item.get("flows")
     if child is not None and same is not None:
         problems.add(same, "flow and flows are the same key: write one of them")

@@ -1,4 +1,4 @@
-"""A value for a dotted key of the spec: what `--set key=value` asks for, and what the levels of a factor `sets`."""
+"""Sets a value at a dotted key of the spec: for `--set key=value`, and for the levels of a factor with `sets`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMED = (*SECTIONS, "factor", "experiment", "metric", "table", "figure", "answer
 
 
 def read_overrides(document: Item, sets: Mapping[str, str], problems: Problems) -> Item:
-    """What --set asks for, as a layer over the document."""
+    """The values of --set, as a layer over the document."""
     layer = plain({}, "--set", 0, "")
     for key, text in sets.items():
         path, problem = find_key(key, document)
@@ -30,7 +30,7 @@ def read_overrides(document: Item, sets: Mapping[str, str], problems: Problems) 
 
 
 def layer_of(path: Sequence[str], text: str, document: Item, place: Item) -> Item:
-    """A layer over the document that gives one key another value; `place`: where that value is written."""
+    """A layer over the document that gives one key another value; `place`: the position where that value is written."""
     there = document.get(*path)
     value: Any = text if there is not None and isinstance(there.value, str) else _toml_value(text)
     item = plain(value, place.file, place.line, place.key)
@@ -40,7 +40,7 @@ def layer_of(path: Sequence[str], text: str, document: Item, place: Item) -> Ite
 
 
 def find_key(key: str, document: Item) -> tuple[list[str], str]:
-    """The keys from the top of the document that a dotted key means, and what is wrong with it ("": nothing)."""
+    """The path of keys that a dotted key means, and the problem with it ("": none)."""
     path = _split(key)
     parameters = _names(document, "parameter")
     first = path[0] if path else key

@@ -1,4 +1,4 @@
-"""All that is wrong with a spec, collected, so that one look mends it."""
+"""Collects all problems of a spec, so that they can be corrected in one pass."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ MOST_SHOWN = 50
 
 
 class Problems:
-    """Messages `file:line: key: what is wrong and a correct example`, each once, in the order found."""
+    """Messages `file:line: key: what is wrong and a correct example`, each once, in the order in which they
+    were found.
+    """
 
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
         self._said = 0
 
     def __len__(self) -> int:
-        """How often something was wrong; the same thing wrong in two cells counts twice."""
+        """Number of reports; the same problem in two cells counts twice."""
         return self._said
 
     @property
     def distinct(self) -> int:
-        """How many different problems there are."""
+        """Number of different problems."""
         return len(self._messages)
 
     def add(self, item: Item, text: str, *, context: str = "") -> None:
@@ -35,7 +37,7 @@ class Problems:
         self.add_at(item.file, item.line, item.key, f"{text} ({item.note})" if item.note else text, context=context)
 
     def add_at(self, file: str, line: int, key: str, text: str, *, context: str = "") -> None:
-        """A problem at a place; line 0 stands for the command line."""
+        """A problem at a position; line 0 stands for the command line."""
         place = f"{file}:{line}" if line else file
         message = harmless(f"{place}: {key}: {text}" if key else f"{place}: {text}")
         self._messages.setdefault(message, context)
@@ -50,7 +52,7 @@ class Problems:
 
 
 def harmless(text: str) -> str:
-    """One line without what a terminal would obey: whatever is not printable is written as its escape sequence."""
+    """One line without terminal control sequences: each unprintable character becomes its escape sequence."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 

@@ -1,4 +1,4 @@
-"""netem-profiles/*.toml: one network path each, for `profile = "name"` on a link."""
+"""Reads netem-profiles/*.toml, each a network path, for `profile = "name"` on a link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROFILES = CHECKOUT / "netem-profiles"
 
 
 def list_profiles(folder: Path = PROFILES) -> dict[str, str]:
-    """Name -> title of every profile that can be read, by name. Raises SpecError for one that cannot."""
+    """Name -> title of every profile, sorted by name. Raises SpecError if one cannot be read."""
     problems = Problems()
     titles: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")) if folder.is_dir() else []:
@@ -35,7 +35,7 @@ def read_profile(path: Path, problems: Problems) -> Item | None:
 
 
 def find_profile(name: Item, problems: Problems, folder: Path = PROFILES) -> Item | None:
-    """The profile a link names (names hold no dots or slashes, so none leads elsewhere)."""
+    """The profile that a link names. (Names contain no dots or slashes, so none leads to another folder.)"""
     text = str(name.value)
     path = folder / f"{text}.toml"
     if not NAME.fullmatch(text) or not path.is_file():
@@ -46,7 +46,7 @@ def find_profile(name: Item, problems: Problems, folder: Path = PROFILES) -> Ite
 
 
 def profiles_named(document: Item, folder: Path = PROFILES) -> list[Path]:
-    """The files of the profiles whose names stand anywhere in a document, on a link or as a level that chooses one."""
+    """The files of the profiles that a document names anywhere, on a link or in a level that chooses one."""
     values = set(_texts(document))
     return [path for path in sorted(folder.glob("*.toml")) if path.stem in values] if folder.is_dir() else []
 
@@ -59,7 +59,7 @@ def _texts(item: Item) -> Iterator[str]:
 
 
 def shown(path: Path) -> str:
-    """A path as messages show it: relative to where the user stands, if it is below."""
+    """A path as messages show it: relative to the working directory, if it is below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:

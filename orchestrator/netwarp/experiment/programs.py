@@ -1,6 +1,7 @@
-"""Programs of the user's own as flows: `program = "iperf3"`, or the argument lists of one's own.
+"""Reads programs of the user's own as flows: `program = "iperf3"`, or argument lists.
 
-An argument list is run as it is, never through a shell; `{to}` and the like are filled in when addresses are known.
+An argument list is executed as it is, never through a shell; `{to}` and other placeholders are filled in once addresses
+are known.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ PROGRAM: dict[str, Field] = {
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A ready-made program: its arguments, and those added for a protocol. whole_seconds: its duration must be."""
+    """A ready-made program: its arguments, and further ones by protocol. whole_seconds: its duration must be whole
+    seconds.
+    """
 
     program: Program
     protocols: dict[Protocol, tuple[str, ...]]
@@ -54,7 +57,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Problems) -> Program | None:
-    """The program of a flow that lasts duration_ns; None after saying what is wrong."""
+    """The program of a flow that lasts duration_ns; None if it is wrong (the problem is collected)."""
     if isinstance(item.value, str):
         return _preset(item, item.value, protocol, duration_ns, problems)
     if not isinstance(item.value, dict):

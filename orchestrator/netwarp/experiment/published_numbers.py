@@ -1,4 +1,4 @@
-"""published.csv: the numbers others published, a row each. Grammar in docs/spec.md, Published numbers."""
+"""Reads published.csv: published numbers, one per row. Grammar: docs/spec.md, Published numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEVERAL = " | "
 def read_published(
     text: bytes, file: str, sources: Collection[str], names: Names, problems: Problems
 ) -> tuple[PublishedNumber, ...]:
-    """Every row of the file; says all that is wrong, each with its line and column."""
+    """Every row of the file; collects all mistakes, each with its line and column."""
     reader = _Reader(file, sources, names, problems)
     return tuple(number for line, row in reader.rows(text) if (number := reader.number(line, row)) is not None)
 

@@ -1,7 +1,8 @@
-"""When a sender has which message: `interval = "1 s"`, `message_rate = "64 kbit/s"`, or
-`burst = { messages = 3, every = "1 s" }` -> interval_ns and burst_bytes of the sender (docs/formats.md, The apps).
+"""Reads the schedule of a sender: `interval = "1 s"`, `message_rate = "64 kbit/s"`, or `burst = { messages = 3, every =
+"1 s" }` -> interval_ns and burst_bytes of the sender (docs/formats.md, The apps).
 
-Without any of them a flow is saturated: it sends as fast as the kernel takes it.
+Without any of them a flow is saturated: it sends as fast as the kernel accepts data. apps/traffic/schedule.h computes
+the due times.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ SCHEDULE_KEYS = {"interval": "interval_ns", "message_rate": "interval_ns", "burs
 
 
 def read_schedule(sender: Item | None, message_bytes: int, problems: Problems) -> dict[str, OptionValue]:
-    """interval_ns (int) and burst_bytes (sizes with commas) of a sender; empty for a saturated one.
+    """interval_ns (int) and burst_bytes (sizes separated by commas) of a sender; empty for a saturated one.
 
-    message_bytes: of a message whose size the schedule does not give.
+    message_bytes: size of a message for which the schedule gives none.
     """
     table = sender.table() if sender is not None else {}
     given = [name for name in SCHEDULE if name in table]

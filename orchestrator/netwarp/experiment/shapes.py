@@ -1,4 +1,4 @@
-"""Named shapes: a word for the nodes and links of a network that many experiments use."""
+"""Named shapes: ready-made nodes and links for networks that many experiments use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from .toml_positions import Item, plain
 
 
 def expand_shape(item: Item, problems: Problems) -> Item | None:
-    """The `node` and `link` tables of a shape, to be overlaid by what the spec says of them.
+    """The `node` and `link` tables of a shape; the spec's own tables are laid over them.
 
-    two-path: hosts a and b, links p1 and p2 between them.
-    dumbbell: `pairs` hosts aN - aN link - router r1 - bottleneck - router r2 - bN link - host bN.
-    chain: host a, routers r1.., host b, and `hops` links h1.. in a row.
+    two-path: hosts a and b, links p1 and p2 between them. dumbbell: `pairs` hosts aN - aN link - router r1 - bottleneck
+    - router r2 - bN link - host bN. chain: host a, routers r1.., host b, and `hops` links h1.. in a row.
     """
     kind_item = item.get("kind")
     if kind_item is None:

@@ -1,7 +1,8 @@
-"""stack-profiles/*.toml: a host's transport protocols as another system had them, for `stack = "name"` on a node.
+"""Reads stack-profiles/*.toml: a host's transport protocols with the settings of another system, for `stack = "name"`
+on a node.
 
-Values a kernel of today takes: sysctls, and options of the flows that begin or end at the host. What the spec says of
-the host or the flow itself wins.
+A profile has values that today's kernel accepts: sysctls, and options of the flows that begin or end at the host.
+Values in the spec for the host or the flow override them.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}", re.ASCII)
 
 
 class Stacks:
-    """The profiles that the nodes of a spec name, each read once."""
+    """The profiles that a spec's nodes name; each is read once."""
 
     def __init__(self, problems: Problems, folder: Path = STACKS) -> None:
         self._problems, self._folder = problems, folder
         self._read: dict[str, Item | None] = {}
 
     def node(self, item: Item) -> Item:
-        """A node with the sysctls of its stack under its own."""
+        """A node with its own sysctls laid over those of its stack."""
         stack = self._stack(item)
         sysctls = stack.get("sysctl") if stack is not None else None
         return item if sysctls is None else merge(item.with_value({"sysctl": self._values(sysctls)}), item)
 
     def flow(self, item: Item, nodes: Mapping[str, Item]) -> Item:
-        """A flow with the options that the stacks of its two hosts have for its protocol, under its own."""
+        """A flow with its own options laid over those that the stacks of its two hosts have for its protocol."""
         protocol = item.get("protocol")
         if protocol is None or item.get("program") is not None:
             return item
@@ -81,12 +82,12 @@ class Stacks:
 
 
 def list_stacks(folder: Path = STACKS) -> list[str]:
-    """The names of the profiles there are."""
+    """The names of all profiles."""
     return sorted(path.stem for path in folder.glob("*.toml")) if folder.is_dir() else []
 
 
 def read_stack(path: Path, problems: Problems) -> Item | None:
-    """One profile, checked: every value has its source."""
+    """One profile, checked: every value must name its source."""
     item = parse_toml(read_bounded(path), shown(path), problems)
     if item is None:
         return None

@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no TOML, in words that name the key and show a correct line."""
+"""Explains TOML syntax errors: names the key and shows a correct line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAIR = re.compile(r"""\s*([A-Za-z0-9_.-]+)\s*=\s*([^"'\s#=][^"'#=]{0,200})(?:#.
 
 
 def hint(said: str, line: str) -> str:
-    """The correction after tomllib's words about a line, or ""."""
+    """The correction to add to tomllib's message about a line, or ""."""
     pair = _PAIR.fullmatch(line)
     if pair is not None and (quoted := _quoted(pair[2].strip())):
         return f"; text stands in quotes; for example {pair[1]} = {quoted}"

@@ -1,4 +1,4 @@
-"""TOML with the file and line of every key: values by tomllib, lines by tree-sitter-toml."""
+"""TOML with the file and line of every key: values from tomllib, lines from tree-sitter-toml."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Steps = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value of a TOML document with its position. `key` is its dotted path from the top of the file.
+    """A value of a TOML document with its position. `key`: its dotted path from the top of the file.
 
-    note: added to a problem's message where the value replaced a parameter or level: its use, or its spelling there.
-    used: the item that this value replaced, at the position where the value is used.
+    note: added to a problem's message if the value replaced a parameter or level: where it is used, or how it is
+    written there. used: the item that this value replaced, at the position where the value is used.
     """
 
     value: dict[str, Item] | list[Item] | Scalar
@@ -58,7 +58,9 @@ class Item:
         return Item(self.value, other.file, other.line, other.key)
 
     def part(self, text: str) -> Item:
-        """The last element of a list that equals this text, which has its own line; the list itself if none does."""
+        """The last element of a list that equals this text, which has its own line; the list itself if there is
+        none.
+        """
         return next((child for child in reversed(self.items()) if child.value == text), self)
 
     def with_value(self, value: dict[str, Item] | list[Item] | Scalar) -> Item:
@@ -119,7 +121,7 @@ def _syntax_problem(error: tomllib.TOMLDecodeError, text: bytes) -> tuple[int, s
 
 
 def read_bounded(path: Path) -> bytes:
-    """A file's bytes, one more than parse_toml() takes at most: a huge file is refused without reading it."""
+    """A file's bytes, at most one more than parse_toml() accepts, so that a huge file is refused without being read."""
     with open(path, "rb") as file:
         return file.read(LARGEST_FILE_BYTES + 1)
 
@@ -135,7 +137,7 @@ def _depth(value: Any) -> int:
 
 
 def plain(value: str | float | bool | list[Any] | dict[str, Any], file: str, line: int, key: str) -> Item:
-    """An Item of a value that is in no file (a named shape, --set)."""
+    """An Item for a value that is in no file (from a named shape or --set)."""
     if isinstance(value, dict):
         return Item(
             {name: plain(v, file, line, f"{key}.{name}".strip(".")) for name, v in value.items()}, file, line, key

@@ -81,7 +81,7 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
     if key is not None:
         fitting = [build for build in builds if build.key.startswith(key)]
         if len(fitting) > 1 and key not in {build.key for build in fitting}:
-            raise KernelError(f"kernel {key!r} fits several: {', '.join(build.key for build in fitting)}")
+            raise KernelError(f"several kernels' keys begin with {key!r}: {', '.join(build.key for build in fitting)}")
         return fitting[0] if fitting else None
     digest = (recipe or load_recipe()).digest
     fitting = [build for build in builds if build.recipe == digest]

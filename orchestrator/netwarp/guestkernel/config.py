@@ -44,7 +44,7 @@ def parse_fragment(text: str) -> tuple[Option, ...]:
         else:
             raise KernelError(f"fragment.config, line {number}: not an option: {line!r}; write CONFIG_NET=y")
         if option.name in options:
-            raise KernelError(f"fragment.config, line {number}: CONFIG_{option.name} stands there twice")
+            raise KernelError(f"fragment.config, line {number}: CONFIG_{option.name} is given twice")
         options[option.name] = option
     return tuple(options.values())
 

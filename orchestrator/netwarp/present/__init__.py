@@ -1,4 +1,4 @@
-"""The report: one folder that opens offline, made from tables and derived files, never from a capture."""
+"""Makes the report: one folder that opens offline, from tables and derived files, never from captures."""
 
 from .pages.build import make_report
 from .pages.calibration import write_calibration_page

@@ -1,4 +1,4 @@
-"""Sentences about an agreement: the numbers that agree, those that differ, and the mean offsets."""
+"""Sentences about the agreement of two runs: the numbers that agree, those that differ, and the mean offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of the report, from tables/answer-*.csv: a grid of verdicts for each condition, and sentences."""
+"""Answers for the report, from tables/answer-*.csv: a grid of verdicts per condition, and sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One setting under one condition. verdicts: (verdict, sign, CSS class) by budget. why: each reason once."""
+    """One setting under one condition. verdicts: (verdict, sign, CSS class) per budget. why: each reason once."""
 
     setting: str
     worst: str
@@ -44,7 +44,7 @@ class Condition:
 @dataclass(frozen=True, slots=True)
 class AnswerWords:
     """An answer: its grid (conditions by budgets), its sentences (condition and budget, the settings that suffice and
-    that fail), and the file of its table below tables/.
+    those that fail), and the file name of its table in tables/.
     """
 
     title: str
@@ -105,7 +105,7 @@ def _conditions(data: RunData, answer: Answer, rows: Sequence[Row]) -> tuple[Con
 
 
 def _worst(choice: tuple[tuple[str, ...], list[Row]]) -> float:
-    """The order of choices: the smallest of the worst values first, those without one last."""
+    """Sort key of choices: the smallest worst value first, those without a value last."""
     value = number(choice[1][0].get("worst"))
     return float("inf") if value is None else value
 

@@ -59,7 +59,9 @@ class _Titles:
 
 
 def sentences(plan: Plan, answer: Answer, rows: Sequence[Row]) -> tuple[str, ...]:
-    """One sentence for each condition and budget: the settings that suffice, that do at a cost, that fail, and why."""
+    """One sentence per condition and budget: the settings that suffice, those that do at a cost, those that fail, and
+    why.
+    """
     names = _Titles(plan)
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""The list of cells: a row for each, with the columns to filter and to sort by."""
+"""The list of cells: one row per cell, with columns to filter and to sort by."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a row. sort: the number it sorts by, None for text."""
+    """One field of a row. sort: the number by which it is sorted; None for text."""
 
     text: str
     sort: float | None
@@ -142,7 +142,9 @@ def _heading(title: str, unit: str) -> str:
 
 
 def _order(data: RunData, factor: str, level: str) -> float:
-    """Place of a level in its factor, so that a column sorts as the spec lists it; last where it does not apply."""
+    """Position of a level in its factor, so that a column is sorted as the spec lists the levels; last if it does not
+    apply.
+    """
     for known in data.plan.factors:
         if known.name == factor:
             for place, candidate in enumerate(known.levels):

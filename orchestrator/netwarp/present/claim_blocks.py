@@ -1,4 +1,4 @@
-"""Claims as the page shows them: a block for each claim, a line for each condition, and the cells it is tested on."""
+"""Claims as the page shows them: a block per claim, a line per condition, and the cells on which it is tested."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_TURNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a claim comes to somewhere, and the verdict of its rule there. interval: "[12, 21]"; empty: none."""
+    """The number of a claim in one source, and the verdict of its rule on it. interval: "[12, 21]"; empty: none."""
 
     title: str
     number: str
@@ -49,7 +49,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A claim under one condition. condition: in words, empty for the claim's own. why: of the verdict."""
+    """A claim under one condition. condition: in words, empty for the claim's own. why: the reason of the verdict."""
 
     id: str
     condition: str
@@ -65,9 +65,9 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A claim, its own test first. statistic: what the number is ("mean gain"). source: where it is claimed.
+    """A claim, with its own test first. statistic: the kind of number ("mean gain"). source: where it is claimed.
 
-    distance: how far what was measured lies from the number that is claimed, relative; None where none is.
+    distance: relative distance of the measured number from the claimed one; None if no number is claimed.
     """
 
     id: str
@@ -88,12 +88,14 @@ class Statement:
 
     @property
     def verdicts(self) -> tuple[str, ...]:
-        """Every verdict it has under some condition."""
+        """Every verdict that it has under some condition."""
         return tuple(dict.fromkeys(test.verdict for test in self.tests))
 
     @property
     def robustness(self) -> str:
-        """In how many of its conditions it holds, and those in which it comes out otherwise; "" with one alone."""
+        """Under how many of its conditions it holds, and those with another verdict; "" if there is only one
+        condition.
+        """
         judged = [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
         if len(judged) < 2:
             return ""
@@ -138,7 +140,7 @@ def _statement(
 
 
 def _distance(claim: Claim | None, measured: float | None) -> float | None:
-    """Of a gain as of the ratio that it is: 1.16 for 1.18."""
+    """The distance; for a gain, that of the ratio: 1.16 for 1.18."""
     if claim is None or claim.expected is None or measured is None:
         return None
     one = 0.0 if claim.kind in ("value", "every") else 1.0
@@ -165,7 +167,7 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
 
 
 def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, unit: str) -> tuple[Value, ...]:
-    """Of every source, this kernel and every column that has a number (of this kernel also where it has none)."""
+    """The numbers of every source, this kernel and every column (of this kernel also if there is none)."""
 
     def shown(text: str) -> str:
         return _percent(text, relative) if relative else _scaled(text, divisor)
@@ -190,7 +192,7 @@ def _in_words(data: RunData, claim: Claim) -> str:
 
 
 def _percent(text: str, claim: Claim | None) -> str:
-    """A relative number in percent, signed unless it is a variation, which has no sign."""
+    """A relative number in percent, with a sign unless it is a variation."""
     value = number(text)
     if value is None:
         return text
@@ -226,7 +228,9 @@ def _tolerance(claim: Claim | None, divisor: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """cells: indices in the list of cells. places: (anchor, short title) of tables and figures with these numbers."""
+    """Where a claim's numbers are shown. cells: indices in the list of cells. places: (anchor, short title) of tables
+    and figures.
+    """
 
     cells: tuple[int, ...]
     places: tuple[tuple[str, str], ...]
@@ -262,7 +266,7 @@ def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapp
 
 
 def _parts(claim: Claim, claims: Sequence[Claim]) -> list[Claim]:
-    """A claim, or, of a mean of claims, those it is of."""
+    """A claim, or for a mean of claims the claims it averages."""
     return [other for other in claims if other.id in claim.of and other.condition == claim.condition] or [claim]
 
 

@@ -31,7 +31,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """A sentence: what is said, what it comes to everywhere, and the verdict."""
+    """A sentence: the statement, its numbers in every source, and the verdict."""
 
     claim: Statement
     values: str
@@ -56,7 +56,7 @@ def conclusions(
 
 
 def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
-    """The claims counted by the verdict under their own conditions, each class for itself."""
+    """The claims counted by the verdict under their own conditions, separately per class."""
     sentences: list[str] = []
     several = len({claim.claim_class for claim in claims}) > 1
     for name, (one, many) in CLASSES.items():
@@ -69,7 +69,7 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
 
 
 def distances(claims: Sequence[Statement]) -> str:
-    """How far the measured numbers lie from those the paper prints; "" where none is compared."""
+    """How far the measured numbers are from those that the paper prints; "" if none is compared."""
     numbers = [claim for claim in claims if claim.claim_class == "number"]
     known = sorted((abs(claim.distance), claim.id) for claim in numbers if claim.distance is not None)
     if len(known) < 2:

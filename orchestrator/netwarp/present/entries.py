@@ -13,8 +13,8 @@ from .run_data import Row, RunData, number
 class Entry:
     """One place of a table: its levels, the number measured there (base unit), and the sources' numbers.
 
-    low, high: 95 % confidence interval over n repetitions, None where there is none. spread: deterministic, single or
-    ci95. note: what is missing. cells: ids of the cells behind it, completed or not.
+    low, high: 95 % confidence interval over n repetitions, None if there is none. spread: deterministic, single or
+    ci95. note: what is missing. cells: ids of the cells of this place, completed or not.
     """
 
     levels: tuple[str, ...]
@@ -63,7 +63,7 @@ def read_entries(data: RunData, output: Table | Figure) -> Entries:
 
 
 def levels_of(factors: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
-    """A cell's levels of some factors, "-" where one does not apply."""
+    """A cell's levels of some factors, "-" if one does not apply."""
     return tuple(factors.get(factor, "-") for factor in names)
 
 

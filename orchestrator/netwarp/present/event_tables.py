@@ -1,4 +1,4 @@
-"""Tables of events: the packets around a fault, a table for each cell."""
+"""Tables of events: the packets around a fault, one table per cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML and scripts that hold names from a spec: templates that escape, JSON inside scripts, file names, URLs."""
+"""HTML and scripts with names from a spec in them: escaping templates, JSON inside scripts, file names, URLs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNSAFE = ("<", ">", "&", "\u2028", "\u2029")
 
 
 def script_json(value: object) -> str:
-    """JSON that may stand inside a <script> element or a .js file; not a number -> null."""
+    """JSON that is safe inside a <script> element or a .js file; NaN and infinities become null."""
     text = msgspec.json.encode(value).decode()
     for character in _UNSAFE:  # str.replace is many times as fast as str.translate
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -28,7 +28,7 @@ def script_json(value: object) -> str:
 
 
 def file_name(text: str) -> str:
-    """A name for a file: the text itself where it is harmless, else its letters and a hash; never a path."""
+    """A file name for a text: the text itself if it is harmless, otherwise its letters and a hash; never a path."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,150}", text):
         return text
     letters = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")[:60]
@@ -41,7 +41,9 @@ def url(*parts: str) -> str:
 
 
 def environment() -> Environment:
-    """Autoescape everything: names come from a spec that anybody may have written."""
+    """The environment of the templates. It escapes everything, since names come from a spec that anybody may have
+    written.
+    """
     templates = Environment(
         loader=PackageLoader("netwarp.present"),
         autoescape=True,

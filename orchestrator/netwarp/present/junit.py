@@ -18,8 +18,8 @@ HOLDS, FAILS = "holds", "does not hold"
 def write_junit(
     path: Path, plan: Plan, outcomes: Mapping[str, CellOutcome], claims: Iterable[Mapping[str, str]]
 ) -> None:
-    """Write the file, whole or not at all. A cell that this machine cannot run, and a claim that nothing decides, are
-    skipped tests. Raises StoreError.
+    """Write the file, completely or not at all. A cell that this machine cannot run, and a claim without a decision,
+    are skipped tests. Raises StoreError.
     """
     root = ElementTree.Element("testsuites", name=plan.name)
     cells = ElementTree.SubElement(root, "testsuite", name=f"{plan.name}: cells")

@@ -1,4 +1,4 @@
-"""How metrics are called on the page: the contract's by name, a spec's own by the title it gives."""
+"""The titles of metrics on the page: of the catalogue's by name, of a spec's own the title that it gives."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:
 
 
 def unit_beside(title: str, unit: str) -> str:
-    """The unit as it stands beside a title; empty where it says nothing ("packets (packets)", "packets per second")."""
+    """The unit to show beside a title; empty if the title says it already ("packets (packets)", "packets per
+    second").
+    """
     rate = unit.endswith("/s") and title.endswith("per second")
     return "" if rate or unit in WORDLESS or unit in title.replace(",", "").split() else unit
 

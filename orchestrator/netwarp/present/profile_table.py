@@ -107,7 +107,7 @@ def _loss(shape: LinkImpairment) -> float:
 
 
 def profile_words(name: str, title: str, rows: Sequence[Row]) -> list[str]:
-    """What a profile says, as lines; behind each number what was measured of it, or how to measure it."""
+    """A profile as lines of text; after each number the measured one, or how to measure it."""
     heads = [head.strip() for head in HEAD.strip("|\n").split("|")][2:]
     lines = [f"{name}: {title}"]
     mine = [row for row in rows if row.probe == name]

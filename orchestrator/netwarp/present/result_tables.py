@@ -18,7 +18,9 @@ GRADES = (0.01, 0.05, 0.15)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A measured value against somebody's. `grade`: 0 (below 1 %) to 3 (above 15 %); `sign`: -1, 0, 1."""
+    """Relative difference of a measured value from another. `grade`: 0 (below 1 %) to 3 (above 15 %); `sign`:
+    -1, 0, 1.
+    """
 
     text: str
     sign: int
@@ -27,7 +29,7 @@ class Difference:
 
 
 def difference(value: float | None, reference: float | None) -> Difference | None:
-    """Relative difference, absolute where the reference is 0, None where either is missing."""
+    """Relative difference; absolute if the reference is 0; None if either is missing."""
     if value is None or reference is None:
         return None
     if reference == 0:
@@ -63,9 +65,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class GridField:
-    """One combination of row and column: each source's number (None: it says nothing), ours, our differences.
+    """One combination of row and column: each source's number (None: none), ours, and our differences.
 
-    note: why ours is missing, or what is missing of it.
+    note: why our number is missing, or what is missing of it.
     """
 
     references: tuple[Number | None, ...]

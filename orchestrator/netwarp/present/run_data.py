@@ -1,4 +1,4 @@
-"""A run as the report reads it: plan, manifest, tables, outcomes. Captures are not opened."""
+"""A run as the report reads it: plan, manifest, tables, outcomes. It opens no captures."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RunData:
 
 
 def number(text: str | None) -> float | None:
-    """A field of a table; empty is nothing, and so is anything that is no number."""
+    """A field of a table as a number; None if it is empty or not a number."""
     try:
         return float(text) if text else None
     except ValueError:
@@ -127,7 +127,7 @@ def read_run(run: RunDir) -> RunData:
 
 
 def _only(values: Mapping[tuple[str, str, str], float | None]) -> dict[tuple[str, str], float | None]:
-    """Metrics that stand once in their cell, without their flow."""
+    """Metrics that occur once in their cell, without their flow."""
     count = Counter((cell_id, metric) for cell_id, _, metric in values)
     return {(cell, metric): value for (cell, _, metric), value in values.items() if count[cell, metric] == 1}
 
@@ -142,7 +142,9 @@ def _by_cell(
 
 
 def _result(run: RunDir, cell: Cell, listed: Mapping[str, Row], finished: AbstractSet[str]) -> CellResult:
-    """cells.csv has the outcome after the analyser's checks; outcome.json the time and the console."""
+    """The result of a cell: cells.csv has the outcome after the analyser's checks; outcome.json the time and the
+    console.
+    """
     name = cell.id  # a hash of the whole cell: made once
     if name not in finished:
         return CellResult(name, cell, NOT_RUN, "", None, None, ())

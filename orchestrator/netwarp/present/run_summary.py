@@ -1,4 +1,6 @@
-"""The summary at the top of the report: the question, the answer, the confidence. Every number is counted."""
+"""The summary at the top of the report: the question, the answer, the confidence. Every number in it is counted from
+the run.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +179,7 @@ def _differing(data: RunData) -> tuple[list[tuple[str, str]], int]:
 
 
 def _trust(data: RunData, checks: Checks) -> str:
-    """One line: how much of the run stands behind the answer."""
+    """One line: the share of the run on which the answer is based."""
     done = sum(result.outcome == COMPLETED for result in data.cells)
     failed = f", {checks.failed} failed" if checks.failed else " passed"
     seeds = counted(data.plan.repetitions, "seed")

@@ -1,4 +1,4 @@
-"""The set-up of a run: each topology drawn, its links, flows and faults; what each level sets."""
+"""The set-up of a run: a drawing of each topology, its links, flows and faults; and what each level sets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
 
 
 def _link(cells: Sequence[Cell], number: int) -> str:
-    """Rate, delay, queue and loss, there and, where it is another, back."""
+    """Rate, delay, queue and loss of a link, in the other direction only if they differ."""
     there = _values(_impairment(cell.links[number].forward) for cell in cells)
     back = _values(_impairment(cell.links[number].backward) for cell in cells)
     return there if there == back else f"there: {there}; back: {back}"

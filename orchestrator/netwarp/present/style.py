@@ -40,8 +40,8 @@ def looks(variants: Iterable[str]) -> dict[str, Look]:
 
 
 def look(number: int) -> Look:
-    """The look of one number. Colour and marker alone tell 64 apart (the markers shift after every 8 colours); with the
-    dash 384 differ.
+    """The look with that number. Colour and marker alone distinguish 64 (the markers shift after every 8 colours); with
+    the dash 384.
     """
     light, dark = _COLOURS[number % len(_COLOURS)]
     shift = number // len(_COLOURS)
@@ -50,7 +50,9 @@ def look(number: int) -> Look:
 
 
 def solid(look: Look) -> Look:
-    """The same without its dash: a dashed line of many samples cannot be followed; colour and marker tell it apart."""
+    """The same look without its dash: dashed lines of many samples are hard to follow; colour and marker distinguish
+    it.
+    """
     return replace(look, dash=_DASHES[0])
 
 

@@ -75,7 +75,7 @@ def shell_status(directory: CellDir) -> int:
             return int(record["status"]) if record["signal"] is None else 128 + int(record["signal"])
     end = last(records, "end") or {}
     reason = end.get("message") or " ".join(console_tail(directory.console, 1)) or "no reason given"
-    raise CellError(f"nothing could be run in the guest: {reason}")
+    raise CellError(f"the command could not be started in the guest: {reason}")
 
 
 def _spawn(

@@ -65,7 +65,7 @@ def _ask(backend: GuestBackend) -> str:
             sandbox.wait(BOOT_S)
         if (status := shell_status(directory)) != 0:
             errors = (directory.root / STDERR).read_text(errors="replace").strip()
-            raise CellError(f"a guest was asked for its sysctls and answered with status {status}: {errors}")
+            raise CellError(f"the guest that lists the kernel's sysctls failed with status {status}: {errors}")
         return (directory.root / STDOUT).read_text()
 
 

@@ -107,4 +107,4 @@ def _child_of(pid: int) -> int:
             # proc_stat(5): the name may hold anything, brackets too
             if int(stat.read_text(errors="replace").rpartition(")")[2].split()[1]) == pid:
                 return int(stat.parent.name)
-    raise CellError("the network went away while it was set up")
+    raise CellError("the sandbox ended while its network was set up")

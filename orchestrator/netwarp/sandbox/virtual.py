@@ -61,7 +61,10 @@ class GuestBackend(SandboxBackend):
         """guest-exec, which becomes the kernel."""
         place = memory_dir()
         if place is None:
-            raise CellError("there is no room for the guest's memory any more; `netwarp doctor` says where it looks")
+            raise CellError(
+                "no directory has space for the guest's memory any more: free some in /dev/shm or TMPDIR"
+                " (see `netwarp doctor`)"
+            )
         return [
             str(self.apps / "bin" / "guest-exec"),
             "--kernel", str(self.kernel), "--dir", str(directory.root), "--seed", str(cell.seed),

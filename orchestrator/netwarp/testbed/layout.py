@@ -131,7 +131,7 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
         raise SpecError(f"{len(cell.links)} links; at most {LINKS_MAX} can be addressed")
     for name in [link.name for link in cell.links]:
         if len(name) > INTERFACE_NAME_MAX:
-            raise SpecError(f"link '{name}': a name is an interface's, {INTERFACE_NAME_MAX} characters at most")
+            raise SpecError(f"link '{name}': its interfaces have this name, so at most {INTERFACE_NAME_MAX} characters")
     hosts = {node.name for node in cell.nodes if node.kind == "host"}
     touched = {event.link for event in cell.timeline}
     hops = {
@@ -174,7 +174,7 @@ def apply_route_overrides(
 
     def route_to(node: str, to: Interface) -> Route:
         if (node, to.subnet) not in routes_by_subnet:
-            raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': they share that link unshaped")
+            raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': that link has no hop")
         return routes_by_subnet[node, to.subnet]
 
     for flow in flows:

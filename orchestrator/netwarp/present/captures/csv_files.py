@@ -1,4 +1,4 @@
-"""Tidy tables of captures: `netwarp analyze --csv DIR` (docs/analyze.md lists them)."""
+"""Writes tidy tables of captures: `netwarp analyze --csv DIR` (docs/analyze.md lists them)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _flow_rows(summaries: Sequence[FileSummary]) -> Iterator[tuple[list[Field], 
 
 
 def _flows(summaries: Sequence[FileSummary]) -> Rows:
-    """One row a flow and direction."""
+    """One row per flow and direction."""
     names = dict.fromkeys(name for _, _, flow in _flow_rows(summaries) for name in flow.directions[0])
     header = (
         "file",
@@ -108,7 +108,7 @@ def _paths(summaries: Sequence[FileSummary]) -> Rows:
 
 
 def _totals(summaries: Sequence[FileSummary]) -> Rows:
-    """One row a number of the protocol's analyser."""
+    """One row per number of the protocol's analyser."""
     rows = [
         [*key, name, _plain(value)] for key, _, flow in _flow_rows(summaries) for name, value in flow.totals.items()
     ]
@@ -116,7 +116,7 @@ def _totals(summaries: Sequence[FileSummary]) -> Rows:
 
 
 def _own_tables(summaries: Sequence[FileSummary]) -> list[Rows]:
-    """The analysers' own tables, <protocol>_<table>.csv; a row's column is empty where it has none."""
+    """The analysers' own tables, <protocol>_<table>.csv; a field is empty if its row has no such value."""
     rows: dict[str, list[tuple[list[Field], Mapping[str, Any]]]] = {}
     for key, _, flow in _flow_rows(summaries):
         for name, table in flow.tables.items():
@@ -137,7 +137,7 @@ def _own_tables(summaries: Sequence[FileSummary]) -> list[Rows]:
 
 
 def _plain(value: Any) -> Field:
-    """What fits a field: lists joined by a space, yes or no as 1 or 0."""
+    """The value as text of a field: lists joined by spaces, yes or no as 1 or 0."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list | tuple):
@@ -166,7 +166,7 @@ def _series(summaries: Sequence[FileSummary]) -> Rows:
 
 
 def _time_sequence(summaries: Sequence[FileSummary]) -> Rows:
-    """One row a segment, chunk or acknowledgement of the connections that are looked at one by one."""
+    """One row per segment, chunk or acknowledgement of the connections that are analysed in detail."""
     rows = [
         [*key, direction, t_s, what, start, end]
         for key, summary, flow in _flow_rows(summaries)
@@ -177,13 +177,13 @@ def _time_sequence(summaries: Sequence[FileSummary]) -> Rows:
 
 
 def number(value: Any) -> Field:
-    """A NumPy number as Python's; nothing for NaN."""
+    """A NumPy number as Python's; None for NaN."""
     plain = value.item() if hasattr(value, "item") else value
     return None if isinstance(plain, float) and math.isnan(plain) else plain
 
 
 def _retransmissions(summaries: Sequence[FileSummary]) -> Rows:
-    """One row a packet that carries what was sent before, of the flows whose packets are in memory."""
+    """One row per packet that carries data sent before, of the flows whose packets are in memory."""
     header = ("file", "frame", "flow", "direction", "time_s", "source", "destination", "payload_bytes", "new_bytes")
     rows: list[list[Field]] = []
     for summary in summaries:
@@ -209,7 +209,7 @@ def _hops(join: Join) -> Rows:
 
 
 def _hop_packets(join: Join) -> Rows:
-    """Every packet of every hop: when it was seen before, and after how long at the next point (empty: lost)."""
+    """Every packet of every hop: its time at the first point, and its delay to the next point (empty: lost)."""
     rows = [
         [at, float(t), number(delay), int(size)]
         for at, hop in enumerate(join.hops, 1)

@@ -1,4 +1,4 @@
-"""Joined captures as text: a row a hop."""
+"""Joined captures as text: one row per hop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of a protocol's analyser as lines (label, text). A line without a value is left out."""
+"""The results of a protocol's analyser as lines (label, text). A line without a value is left out."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _tcp(connection: Connection) -> Lines:
 
 
 def _place(ratio: float | None) -> str:
-    """Where the capture was taken, by the share of the round trip between it and the data's sender."""
+    """Where the capture was taken, from the share of the round trip between it and the data's sender."""
     if ratio is None:
         return ""
     where = (
@@ -167,7 +167,7 @@ def _hol(totals: Totals) -> str:
 
 
 def _streams(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many, and which one waits longest for its own holes; only where there are several."""
+    """The number of streams, and the one that waits longest for its own gaps; only if there are several."""
     waits = [(row["hol_blocking_mean_s"], row["stream"]) for row in rows if row.get("hol_blocking_mean_s")]
     if len(rows) < 2:
         return ""
@@ -176,7 +176,7 @@ def _streams(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _paths(connection: Connection) -> Lines:
-    """What each path carried; only where there are several."""
+    """The data that each path carried; only if there are several."""
     if len(connection.paths) < 2:
         return []
     lines: Lines = []

@@ -59,7 +59,9 @@ def write_page(path: Path, summaries: Sequence[FileSummary], join: Join | None) 
 
 
 def claim_page(path: Path) -> None:
-    """Raises StoreError where something else than a page is there: a capture given by mistake is not written over."""
+    """Raises StoreError if the file exists and is not such a page, so that a capture given by mistake is not
+    overwritten.
+    """
     if path.is_dir():
         raise StoreError(f"{path}: is a directory; --html takes a file")
     if not path.exists():
@@ -153,7 +155,7 @@ def _totals(totals: Mapping[str, Any]) -> Table:
 
 
 def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
-    """The analyser's own tables, without the columns that none of their rows has a value in."""
+    """The analyser's own tables, without columns that are empty in every row."""
     result = []
     for name, own in tables.items():
         columns = [key for key in dict.fromkeys(key for row in own for key in row)
@@ -178,7 +180,7 @@ def _as_narrow(table: Table) -> Table:
 
 
 def _width(lines: Sequence[Sequence[str]]) -> int:
-    """In letters, with two between columns."""
+    """Width in characters, with two between columns."""
     return sum(2 + max(len(cell) for cell in column) for column in zip(*lines, strict=True))
 
 
@@ -259,7 +261,7 @@ def _delay(hop: Hop) -> Line:
 
 
 def _lost(hop: Hop) -> Line:
-    """Packets lost by time, in bins: a loss is as visible among many packets as among few."""
+    """Packets lost over time, in bins, so that a loss is equally visible among many and among few packets."""
     times = hop.packet_s[np.isnan(hop.packet_delay_s)]
     edges = np.linspace(hop.packet_s[0], hop.packet_s[-1] + 1e-9, BINS + 1)
     counts, _ = np.histogram(times, edges)

@@ -27,7 +27,7 @@ def delays(*values: float | None) -> str:
 
 
 def share(count: int | None, of: int) -> str:
-    """10 (2.77 %); a dash for nothing of nothing, and where it is not known."""
+    """A count and its share: 10 (2.77 %); a dash if it is not known, or nothing of nothing."""
     if count is None:
         return DASH
     return f"{fixed(count, 0)} ({readable(100 * count / of, 3)} %)" if of else fixed(count, 0) if count else DASH

@@ -1,6 +1,6 @@
-"""The sheet that every kind of figure is printed on: PDF and SVG, the same bytes for the same data.
+"""The sheet on which every kind of figure is printed: PDF and SVG, with equal bytes for equal data.
 
-Matplotlib is imported when the first figure is printed: it takes half a second.
+Matplotlib is imported when the first figure is printed: that takes half a second.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ WIDTH, HEIGHT, REACH = 360.0, 30.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class SideFacts:
-    """One of the two runs. late: how late the host let its cells wake, in words; again: cells that ran once more."""
+    """One of the two runs. late: in words, how late the host let its cells wake; again: cells that were rerun."""
 
     name: str
     backend: str
@@ -98,8 +98,8 @@ def agreement_page(page: AgreementPage) -> bytes:
 
 
 def dots(metric: MetricAgreement, numbers: Sequence[Agreed]) -> list[Dot]:
-    """Each place of a metric as a dot: its difference in bounds, what is farther out at the strip's edge. Dots are
-    spread over the height in the order of the plan.
+    """Each place of a metric as a dot: its difference in units of its bound; larger ones at the strip's edge. The dots
+    are spread over the height in the order of the plan.
     """
     result = []
     for place, number in enumerate(numbers):

@@ -1,4 +1,4 @@
-"""Writes the report of a run: a new folder beside report/ that replaces it as a whole."""
+"""Writes the report of a run: a new folder next to report/ that then replaces it completely."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _write(data: RunData, folder: Path) -> None:
 
 
 def _write_cells(data: RunData, folder: Path, listing: Listing) -> Checks:
-    """A script file a finished cell; returns the sum of their self-checks."""
+    """Writes a script file per finished cell; returns the sum of their self-checks."""
     done = failed = 0
     for result in data.cells:
         if result.outcome == NOT_RUN:

@@ -97,7 +97,7 @@ class Section:
 
 @dataclass(slots=True)
 class _Budget:
-    """How many points a line may have, so that the page stays small; and what was left out."""
+    """The number of points that a line may have, so that the page stays small; and how many were left out."""
 
     most: int
     thinned: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The view of a cell: a script file for each cell, which the page loads when the reader opens the cell."""
+"""The view of a cell: a script file per cell, which the page loads when the reader opens the cell."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
 
 
 def _optional(path: Path, kind: Any) -> Any:
-    """A file that only cells that got that far have."""
+    """A file that exists only for cells that ran far enough."""
     return read_json(path, kind) if compressed.exists(path) else None
 
 

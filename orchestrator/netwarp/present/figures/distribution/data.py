@@ -19,7 +19,7 @@ from ..line.data import line_key, line_label
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The values of one line at one place, ascending, with the cell each is from. of: cells that could have had one.
+    """The values of one line at one place, ascending, each with its cell. of: number of cells that could have a value.
 
     quartiles: smallest, first quartile, median, third quartile, largest (linear interpolation between values).
     """
@@ -98,7 +98,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def distribution_csv(figure: DistributionData) -> bytes:
-    """A row a value, in the units drawn, with the share of its group's values at or below it."""
+    """One row per value, in the units drawn, with the share of its group's values at or below it."""
     return csv_bytes(
         ["line", *([figure.x.label] if figure.kind == "box" else []), figure.value.label, "share", "cell_id"],
         (
@@ -116,7 +116,7 @@ def distribution_csv(figure: DistributionData) -> bytes:
 
 
 def distribution_json(figure: DistributionData) -> dict[str, object]:
-    """What the page's script draws from."""
+    """The data from which the page's script (page.js) draws."""
     described = asdict(figure)
     for axis in ("x", "value"):
         described[axis]["label"] = getattr(figure, axis).label
@@ -124,7 +124,7 @@ def distribution_json(figure: DistributionData) -> dict[str, object]:
 
 
 def distribution_table(figure: DistributionData) -> NumberTable:
-    """A row a group: how many values, and their quartiles."""
+    """One row per group: its number of values, and their quartiles."""
     boxes = figure.kind == "box"
     unit = f" {figure.x.unit}" if figure.x.unit else ""
     return NumberTable(

@@ -20,7 +20,9 @@ NOTHING = "nothing to measure"
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One place. value: the mean, in the unit shown, None where there is none: `why` says why. cells: behind it."""
+    """One place. value: the mean, in the unit shown; None if there is none, and `why` says why. cells: those it is the
+    mean of.
+    """
 
     value: float | None
     why: str
@@ -100,7 +102,7 @@ def _spot(entry: Entry | None, divisor: float, outcomes: Mapping[str, str]) -> S
 
 
 def heatmap_csv(heatmap: HeatmapData) -> bytes:
-    """A row a place, in the units drawn."""
+    """One row per place, in the units drawn."""
     return csv_bytes(
         ["panel", heatmap.y.label, heatmap.x.label, heatmap.value.label, "n", "note"],
         (
@@ -114,7 +116,7 @@ def heatmap_csv(heatmap: HeatmapData) -> bytes:
 
 
 def heatmap_json(heatmap: HeatmapData) -> dict[str, object]:
-    """What the page's script draws from."""
+    """The data from which the page's script (page.js) draws."""
     described = asdict(heatmap)
     for axis in ("x", "y", "value"):
         described[axis]["label"] = getattr(heatmap, axis).label
@@ -138,7 +140,7 @@ def heatmap_table(heatmap: HeatmapData) -> NumberTable:
 
 
 def spot_text(spot: Spot | None) -> str:
-    """A place as read: its number, or why it has none."""
+    """A place as text: its number, or the reason why it has none."""
     if spot is None:
         return ""
     return readable(spot.value, 3) if spot.value is not None else DASH if spot.why == NOTHING else spot.why

@@ -17,9 +17,9 @@ from ...style import Look, looks
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One variant as one source has it. key: the variant's, for its look; source: "" is what was measured here.
+    """One variant in one source. key: identifies the variant's look; source: "" for what was measured here.
 
-    low, high: 95 % confidence intervals, None where there are none. cells: the cells behind each point.
+    low, high: 95 % confidence intervals, None if there are none. cells: those behind each point.
     """
 
     key: str
@@ -64,13 +64,13 @@ def make_figure(data: RunData, figure: Figure) -> FigureData | None:
 
 
 def levels_at(numbers: Entries, axis: Axis) -> dict[str, float]:
-    """Level of the x factor -> where it stands."""
+    """Level of the x factor -> its position on the axis."""
     levels = list(dict.fromkeys(entry.levels[-1] for entry in numbers.entries))
     return dict(zip(levels, axis.at, strict=True))
 
 
 def line_key(factors: Sequence[str], levels: Sequence[str]) -> str:
-    """What a variant is known by, in every figure and table: factors that do not apply are left out."""
+    """The key of a variant in every figure and table; factors that do not apply are left out."""
     return "|".join(f"{f}={level}" for f, level in zip(factors, levels, strict=True) if level != "-")
 
 
@@ -120,7 +120,7 @@ def _lines(
 
 
 def figure_csv(figure: FigureData) -> bytes:
-    """The numbers behind a figure, a row a point, in the units drawn."""
+    """The numbers of a figure, one row per point, in the units drawn."""
     titles = dict(figure.sources)
     levels = dict(zip(figure.x.at, figure.x.text, strict=True))
     return csv_bytes(
@@ -134,7 +134,7 @@ def figure_csv(figure: FigureData) -> bytes:
 
 
 def figure_json(figure: FigureData) -> dict[str, object]:
-    """What the page's script draws from."""
+    """The data from which the page's script (page.js) draws."""
     described = asdict(figure)
     described["x"]["label"], described["y"]["label"] = figure.x.label, figure.y.label
     described["x"]["ticks"] = tick_texts(figure.x)
@@ -142,7 +142,7 @@ def figure_json(figure: FigureData) -> dict[str, object]:
 
 
 def figure_table(figure: FigureData) -> NumberTable:
-    """A row a line and source, a column a level."""
+    """One row per line and source, one column per level."""
     unit = f" {figure.x.unit}" if figure.x.unit else ""
     titles = dict(figure.sources)
     return NumberTable(

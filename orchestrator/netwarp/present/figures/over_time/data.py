@@ -33,8 +33,8 @@ FAULTS = ("cut", "blackhole", "link")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One series of one path of one cell; x in seconds from T0, y divided to the axis' unit. step: it holds until the
-    next value.
+    """One series of one path of one cell; x in seconds from T0, y already divided to the axis' unit. step: each value
+    holds until the next.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class TimeFigure:
-    """A figure over time ready to be drawn. faults: from and to, in seconds, of the first cell shown."""
+    """A figure over time, ready to be drawn. faults: (from, to) in seconds, of the first cell shown."""
 
     kind: str
     name: str
@@ -67,7 +67,7 @@ def series_titles() -> dict[str, dict[str, str]]:
 
 
 def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:
-    """The factors in which the cells shown differ: what tells them apart."""
+    """The factors in which the shown cells differ."""
     results = _shown(data, where)
     return [
         factor.name
@@ -156,7 +156,7 @@ def time_words(figure: TimeFigure) -> str:
 
 
 def time_json(figure: TimeFigure) -> dict[str, object]:
-    """What the page's script draws from."""
+    """The data from which the page's script (page.js) draws."""
     described = asdict(figure)
     described["x"]["label"], described["y"]["label"] = figure.x.label, figure.y.label
     return described
