@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
     from .engine.export import export_captures
+    from .engine.har import export_har
     from .engine.merging import merge_runs
     from .engine.models import ModelTimes, lee2008_model
     from .engine.planning import load_experiment, plan_experiment
@@ -65,6 +66,7 @@ _DEFINED_IN = {
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
     "engine.export": ("export_captures",),
+    "engine.har": ("export_har",),
     "engine.merging": ("merge_runs",),
     "engine.models": ("ModelTimes", "lee2008_model"),
     "engine.planning": ("load_experiment", "plan_experiment"),
@@ -80,8 +82,8 @@ __all__ = [
     "Event", "Freed", "KernelError", "ModelTimes", "NetwarpError", "Notice", "Progress", "Run", "RunComparison",
     "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "Verified", "__version__", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_runs",
-    "export_captures", "lee2008_model", "load_experiment", "load_run", "merge_runs", "open_run", "plan_experiment",
-    "remove_captures", "remove_derived", "replay", "report", "resume", "run", "verify",
+    "export_captures", "export_har", "lee2008_model", "load_experiment", "load_run", "merge_runs", "open_run",
+    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "verify",
 ]  # fmt: skip
 
 

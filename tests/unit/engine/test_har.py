@@ -1,0 +1,69 @@
+"""Pages as HAR 1.2: the fields its specification demands, and times that add up."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from netwarp.engine.har import har_of
+from netwarp.store.derived import PageObject
+from support.specs import plan_of, replaced
+
+T0_NS = 1_700_000_000 * 10**9
+PAGE = 'page = { html = "2 kB", objects = { count = 2, size = "1 kB" }, pages = 2 }'
+ENTRY = {
+    "startedDateTime", "time", "request", "response", "cache", "timings",
+}  # fmt: skip
+REQUEST = {"method", "url", "httpVersion", "cookies", "headers", "queryString", "headersSize", "bodySize"}
+RESPONSE = {
+    "status", "statusText", "httpVersion", "cookies", "headers", "content", "redirectURL", "headersSize", "bodySize",
+}  # fmt: skip
+
+
+def times(page: int, number: int, requested: float, *, port: int, opened: float) -> PageObject:
+    return PageObject(
+        page=page, object=number, port=port, stream=0, bytes=1000, opened_s=opened, requested_s=requested,
+        first_s=requested + 0.1, complete_s=requested + 0.2, delivered_s=requested + 0.3, told_s=requested + 0.3,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def log() -> dict[str, Any]:
+    cell = plan_of(replaced('protocol = "tcp"', f'protocol = "tcp"\n{PAGE}')).cells[0]
+    objects = [
+        times(0, 0, 1.1, port=40000, opened=1.0),
+        times(0, 1, 1.4, port=40000, opened=1.0),
+        times(0, 2, 1.5, port=40001, opened=1.4),
+        times(1, 0, 3.1, port=40002, opened=3.0),
+        times(1, 1, 3.4, port=40002, opened=3.0),
+        times(1, 2, 3.4, port=40002, opened=3.0),
+    ]
+    found: dict[str, Any] = har_of(cell, cell.flows[0], objects, T0_NS)["log"]
+    return found
+
+
+def test_what_the_format_demands_is_there(log: dict[str, Any]) -> None:
+    assert log["version"] == "1.2"
+    assert log["creator"]["name"] == "netwarp"
+    assert len(log["pages"]) == 2 and len(log["entries"]) == 6
+    ids = [page["id"] for page in log["pages"]]
+    for entry in log["entries"]:
+        assert entry.keys() >= ENTRY and entry["request"].keys() >= REQUEST and entry["response"].keys() >= RESPONSE
+        assert entry["pageref"] in ids
+        timings = entry["timings"]
+        assert timings.keys() >= {"send", "wait", "receive"}
+        assert entry["time"] == pytest.approx(sum(value for value in timings.values() if value > 0))
+        datetime.datetime.fromisoformat(entry["startedDateTime"])
+
+
+def test_a_connection_is_set_up_in_its_first_entry(log: dict[str, Any]) -> None:
+    connects = [round(entry["timings"]["connect"]) for entry in log["entries"]]
+    assert connects == [100, -1, 100, 100, -1, -1]
+    assert log["entries"][0]["startedDateTime"] == "2023-11-14T22:13:21.000000Z"
+    assert log["pages"][0]["pageTimings"] == {"onContentLoad": pytest.approx(400), "onLoad": pytest.approx(800)}
+
+
+def test_waits_are_said(log: dict[str, Any]) -> None:
+    assert all(entry["timings"]["wait"] == pytest.approx(100) for entry in log["entries"])
+    assert all("100 ms before it could be delivered" in entry["comment"] for entry in log["entries"])
