@@ -31,6 +31,7 @@ def test_pages_are_whole_and_take_what_the_link_takes(run: RunFiles) -> None:
 
 def test_a_cell_as_har(run: RunFiles, checkout: Checkout, tmp_path: Path) -> None:
     (row, _), *_ = run.measured("web")
-    done = checkout.run("export", "--har", run.root, row["cell_id"], "--out", tmp_path, cwd=run.root).ok()
-    log = json.loads(Path(done.stdout.split()[-1]).read_bytes())["log"]
+    checkout.run("export", "--har", run.root, row["cell_id"], "--out", tmp_path / "har", cwd=run.root).ok()
+    (archive,) = (tmp_path / "har").glob("*.har")
+    log = json.loads(archive.read_bytes())["log"]
     assert len(log["pages"]) == 3 and len(log["entries"]) == 15

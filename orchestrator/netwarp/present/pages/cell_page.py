@@ -13,7 +13,7 @@ from ...core.numbers import DASH, SCALED, given, with_unit
 from ...core.types import Cell, Check, Link, LinkImpairment
 from ...core.units import Kind, Quantity, format_quantity
 from ...store import compressed
-from ...store.derived import CellSeries
+from ...store.derived import CellSeries, Pages
 from ...store.environment import Environment
 from ...store.run_dir import CellDir, read_json
 from ..html import url
@@ -22,6 +22,8 @@ from ..run_data import CellResult, RunData
 from ..series import compact_series
 
 CellView = dict[str, Any]
+MOST_PAGES = 25
+"""Of a flow, in the view of a cell; pages.json has all."""
 
 
 def cell_view(data: RunData, result: CellResult) -> CellView:
@@ -54,9 +56,19 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
         "flows": [_flow(cell, number) for number in range(len(cell.flows))],
         "measurements": _measurements(data, result.id),
         "series": compact_series(series) if series else None,
+        "pages": _pages(directory),
         "checks": checks,
         "environment": environment_view(environment),
         "files": _files(directory),
+    }
+
+
+def _pages(directory: CellDir) -> dict[str, list[dict[str, Any]]]:
+    """The objects of each flow's first pages, for their waterfall."""
+    pages: Pages | None = _optional(directory.pages, Pages)
+    return {
+        flow: [msgspec.structs.asdict(each) for each in objects if each.page < MOST_PAGES]
+        for flow, objects in (pages or {}).items()
     }
 
 

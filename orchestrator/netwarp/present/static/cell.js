@@ -81,6 +81,7 @@
           cell.reason && " " + cell.reason)),
       cell.console_tail.length ? section("Last lines of the console", h("pre", {}, cell.console_tail.join("\n"))) : "",
       cell.series ? series(cells.filter((one) => one.series), cells, address) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
+      netwarp.waterfall(cells, section, nameOf, table),
       h("div", { class: other || cell.flows.length > 2 ? "" : "pair" }, measurements(cell, other), events(cell)),
       configuration(cell), checks(cell), environment(cell), files(cell));
     document.title = title + " – cell of " + document.title.replace(/^.* – cell of /, "");

@@ -1,0 +1,73 @@
+// The waterfall of a page: each object's request, first byte, last byte and delivery on one time axis; two cells side by side.
+"use strict";
+
+(function () {
+  const { h, number } = netwarp;
+  const PARTS = [
+    ["setup", "connection set up", "opened_s", "requested_s"],
+    ["wait", "requested, nothing yet", "requested_s", "first_s"],
+    ["receive", "arriving", "first_s", "complete_s"],
+    ["blocked", "complete, waits for packets of others", "complete_s", "delivered_s"],
+  ];
+  const name = (object) => (object.object ? "object " + object.object : "HTML");
+  const lane = (object, protocol) => (protocol === "sctp" ? "stream " + object.stream : "port " + object.port);
+
+  // [{cell, flow, protocol, objects}] of a page: a column each
+  const columnsOf = (cells, page) => cells.flatMap((cell) => Object.entries(cell.pages || {}).map(([flow, objects]) => ({
+    cell, flow, protocol: (cell.flows.find((one) => one.name === flow) || {}).protocol,
+    objects: objects.filter((one) => one.page === page && one.delivered_s !== null),
+  })));
+
+  const beginOf = (objects) => Math.min(...objects.map((one) => one.opened_s < objects[0].requested_s - 60 ? one.requested_s : one.opened_s));
+
+  function chart({ objects, protocol }, longest) {
+    const begin = beginOf(objects);
+    const seen = new Set();
+    const percent = (seconds) => `${(100 * seconds) / longest}%`;
+    return objects.map((object) => {
+      const first = !seen.has(object.port);
+      seen.add(object.port);
+      const bars = PARTS.filter(([kind, , from, to]) =>
+        object[to] > object[from] && (kind !== "setup" || (first && object.opened_s >= begin))).map(([kind, text, from, to]) =>
+        h("span", { class: "bar " + kind, title: `${text}: ${number((object[to] - object[from]) * 1000)} ms`,
+          style: `left: ${percent(object[from] - begin)}; width: ${percent(Math.max(0, object[to] - object[from]))}` }));
+      return h("div", { class: "row" }, h("span", { class: "name" }, name(object), h("small", {}, " ", lane(object, protocol))),
+        h("span", { class: "track" }, bars), h("span", { class: "end" }, number(object.delivered_s - begin), " s"));
+    });
+  }
+
+  function numbers({ cell, flow, objects }, table) {
+    const begin = beginOf(objects);
+    const heads = ["object", "port", "stream", "bytes", "requested (s)", "first byte (s)", "last byte (s)", "delivered (s)"];
+    const rows = objects.map((one) => [name(one), one.port, one.stream, number(one.bytes),
+      ...["requested_s", "first_s", "complete_s", "delivered_s"].map((key) => (one[key] - begin).toFixed(4))]);
+    return h("details", { class: "numbers" }, h("summary", {}, `These times as a table: ${flow} of ${cell.id}`),
+      table("Times of the objects of a page", heads, rows, [1, 2, 3, 4, 5, 6, 7]));
+  }
+
+  // A section of the view of a cell, or nothing; `title`: what a cell is called, `table`: makes a table.
+  netwarp.waterfall = function (cells, section, title, table) {
+    const [cell] = cells;
+    const pages = [...new Set(Object.values(cell.pages || {}).flat().map((one) => one.page))];
+    if (!pages.length) return "";
+    const place = h("div", {});
+    const show = (page) => {
+      const columns = columnsOf(cells, page).filter((one) => one.objects.length);
+      const ends = columns.map(({ objects }) => Math.max(...objects.map((one) => one.delivered_s)) - beginOf(objects));
+      const longest = Math.max(...ends);
+      place.replaceChildren(...columns.map((column, at) => h("figure", { class: "waterfall" },
+        h("figcaption", {}, h("b", {}, title(column.cell)), ` (${column.flow}): ${number(ends[at])} s`),
+        h("div", { role: "img", "aria-label": `Waterfall of page ${page}: ` + column.objects.map((one) =>
+          `${name(one)} ${number(one.delivered_s - beginOf(column.objects))} s`).join(", ") }, chart(column, longest)),
+        numbers(column, table))));
+    };
+    show(pages[0]);
+    return section("Waterfall of a page",
+      h("form", { class: "controls" }, h("label", { class: "inline" }, "Page", h("select", { id: "waterfall-page",
+        onchange: (event) => show(Number(event.target.value)) }, pages.map((page) => h("option", { value: page }, String(page)))))),
+      h("div", { class: "legend-row" }, PARTS.map(([kind, text]) => h("span", { class: "legend-label" },
+        h("span", { class: "waterfall-key " + kind, "aria-hidden": "true" }), text))),
+      place,
+      h("p", { class: "note" }, "By the client's captures, from the first packet of the page. Compare with another cell (above) to see two side by side."));
+  };
+})();
