@@ -2,6 +2,9 @@
 /* What these functions do and promise: agent.h. */
 #include "agent.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 struct segment_ends agent_ends(enum agent_side side, const struct segment *segment)
 {
 	const struct segment_ends *ends = &segment->ends;
@@ -16,4 +19,54 @@ bool agent_same_ends(const struct segment_ends *a, const struct segment_ends *b)
 {
 	return a->source == b->source && a->destination == b->destination &&
 	       a->source_port == b->source_port && a->destination_port == b->destination_port;
+}
+
+int agent_begin(struct agent *agent, size_t connection_bytes)
+{
+	agent->connection_bytes = connection_bytes;
+	agent->connections = calloc(CONNECTIONS_MAX, connection_bytes);
+	return agent->connections ? 0 : -1;
+}
+
+void *agent_at(const struct agent *agent, size_t i)
+{
+	return agent->connections + i * agent->connection_bytes;
+}
+
+void agent_forget(struct agent *agent, void *connection)
+{
+	cache_free(&((struct followed *)connection)->cache);
+	memset(connection, 0, agent->connection_bytes);
+}
+
+void agent_end(struct agent *agent)
+{
+	size_t i;
+
+	for (i = 0; agent->connections && i < CONNECTIONS_MAX; i++)
+		agent_forget(agent, agent_at(agent, i));
+	free(agent->connections);
+	agent->connections = NULL;
+}
+
+void *agent_follow(struct agent *agent, const struct segment_ends *ends, bool make)
+{
+	struct followed *oldest = agent_at(agent, 0), *followed;
+	size_t i;
+
+	for (i = 0; i < CONNECTIONS_MAX; i++) {
+		followed = agent_at(agent, i);
+		if (followed->used && agent_same_ends(&followed->ends, ends))
+			return followed;
+		if (oldest->used && (!followed->used || followed->touched_ns < oldest->touched_ns))
+			oldest = followed;
+	}
+	if (!make)
+		return NULL;
+	agent_forget(agent, oldest);
+	if (cache_make(&oldest->cache, agent->cache_packets))
+		return NULL;
+	oldest->used = true;
+	oldest->ends = *ends;
+	return oldest;
 }

@@ -47,7 +47,8 @@ struct agent {
 	void (*event)(struct agent *agent, const char *what, const struct segment_ends *ends, uint32_t seq,
 		      int64_t now_ns);
 	void *context;
-	void *connections; /* the kind's own table */
+	uint8_t *connections; /* CONNECTIONS_MAX of the kind's own struct, each `connection_bytes` long */
+	size_t connection_bytes;
 };
 
 enum agent_verdict {
@@ -67,8 +68,25 @@ struct agent_kind {
 	void (*timer)(struct agent *agent, int64_t now_ns);
 	/* The link layer's word: the mobile host is gone (false) or there again (true). May be NULL. */
 	void (*moved)(struct agent *agent, bool there, int64_t now_ns);
-	void (*end)(struct agent *agent);
 };
+
+/* What every kind keeps of a connection: the first member of its own struct, all of which begins as zeros. */
+struct followed {
+	bool used;
+	struct segment_ends ends; /* of its data */
+	int64_t touched_ns;
+	struct cache cache;
+	struct round_trip trip;
+};
+
+/* The table: made (-1: no memory), freed, and its i-th connection. */
+int agent_begin(struct agent *agent, size_t connection_bytes);
+void agent_end(struct agent *agent);
+void *agent_at(const struct agent *agent, size_t i);
+
+/* The connection, or NULL; with `make` a new one in the place of the one that was idle for longest. */
+void *agent_follow(struct agent *agent, const struct segment_ends *ends, bool make);
+void agent_forget(struct agent *agent, void *connection);
 
 /* The ends of the connection as its data segments name them: from the fixed host to the mobile. */
 struct segment_ends agent_ends(enum agent_side side, const struct segment *segment);

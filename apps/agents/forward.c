@@ -196,7 +196,7 @@ int forward_run(const struct forward *forward, struct agent *agent, const struct
 	write_counts(out, &agent->counts);
 	status = ndjson_end(out) || error;
 out:
-	kind->end(agent);
+	agent_end(agent);
 	if (state.signals >= 0)
 		close(state.signals);
 	if (state.raw >= 0)

@@ -135,6 +135,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			now_ns += 1000;
 		}
 	}
-	kind->end(&agent);
+	agent_end(&agent);
 	return 0;
 }

@@ -9,83 +9,37 @@
 
 #include "agent.h"
 
-#include <stdlib.h>
-
 #define FIRST_BURST 10 /* segments sent again at once on return: as TCP begins (RFC 6928) */
 #define PROBE_MAX   (INT64_C(4) * 1000000000)
 
 struct connection {
-	bool used;
-	struct segment_ends ends; /* of its data */
-	int64_t touched_ns;
-	struct cache cache;
-	struct round_trip trip;
+	struct followed all;
 	bool acknowledged; /* whether `last_ack` and `bare` are known */
 	uint32_t last_ack; /* the mobile host's, with the last byte */
 	uint32_t next_seq; /* behind the highest byte that the sender has sent */
 	bool holding;	   /* the sender has not been told of the last byte */
 	bool away;
-	int64_t heard_ns;    /* the mobile host, or when there was something to wait for again */
-	int64_t returned_ns; /* segments sent before that were lost with the handover; NO_TIME: none */
-	bool waiting;	     /* some of the cache is still to be sent, and what is new goes behind it */
-	bool probed;	     /* since it is away */
-	size_t burst;	     /* segments that may be under way while they are sent again */
-	int64_t
-	    probe_ns; /* while it is away: when the first segment is tried again, and then how much later */
-	int64_t probe_wait_ns;
+	int64_t heard_ns;      /* the mobile host, or when there was something to wait for again */
+	int64_t returned_ns;   /* segments sent before that were lost with the handover; 0: none */
+	bool waiting;	       /* some of the cache is still to be sent, and what is new goes behind it */
+	bool probed;	       /* since it is away */
+	size_t burst;	       /* segments that may be under way while they are sent again */
+	int64_t probe_ns;      /* when the first segment is tried again while it is away */
+	int64_t probe_wait_ns; /* and how long after that once more */
 	uint8_t bare[SEGMENT_BARE_MAX]; /* the mobile host's last acknowledgement */
 	size_t bare_len;
 };
 
 static int mtcp_begin(struct agent *agent)
 {
-	agent->connections = calloc(CONNECTIONS_MAX, sizeof(struct connection));
-	return agent->connections ? 0 : -1;
-}
-
-static void forget(struct connection *connection)
-{
-	cache_free(&connection->cache);
-	*connection = (struct connection){.returned_ns = NO_TIME};
-}
-
-static void mtcp_end(struct agent *agent)
-{
-	struct connection *list = agent->connections;
-	size_t i;
-
-	for (i = 0; list && i < CONNECTIONS_MAX; i++)
-		forget(&list[i]);
-	free(list);
-}
-
-/* The connection, or with `make` a new one in the place of the one that was idle for longest. */
-static struct connection *lookup(struct agent *agent, const struct segment_ends *ends, bool make)
-{
-	struct connection *list = agent->connections, *oldest = &list[0];
-	size_t i;
-
-	for (i = 0; i < CONNECTIONS_MAX; i++) {
-		if (list[i].used && agent_same_ends(&list[i].ends, ends))
-			return &list[i];
-		if (oldest->used && (!list[i].used || list[i].touched_ns < oldest->touched_ns))
-			oldest = &list[i];
-	}
-	if (!make)
-		return NULL;
-	forget(oldest);
-	if (cache_make(&oldest->cache, agent->cache_packets))
-		return NULL;
-	oldest->used = true;
-	oldest->ends = *ends;
-	return oldest;
+	return agent_begin(agent, sizeof(struct connection));
 }
 
 static void event(struct agent *agent, const struct connection *connection, const char *what, uint32_t seq,
 		  int64_t now_ns)
 {
 	if (agent->event)
-		agent->event(agent, what, &connection->ends, seq, now_ns);
+		agent->event(agent, what, &connection->all.ends, seq, now_ns);
 }
 
 /* The mobile host's last acknowledgement, whole, with its own window or with none. */
@@ -109,7 +63,7 @@ static void tell(struct agent *agent, struct connection *connection, bool open)
 /* How long the mobile host may be silent while something is on the way to it. */
 static int64_t patience_ns(const struct agent *agent, const struct connection *connection)
 {
-	return round_trip_timeout(&connection->trip, agent->away_after_ns);
+	return round_trip_timeout(&connection->all.trip, agent->away_after_ns);
 }
 
 static void send_again(struct agent *agent, struct connection *connection, struct cached *item,
@@ -130,7 +84,7 @@ static void send_again(struct agent *agent, struct connection *connection, struc
 
 static bool waits(const struct connection *connection, const struct cached *item)
 {
-	return item->held || (connection->returned_ns != NO_TIME && item->sent_ns < connection->returned_ns);
+	return item->held || (item->sent_ns < connection->returned_ns);
 }
 
 /* Send in order what waits, as much as may be under way. */
@@ -139,17 +93,17 @@ static void send_waiting(struct agent *agent, struct connection *connection, int
 	size_t i, under_way = 0;
 
 	connection->waiting = true;
-	for (i = 0; i < connection->cache.count; i++)
-		under_way += !waits(connection, &connection->cache.items[i]);
-	for (i = 0; i < connection->cache.count; i++) {
-		if (!waits(connection, &connection->cache.items[i]))
+	for (i = 0; i < connection->all.cache.count; i++)
+		under_way += !waits(connection, &connection->all.cache.items[i]);
+	for (i = 0; i < connection->all.cache.count; i++) {
+		if (!waits(connection, &connection->all.cache.items[i]))
 			continue;
 		if (under_way >= connection->burst)
 			return;
-		send_again(agent, connection, &connection->cache.items[i], now_ns);
+		send_again(agent, connection, &connection->all.cache.items[i], now_ns);
 		under_way++;
 	}
-	connection->returned_ns = NO_TIME;
+	connection->returned_ns = 0;
 	connection->waiting = false;
 }
 
@@ -179,7 +133,7 @@ static void come_back(struct agent *agent, struct connection *connection, bool l
 	if (lost)
 		connection->returned_ns = now_ns;
 	else
-		connection->burst += connection->cache.count;
+		connection->burst += connection->all.cache.count;
 	send_waiting(agent, connection, now_ns);
 }
 
@@ -187,19 +141,19 @@ static enum agent_verdict data(struct agent *agent, struct connection *connectio
 			       int64_t now_ns)
 {
 	uint32_t end = segment_end(segment);
-	bool first = connection->cache.count == 0, again = false;
+	bool first = connection->all.cache.count == 0, again = false;
 	struct cached *item;
 
-	if (connection->touched_ns)
+	if (connection->all.touched_ns)
 		again = seq_before(segment->seq, connection->next_seq);
-	if (!connection->touched_ns || seq_before(connection->next_seq, end))
+	if (!connection->all.touched_ns || seq_before(connection->next_seq, end))
 		connection->next_seq = end;
 	if (connection->acknowledged && !seq_before(connection->last_ack, end)) {
 		/* the mobile host has it; the sender may be waiting for the byte held back */
 		tell(agent, connection, !connection->away);
 		return AGENT_SUPPRESS;
 	}
-	item = cache_put(&connection->cache, segment);
+	item = cache_put(&connection->all.cache, segment);
 	if (!item) {
 		agent->counts.uncached++;
 		return AGENT_PASS;
@@ -222,15 +176,15 @@ static enum agent_verdict acknowledgement(struct agent *agent, struct connection
 					  struct segment *segment, int64_t now_ns)
 {
 	bool returned = connection->away, fresh = !connection->acknowledged;
-	bool of_data = connection->touched_ns && !seq_before(connection->next_seq, segment->ack);
+	bool of_data = connection->all.touched_ns && !seq_before(connection->next_seq, segment->ack);
 	int64_t sent_ns;
 	size_t freed;
 
 	if (!fresh && seq_before(segment->ack, connection->last_ack))
 		return AGENT_PASS; /* overtaken by another */
-	freed = cache_acknowledge(&connection->cache, segment->ack, &sent_ns);
+	freed = cache_acknowledge(&connection->all.cache, segment->ack, &sent_ns);
 	if (sent_ns != NO_TIME)
-		round_trip_sample(&connection->trip, now_ns - sent_ns);
+		round_trip_sample(&connection->all.trip, now_ns - sent_ns);
 	if (freed || fresh)
 		connection->holding = freed && of_data;
 	connection->last_ack = segment->ack;
@@ -254,13 +208,13 @@ static enum agent_verdict mtcp_packet(struct agent *agent, enum agent_side side,
 	struct segment_ends ends = agent_ends(side, segment);
 	bool data_comes = side == FROM_FIXED && (segment->payload || segment->flags & SEGMENT_FIN) &&
 			  !(segment->flags & (SEGMENT_SYN | SEGMENT_RST));
-	struct connection *connection = lookup(agent, &ends, data_comes);
+	struct connection *connection = agent_follow(agent, &ends, data_comes);
 	enum agent_verdict verdict = AGENT_PASS;
 
 	if (!connection)
 		return AGENT_PASS;
 	if (segment->flags & (SEGMENT_SYN | SEGMENT_RST)) {
-		forget(connection); /* over, or another one between the same ports */
+		agent_forget(agent, connection); /* over, or another one between the same ports */
 		return AGENT_PASS;
 	}
 	if (data_comes) {
@@ -271,30 +225,29 @@ static enum agent_verdict mtcp_packet(struct agent *agent, enum agent_side side,
 	} else if (side == FROM_MOBILE && segment->flags & SEGMENT_ACK) {
 		verdict = acknowledgement(agent, connection, segment, now_ns);
 	}
-	connection->touched_ns = now_ns;
+	connection->all.touched_ns = now_ns;
 	return verdict;
 }
 
 /* When the connection wants to be looked at; INT64_MAX: never. */
 static int64_t due_ns(const struct agent *agent, const struct connection *connection)
 {
-	if (!connection->used)
+	if (!connection->all.used)
 		return INT64_MAX;
 	if (connection->away)
-		return connection->cache.count ? connection->probe_ns : INT64_MAX;
-	if (connection->cache.count && connection->acknowledged)
+		return connection->all.cache.count ? connection->probe_ns : INT64_MAX;
+	if (connection->all.cache.count && connection->acknowledged)
 		return connection->heard_ns + patience_ns(agent, connection);
 	return connection->holding ? connection->heard_ns + agent->hold_ns : INT64_MAX;
 }
 
 static int64_t mtcp_next_ns(const struct agent *agent)
 {
-	const struct connection *list = agent->connections;
 	int64_t next = INT64_MAX, due;
 	size_t i;
 
 	for (i = 0; i < CONNECTIONS_MAX; i++) {
-		due = due_ns(agent, &list[i]);
+		due = due_ns(agent, agent_at(agent, i));
 		if (due < next)
 			next = due;
 	}
@@ -303,22 +256,22 @@ static int64_t mtcp_next_ns(const struct agent *agent)
 
 static void mtcp_timer(struct agent *agent, int64_t now_ns)
 {
-	struct connection *list = agent->connections, *connection;
+	struct connection *connection;
 	size_t i;
 
 	for (i = 0; i < CONNECTIONS_MAX; i++) {
-		connection = &list[i];
+		connection = agent_at(agent, i);
 		if (due_ns(agent, connection) > now_ns)
 			continue;
 		if (connection->away) {
 			agent->counts.by_timer++;
 			connection->probed = true;
-			send_again(agent, connection, connection->cache.items, now_ns);
+			send_again(agent, connection, connection->all.cache.items, now_ns);
 			connection->probe_wait_ns *= 2;
 			if (connection->probe_wait_ns > PROBE_MAX)
 				connection->probe_wait_ns = PROBE_MAX;
 			connection->probe_ns = now_ns + connection->probe_wait_ns;
-		} else if (connection->cache.count) {
+		} else if (connection->all.cache.count) {
 			leave(agent, connection, now_ns);
 		} else {
 			tell(agent, connection, true); /* all is there: nothing to hold back any longer */
@@ -328,16 +281,17 @@ static void mtcp_timer(struct agent *agent, int64_t now_ns)
 
 static void mtcp_moved(struct agent *agent, bool there, int64_t now_ns)
 {
-	struct connection *list = agent->connections;
+	struct connection *connection;
 	size_t i;
 
 	for (i = 0; i < CONNECTIONS_MAX; i++) {
-		if (!list[i].used || !list[i].acknowledged)
+		connection = agent_at(agent, i);
+		if (!connection->acknowledged)
 			continue;
 		if (there)
-			come_back(agent, &list[i], true, now_ns);
+			come_back(agent, connection, true, now_ns);
 		else
-			leave(agent, &list[i], now_ns);
+			leave(agent, connection, now_ns);
 	}
 }
 
@@ -347,5 +301,4 @@ const struct agent_kind mtcp_kind = {
     .next_ns = mtcp_next_ns,
     .timer = mtcp_timer,
     .moved = mtcp_moved,
-    .end = mtcp_end,
 };

@@ -1,87 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this does: snoop.h. The cases are those of the paper's sections 3.1 (data) and 3.2 (acknowledgements);
- * the timeout is srtt + 4 rttvar of the last hop and doubles with every expiry. docs/agents.md tells it all.
+ * What this does: snoop.h. The cases of data and of acknowledgements are the paper's; the timeout is srtt +
+ * 4 rttvar of the last hop and doubles with every expiry (docs/agents.md).
  */
 #include "snoop.h"
 
 #include "agent.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct connection {
-	bool used;
-	struct segment_ends ends; /* of its data */
-	int64_t touched_ns;
-	struct cache cache;
-	struct round_trip trip;
+	struct followed all;
 	bool sent, acknowledged; /* whether `next_seq`, `last_ack` are known */
 	uint32_t next_seq;	 /* behind the highest byte that the sender has sent */
 	uint32_t last_ack;	 /* the highest that the mobile host has sent */
 	uint16_t window;	 /* of its last acknowledgement */
 	unsigned int duplicates, expected;
 	int64_t timeout_ns;		/* of the timer that runs; doubled when it expires */
-	int64_t expires_ns;		/* NO_TIME: it does not run */
+	int64_t expires_ns;		/* 0: it does not run */
 	uint8_t bare[SEGMENT_BARE_MAX]; /* the mobile host's last acknowledgement */
 	size_t bare_len;
 };
 
 static int snoop_begin(struct agent *agent)
 {
-	agent->connections = calloc(CONNECTIONS_MAX, sizeof(struct connection));
-	return agent->connections ? 0 : -1;
-}
-
-static void forget(struct connection *connection)
-{
-	cache_free(&connection->cache);
-	*connection = (struct connection){.expires_ns = NO_TIME};
-}
-
-static void snoop_end(struct agent *agent)
-{
-	struct connection *list = agent->connections;
-	size_t i;
-
-	for (i = 0; list && i < CONNECTIONS_MAX; i++)
-		forget(&list[i]);
-	free(list);
-}
-
-/* The connection, or with `make` a new one in the place of the one that was idle for longest. */
-static struct connection *lookup(struct agent *agent, const struct segment_ends *ends, bool make)
-{
-	struct connection *list = agent->connections, *oldest = &list[0];
-	size_t i;
-
-	for (i = 0; i < CONNECTIONS_MAX; i++) {
-		if (list[i].used && agent_same_ends(&list[i].ends, ends))
-			return &list[i];
-		if (oldest->used && (!list[i].used || list[i].touched_ns < oldest->touched_ns))
-			oldest = &list[i];
-	}
-	if (!make)
-		return NULL;
-	forget(oldest);
-	if (cache_make(&oldest->cache, agent->cache_packets))
-		return NULL;
-	oldest->used = true;
-	oldest->ends = *ends;
-	return oldest;
+	return agent_begin(agent, sizeof(struct connection));
 }
 
 /* The timer begins anew: it runs for the first segment that is not acknowledged. */
 static void arm(const struct agent *agent, struct connection *connection, int64_t now_ns)
 {
-	const struct cached *first = connection->cache.items;
+	const struct cached *first = connection->all.cache.items;
 
-	if (!connection->cache.count || first->retransmissions >= agent->retransmissions_most) {
-		connection->expires_ns = NO_TIME;
+	if (!connection->all.cache.count || first->retransmissions >= agent->retransmissions_most) {
+		connection->expires_ns = 0;
 		return;
 	}
 	if (!connection->timeout_ns)
-		connection->timeout_ns = round_trip_timeout(&connection->trip, agent->timeout_min_ns);
+		connection->timeout_ns = round_trip_timeout(&connection->all.trip, agent->timeout_min_ns);
 	connection->expires_ns = now_ns + connection->timeout_ns;
 }
 
@@ -91,13 +45,13 @@ static void retransmit(struct agent *agent, struct connection *connection, struc
 	/* each segment behind it can raise one more duplicate acknowledgement, which then is no news */
 	connection->duplicates = 0;
 	connection->expected =
-	    (unsigned int)(connection->cache.count - 1 - (size_t)(item - connection->cache.items));
+	    (unsigned int)(connection->all.cache.count - 1 - (size_t)(item - connection->all.cache.items));
 	agent->counts.retransmitted++;
 	item->retransmissions++;
 	item->sent_ns = now_ns;
 	agent->send(agent, item->data, item->len);
 	if (agent->event)
-		agent->event(agent, "retransmit", &connection->ends, item->seq, now_ns);
+		agent->event(agent, "retransmit", &connection->all.ends, item->seq, now_ns);
 }
 
 static enum agent_verdict data(struct agent *agent, struct connection *connection, struct segment *segment,
@@ -113,7 +67,7 @@ static enum agent_verdict data(struct agent *agent, struct connection *connectio
 		agent->send(agent, connection->bare, connection->bare_len);
 		return AGENT_SUPPRESS;
 	}
-	item = cache_put(&connection->cache, segment);
+	item = cache_put(&connection->all.cache, segment);
 	if (item) {
 		/* sent again by the sender: it counts duplicate acknowledgements for it, so they must reach
 		 * it */
@@ -126,7 +80,7 @@ static enum agent_verdict data(struct agent *agent, struct connection *connectio
 	if (!connection->sent || seq_before(connection->next_seq, end))
 		connection->next_seq = end;
 	connection->sent = true;
-	if (connection->expires_ns == NO_TIME || item == connection->cache.items)
+	if (!connection->expires_ns || item == connection->all.cache.items)
 		arm(agent, connection, now_ns);
 	return AGENT_PASS;
 }
@@ -136,14 +90,14 @@ static enum agent_verdict new_acknowledgement(struct agent *agent, struct connec
 {
 	int64_t sent_ns;
 
-	cache_acknowledge(&connection->cache, segment->ack, &sent_ns);
+	cache_acknowledge(&connection->all.cache, segment->ack, &sent_ns);
 	if (sent_ns != NO_TIME && !connection->duplicates)
-		round_trip_sample(&connection->trip, now_ns - sent_ns);
+		round_trip_sample(&connection->all.trip, now_ns - sent_ns);
 	connection->last_ack = segment->ack;
 	connection->acknowledged = true;
 	connection->duplicates = connection->expected = 0;
 	connection->timeout_ns = 0;
-	if (connection->cache.count && connection->cache.items->sent_ns < now_ns && segment->sack &&
+	if (connection->all.cache.count && connection->all.cache.items->sent_ns < now_ns && segment->sack &&
 	    agent->hide_sack) {
 		/* what the blocks say is missing is here, and mended from here */
 		segment_hide_sack(segment);
@@ -157,7 +111,7 @@ static enum agent_verdict new_acknowledgement(struct agent *agent, struct connec
 static enum agent_verdict duplicate(struct agent *agent, struct connection *connection, bool duplicate_sack,
 				    int64_t now_ns)
 {
-	struct cached *item = cache_at(&connection->cache, connection->last_ack);
+	struct cached *item = cache_at(&connection->all.cache, connection->last_ack);
 
 	if (duplicate_sack) /* of what was sent twice from here: no news for the sender, and no loss */
 		return AGENT_SUPPRESS;
@@ -199,15 +153,15 @@ static enum agent_verdict snoop_packet(struct agent *agent, enum agent_side side
 	struct segment_ends ends = agent_ends(side, segment);
 	bool data_comes = side == FROM_FIXED && (segment->payload || segment->flags & SEGMENT_FIN) &&
 			  !(segment->flags & (SEGMENT_SYN | SEGMENT_RST));
-	struct connection *connection = lookup(agent, &ends, data_comes);
+	struct connection *connection = agent_follow(agent, &ends, data_comes);
 
 	if (!connection)
 		return AGENT_PASS;
 	if (segment->flags & (SEGMENT_SYN | SEGMENT_RST)) {
-		forget(connection); /* over, or another one between the same ports */
+		agent_forget(agent, connection); /* over, or another one between the same ports */
 		return AGENT_PASS;
 	}
-	connection->touched_ns = now_ns;
+	connection->all.touched_ns = now_ns;
 	if (data_comes)
 		return data(agent, connection, segment, now_ns);
 	if (side == FROM_MOBILE && segment->flags & SEGMENT_ACK)
@@ -217,28 +171,31 @@ static enum agent_verdict snoop_packet(struct agent *agent, enum agent_side side
 
 static int64_t snoop_next_ns(const struct agent *agent)
 {
-	const struct connection *list = agent->connections;
+	const struct connection *connection;
 	int64_t next = INT64_MAX;
 	size_t i;
 
-	for (i = 0; i < CONNECTIONS_MAX; i++)
-		if (list[i].used && list[i].expires_ns != NO_TIME && list[i].expires_ns < next)
-			next = list[i].expires_ns;
+	for (i = 0; i < CONNECTIONS_MAX; i++) {
+		connection = agent_at(agent, i);
+		if (connection->expires_ns && connection->expires_ns < next)
+			next = connection->expires_ns;
+	}
 	return next;
 }
 
 static void snoop_timer(struct agent *agent, int64_t now_ns)
 {
-	struct connection *list = agent->connections;
+	struct connection *connection;
 	size_t i;
 
 	for (i = 0; i < CONNECTIONS_MAX; i++) {
-		if (!list[i].used || list[i].expires_ns == NO_TIME || list[i].expires_ns > now_ns)
+		connection = agent_at(agent, i);
+		if (!connection->expires_ns || connection->expires_ns > now_ns)
 			continue;
 		agent->counts.by_timer++;
-		retransmit(agent, &list[i], list[i].cache.items, now_ns);
-		list[i].timeout_ns *= 2;
-		arm(agent, &list[i], now_ns);
+		retransmit(agent, connection, connection->all.cache.items, now_ns);
+		connection->timeout_ns *= 2;
+		arm(agent, connection, now_ns);
 	}
 }
 
@@ -247,5 +204,4 @@ const struct agent_kind snoop_kind = {
     .packet = snoop_packet,
     .next_ns = snoop_next_ns,
     .timer = snoop_timer,
-    .end = snoop_end,
 };

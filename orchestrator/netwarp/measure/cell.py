@@ -20,6 +20,7 @@ from ..store.ndjson import Record, last, read_ndjson
 from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
 from . import series
+from .agents import agent_metrics
 from .capture_point import CapturePoint, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
@@ -76,7 +77,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
-    of_the_cell |= aqm_metrics(counted)
+    of_the_cell |= aqm_metrics(counted) | agent_metrics(cell, directory, records.rules)
     measurements: list[Measurement] = []
     for flow in cell.flows:
         metrics = results[flow.name].metrics | shared[flow.name]

@@ -47,6 +47,8 @@ class CellRecords(msgspec.Struct):
     """Files of /proc as the hosts saw them at the end: what kernel_counters() reads."""
     qdiscs: list[Record] = []
     """Dumps of qdiscs, in the order of the cell."""
+    rules: list[Record] = []
+    """Dumps of the agents' rules, at its end."""
 
 
 msgspec.json.Decoder(CellRecords)  # what convert() needs is made here, in one thread (model.from_json says why)
@@ -69,6 +71,7 @@ def read_cell_records(path: Path) -> CellRecords:
                 "trace": last(records, "trace"),
                 "proc": [record for record in records if record.get("record") == "proc"],
                 "qdiscs": [record for record in records if record.get("label") == "qdisc"],
+                "rules": [record for record in records if record.get("label") == "rules"],
             },
             CellRecords,
         )

@@ -225,6 +225,20 @@ def test_mtcp_needs_less_than_the_sender_alone(handovers: RunFiles) -> None:
         assert values["mtcp"]["recovery_time_s"] < values["none"].get("recovery_time_s", math.inf)
 
 
+def test_agents_have_metrics(lossy: RunFiles, handovers: RunFiles) -> None:
+    """Of the cell: the agent's own summary, and the rules' counters."""
+    for row, metrics in [*lossy.measured(""), *handovers.measured("")]:
+        if row["agent"] == "none":
+            assert not [name for name in metrics if name.startswith("agent_")]
+            continue
+        summary = (lossy.cells | handovers.cells)[row["cell_id"]].summary("bs.agent")
+        assert metrics["agent_suppressed_packets"] == summary["suppressed"] and metrics["agent_lost_packets"] == 0
+        if row["agent"] == "snoop":
+            assert metrics["agent_retransmitted_packets"] == summary["retransmitted"] > 0
+        else:
+            assert metrics["agent_freezes"] == summary["frozen"]
+
+
 def test_equal_cells_have_equal_captures(
     handovers: RunFiles, lossy: RunFiles, checkout: Checkout, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ GROUPS = {
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
     "aqm": "Active queue management",
+    "agents": "Agents",
     "pages": "Pages and their objects",
     "physics": "Laws of physics",
 }
