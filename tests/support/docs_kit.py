@@ -31,6 +31,7 @@ NOT_RUN = {
     "netwarp analyze --flow": "of one capture: tests/unit/cli/test_analyze.py",
     "tcpdump -i": "needs an interface with traffic: tests/unit/cli/test_analyze.py has the pipe",
     "netwarp merge shard-": "of the runs of other machines: test_golden_runs.py",
+    "netwarp bundle ": "of the run that a line before it makes: test_golden_runs.py",
     "netwarp verify ": "of the run that a line before it makes: test_golden_runs.py",
     "netwarp kernel ": "of the one machine, then of another: test_kernel_transfer.py",
     "netwarp run SPEC --executor dask": "of a cluster: test_dask.py",

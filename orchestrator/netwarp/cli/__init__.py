@@ -27,6 +27,7 @@ COMMANDS = {
     "merge": "merge",
     "verify": "verify",
     "replay": "verify",
+    "bundle": "verify",
     "agree": "agree",
     "calibrate": "calibrate",
     "shell": "shell",

@@ -91,6 +91,13 @@ def test_a_golden_run(checkout: Checkout, whole: Path, tmp_path: Path) -> None:
     nothing_left(tmp_path, run=run)
 
 
+def test_a_bundle_is_run_again_elsewhere(checkout: Checkout, whole: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "x.tar.xz"
+    assert checkout.run("bundle", whole, "--out", packed, cwd=tmp_path).ok().out == f"{packed}\n"
+    assert checkout.run("verify", packed, cwd=tmp_path).ok().out == "4 cells equal byte for byte, 0 not\n"
+    nothing_left(tmp_path, run=whole)
+
+
 def test_shards_make_the_whole_run(checkout: Checkout, spec: Path, whole: Path, tmp_path: Path) -> None:
     shards = [tmp_path / f"s{number}" for number in (1, 2, 3)]
     for number, shard in enumerate(shards, 1):

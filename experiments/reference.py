@@ -1,0 +1,154 @@
+"""Reference results of a paper's experiment: keeps those of a run, and writes the numbers of its README from them.
+
+    .venv/bin/python experiments/reference.py RUN...      keep each run in results/reference/NAME and write the README
+    .venv/bin/python experiments/reference.py             write every README again from what is kept
+
+Kept are the run as a bundle (plan, tables, hashes of its captures: `netwarp verify results/reference/NAME/run.tar.xz`
+runs its cells again), its claims, its figures as SVG, and what it was made with.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+import textwrap
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from netwarp.core.numbers import fixed, readable
+from netwarp.engine.bundles import bundle
+from netwarp.engine.run_directory import open_run
+from netwarp.present.conclusions import CLASSES, verdict_words
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "results" / "reference"
+BEGIN = "<!-- numbers: experiments/reference.py writes what follows from results/reference -->"
+END = "<!-- end of the numbers -->"
+WIDTH = 158
+OF_ITS_OWN_UNIT = ("value", "every")
+Row = dict[str, str]
+
+
+def keep(path: Path) -> str:
+    """Keep a run as the reference of its experiment; its name."""
+    run = open_run(path)
+    place = REFERENCE / run.plan.name
+    shutil.rmtree(place, ignore_errors=True)
+    (place / "figures").mkdir(parents=True)
+    bundle(path, place / "run.tar.xz")
+    shutil.copy(path / "tables" / "claims.csv", place / "claims.csv")
+    for figure in sorted((path / "report" / "figures").glob("*.svg")):
+        shutil.copy(figure, place / "figures" / figure.name)
+    made = {
+        "kernel": run.manifest.kernel_release,
+        "kernel_sha256": run.manifest.kernel_sha256,
+        "seed": run.plan.seed,
+        "cells": len(run.plan.cells),
+        "part": list(run.plan.filters),
+        "sets": list(run.manifest.sets),
+        "outcomes": dict(Counter(row["outcome"] for row in csv.DictReader((path / "tables" / "cells.csv").open()))),
+        "key_figure": run.plan.key_figure,
+    }
+    (place / "made.json").write_text(json.dumps(made, indent=1) + "\n")
+    return run.plan.name
+
+
+def numbers(name: str) -> str:
+    """The generated part of an experiment's README."""
+    place = REFERENCE / name
+    made = json.loads((place / "made.json").read_text())
+    rows = list(csv.DictReader((place / "claims.csv").read_text().splitlines()))
+    spec = tomllib.loads((ROOT / "experiments" / name / "expected.toml").read_text())
+    claims = {claim["id"]: claim for claim in spec["claim"]}
+    own = [row for row in rows if not row["condition"]]
+    columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
+    columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
+    changed = f", with {' and '.join(made['sets'])}" if made["sets"] else ""
+    part = f" --{' --'.join(made['part'])}" if made["part"] and made["part"] != ["only base"] else ""
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in made["outcomes"].items())
+    lines = [
+        *_wrapped(
+            f"`netwarp run {name}{part}`{changed}: {made['cells']} cells ({outcomes}), Linux {made['kernel']}"
+            f" (guest kernel, sha256 {made['kernel_sha256'][:12]}), seed {made['seed']}."
+        ),
+        "",
+        *_counts(own),
+        "",
+    ]
+    if (place / "figures" / f"{made['key_figure']}.svg").exists():
+        lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
+    for title, kind in (("Conclusions", "conclusion"), ("Causes", "cause")):
+        lines += [f"{title} (the number that the rule of each hangs on; in brackets its 95 % interval):", ""]
+        for row in _ordered(own, spec):
+            if row["class"] == kind:
+                claim = claims[row["claim"]]
+                found = [f"{columns[name]} {_number(row, name, claim)}" for name in columns if row.get(name)]
+                said = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
+                lines += _wrapped(f"- **{row['claim']}** {said}: **{row['verdict']}**{_turns(row, rows)}")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _ordered(rows: list[Row], spec: dict[str, Any]) -> list[Row]:
+    """The headline first."""
+    first = spec.get("headline", [])
+    return sorted(rows, key=lambda row: first.index(row["claim"]) if row["claim"] in first else len(first))
+
+
+def _counts(rows: list[Row]) -> list[str]:
+    """A line for each class: how many claims, and their verdicts."""
+    lines = []
+    for name, (single, several) in CLASSES.items():
+        verdicts = Counter(row["verdict"] for row in rows if row["class"] == name)
+        total = sum(verdicts.values())
+        if total:
+            lines.append(f"- {total} {single if total == 1 else several}: {verdict_words(verdicts)}")
+    return lines
+
+
+def _number(row: Row, column: str, claim: dict[str, Any]) -> str:
+    """A number as the report has it, its interval (of what was measured), and the rule's verdict as a sign."""
+    text = row.get(column) or ""
+    if not text:
+        return "-"
+    relative = claim["kind"] not in OF_ITS_OWN_UNIT
+    interval = ""
+    if column == "measured" and row["ci95_low"] and row["ci95_high"]:
+        interval = f" [{_shown(row['ci95_low'], relative)}, {_shown(row['ci95_high'], relative)}]"
+    sign = {"holds": " ✓", "does not hold": " ✗"}.get(row.get(f"{column}_verdict") or "", " ?")
+    return f"{_shown(text, relative)}{interval}{sign}"
+
+
+def _shown(text: str, relative: bool) -> str:
+    value = float(text)
+    return f"{fixed(100 * value, 1 if abs(value) >= 0.01 or not value else 3)} %" if relative else readable(value)
+
+
+def _turns(row: Row, rows: list[Row]) -> str:
+    """In how many of its conditions a claim holds, where they were run."""
+    tests = [other["verdict"] for other in rows if other["claim"] == row["claim"]]
+    judged = [verdict for verdict in tests if verdict in ("holds", "does not hold", "inconclusive")]
+    return f" (holds in {judged.count('holds')} of {len(judged)} conditions)" if len(judged) > 1 else ""
+
+
+def write_readme(name: str) -> None:
+    """Put the numbers into experiments/NAME/README.md."""
+    path = ROOT / "experiments" / name / "README.md"
+    before, rest = path.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    path.write_text(f"{before}{BEGIN}\n{numbers(name)}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    for run_dir in sys.argv[1:]:
+        keep(Path(run_dir))
+    for kept in sorted(REFERENCE.iterdir()):
+        write_readme(kept.name)

@@ -1,0 +1,93 @@
+"""A run as one file, without captures: its spec, plan, tables and the hashes of its captures, so that another machine
+can run its cells again and hold them against it (`netwarp verify FILE`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from ..core.errors import SpecError, StoreError
+from ..core.types import Cell
+from ..store.run_dir import UNFINISHED, read_json
+from .run_directory import open_run
+
+SUFFIX = ".tar.xz"
+OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json")
+OF_A_CELL = ("cell.json", "outcome.json", "derived/packets.json", "derived/judgement.json")
+"""What a comparison of captures by their hashes needs."""
+MOST_BYTES = 1 << 30
+"""Of a bundle that is opened: it may come from anywhere."""
+
+
+def bundle(run_dir: str | Path, out: str | Path) -> Path:
+    """Write a run's bundle; equal runs give equal files.
+
+    Raises StoreError where it is no run, SpecError where a cell that completed was never analysed.
+    """
+    run = open_run(run_dir)
+    files = [run.path / name for name in OF_THE_RUN]
+    for folder in (run.directory.spec, run.directory.tables):
+        files += [path for path in folder.rglob("*") if path.is_file() and path.name != "measurements.csv"]
+    for cell_id in run.directory.finished():
+        place = run.directory.cell(cell_id)
+        if not place.packets.exists() and str(place.read_run_outcome().outcome) == "COMPLETED":
+            raise SpecError(f"{run.path}: {cell_id} was never analysed, so its captures have no hash: netwarp analyze")
+        files += [place.root / name for name in OF_A_CELL]
+    out = Path(out)
+    part = out.with_name(f".{out.name}{UNFINISHED}")
+    try:
+        with tarfile.open(part, "w:xz", format=tarfile.PAX_FORMAT) as archive:
+            for path in sorted(path for path in files if path.is_file()):
+                archive.add(path, str(path.relative_to(run.path)), recursive=False, filter=_anonymous)
+        os.replace(part, out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(f"{out}: {error.strerror or error}") from error
+    return out
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Nothing in it says whose machine it was, or when the file was written."""
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o644
+    return entry
+
+
+@contextlib.contextmanager
+def opened(path: str | Path) -> Iterator[Path]:
+    """A run directory as it is; a bundle in a directory that is there as long as this lasts. Raises StoreError."""
+    path = Path(path)
+    if not path.is_file():
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="netwarp-bundle-") as place:
+        try:
+            with tarfile.open(path, "r:xz") as archive:
+                entries = archive.getmembers()
+                if sum(entry.size for entry in entries) > MOST_BYTES or not all(_is_plain(entry) for entry in entries):
+                    raise StoreError(f"{path}: is no bundle of a run: netwarp bundle RUN writes one")
+                archive.extractall(place)
+        except (tarfile.TarError, OSError, EOFError) as error:
+            raise StoreError(f"{path}: is no bundle that can be read ({error})") from error
+        _name_cells(Path(place))
+        yield Path(place)
+
+
+def _is_plain(entry: tarfile.TarInfo) -> bool:
+    """A file whose name stays inside (Python's own filter is younger than 3.11.0)."""
+    name = PurePosixPath(entry.name)
+    return entry.isfile() and not name.is_absolute() and ".." not in name.parts
+
+
+def _name_cells(place: Path) -> None:
+    """Give the cells' directories the names that this netwarp has for them; another version may have others."""
+    for folder in sorted((place / "cells").iterdir()):
+        cell = read_json(folder / "cell.json", Cell)
+        if cell.id != folder.name:
+            folder.rename(folder.with_name(cell.id))

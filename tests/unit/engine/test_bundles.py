@@ -1,0 +1,67 @@
+"""Bundles of runs: hostile ones are refused, and those of the reference results are whole."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import StoreError
+from netwarp.engine.bundles import opened
+from netwarp.engine.run_directory import open_run
+from support.checkout import ROOT
+
+sys.path.insert(0, str(ROOT / "experiments"))
+import reference
+
+KEPT = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_what_is_no_file_is_refused(tmp_path: Path, kind: bytes) -> None:
+    path = tmp_path / "x.tar.xz"
+    with tarfile.open(path, "w:xz") as archive:
+        entry = tarfile.TarInfo("plan.json")
+        entry.type, entry.linkname = kind, "/etc/passwd"
+        archive.addfile(entry)
+    with pytest.raises(StoreError, match="is no bundle of a run"), opened(path):
+        pass
+
+
+def test_nothing_is_written_outside_of_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.xz"
+    with tarfile.open(path, "w:xz") as archive:
+        entry = tarfile.TarInfo("../outside")
+        entry.size = 1
+        archive.addfile(entry, io.BytesIO(b"x"))
+    with pytest.raises(StoreError, match="is no bundle of a run"), opened(path):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["x.tar.xz"]
+
+
+def test_a_damaged_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.xz"
+    path.write_bytes((ROOT / "results" / "reference" / KEPT[0] / "run.tar.xz").read_bytes()[:5000])
+    with pytest.raises(StoreError, match=r"x\.tar\.xz: is no bundle that can be read"), opened(path):
+        pass
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
+    """`.venv/bin/python experiments/reference.py` writes them again."""
+    text = (ROOT / "experiments" / name / "README.md").read_text()
+    assert text.count(reference.BEGIN) == text.count(reference.END) == 1
+    there = text.split(reference.BEGIN)[1].split(reference.END)[0].strip()
+    assert there == reference.numbers(name)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_reference_has_the_hash_of_every_capture(name: str) -> None:
+    with opened(ROOT / "results" / "reference" / name / "run.tar.xz") as place:
+        run = open_run(place)
+        assert run.plan.name == name
+        assert run.manifest.backend == "virtual"
+        for cell in run.plan.cells:
+            assert run.directory.cell(cell.id).packets.exists(), cell.id
