@@ -1,7 +1,7 @@
 /*
- * Which association a packet belongs to. By ports and verification tag, whatever the addresses (RFC
- * 9260 8.5): a packet carries its receiver's tag, an INIT carries 0 in the header and its sender's tag in the
- * chunk. Where a tag is not known (the handshake is outside the capture) the address pair and ports help.
+ * Assigns packets to associations by ports and verification tag, whatever the addresses (RFC 9260 8.5): a
+ * packet carries its receiver's tag; an INIT carries 0 in the header and its sender's tag in the chunk. If
+ * a tag is not known (the handshake is outside the capture) the address pair and ports are used.
  */
 #include "association.h"
 #include "flow.h"
@@ -82,7 +82,9 @@ static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction
 	return flow_at(a, value >> 1);
 }
 
-/* Takes an INIT's or INIT-ACK's numbers: the sender's tag is what the other side's packets carry from now on.
+/*
+ * Takes an INIT's or INIT-ACK's numbers: the sender's tag is what the other side's packets carry from now
+ * on.
  */
 static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const struct association_hint *hint)
 {

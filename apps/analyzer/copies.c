@@ -2,10 +2,10 @@
 #include "copies.h"
 
 /*
- * A sender gives each IPv4 packet another number (RFC 6864 4: each that may be cut), also where it sends the
- * same again: equal numbers mean the same packet. Without a number, as in IPv6, only the time tells: nobody
- * asks for bytes again within COPY_UNNUMBERED_NS. Then every second one is a copy, as equal acknowledgements
- * may be sent in a row.
+ * A sender gives each IPv4 packet that may be fragmented another identification (RFC 6864 4), also when it
+ * sends the same bytes again: equal numbers mean the same packet. Without a number, as in IPv6, only the
+ * time can show it: no host retransmits within COPY_UNNUMBERED_NS. In that case every second equal packet
+ * counts as a copy, since a host may send equal acknowledgements in a row.
  */
 static const int64_t COPY_NUMBERED_NS = 100000000, COPY_UNNUMBERED_NS = 1000000;
 enum { TCP_HEADER = 20, CHECKSUM_END = 12, WITH_STAMPS = 32 };
@@ -18,9 +18,11 @@ static inline uint64_t load(const uint8_t *at)
 	return v;
 }
 
-/* What a router leaves alone, and not the checksum, which the sender's network card may have filled in
- * between the two: addresses, number and length; ports; TCP's numbers, flags, window, timestamps; SCTP's tag
- * and first chunk. */
+/*
+ * What a router leaves alone, and not the checksum, which the sender's network card may have filled in
+ * between the two: addresses, number and length; ports; TCP's numbers, flags, window, timestamps; SCTP's
+ * tag and first chunk.
+ */
 static inline uint64_t hash_of(const struct packet *p)
 {
 	uint64_t h = ((uint64_t)p->ip_id << 32 | p->ip_bytes) ^ p->from.low ^ p->from.high;

@@ -1,4 +1,4 @@
-/* Paths and flows: finding, making, counting. */
+/* Finds and creates paths and flows, and counts their packets: flow.h. */
 #include <stdlib.h>
 
 #include "flow.h"
@@ -9,8 +9,8 @@ static bool address_less(const struct address *a, const struct address *b)
 }
 
 /*
- * A host that talks to itself: its addresses tell no direction, its ports do (the lower one is at end a).
- * Only a packet whose ports are there is turned round.
+ * For a host that talks to itself the addresses do not show the direction, but the ports do: the lower port
+ * is at end a. A packet whose ports were not captured keeps direction 0.
  */
 static bool turned_by_ports(const struct packet *p)
 {

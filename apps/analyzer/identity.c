@@ -1,4 +1,7 @@
-/* What routers do not change of a packet, as one number: the same packet is found again in other captures. */
+/*
+ * The fingerprint of a packet: a hash of the fields that no router changes, by which other captures find it
+ * again.
+ */
 #include "identity.h"
 #include "map.h"
 

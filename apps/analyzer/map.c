@@ -1,4 +1,4 @@
-/* The map's slow half: making, growing, inserting. */
+/* The hash map's slower functions: creating, growing, inserting. Lookups are in map.h. */
 #include <stdlib.h>
 
 #include "map.h"

@@ -4,7 +4,7 @@
 
 #include "mappings.h"
 
-/* More than any window holds; then those of the lowest numbers, which nobody sends again, are forgotten. */
+/* More mappings than any window can hold. Beyond it the lowest ones are dropped: they are not sent again. */
 enum { MAPPINGS_MAX = 16384 };
 
 /* How many mappings end at or before `seq`. */

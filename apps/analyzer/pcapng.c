@@ -1,7 +1,8 @@
 /*
- * pcapng files: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/ (blocks: section 4, options: 3.5).
- * Blocks of other types are skipped by their length. A block whose length cannot be right ends the file
- * there, as nothing says where the next one begins; an option with a wrong length ends only its own list.
+ * pcapng files: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/ (blocks: section 4, options:
+ * 3.5). Blocks of other types are skipped by their length. Reading ends at a block with an impossible
+ * length, since the begin of the next block is unknown then; an option with a wrong length ends only its
+ * own list.
  */
 #include <string.h>
 
@@ -59,8 +60,10 @@ static uint64_t get64(const struct capture_file *p, const uint8_t *at)
 	return p->section_swapped ? __builtin_bswap64(v) : v;
 }
 
-/* One option: true while there is one. `bytes` is what is left of the list; *wrong: a length that cannot be
- * right. */
+/*
+ * One option: true while there is one. `bytes` is what is left of the list; *wrong: a length that cannot be
+ * right.
+ */
 static bool next_option(const struct capture_file *p, const uint8_t **at, uint32_t *bytes, uint16_t *code,
 			uint16_t *length, bool *wrong)
 {

@@ -1,4 +1,4 @@
-/* Sets of ranges, the part that is not in order: new ranges above, holes filled, repeats. */
+/* Sets of ranges: the cases that are not in order: new ranges after a gap, filled gaps, repeated numbers. */
 #include <stdlib.h>
 #include <string.h>
 

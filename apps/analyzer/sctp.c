@@ -1,4 +1,6 @@
-/* SCTP packets: the chunks, each checked against its own length, the packet's and what was captured. */
+/*
+ * Decodes SCTP packets. Every chunk is checked against its own length, the packet's and the captured bytes.
+ */
 #include <string.h>
 
 #include "sctp.h"

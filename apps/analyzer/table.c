@@ -1,7 +1,8 @@
 /*
- * Growing arrays. Small ones are realloc's. Large ones are mappings of their own at the address of a huge
- * page, which grow by moving page tables and not bytes; asked to be of huge pages, because a fault every 4
- * KiB costs more than filling the rows does. Where there are no huge pages the same works with small ones.
+ * Growing arrays of rows. Small arrays use realloc(). Large ones are mappings of their own, aligned to a
+ * huge page, which grow by moving page tables and not bytes (mremap). They ask for huge pages, because a
+ * page fault per 4 KiB costs more than filling the rows. Without huge pages they work in the same way with
+ * small ones.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_MAX 4 /* beside the loop's own: the capture process and what a step waits for */
+#define DESCRIPTORS_MAX 4 /* besides the loop's own: the capture process, and one that a step waits for */
 
 struct descriptor {
 	int fd; /* 0: free */

@@ -26,11 +26,14 @@
 #include <unistd.h>
 
 #define DEFAULT_SETUP_NS (600 * NS_PER_S)
-#define DEFAULT_SLACK_NS (600 * NS_PER_S) /* behind `end` and its grace, where no deadline is given */
+#define DEFAULT_SLACK_NS (600 * NS_PER_S) /* after `end` and its grace, if no deadline is given */
 
 #define LEAD_NS 1000
 
-/* Marks (each a virtual second) between two looks at the memory: a system call for each file. */
+/*
+ * Progress marks (one per second) between two calls of memory_look(): dropping pages costs a system call
+ * per file.
+ */
 #define MEMORY_MARKS 16
 
 /* One step that is neither `ready` nor `end`. */
@@ -105,8 +108,10 @@ static int run_phase(struct cell *cell, const struct steps *steps, enum phase ph
 	return 0;
 }
 
-/* The instant on CLOCK_MONOTONIC: the realtime read is in the middle of two monotonic ones, which cost the
- * same. */
+/*
+ * The instant on CLOCK_MONOTONIC: the realtime read is in the middle of two monotonic ones, which cost the
+ * same.
+ */
 static int64_t monotonic_of(int64_t realtime_ns)
 {
 	int64_t before = clock_monotonic_ns(), realtime = clock_realtime_ns(), after = clock_monotonic_ns();

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* So many guests share a CPU before the scheduler is left to place the next one. */
+/* At most so many guests share a CPU; the scheduler places any further one. */
 #define GUESTS_A_CPU 16
 
 static bool claim(int fd, size_t cpu, unsigned int place)

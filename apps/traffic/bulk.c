@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Without a stall deadline: a bound, because the kernel reports an interrupted endless wait as ERESTARTSYS.
+/*
+ * Limit of a read without a stall deadline: the kernel reports an interrupted read without limit as
+ * ERESTARTSYS.
  */
 #define LONG_S 86400
 

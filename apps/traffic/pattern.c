@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* A damaged number must not be taken for a jump ahead of millions of messages. */
+/* A damaged message number must not be read as a jump ahead by millions of messages. */
 #define PLAUSIBLE_JUMP 65536
 
-/* What the first payload has to agree in: the block's header and as much again. */
+/* Bytes of the first payload that must match: the block's header (8) and as many again. */
 #define PATTERN_PROOF (2 * PATTERN_HEADER)
 
 static uint8_t key[PATTERN_HEADER];

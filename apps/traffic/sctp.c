@@ -23,7 +23,7 @@
 #define RECV_SLOT_BYTES	  16384
 #define RECV_BYTES	  1048576
 #define NOTIFY_SLOT_BYTES 4096
-/* longer than the kernel tries; a signal ends it */
+/* seconds; longer than the kernel retransmits. A signal ends the wait */
 #define BARE_LINGER_S 3600
 /* At most so much user data is in one packet on a link with Ethernet's MTU (1500 - 20 - 12 - 16). */
 #define ONE_PACKET_BYTES 1452
