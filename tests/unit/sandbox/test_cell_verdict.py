@@ -1,4 +1,4 @@
-"""Lateness of steps and of senders' connections, as the back end judges it."""
+"""Lateness of steps and of senders' connections, and how agents end, as the back end judges it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from netwarp.sandbox.cell_verdict import check_times
+from netwarp.core.types import Agent, Link, LinkImpairment, Node, Outcome
+from netwarp.sandbox.cell_verdict import check_times, judge
 from netwarp.sandbox.virtual import VIRTUAL_LATENESS_NS
 from netwarp.store.run_dir import CellDir
 from support.cells import two_path_cell
@@ -35,3 +36,34 @@ def test_two_microseconds_are_allowed_and_no_more(sign: int, tmp_path: Path) -> 
 
 def test_a_sender_that_never_began_is_judged_elsewhere(tmp_path: Path) -> None:
     assert failed(tmp_path, 0, None) == []
+
+
+def agents_outcome(place: Path, ended: dict[str, int], *, dies_ns: int | None = None) -> Outcome:
+    """Of a cell whose flow ended well and whose agent ended so, at 4 s."""
+    agent = Agent("snoop", "air", dies_ns=dies_ns)
+    cell = two_path_cell(
+        nodes=(*two_path_cell().nodes, Node("bs", "router", agent=agent)),
+        links=(*two_path_cell().links, Link("air", "bs", "b", LinkImpairment(), LinkImpairment())),
+    )
+    directory = CellDir(place)
+    directory.apps.mkdir(exist_ok=True)
+    (directory.apps / "bs.agent.ndjson").write_text('{"record":"error","message":"no netfilter queue"}\n')
+    records = [
+        {"record": "exit", "id": "ftp.sender", "status": 0, "signal": None},
+        {"record": "exit", "id": "ftp.receiver", "status": 0, "signal": None},
+        {"record": "exit", "id": "bs.agent", "status": None, "signal": None, "t_ns": 4_000_000_000, **ended},
+        {"record": "end", "reason": "completed", "message": None, "step": None},
+    ]
+    verdict = judge(cell, directory, records, "exit status 0")
+    assert verdict.outcome is Outcome.COMPLETED or "no netfilter queue" in verdict.reason
+    return verdict.outcome
+
+
+def test_an_agent_ends_with_its_cell_or_when_it_is_to_be_killed(tmp_path: Path) -> None:
+    assert agents_outcome(tmp_path, {"status": 0}) is Outcome.COMPLETED
+    assert agents_outcome(tmp_path, {"status": 1}) is Outcome.FAILED
+    assert agents_outcome(tmp_path, {"status": 77}) is Outcome.UNSUPPORTED
+    assert agents_outcome(tmp_path, {"signal": 9}) is Outcome.FAILED
+    assert agents_outcome(tmp_path, {"signal": 9}, dies_ns=4_000_000_000) is Outcome.COMPLETED
+    assert agents_outcome(tmp_path, {"signal": 9}, dies_ns=5_000_000_000) is Outcome.FAILED
+    assert agents_outcome(tmp_path, {"signal": 11}, dies_ns=4_000_000_000) is Outcome.FAILED
