@@ -13,9 +13,9 @@ from .packet_matching import NOWHERE, match_packets
 Key = tuple[str, str]
 """Source and destination address."""
 Seen = dict[Key, dict[int, Rows]]
-"""By direction of a path and capture point: its rows of `identities`, in the order of time."""
+"""For each direction of a path and capture point: its rows of `identities`, sorted by time."""
 PROBE = 20_000
-"""Packets that are looked at to find an order; the order of points does not change within a capture."""
+"""Number of packets examined to find an order; the order of points does not change within a capture."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,9 +24,9 @@ FLOW_COLUMNS = (
     "protocol", "path", "path_direction", "port", "first_ns", "last_ns", "base_known", "ended", "mptcp", "mss",
 )  # fmt: skip
 TOGETHER = 1024
-"""Connections that are made at once from the tables."""
+"""Number of connections computed from the tables in one step."""
 BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "retransmitted_chunks"}
-"""Counts that take a DATA chunk's TSN."""
+"""Counts that need a DATA chunk's TSN."""
 Series = tuple[Any, Any]
 """Times (s from the file's first packet) and values: arrays of one length."""
 

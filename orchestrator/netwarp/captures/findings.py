@@ -16,21 +16,23 @@ from .connection import Connection, Connections, Multipath
 from .hops import Hop
 
 MOST = 12
-"""Findings a file; those of larger connections come first."""
+"""Findings per file; those of larger connections come first."""
 MOST_OF_ONE = 6
 MANY = 3
-"""More connections that ended alike are one sentence."""
+"""More connections than this with the same end become one sentence."""
 SLOW_S = 0.5
-"""An answer (to a SYN; to a request, less the SYN's) is told from this time on."""
+"""An answer (to a SYN; to a request, minus the SYN's) is reported if it took at least this long."""
 SILENCE_S = 0.5
 SILENCE_SHARE = 0.02
-"""A pause that a retransmission ended is told from this length and this share of the connection's time on."""
+"""A pause that a retransmission ended is reported if it is at least this share of the connection's time (and long
+enough).
+"""
 RETRANSMITTED = 0.01
 SPURIOUS = 0.1
 HEAD_OF_LINE_S = 0.01
 LONG_BURST = 5
 QUEUED = 1.5
-"""A hop's p95 delay is told from this many times the shortest one on."""
+"""A hop's p95 delay is reported if it is at least this many times the shortest delay."""
 
 
 def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:

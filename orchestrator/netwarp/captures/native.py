@@ -21,9 +21,9 @@ from ..core.errors import CaptureError
 
 ABI = 6
 UNKNOWN = int(np.iinfo(np.int64).min)
-"""In any 64-bit signed column: this could not be known."""
+"""The value "not known" in any 64-bit signed column."""
 NONE = 0xFFFFFFFF
-"""In any id column: there is none."""
+"""The value "none" in any id column."""
 CHECKSUMS, SORT, LEAVE_COPIES = 1, 2, 4
 MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3
 """mallopt(3)"""

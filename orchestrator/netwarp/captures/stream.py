@@ -14,21 +14,21 @@ from .capture import ROW_TABLES, TOTAL_TABLES, Capture
 from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Bools, Floats, Handle, Ints, Rows, layouts
 
 PACKETS_IN_MEMORY = 1_000_000
-"""A packet with its segment or chunks takes about 250 bytes as rows, and as much again while it is worked on."""
+"""A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed."""
 PART_PACKETS = 65536
-"""As many rows at a time as stay in the processor's caches."""
+"""Rows read at a time: they fit the processor's caches."""
 BINS = 1024
 LEAST_BINS = 50
 PACKETS_A_BIN = 8
-"""On average, so that a rate by bin is one, and no drawing of single packets."""
+"""Packets per bin on average: with fewer a rate would only show single packets."""
 FIRST_BIN_NS = 1_000_000
 SERIES_FLOWS = 1000
 LONGEST = 5
-"""Silences kept of each direction."""
+"""Silences kept per direction."""
 BINNED = (("ip_bytes", "ip_bytes"), ("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
 """Series: its name in FlowSeries, and the column of `packets` that it sums."""
 TWICE = 0.1
-"""From this share of copies on a connection was captured twice: no network duplicates so much."""
+"""A connection with at least this share of copies was captured twice: no network duplicates so many packets."""
 TWICE_PACKETS = 3
 Silence = tuple[float, float, bool]
 

@@ -17,7 +17,7 @@ from .notes import capture_notes, tunnels_of
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
 
 DETAILED_FLOWS = 50
-"""Connections a file that are looked at one by one, the largest first; the others have their counts only."""
+"""Connections per file that are analysed in detail, the largest first; of the others only counts are kept."""
 LINK_TYPES = {
     0: "BSD loopback", 1: "Ethernet", 9: "PPP", 10: "FDDI", 12: "raw IP", 14: "raw IP", 50: "PPP in HDLC", 51: "PPPoE",
     100: "LLC/SNAP", 101: "raw IP", 104: "Cisco HDLC", 105: "802.11", 108: "OpenBSD loopback", 113: "Linux cooked",

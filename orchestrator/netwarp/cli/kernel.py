@@ -54,7 +54,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         metavar="DIR|TARBALL",
         help="build this Linux tree (in a copy) instead of the distribution's linux-source package",
     )
-    build.add_argument("--jobs", type=_positive, help="compilers at once (default: one a core)")
+    build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
     build.add_argument(
         "--if-missing",
         action="store_true",

@@ -301,7 +301,7 @@ class Answer(Frozen, frozen=True):
 
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!([0-9.][\w .%/]*)?\Z)")
-"""A sign is harmless alone, or before one number and its unit."""
+"""Beginnings that a spreadsheet takes for a formula. A sign is harmless alone, or before one number and its unit."""
 
 
 def looks_like_a_formula(text: str) -> bool:

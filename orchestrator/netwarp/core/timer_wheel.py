@@ -9,12 +9,14 @@ rounds up to the end of the slot: a timer never fires early, and is late by at m
 from __future__ import annotations
 
 HZ = 1000
-"""Jiffies a second of the guest kernel (CONFIG_HZ in kernel/fragment.config)."""
+"""Jiffies per second of the guest kernel (CONFIG_HZ in kernel/fragment.config)."""
 LVL_CLK_SHIFT = 3
 LVL_SIZE = 1 << 6
 LVL_DEPTH = 9
 LATENESS_RATIO = (1 << LVL_CLK_SHIFT) / (LVL_SIZE - 1)
-"""Of timers from level 1 on (63 ms): late by at most 8/63 (12.7 %) of their length, a slot over the level's start."""
+"""Timers from level 1 on (63 ms) are late by at most 8/63 (12.7 %) of their length: a slot divided by the level's
+start.
+"""
 
 
 def level_start_s(level: int) -> float:

@@ -50,7 +50,7 @@ FAMILIES = ("fedora", "suse", "arch")
 UBUNTU = CHECKOUT / "setup/ubuntu.txt"
 """The same of Ubuntu, which setup/packages.sh reads too."""
 MODULE_PACKAGES = {"ubuntu": "linux-modules-extra-{release}", "fedora": "kernel-modules-extra-{release}"}
-"""Where modules that not everybody needs are packed apart (sch_netem on Ubuntu and Fedora, sctp on both)."""
+"""Packages with kernel modules that a distribution ships separately (sch_netem on Ubuntu and Fedora, sctp on both)."""
 
 
 def os_release() -> dict[str, str]:

@@ -33,11 +33,11 @@ from .run_directory import Run, open_run
 from .running import begin, check_jobs, end, ended_early, run_cells
 
 REPETITIONS = 5
-"""Unless told: fewer draws cannot tell a difference of random numbers from chance at all."""
+"""The default: with fewer draws a difference of random numbers cannot be told from chance."""
 MOST_DIVERGENCES = 20
 """Places that differ whose captures are looked into."""
 LATE = ("timeline", "start of ", "steal time")
-"""How the checks begin that fail where the host was late, and say nothing of the cell."""
+"""The beginnings of the names of checks that fail because the host was late, which says nothing about the cell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from .local_workers import Worker
 
 LOOK_S = 0.1
 TELL_S = 0.5
-"""Progress of a cell goes through the scheduler so often at most."""
+"""A cell's progress is sent through the scheduler at most this often (seconds)."""
 
 
 @dataclass(frozen=True, slots=True)

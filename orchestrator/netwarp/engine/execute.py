@@ -30,7 +30,7 @@ from .local_workers import LocalWorkers
 
 Finished = Callable[[Cell, CellOutcome], None]
 MOST_LOSSES = 3
-"""So many workers may die under a cell. From the second on it runs alone, so that no other cell is blamed for it."""
+"""Worker deaths after which a cell is given up. From the second on it runs alone, so that no other cell is blamed."""
 T = TypeVar("T")
 
 

@@ -41,7 +41,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "sndbuf": ("sender",),
     "rcvbuf": ("receiver",),
 }
-"""Words of other tools and texts -> what a spec calls it: the first of these that is a key of the table is meant."""
+"""Words of other tools and texts -> keys of a spec: the first of these that the table has is suggested."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 LONGEST_TEXT = 2000

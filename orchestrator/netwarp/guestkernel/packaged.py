@@ -18,7 +18,9 @@ MODULES = Path("/usr/lib/uml/modules")
 """Debian's places."""
 KIND = "distribution"
 NEEDED = ("veth", "sch_netem", "ipv6", "hmac", "sctp")
-"""What a cell asks of a kernel and Debian has as modules: ipv6, which every cell switches off; hmac for cookies."""
+"""Modules in Debian's kernel that every cell needs: ipv6, which every cell switches off, is among them; hmac is for
+SCTP's cookies.
+"""
 CONGESTION = "tcp_"
 _VIRTUAL = b"time-travel="
 

@@ -16,7 +16,7 @@ from .reader import Reader
 
 MOST_NUMBERS = 1000
 MOST_COMPARISONS = 4000
-"""Of a packet program: its jumps reach 32,767 instructions, and a comparison is at most 7."""
+"""Limit for one packet program: its jumps reach 32,767 instructions, and a comparison needs at most 7."""
 LISTS = "[3, 7] or { data = [1], syn_ack = [1] }"
 DELAYS = '{ 5 = "30 ms" } or { data = { 1 = "30 ms" } }'
 

@@ -11,7 +11,7 @@ from ..experiment.toml_positions import Item
 from .network import SYSCTL_EXAMPLE, UnresolvedLink
 
 EVERY_INTERFACE = "lo"
-"""The interface that every namespace has: what there is of a sysctl for each interface, there is for this one."""
+"""An interface that every namespace has: its sysctls stand for those of any interface."""
 
 
 @dataclass(frozen=True, slots=True)

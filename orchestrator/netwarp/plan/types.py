@@ -78,7 +78,7 @@ class Outputs(Frozen, frozen=True, kw_only=True):
     answers: tuple[Answer, ...] = ()
     columns: tuple[Column, ...] = ()
     headline: tuple[str, ...] = ()
-    """The claims that the report says first."""
+    """The claims that the report shows first."""
     words: tuple[Word, ...] = ()
     key_figure: str = ""
     """The figure that the report shows first."""

@@ -15,7 +15,7 @@ from .run_data import RunData
 from .style import OUTCOMES
 
 ROWS_AT_ONCE = 200
-"""Rows that are in the page from the start; the page's script makes the others as they are scrolled to."""
+"""Rows in the page from the start; the page's script adds the others when the reader scrolls to them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from .metric_names import unit_beside
 from .run_data import RunData
 
 GRADES = (0.01, 0.05, 0.15)
-"""Where the colour of a difference gets stronger: 1 %, 5 %, 15 %."""
+"""Relative differences from which the colour of a difference is stronger: 1 %, 5 %, 15 %."""
 
 
 @dataclass(frozen=True, slots=True)

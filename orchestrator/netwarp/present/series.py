@@ -14,7 +14,7 @@ from ..results.time_tables import BINNED
 from ..store.derived import CellSeries
 
 MOST_POINTS = 3000
-"""Points a sampled series may have. More are thinned bucket by bucket to smallest and largest: no peak is lost."""
+"""Points of a sampled series. More are thinned to the smallest and largest of each bucket, so that no peak is lost."""
 PLACES = {"_bit_s": 0, "_bytes": 0, "_packets": 0, "_s": 6, "_ratio": 6}
 
 

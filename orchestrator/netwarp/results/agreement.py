@@ -39,7 +39,7 @@ from .tolerance import Circumstances, Tolerance, tolerance
 Verdict = Literal["agree", "differ", "unclear", "not comparable"]
 VERDICTS: tuple[Verdict, ...] = ("differ", "unclear", "agree", "not comparable")
 EXACT_S = 1e-4
-"""A lateness that only the virtual clock keeps below."""
+"""Only the virtual clock has a lateness below this."""
 HEADER = (
     "flow", "metric", "unit", "verdict", "a", "b", "difference", "low", "high", "bound", "bound_of", "draws_a",
     "draws_b", "random",

@@ -36,9 +36,9 @@ Verdict = Literal[
     "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
 ]
 SLACK = 1e-12
-"""Of a closed bound: numbers that are equal on paper may differ in their last bit."""
+"""Tolerance of a closed bound: numbers that are equal on paper may differ in their last bit."""
 ABSOLUTE = ("value", "every")
-"""Kinds whose number is the metric's own; all others' are relative."""
+"""Kinds whose number is the metric's own value; those of all other kinds are relative."""
 _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 

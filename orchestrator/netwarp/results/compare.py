@@ -33,7 +33,7 @@ from .tolerance import resolution
 
 Status = Literal["same", "unresolved", "changed", "within noise", "unclear", "only in A", "only in B"]
 RATE = 0.05
-"""Of false discoveries among the numbers called changed."""
+"""Permitted share of false discoveries among the numbers called changed."""
 HEADER = ("flow", "metric", "unit", "status", "a", "b", "relative", "p", "draws_a", "draws_b")
 T = TypeVar("T")
 Levels = tuple[tuple[str, str], ...]

@@ -34,7 +34,7 @@ class Rows:
     name: str
     header: tuple[str, ...]
     rows: Iterable[tuple[Field, ...]]
-    """Read once: those of measurements.csv are made as they are written."""
+    """An iterable that is read once: the rows of measurements.csv are computed while they are written."""
 
 
 def cell_rows(results: Results) -> Rows:

@@ -17,7 +17,9 @@ from .comparisons import Comparison
 from .run_results import Results
 
 Kind = tuple[object, ...]
-"""What makes the draws of two cells alike: the same hosts and flows, and faults or none; rates and times may differ."""
+"""Cells of one kind have similar draws: the same hosts and flows, and either faults or none; rates and times may
+differ.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,9 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance
 
 
 FIRST_SLEEPS = 1
-"""kswapd naps for 0.1 s before it sleeps for long: a guest that is ready sooner sees that second sleep, and no more."""
+"""kswapd first sleeps for 0.1 s, then for long: if a guest is ready sooner, its record has this second sleep, and no
+other.
+"""
 
 
 def check_memory(records: list[Record]) -> Check:
@@ -220,7 +222,7 @@ def check_memory(records: list[Record]) -> Check:
 
 
 LATE_TICKS_LIMIT = 0.02
-"""Of the ticks of a wall-clock cell: more of them late, and the host had a part in what the cell measured."""
+"""Share of late ticks in a wall-clock cell above which the host affected what the cell measured."""
 
 
 def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:

@@ -14,7 +14,7 @@ from ..testbed.arch import EMULATORS, archs, sender_file
 from .user_programs import SEARCHED, facts
 
 BUILT = {"arm64": "android/bin/sender"}
-"""Where `make android` puts it, below build/."""
+"""The file that `make android` writes, below build/."""
 REMEDY = "make android"
 
 

@@ -21,7 +21,7 @@ ID = "shell"
 STDOUT, STDERR = "shell.stdout", "shell.stderr"
 """What the command prints without a terminal, in the cell's directory."""
 STOP = "stop"
-"""A file that ends the guest in good order: nobody can signal what runs in it."""
+"""A file whose presence ends the guest in good order: no signal can be sent to a process inside it."""
 LOOK_NS = S
 
 

@@ -12,13 +12,17 @@ from ..core.types import Check
 from ..store.environment import HostLoad
 
 STEAL_LIMIT = 0.02
-"""Of all CPU time during the cell, taken by other guests of the same machine (proc_stat(5)): above it, INVALID."""
+"""Share of the CPU time during the cell taken by other guests of the same machine (proc_stat(5)); above it the cell is
+INVALID.
+"""
 STEAL = 7
 
 
 SLEW = 500e-6
 STEP_NS = 1_000_000
-"""CLOCK_REALTIME against CLOCK_MONOTONIC: adjtimex(2) slews by at most 500 ppm; more than that and 1 ms is a step."""
+"""CLOCK_REALTIME against CLOCK_MONOTONIC: adjtimex(2) slews by at most 500 ppm; a change above that plus 1 ms is a
+step.
+"""
 
 
 class SteadyClock:

@@ -23,7 +23,7 @@ from .virtual import GuestBackend
 
 FORMAT = 1
 BOOT_S = 120
-"""It takes a second; a machine that needs this long is not waited for."""
+"""A boot takes about a second; after this time the guest is given up."""
 SYSCTLS = Path("/proc/sys/net")
 _ASK = ("find", str(SYSCTLS), "-type", "f", "-printf", "%m %P\\n")
 

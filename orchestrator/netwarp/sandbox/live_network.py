@@ -26,9 +26,9 @@ from .privileges import foreign_owner
 from .sandbox import POLL_MS
 
 LONGEST_NS = 7 * 86400 * 10**9
-"""Nobody's shell is open longer; then the network goes by itself."""
+"""After this time the network is taken down even if the shell is still open."""
 END_S = 30
-"""In good order it ends at once; one that does not is killed."""
+"""Normally the sandbox ends at once; one that has not ended by then is killed."""
 
 
 @dataclass(frozen=True, slots=True)

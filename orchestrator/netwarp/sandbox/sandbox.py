@@ -51,7 +51,9 @@ from .user_programs import missing_program, programs_used
 log = logging.getLogger(__name__)
 
 STALL_WALL_S = 120.0
-"""A sandbox in which none of its seconds passes for this long is hung. A busy virtual one costs well under 10 s."""
+"""A sandbox whose clock does not reach the next second within this time has hung. A busy virtual one needs well under
+10 s.
+"""
 POLL_MS = 200
 FULL_BYTES = 1 << 16
 COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson")

@@ -16,9 +16,11 @@ SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
 """Debian's."""
 SPINNING = frozenset({"iperf3"})
-"""Known to read the clock until it is time: in virtual time that creeps (docs/limitations.md)."""
+"""Programs known to read the clock until an instant: in virtual time they hardly make progress
+(docs/limitations.md).
+"""
 VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
-"""How the ready-made programs tell their version. Nobody else's is run to ask."""
+"""How the ready-made programs print their version. Other programs are not run for it."""
 ANSWER_S = 10
 
 

@@ -22,15 +22,17 @@ from .sandbox import SandboxBackend
 from .user_programs import spinning_program
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
-"""T0 on the guest's clock, 14 November 2023 22:13:20 UTC: any constant does."""
+"""T0 on the guest's clock, 14 November 2023 22:13:20 UTC. The value is arbitrary, but another one gives other
+captures.
+"""
 BOOT_REALTIME_NS = T0_REALTIME_NS - 10_000_000_000
-"""The guest boots this long before T0: links up, receivers listening and captures running fit easily."""
+"""The guest boots this long before T0: enough for links, receivers and captures to be ready."""
 GUEST_MEMORY_MIB = 256
 VIRTUAL_LATENESS_NS = 2_000
 WALL_LATENESS_NS = 10_000_000
-"""On the wall clock. A busy machine is later than this; its cells are INVALID rather than wrong."""
+"""On the wall clock: the cells of a machine that is later than this are INVALID rather than wrong."""
 WALL_TICK_NS = 20_000_000
-"""How often a wall-clock cell measures how late it is between its steps."""
+"""Interval at which a wall-clock cell measures how late it is between its steps."""
 WALL_T0_AFTER_READY_NS = 600_000_000
 """Time for the senders that begin at T0 to be up."""
 

@@ -18,7 +18,7 @@ from . import compressed
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that ZIP knows."""
 MOST_BYTES = 1 << 34
-"""Of a cell, expanded: no capture comes near it, an archive made to fill a disk would."""
+"""Limit of a cell's expanded size: no capture comes near it, but an archive made to fill a disk would exceed it."""
 BROKEN = (OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
 """What reading a damaged archive raises (RuntimeError: it says that a member is encrypted)."""
 

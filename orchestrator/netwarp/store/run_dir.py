@@ -23,7 +23,7 @@ from . import compressed
 FORMAT_VERSION = 1
 LOCK = ".lock"
 UNFINISHED = ".part"
-"""How the name of a file ends that is still being written."""
+"""Suffix of the name of a file that is still being written."""
 DYING_S = 2.0
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")

@@ -36,20 +36,24 @@ S = 1_000_000_000
 BASE_SYSCTLS = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
 """IPv6 autoconfiguration sends at random times; nothing here uses IPv6."""
 LINGER_NS = 2 * S
-"""How long the apps have after the cell's duration to end by themselves (an ABORT in flight, a last summary)."""
+"""Time after the cell's duration in which the apps may end by themselves (an ABORT in flight, a last summary)."""
 LEAD_NS = 500 * MS
-"""How long before its start a sender is spawned; it sleeps until its start itself. One that starts sooner after T0 is
-spawned before T0: before `ready` where the clock has a fixed T0, which it is told; else between `ready` and T0."""
+"""A sender is spawned this long before its start, and sleeps until its start by itself. One that starts sooner after T0
+is spawned before T0: before `ready` if the clock has a fixed T0 (which the sender is given), otherwise between `ready`
+and T0.
+"""
 RESTORED = ("address", "route", "neighbour")
 """What must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it later."""
 COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
-"""What the kernel has counted in a host's namespace, read when all has ended."""
+"""The kernel's counters of a host's namespace, read after everything has ended."""
 TRACE_FILE = "apps/trace.bin"
 TRACE_BUFFER_BYTES = 16 << 20
 """Holds about 190,000 events of 88 bytes; memory of the guest."""
 BUFFER_PAGES = 32_768
-"""128 MiB: half of a guest's memory (backends.virtual). Its kernel would keep a sixteenth for buffers; two hosts of
-8 MiB buffers hold more, and under memory pressure the kernel announces a few kilobytes for good."""
+"""128 MiB: half of a guest's memory (sandbox/virtual.py). By default the kernel would permit a sixteenth for buffers;
+two hosts with buffers of 8 MiB need more, and under memory pressure the kernel announces windows of a few kilobytes
+from then on.
+"""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 

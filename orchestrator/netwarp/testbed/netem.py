@@ -20,7 +20,7 @@ TICK_NS = 64
 """psched tick (PSCHED_SHIFT 6); only the legacy 32-bit fields count in it."""
 ETHERNET_HEADER_BYTES = 14
 UNLIMITED_PACKETS = 1_000_000
-"""limit of a delay line: far above what any link of ours holds, so that it never drops."""
+"""Limit of a delay line: far more packets than any of our links holds, so that it never drops."""
 ORDERING_BYTE_S = 1 << 50
 """A rate at which no packet takes a nanosecond. With a rate, any, netem lets no packet leave before the one before it
 (sch_netem.c: netem_enqueue); without one its delay line sorts by the time each packet is due, so jitter reorders."""

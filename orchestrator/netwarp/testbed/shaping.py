@@ -50,8 +50,9 @@ class _Direction:
     shape: LinkImpairment
     generation: int = 0
     turn: int = 0
-    """How often the root was changed in place. A change seeds netem anew: with the same seed it throws the same dice
-    again."""
+    """How often the root was changed in place. Each change gives netem another seed: with the same one it would repeat
+    its draws.
+    """
     broken: str = ""
     longest_bytes: int | None = None
     """Only packets up to that pass."""

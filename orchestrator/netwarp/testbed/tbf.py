@@ -33,7 +33,7 @@ class Tbf(Frozen, frozen=True):
     limit_bytes: int
     bucket_ticks: int
     burst_bytes: int = 0
-    """Asked, never shown: 0 where it was read back."""
+    """Configured, but not shown by the kernel: 0 if it was read back."""
 
     kind: ClassVar[str] = "tbf"
 

@@ -14,7 +14,9 @@ from ..native import Rows
 ECHO = 1
 """Flag of ADD_ADDR: the address is repeated back to the host that announced it (RFC 8684 3.4.1)."""
 UNANSWERED = 2
-"""Retransmissions without an answer until the end after which a subflow counts as lost: one may be on its way."""
+"""A subflow counts as lost after this many unanswered retransmissions at its end: the answer to a single one may still
+be on its way.
+"""
 
 
 @dataclasses.dataclass(frozen=True)

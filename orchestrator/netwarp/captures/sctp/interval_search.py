@@ -9,7 +9,7 @@ import numpy as np
 from ..native import Ints
 
 DENSE = 4
-"""Numbers that leave out at most three of four are counted instead of sorted."""
+"""Numbers of which at least one in four occurs are counted instead of sorted."""
 
 
 def unique_with_places(values: Ints) -> tuple[Ints, Ints]:

@@ -30,7 +30,7 @@ AT_SENDER = (
     "heartbeat_rtt_mean_s",
     "outstanding_max_bytes",
 )
-"""Totals that the receiver's capture cannot tell: None there."""
+"""Totals that only the sender's capture can show: None in the receiver's."""
 AT_RECEIVER = (
     "hol_blocking_mean_s",
     "hol_blocking_max_s",
@@ -39,7 +39,7 @@ AT_RECEIVER = (
     "sack_delay_mean_s",
     "sack_delay_max_s",
 )
-"""Totals that the sender's capture cannot tell: None there."""
+"""Totals that only the receiver's capture can show: None in the sender's."""
 
 
 def totals(association: Association) -> Totals:

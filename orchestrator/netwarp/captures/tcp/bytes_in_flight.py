@@ -9,7 +9,7 @@ from ..native import UNKNOWN, Ints
 from .columns import DirectionColumns
 
 ROUNDS = 64
-"""Rounds looked at: slow start is over long before."""
+"""Number of rounds examined: slow start ends long before."""
 IDLE_NS = 1_000_000_000
 """The RTO before there is a sample (RFC 6298 2.1): a sender that was idle for so long may start anew (RFC 5681 4.1)."""
 

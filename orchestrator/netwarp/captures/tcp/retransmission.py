@@ -20,11 +20,13 @@ from .spurious import spurious_by_dsack, spurious_by_timestamps
 DUPLICATES_FOR_FAST = 3
 """RFC 5681 3.2."""
 DOUBLED = 1.75
-"""A second wait this much longer than the first was backed off (RFC 6298 5.5), so the first was a timeout already."""
+"""If a second wait is this many times the first, it was backed off (RFC 6298 5.5), so the first was a timeout
+as well.
+"""
 OVERDUE = 1.5
-"""Round trips (median) after which RACK would long have acted on what it was told, or on a lost retransmission."""
+"""Median round trips after which RACK would long have reacted to the reports it had, or to a lost retransmission."""
 SHORTEST_TIMER_NS = 1_000_000
-"""No kernel's retransmission timer is shorter; a busy one may take nearly as long to answer."""
+"""No kernel's retransmission timer is shorter; a busy kernel may take nearly as long to answer."""
 STRAGGLERS_NS = 20_000_000
 """A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
 

@@ -9,7 +9,7 @@ from .ack_information import Reports
 from .columns import TIMESTAMP, DirectionColumns
 
 DSACK_SPAN = 1024
-"""One duplicate ACK reports at most this many retransmissions: bounds the work a lying capture can ask for."""
+"""At most this many retransmissions per duplicate ACK: bounds the work that a hostile capture can cause."""
 
 
 def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segment: Ints, una: Ints) -> Bools:

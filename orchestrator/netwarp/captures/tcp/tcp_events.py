@@ -12,7 +12,7 @@ from .direction import Direction
 from .retransmission import RetransmissionCause
 
 MOST = 200
-"""Events of one kind and direction; more are told by their number alone."""
+"""Events per kind and direction; of further ones only the number is given."""
 NAMES = {
     RetransmissionCause.FAST: "fast_retransmission",
     RetransmissionCause.TIMEOUT: "timeout",

@@ -30,7 +30,7 @@ GROUPS = {
     "pages": "Pages and their objects",
     "physics": "Laws of physics",
 }
-"""Group -> its heading on the page and in docs/metrics.md, in their order: what is looked for first stands first."""
+"""Group -> its heading on the page and in docs/metrics.md, in the order shown: the most wanted first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Clock:
 
 VIRTUAL = Clock(late_s=10e-6)
 WALL = Clock(late_s=10e-3)
-"""What is later than that is INVALID anyhow (backends: lateness_ns)."""
+"""A cell that is later than this is INVALID already (lateness_ns of the back ends)."""
 
 
 def judge_profile(probe: Probe, cell_dir: Path, t0_realtime_ns: int, clock: Clock) -> tuple[list[Row], list[Curve]]:

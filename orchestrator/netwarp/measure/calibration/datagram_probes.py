@@ -25,12 +25,12 @@ PROBE_BYTES = 100
 PORTS = (7001, 7002)
 START_NS = S
 APART_NS = 100 * MS
-"""Between two programs being started: it takes some microseconds."""
+"""Time between the starts of two programs; a start takes some microseconds."""
 BRACKET_NS = 5 * US
 MANY, FEW, MOST = 20_000, 5_000, 100_000
 """Datagrams where losses are counted, where they are not, and at most where what is counted is rare."""
 COUNTED = 60
-"""How many losses, bursts or others are to be expected: far fewer, and a bound reaches down to none at all."""
+"""Expected number of losses, bursts or other events: with far fewer the bound would include zero."""
 MOST_OCCURRENCES = 3
 BESIDE = 20
 """Packets of a burst beyond what its queue holds."""

@@ -16,7 +16,7 @@ from ...core.types import LinkImpairment
 from ...testbed.delays import distribution_of, quantiles, spread_ns
 
 ALPHA = 1e-5
-"""How often a row whose kernel does what it should fails all the same. Every statistical bound is of this level."""
+"""The probability that a row fails although its kernel is right. Every statistical bound has this level."""
 Z = 4.417
 """Two-sided quantile of the normal distribution at ALPHA."""
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from ..sent_times import Sending, sending_of
 TCP_RTO_MIN_S = 0.2
 """Linux, include/net/tcp.h: TCP_RTO_MIN; an RTO is SRTT and at least that (tcp_input.c:tcp_rtt_estimator)."""
 WARM_UP_EVENTS = 3
-"""Slow start overshoots; each loss event halves what it left."""
+"""Loss events to skip: slow start overshoots, and each loss event halves the excess."""
 FEWEST_CYCLES = 5
 
 

@@ -25,12 +25,12 @@ from .lines import detail_lines, multipath_lines, multipath_title
 from .words import direction_rows, event_text, lead, path_of, protocol, seconds, unit_of, value_text, words_of
 
 CHARTED = 20
-"""Connections a file that are drawn and shown whole; the others are in the list of connections."""
+"""Connections per file that are drawn and shown completely; the others are in the list of connections only."""
 LISTED = 500
 EVENTS = 300
 BINS = 500
 PAGE_LETTERS = 150
-"""Of a table's line, on a page as wide as pages get."""
+"""Characters that fit a table's line on the widest page."""
 PAGE_BEGINS = b"<!doctype html>"
 PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("goodput", "bit/s", ("goodput_forward_bit_s", "goodput_back_bit_s")),
@@ -41,7 +41,7 @@ PANELS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("head-of-line delay", "s", ("hol_blocking_s", "hol_blocking_one_stream_s")),
 )
 FALLBACK = ("progress_forward_bytes", "progress_back_bytes")
-"""Where single packets are not in memory, the bins' sums stand for the sequence numbers."""
+"""If single packets are not in memory, the bins' sums replace the sequence numbers."""
 STYLES = {
     "goodput": "step", "retransmitted": "marks", "rtt": "dots", "heartbeat": "dots", "hol": "dots", "flight": "step",
     "outstanding": "step", "receive": "step", "acknowledged": "step", "sequence": "dots", "tsn": "dots",

@@ -19,7 +19,7 @@ from .build import STATIC, plotly_script
 
 SCRIPTS = (STATIC / "report.js", STATIC / "charts.js", Path(__file__).with_name("capture.js"))
 POINTS = 200_000
-"""Points of all charts of a page together, about 4 MB of it."""
+"""Points of all charts of a page together: about 4 MB of it."""
 MOST_POINTS = 3000
 LEAST_POINTS = 200
 

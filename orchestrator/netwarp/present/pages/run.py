@@ -25,7 +25,7 @@ from ..setup import level_settings, networks
 from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
 
 PALETTE = 64
-"""Looks that the page's scripts may give to what no figure of the spec draws."""
+"""Looks that the page's scripts may give to lines that no figure of the spec draws."""
 
 
 def index_page(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKS = 12
-"""A step curve has a marker about this many times, so that a line is known without its colour."""
+"""About this many markers per step curve, so that a line can be recognised without its colour."""
 
 
 def distribution_canvas(figure: DistributionData, looks: Mapping[str, Look]) -> Canvas:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = "cividis"
-"""Read alike with and without colour vision (Nunez, Anderton, Renslow 2018), and darker where the number is smaller."""
+"""Readable with and without colour vision (Nunez, Anderton, Renslow 2018); darker means a smaller number."""
 MISSING = "#e4e4e4"
 FIELD_HEIGHT_IN, FIELD_WIDTH_IN, PANEL_HEIGHT_IN = 0.26, 0.36, 0.55
 LETTER_IN, LINE_IN = 0.057, 0.12

@@ -9,7 +9,7 @@ from ..print_canvas import Canvas, add_legend, label_y, line_style, new_canvas, 
 from .data import TimeFigure
 
 MARKS = 8
-"""A curve has a marker about this many times, so that it is known without its colour."""
+"""About this many markers per curve, so that it can be recognised without its colour."""
 
 
 def time_canvas(figure: TimeFigure, looks: Mapping[str, Look]) -> Canvas:
