@@ -1,4 +1,4 @@
-"""What the qdiscs of active queue management counted, and those counts against the marks in the captures."""
+"""Metrics of the AQM qdiscs' own counters, and a check of their marks against the captures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counted = Mapping[tuple[str, DirectionName], Qdisc]
 
 
 def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Record]) -> Counted:
-    """The AQMs of the last qdisc dump of each namespace. dumps: those of init.ndjson, in their order."""
+    """The AQM qdiscs in the last qdisc dump of each namespace. dumps: from init.ndjson, in their order."""
     if not any(shape.aqm for link in cell.links for shape in (link.forward, link.backward)):
         return {}
     last = {record["ns"]: record for record in dumps}
@@ -31,7 +31,7 @@ def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Record]) -> Count
 
 
 def aqm_metrics(counted: Counted) -> dict[str, float | None]:
-    """Metrics of the cell; none without an AQM."""
+    """Metrics of the cell; none if it has no AQM."""
     if not counted:
         return {}
     return {
@@ -41,10 +41,12 @@ def aqm_metrics(counted: Counted) -> dict[str, float | None]:
 
 
 def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]) -> Iterator[Check]:
-    """Where a link's marked packets go straight to a captured host: as many came there as were marked.
+    """If a link's marked packets go directly to a captured host: checks that as many marked packets arrived there as
+    the qdisc marked.
 
-    Only of the one link with an AQM: over two of them a packet may be marked twice. What the qdisc still holds has not
-    come yet. After a cut its counters begin anew, and a flipped bit may be one of the mark: nothing to compare.
+    Only if exactly one link has an AQM: with two a packet may be marked twice. Packets that the qdisc still holds have
+    not arrived. Nothing is compared after a cut, since the qdisc's counters start anew, or with bit flips, which may
+    change the mark.
     """
     managed = {link.name: link for link in cell.links if link.forward.aqm or link.backward.aqm}
     cut = {event.link for event in cell.timeline if event.action == "cut"}

@@ -1,4 +1,6 @@
-"""Active queue management of a link, as a spec writes it: `aqm = { kind = "codel", target = "5 ms", ecn = true }`."""
+"""Reads the active queue management of a link, as a spec writes it: `aqm = { kind = "codel", target = "5 ms", ecn =
+true }`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def setting_name(key: str) -> str:
 
 
 def read_aqm(reader: Reader) -> Aqm | None:
-    """The direction's active queue management; what is wrong is collected."""
+    """The direction's active queue management; mistakes are collected."""
     item = reader.item.get("aqm")
     if item is None:
         return None
@@ -86,7 +88,7 @@ def _check(kind: str, settings: dict[str, float], reader: Reader) -> None:
 
 
 def limit_of(aqm: Aqm, kind: str, reader: Reader) -> None:
-    """Say so where a queue is written in what this kind does not count."""
+    """Reports a queue in a unit that this kind does not count."""
     kinds = LIMITS.get(aqm.kind, ("packets", "bdp"))
     if kind in kinds:
         return
@@ -97,7 +99,7 @@ def limit_of(aqm: Aqm, kind: str, reader: Reader) -> None:
 
 
 def with_limits(shape: LinkImpairment, mtu_bytes: int) -> LinkImpairment:
-    """RED counts bytes: its queue and its thresholds, if they are packets, are that many of the MTU."""
+    """RED counts bytes: a queue and thresholds in packets become that many packets of the MTU."""
     if shape.aqm is None or shape.aqm.kind != "red":
         return shape
     largest = mtu_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)

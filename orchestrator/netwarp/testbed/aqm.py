@@ -1,7 +1,8 @@
-"""A direction's active queue management: red, codel, fq_codel and pie below tbf, cake with a rate of its own.
+"""The qdiscs of active queue management of one direction: red, codel, fq_codel and pie below tbf; cake with its own
+rate.
 
 Written from linux/pkt_sched.h and net/sched/sch_{red,codel,fq_codel,pie,cake}.c. Lengths are those of the root's size
-table (Netem.size_overhead_bytes), so RED's bytes are those that the rate counts.
+table (Netem.size_overhead_bytes), so RED counts the same bytes as the rate.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CODEL_SHIFT, _PIE_TICK_NS = 10, 64
 
 
 class AqmQdisc(Frozen, frozen=True):
-    """One such qdisc as asked and read back: `values`, by name, in the units that the kernel takes."""
+    """One such qdisc as configured and as read back: `values` by name, in the kernel's units."""
 
     kind: str
     values: dict[str, int]
@@ -68,7 +69,7 @@ class AqmQdisc(Frozen, frozen=True):
 
     @classmethod
     def decode(cls, kind: str, options: Mapping[int, bytes]) -> AqmQdisc:
-        """From the attributes inside TCA_OPTIONS. Raises KeyError, struct.error for what is none of these."""
+        """Read the attributes inside TCA_OPTIONS. Raises KeyError or struct.error if they are not of such a qdisc."""
         if kind == "red":
             limit, low, high, average, _, cell_log, flags = _RED.unpack_from(options[_RED_PARMS])
             (max_p,) = struct.unpack_from("=I", options[_RED_MAX_P])
@@ -81,7 +82,7 @@ class AqmQdisc(Frozen, frozen=True):
         return cls(kind, values)
 
     def as_shown(self) -> AqmQdisc:
-        """What a dump of this one shows: times in the steps that the kernel keeps them in."""
+        """What a dump shows of this qdisc: times in the steps in which the kernel keeps them."""
         values = dict(self.values)
         for name in ("target_us", "interval_us"):
             if name not in values:
@@ -94,7 +95,7 @@ class AqmQdisc(Frozen, frozen=True):
         return AqmQdisc(self.kind, values)
 
     def remark(self) -> str:
-        """tc(8) computes RED's idle table, weight and probability from other numbers, so that they are said here."""
+        """RED's idle table, weight and probability as a comment: tc(8) computes them from other numbers."""
         return f"# {self.values}" if self.kind == "red" else ""
 
     def text(self) -> str:
@@ -153,9 +154,11 @@ def _red(aqm: Aqm, shape: LinkImpairment, mtu_bytes: int) -> AqmQdisc:
 
 
 def idle_table(average: int, packet_bytes: int, rate_byte_s: int) -> tuple[int, bytes]:
-    """RED's Scell_log and table of 256 shifts: after i << Scell_log us idle the average is halved so many times.
+    """RED's Scell_log and table of 256 shifts: entry i says how often the average is halved after i << Scell_log us of
+    idle time.
 
-    As many packets as could have been sent meanwhile each take 2^-average of it (Floyd and Jacobson 1993, section 4).
+    The average decays as if every packet that could have been sent meanwhile had found an empty queue, each with weight
+    2^-average (Floyd and Jacobson 1993, section 4).
     """
     halvings_per_us = -math.log2(1.0 - 2.0**-average) * rate_byte_s / (1e6 * packet_bytes)
     longest_us = 31 / halvings_per_us
@@ -170,7 +173,7 @@ _CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
 
 
 def marked(kind: str, statistics: bytes) -> int:
-    """ECN marks that the qdisc counted, of TCA_STATS_APP; 0 of a kind that marks nothing."""
+    """Number of packets that the qdisc marked with ECN, from TCA_STATS_APP; 0 for a kind that marks nothing."""
     if kind == "cake":
         tins = attributes_of(attributes_of(statistics).get(_CAKE_TINS, b""))
         counts = [attributes_of(tin).get(_CAKE_TIN_MARKED, bytes(4)) for tin in tins.values()]
