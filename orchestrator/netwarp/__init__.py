@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .engine.calibration import Calibrated, calibrate
     from .engine.captures import AnalyzedCaptures, analyze_captures
     from .engine.claim_sources import ClaimsBySources, claims_by_sources
-    from .engine.cleaning import Freed, remove_captures, remove_derived
+    from .engine.cleaning import Freed, remove_captures, remove_derived, unpack
     from .engine.comparison import RunComparison, compare_runs
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
@@ -61,7 +61,7 @@ _DEFINED_IN = {
     "engine.calibration": ("Calibrated", "calibrate"),
     "engine.captures": ("AnalyzedCaptures", "analyze_captures"),
     "engine.claim_sources": ("ClaimsBySources", "claims_by_sources"),
-    "engine.cleaning": ("Freed", "remove_captures", "remove_derived"),
+    "engine.cleaning": ("Freed", "remove_captures", "remove_derived", "unpack"),
     "engine.comparison": ("RunComparison", "compare_runs"),
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
@@ -83,7 +83,8 @@ __all__ = [
     "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "Verified", "__version__", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_runs",
     "export_captures", "export_har", "lee2008_model", "load_experiment", "load_run", "merge_runs", "open_run",
-    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "verify",
+    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "unpack",
+    "verify",
 ]  # fmt: skip
 
 

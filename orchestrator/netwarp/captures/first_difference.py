@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import zstandard
 
@@ -76,15 +76,14 @@ def _time_ns(record: bytes | None) -> int | None:
     return int(seconds * 10**9 + nanoseconds)
 
 
-def difference_of_files(a: os.PathLike[str], b: os.PathLike[str]) -> PacketDifference | None:
+def difference_of_files(a: Path, b: Path) -> PacketDifference | None:
     """The same for files that may be compressed with Zstandard."""
     return first_packet_difference(*(_plain(path) for path in (a, b)))
 
 
-def _plain(path: os.PathLike[str]) -> bytes:
+def _plain(path: Path) -> bytes:
     try:
-        with open(path, "rb") as file:
-            data = file.read()
-        return zstandard.ZstdDecompressor().decompress(data) if os.fspath(path).endswith(".zst") else data
+        data = path.read_bytes()
+        return zstandard.ZstdDecompressor().decompress(data) if path.suffix == ".zst" else data
     except (OSError, zstandard.ZstdError) as error:
-        raise CaptureError(f"{os.fspath(path)}: cannot be read: {error}") from error
+        raise CaptureError(f"{path}: cannot be read: {error}") from error

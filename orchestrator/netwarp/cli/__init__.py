@@ -19,6 +19,7 @@ COMMANDS = {
     "analyze": "analyze",
     "plan": "commands",
     "report": "commands",
+    "unpack": "commands",
     "profiles": "commands",
     "claims": "claims",
     "export": "export",

@@ -1,4 +1,4 @@
-"""The smaller commands: plan, report, profiles."""
+"""The smaller commands: plan, report, profiles, unpack."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..core.numbers import given
 from ..core.units import counted
 from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
+from ..engine.cleaning import unpack
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
 from ..present.profile_table import profile_words
@@ -38,9 +39,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     reports.add_argument("run_dir", type=Path)
     reports.add_argument("--spec", type=Path, help="with the tables, figures, claims and answers of this spec instead")
     reports.set_defaults(run=run_report)
+    unpacks = commands.add_parser("unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)")
+    unpacks.add_argument("run_dir", type=Path)
+    unpacks.set_defaults(run=run_unpack)
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
     profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
     profiles.set_defaults(run=run_profiles)
+
+
+def run_unpack(args: argparse.Namespace) -> int:
+    """`netwarp unpack`."""
+    print(f"{counted(unpack(args.run_dir), 'cell')} unpacked", file=sys.stderr)
+    return 0
 
 
 def run_plan(args: argparse.Namespace) -> int:

@@ -52,6 +52,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="of a cell that completed, beside what is derived: everything; captures; neither captures nor records, "
         "which `netwarp replay` makes again (default: all)",
     )  # fmt: skip
+    parser.add_argument(
+        "--pack", action=argparse.BooleanOptionalAction, default=None,
+        help="finished cells into a few archives, which `netwarp unpack` opens (default: of more than 10,000 cells)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")
@@ -120,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
                 **plan_options(args), shard=shard_option(args), backend=args.backend,
                 inventory=args.inventory,
                 executor=args.executor, jobs=args.jobs, out=args.out, resume=args.resume, keep=args.keep,
-                report=not args.no_report, parquet=args.parquet, arguments=args.typed, progress=progress,
+                pack=args.pack, report=not args.no_report, parquet=args.parquet, arguments=args.typed,
+                progress=progress,
             )  # fmt: skip
     except RunInterrupted as stop:
         say_stopped("interrupted", args, stop.run)

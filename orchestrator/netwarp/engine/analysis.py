@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from ..plan.types import Plan
 from ..present import make_report
 from ..results import Results, write_tables, write_timelines
 from ..store.manifest import Manifest
+from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
 from ..store.run_dir import RunDir, locked, read_json
 from .collect import collect, ran_to_its_end
@@ -57,7 +59,8 @@ def analyze(
         plan = read_plan(run)
         later = None if spec is None else later_outputs(plan, read_json(run.manifest, Manifest), spec)
         plan = plan if later is None else later.plan
-        not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1, anew=later is None)
+        with opened(run) if later is None else contextlib.nullcontext():
+            not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1, anew=later is None)
         results = collect(plan, run)
         if later is not None:  # from here on nothing of it is refused
             keep_texts(run, texts_of(later.spec))

@@ -11,6 +11,7 @@ from ..core.types import Cell, CellOutcome, Outcome
 from ..measure.cell import analyze_cell
 from ..sandbox import Interrupted
 from ..store import compressed
+from ..store.packing import pack_one
 from ..store.run_dir import CellDir, RunDir
 from .collect import judge_by_checks, ran_to_its_end
 from .local_workers import Worker, this_worker
@@ -19,15 +20,20 @@ Keep = Literal["all", "captures", "tables"]
 """Of a cell that was analysed and COMPLETED, beside what is derived: also captures; also all records."""
 
 
-def run_batch(root: Path, analyze: bool, keep: Keep, cells: Sequence[Cell]) -> list[CellOutcome]:
-    """Run cells into a run directory, and analyse each that ran to its end.
+def run_batch(root: Path, analyze: bool, keep: Keep, pack: bool, cells: Sequence[Cell]) -> list[CellOutcome]:
+    """Run cells into a run directory, and analyse each that ran to its end; pack: as an archive of its own then.
 
     Raises Interrupted; StoreError if the run directory cannot be written (DiskFull: no space): this worker then starts
     no further cell.
     """
     worker = this_worker()
     with worker.busy:
-        return [run_one(worker, cell, RunDir(root), analyze, keep) for cell in cells]
+        run, outcomes = RunDir(root), []
+        for cell in cells:
+            outcomes.append(run_one(worker, cell, run, analyze, keep))
+            if pack:
+                pack_one(run, cell.id)
+        return outcomes
 
 
 def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) -> CellOutcome:
@@ -38,7 +44,7 @@ def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) 
         # a worker may have been killed after the cell was in its place
         there = run.cell(cell.id)
         outcome = there.read_run_outcome() if there.outcome.exists() else worker.backend.run_cell(cell, run)
-        if analyze:
+        if analyze and there.root.parent == run.cells:  # not packed, which it is only after this
             analyze_one(there)
             _drop(there, keep)
     except BaseException:

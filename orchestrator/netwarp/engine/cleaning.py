@@ -1,4 +1,4 @@
-"""Removes the captures of finished runs, or the files that can be made again from them."""
+"""Removes the captures of finished runs, or the files that can be made again from them; unpacks packed cells."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.errors import SpecError, StoreError
 from ..core.types import Outcome
 from ..core.units import counted
+from ..store.packing import opened, unpack_run
 from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, locked
 
@@ -26,7 +27,7 @@ def remove_captures(run_dir: str | Path) -> Freed:
     analysed; SpecError if the directory is not a run.
     """
     run = _run_directory(run_dir)
-    with locked(run):
+    with locked(run), opened(run):
         return _remove_captures(run)
 
 
@@ -58,7 +59,7 @@ def remove_derived(run_dir: str | Path) -> Freed:
     Raises StoreError if there are no captures; SpecError if the directory is not a run.
     """
     run = _run_directory(run_dir)
-    with locked(run):
+    with locked(run), opened(run):
         return _remove_derived(run)
 
 
@@ -77,6 +78,14 @@ def _remove_derived(run: RunDir) -> Freed:
         if path.exists():
             shutil.rmtree(path)
     return Freed(before - run.sizes()[0], 0)
+
+
+def unpack(run_dir: str | Path) -> int:
+    """Make cells/<cell_id>/ of every packed cell again; how many there were. Raises SpecError, StoreError."""
+    run = _run_directory(run_dir)
+    with locked(run):
+        run.clear_partial()
+        return unpack_run(run)
 
 
 def _run_directory(run_dir: str | Path) -> RunDir:

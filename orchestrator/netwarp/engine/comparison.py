@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,7 +122,7 @@ def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
     """
     files = [_capture_files(cell, directory) for directory in (a, b)]
     if files[0] is not None and files[1] is not None:
-        return all(filecmp.cmp(*pair, shallow=False) for pair in zip(files[0], files[1], strict=True))
+        return all(x.read_bytes() == y.read_bytes() for x, y in zip(files[0], files[1], strict=True))
     kept = [read_json(side.packets, dict[str, str]) if side.packets.exists() else {} for side in (a, b)]
     return kept[0] == kept[1] if all(kept) else None
 

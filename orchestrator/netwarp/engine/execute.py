@@ -19,6 +19,8 @@ from ..core.errors import CaptureError, CellError, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted, VirtualBackend
 from ..store.cell_archive import unpack_cell
+from ..store.packing import combine, pack_one
+from ..store.packs import PACK_CELLS
 from ..store.run_dir import RunDir
 from .cell_tasks import Keep, analyze_batch, run_batch
 from .cluster_files import instrument_here
@@ -67,11 +69,12 @@ def execute(
     finished: Finished,
     analyze: bool = False,
     keep: Keep = "all",
+    pack: bool = False,
     executor: Executor = LOCAL,
     progress: Progress = no_progress,
 ) -> None:
-    """Run every cell that has no outcome yet, and analyse it where it ran. keep: as for `run`. jobs: cells at once, if
-    the executor has workers of its own.
+    """Run every cell that has no outcome yet, and analyse it where it ran. keep, pack: as for `run`. jobs: cells
+    at once, if the executor has workers of its own.
 
     `finished` is called when a cell ends, and `progress` too, both in the caller's thread. Raises Stopped on SIGINT or
     SIGTERM, after every sandbox was stopped; StoreError if the run directory cannot be written (DiskFull: no space).
@@ -90,15 +93,19 @@ def execute(
     def received(batch: Sequence[Cell], outcomes: Sequence[CellOutcome]) -> None:
         for cell, outcome in zip(batch, outcomes, strict=True):
             finished(cell, outcome)
+        if pack:
+            combine(run, at_least=PACK_CELLS)
 
     try:
         if executor.dask:
-            _on_a_cluster(waiting, backend, run, executor.address, min(jobs, len(waiting)), analyze, keep, given_up,
-                          finished, progress)  # fmt: skip
+            most = min(jobs, len(waiting))
+            _on_a_cluster(
+                waiting, backend, run, executor.address, most, analyze, keep, pack, given_up, finished, progress
+            )
             return
         _Dispatch(
             waiting,
-            functools.partial(run_batch, run.root, analyze, keep),
+            functools.partial(run_batch, run.root, analyze, keep, pack),
             lambda clock: LocalWorkers(min(jobs, len(waiting)), backend, clock),
             received=received,
             given_up=given_up,
@@ -116,6 +123,7 @@ def _on_a_cluster(
     jobs: int,
     analyze: bool,
     keep: Keep,
+    pack: bool,
     given_up: Callable[[Cell], None],
     finished: Finished,
     progress: Progress,
@@ -130,6 +138,10 @@ def _on_a_cluster(
     def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
         for cell, archive in zip(batch, packed, strict=True):
             finished(cell, _installed(cell, archive, run))
+            if pack:
+                pack_one(run, cell.id)
+        if pack:
+            combine(run, at_least=PACK_CELLS)
 
     _Dispatch(
         cells,

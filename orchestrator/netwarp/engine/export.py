@@ -13,6 +13,7 @@ from pathlib import Path
 import zstandard
 
 from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.invocation import command
 from ..store.run_dir import RunDir
 from .captures import captures_of
 
@@ -46,6 +47,8 @@ def _sources(path: Path) -> list[Path]:
     """A capture, or the captures in a directory."""
     if not path.is_dir():
         if not path.is_file():
+            if path.name in RunDir(path.parent.parent).finished():
+                raise SpecError(f"{path}: that cell is packed; `{command('unpack', path.parent.parent)}` opens it")
             raise CaptureError(f"{path}: no such capture")
         return [path]
     if RunDir(path).plan.is_file():

@@ -13,6 +13,8 @@ from ..core.errors import SpecError, StoreError
 from ..plan.shards import merged_plan
 from ..present import make_report
 from ..store.manifest import Manifest
+from ..store.packing import PACK_ABOVE, combine, pack_one, unpack_one
+from ..store.packs import PACK_CELLS, archives, cell_bytes
 from ..store.plan_file import read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out
@@ -53,6 +55,9 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
             for cell in shard.plan.cells:
                 if cell.id not in there:
                     _take(shard.directory, run, cell.id)
+                    if len(plan.cells) > PACK_ABOVE:
+                        pack_one(run, cell.id)
+                        combine(run, at_least=PACK_CELLS)
         run.clear_partial()
         if shards[0].directory.calibration.exists():
             shutil.copyfile(shards[0].directory.calibration, run.calibration)
@@ -82,6 +87,10 @@ def _manifest(manifests: Sequence[Manifest]) -> Manifest:
 
 def _take(source: RunDir, run: RunDir, cell_id: str) -> None:
     """Hard links are safe: files of a run are written once and replaced only by a rename."""
+    packed = archives(source.cells)
+    if cell_id in packed and not (source.cells / cell_id).is_dir():
+        unpack_one(run, cell_id, cell_bytes(packed[cell_id], cell_id))
+        return
     try:
         shutil.copytree(source.cell(cell_id).root, run.partial_cell(cell_id).root, copy_function=_link)
     except (OSError, shutil.Error) as error:

@@ -22,6 +22,7 @@ from ..plan.types import Plan
 from ..present import make_report
 from ..sandbox.choose import Chosen, choose
 from ..store.manifest import Manifest, new_manifest, now_utc
+from ..store.packing import PACK_ABOVE, pack_run
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
 from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
@@ -69,6 +70,7 @@ def run(
     out: str | Path | None = None,
     resume: bool = False,
     keep: Keep = "all",
+    pack: bool | None = None,
     report: bool = True,
     parquet: bool = False,
     arguments: Sequence[str] | None = None,
@@ -82,7 +84,8 @@ def run(
     scheduler. jobs: cells at once (default: cores; on the wall clock 1). out: the run directory (default:
     results/<name>/<UTC time>/). resume: go on with an interrupted run (`out`, or the latest of this plan). keep: of a
     cell that was analysed and COMPLETED, beside what is derived: "all"; "captures"; "tables", neither captures nor
-    records, which `replay` makes again. report: make the report. parquet: write the tables as Parquet too (needs
+    records, which `replay` makes again. pack: put finished cells into a few archives (default: for more than 10,000
+    cells), which `unpack` opens. report: make the report. parquet: write the tables as Parquet too (needs
     polars). arguments: the words of the command line, for the manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
@@ -118,7 +121,7 @@ def run(
         started = time.monotonic()
         try:
             manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
-            run_cells(plan, directory, chosen, jobs, progress, keep, where_to)
+            run_cells(plan, directory, chosen, jobs, progress, keep, where_to, pack=_packs(pack, plan))
             wall_s = None if resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)
@@ -146,6 +149,7 @@ def resume(
     jobs: int | None = None,
     out: str | Path | None = None,
     keep: Keep = "all",
+    pack: bool | None = None,
     report: bool = True,
     parquet: bool = False,
     progress: Progress = no_progress,
@@ -153,7 +157,7 @@ def resume(
     """Continue an interrupted run: like `run` with the same arguments, but finished cells are kept."""
     return run(
         experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, shard=shard, backend=backend,
-        executor=executor, jobs=jobs, out=out, resume=True, keep=keep, report=report, parquet=parquet,
+        executor=executor, jobs=jobs, out=out, resume=True, keep=keep, pack=pack, report=report, parquet=parquet,
         progress=progress,
     )  # fmt: skip
 
@@ -181,6 +185,8 @@ def run_cells(
     progress: Progress,
     keep: Keep = "all",
     executor: Executor = LOCAL,
+    *,
+    pack: bool = False,
 ) -> None:
     """Run the unfinished cells of a plan; each is analysed when it ends. Then analyse cells that an earlier run left
     unanalysed.
@@ -189,11 +195,18 @@ def run_cells(
     try:
         execute(
             plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, keep=keep,
-            executor=executor, progress=progress, finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
+            pack=pack, executor=executor, progress=progress,
+            finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
         )  # fmt: skip
     finally:
         progress(CellsFinished())
     analyze_all(plan, directory, jobs, anew=False)
+    if pack:
+        pack_run(directory)
+
+
+def _packs(asked: bool | None, plan: Plan) -> bool:
+    return len(plan.cells) > PACK_ABOVE if asked is None else asked
 
 
 def end(directory: RunDir, manifest: Manifest, wall_s: float | None) -> None:

@@ -15,6 +15,8 @@ from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records
 from ..sandbox.choose import choose
 from ..store import compressed
+from ..store.packing import unpack_one
+from ..store.packs import archives, cell_bytes
 from ..store.run_dir import CellDir, RunDir, locked, read_json
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
@@ -52,6 +54,10 @@ def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no
             )
     captures: list[Path] = []
     with locked(run.directory):
+        packed = archives(run.directory.cells)
+        for cell_id in dict.fromkeys(cells):
+            if cell_id in packed and not (run.directory.cells / cell_id).is_dir():
+                unpack_one(run.directory, cell_id, cell_bytes(packed[cell_id], cell_id))
         again = _run_again(run, [known[cell_id] for cell_id in dict.fromkeys(cells)], None, progress)
         try:
             for cell_id in dict.fromkeys(cells):

@@ -113,7 +113,7 @@ def capture_digests(captures: Path) -> dict[str, str]:
     """
     digests = {}
     for path in sorted(captures.glob("*.pcap*")):
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             digests[path.name.split(".pcap")[0]] = hashlib.file_digest(file, "sha256").hexdigest()
     return digests
 

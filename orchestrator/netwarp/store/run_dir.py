@@ -19,6 +19,7 @@ import msgspec
 from ..core.errors import DiskFull, StoreError
 from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json, to_json
 from . import compressed
+from .packs import PackedPath, archives
 
 FORMAT_VERSION = 1
 LOCK = ".lock"
@@ -43,10 +44,23 @@ class RunDir:
         self.calibration = root / "calibration.json"
         self.tables = root / "tables"
         self.report = root / "report"
+        self._archives: dict[str, Path] = {}
+        self._looked_ns = -1
 
     def cell(self, cell_id: str) -> CellDir:
-        """A finished cell's directory."""
-        return CellDir(self.cells / cell_id)
+        """A finished cell's directory; of a packed one its files can be read and nothing written. Raises StoreError."""
+        root = self.cells / cell_id
+        if root.is_dir() or cell_id not in (packed := self._packed()):
+            return CellDir(root)
+        return CellDir(PackedPath(packed[cell_id]) / cell_id)
+
+    def _packed(self) -> dict[str, Path]:
+        """Cell -> its archive, looked up again when something in cells/ has changed."""
+        with contextlib.suppress(FileNotFoundError):
+            changed_ns = self.cells.stat().st_mtime_ns
+            if changed_ns != self._looked_ns:
+                self._archives, self._looked_ns = archives(self.cells), changed_ns
+        return self._archives
 
     def partial_cell(self, cell_id: str) -> CellDir:
         """The directory in which a cell runs until its outcome is known."""
@@ -56,7 +70,8 @@ class RunDir:
         """Ids of the cells that have an outcome."""
         if not self.cells.is_dir():
             return set()
-        return {path.parent.name for path in self.cells.glob("*/outcome.json") if path.parent.name != ".partial"}
+        there = {path.parent.name for path in self.cells.glob("*/outcome.json") if path.parent.name != ".partial"}
+        return there | archives(self.cells).keys()
 
     def remove(self) -> None:
         """Remove the whole run directory."""
@@ -69,11 +84,11 @@ class RunDir:
             if not aside.exists():
                 break
         aside.parent.mkdir(exist_ok=True)
-        os.replace(self.cell(cell_id).root, aside)
+        os.replace(self.cells / cell_id, aside)
 
     def install(self, cell_id: str) -> None:
         """Move a cell from the directory in which it ran to its final place, by one rename."""
-        final = self.cell(cell_id).root
+        final = self.cells / cell_id
         if final.exists():
             shutil.rmtree(final)
         os.replace(self.partial_cell(cell_id).root, final)

@@ -15,6 +15,7 @@ from ...core.units import Kind, Quantity, format_quantity
 from ...store import compressed
 from ...store.derived import CellSeries, Pages
 from ...store.environment import Environment
+from ...store.packs import PackedPath
 from ...store.run_dir import CellDir, read_json
 from ..html import url
 from ..metric_names import GROUP_ORDER, unit_beside
@@ -230,6 +231,9 @@ def _qdisc(entry: Mapping[str, Any], links: Mapping[Any, str]) -> dict[str, Any]
 
 def _files(directory: CellDir) -> list[dict[str, Any]]:
     """Every file of the cell, with the way to it from report/index.html."""
+    if isinstance(directory.root, PackedPath):
+        archive = url("..", "cells", directory.root.parent.name)
+        return [{"name": name, "href": archive, "bytes": size} for name, size in directory.root.files().items()]
     files = []
     for folder, folders, names in os.walk(directory.root):
         folders.sort()

@@ -1,0 +1,151 @@
+"""Packed cells of a run: ZIP archives in its cells/, and the files in them as paths that can be read.
+
+`cells/<cell_id>.zip` is one cell (store/cell_archive.py). `cells/pack-00001.zip` holds up to PACK_CELLS of those, each
+a member of its own that is not compressed again. Every archive is written whole or not at all and never changed: a kill
+leaves a cell in the form it had, or in two; then the directory is read before its archive, and that before a pack.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import io
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PosixPath
+from typing import IO, Any
+
+from ..core.errors import StoreError
+from .cell_archive import BROKEN
+
+PACK_CELLS = 1000
+"""A pack's cells, at most: 100,000 cells are 100 files then, and packing as many takes about a second."""
+SUFFIX = ".zip"
+PACK = re.compile(r"pack-\d{5}\.zip")
+_KEPT = 4
+"""Opened cells: whoever reads files of a cell reads several."""
+
+
+class PackedPath(PosixPath):
+    """A file or directory of a packed cell, for reading: cells/<archive>.zip/<cell_id>/<name in the cell>."""
+
+    def _place(self) -> tuple[Path, str, str]:
+        """(archive, cell, name in it)."""
+        parts = self.parts
+        for number in range(1, len(parts) - 1):
+            if parts[number].endswith(SUFFIX) and parts[number - 1] == "cells":
+                archive = Path(*parts[: number + 1])
+                if archive.is_file():
+                    return archive, parts[number + 1], "/".join(parts[number + 2 :])
+        raise FileNotFoundError(2, os.strerror(2), str(self))
+
+    def _names(self) -> tuple[zipfile.ZipFile, str]:
+        archive, cell, name = self._place()
+        return opened_cell(archive, cell), name
+
+    def exists(self, **more: Any) -> bool:
+        """Whether it is there."""
+        return self.is_file() or self.is_dir()
+
+    def is_file(self, **more: Any) -> bool:
+        """Whether it is a file."""
+        try:
+            cell, name = self._names()
+        except FileNotFoundError:
+            return False
+        return name in cell.NameToInfo
+
+    def is_dir(self, **more: Any) -> bool:
+        """Whether it is a directory: named itself, or in the name of a file."""
+        try:
+            cell, name = self._names()
+        except FileNotFoundError:
+            return False
+        return not name or any(member.startswith(f"{name}/") for member in cell.NameToInfo)
+
+    def is_symlink(self) -> bool:
+        """None is ever packed."""
+        return False
+
+    def read_bytes(self) -> bytes:
+        """The file's content. Raises FileNotFoundError, OSError."""
+        cell, name = self._names()
+        try:
+            return cell.read(name)
+        except KeyError as error:
+            raise FileNotFoundError(2, os.strerror(2), str(self)) from error
+        except BROKEN as error:
+            raise OSError(5, f"damaged: {error}", str(self)) from error
+
+    def read_text(self, *arguments: Any, **more: Any) -> str:
+        """The file's content as UTF-8."""
+        return self.read_bytes().decode()
+
+    def open(self, *arguments: Any, **more: Any) -> IO[Any]:  # type: ignore[override]  # of all modes, this is one
+        """The file's bytes, for reading."""
+        return io.BytesIO(self.read_bytes())
+
+    def iterdir(self) -> Iterator[PackedPath]:  # type: ignore[override]  # Path says its own type
+        """What is in the directory."""
+        cell, name = self._names()
+        before = f"{name}/" if name else ""
+        inside = {member[len(before) :].split("/")[0] for member in cell.NameToInfo if member.startswith(before)}
+        return (self / child for child in sorted(inside - {""}))
+
+    def glob(self, pattern: str, **more: Any) -> Iterator[PackedPath]:  # type: ignore[override]  # likewise
+        """Of this directory alone."""
+        return (path for path in self.iterdir() if fnmatch.fnmatch(path.name, pattern))
+
+    def files(self) -> dict[str, int]:
+        """Every file below this cell -> its size."""
+        cell, _ = self._names()
+        return {name: member.file_size for name, member in sorted(cell.NameToInfo.items()) if not member.is_dir()}
+
+
+def opened_cell(archive: Path, cell_id: str) -> zipfile.ZipFile:
+    """One packed cell. Raises FileNotFoundError: it is not in that archive; StoreError: it is damaged."""
+    return _opened(archive, cell_id, archive.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _opened(archive: Path, cell_id: str, changed_ns: int) -> zipfile.ZipFile:
+    return zipfile.ZipFile(io.BytesIO(cell_bytes(archive, cell_id)))
+
+
+def cell_bytes(archive: Path, cell_id: str) -> bytes:
+    """The archive of one cell. Raises as opened_cell."""
+    if not PACK.fullmatch(archive.name):
+        return archive.read_bytes()
+    try:
+        with zipfile.ZipFile(archive) as pack:
+            return pack.read(cell_id + SUFFIX)
+    except KeyError as error:
+        raise FileNotFoundError(2, os.strerror(2), f"{archive}/{cell_id}") from error
+    except BROKEN as error:
+        raise StoreError(f"{archive}: cannot be read: {error}") from error
+
+
+def archives(cells: Path) -> dict[str, Path]:
+    """Cell -> the archive it is in: one of its own, else the newest pack. Raises StoreError: a pack is damaged."""
+    packs = sorted(path for path in cells.glob(f"*{SUFFIX}") if PACK.fullmatch(path.name))
+    there = {cell_id: pack for pack in packs for cell_id in _cells_of(pack, pack.stat().st_mtime_ns)}
+    return there | {path.stem: path for path in singles(cells)}
+
+
+def singles(cells: Path) -> list[Path]:
+    """The archives of one cell each."""
+    return sorted(path for path in cells.glob(f"*{SUFFIX}") if path.is_file() and not PACK.fullmatch(path.name))
+
+
+@functools.lru_cache(maxsize=4096)
+def _cells_of(pack: Path, changed_ns: int) -> tuple[str, ...]:
+    try:
+        with zipfile.ZipFile(pack) as archive:
+            names = archive.namelist()
+        if not all(name.endswith(SUFFIX) for name in names):  # cut off: the end of the last cell's archive is read
+            raise zipfile.BadZipFile("its end is missing")
+    except BROKEN as error:
+        raise StoreError(f"{pack}: cannot be read: {error}; restore that file, or remove it") from error
+    return tuple(name.removesuffix(SUFFIX) for name in names)

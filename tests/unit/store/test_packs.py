@@ -1,0 +1,147 @@
+"""Packed cells: they open cell by cell, a kill at any step loses none, and unpacking restores every file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import StoreError
+from netwarp.core.types import CellOutcome, Check, Outcome
+from netwarp.store import compressed, packing
+from netwarp.store.packing import combine, opened, pack_one, pack_run, unpack_run
+from netwarp.store.run_dir import Judgement, RunDir, read_json, write_json, write_packed_json
+
+COMPLETED = CellOutcome(Outcome.COMPLETED, "", 1.0, 0.1)
+
+
+def make_cell(run: RunDir, cell_id: str, outcome: CellOutcome = COMPLETED) -> None:
+    cell = run.cell(cell_id)
+    write_json(cell.outcome, outcome)
+    write_json(cell.checks, [Check("x", True, cell_id)])
+    write_json(cell.judgement, Judgement(outcome.outcome, ""))
+    write_packed_json(cell.series, {"cell": cell_id})
+    cell.apps.mkdir()
+    (cell.capture / "a").parent.mkdir()
+    (cell.capture / "a-p1.pcap.zst").write_bytes(cell_id.encode() * 50)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    """Seven cells, one of them FAILED; packs of three."""
+    monkeypatch.setattr(packing, "PACK_CELLS", 3)
+    run = RunDir(tmp_path / "run.zip" / "cells")  # names that look like an archive's
+    for number in range(6):
+        make_cell(run, f"cell.{number}")
+    make_cell(run, "bad", CellOutcome(Outcome.FAILED, "why", None, 0.1))
+    return run
+
+
+def files(run: RunDir) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(run.cells)): path.read_bytes() if path.is_file() else None
+        for path in sorted(run.cells.rglob("*"))
+        if ".partial" not in path.parts
+    }
+
+
+IDS = {f"cell.{number}" for number in range(6)} | {"bad"}
+
+
+def check(run: RunDir) -> None:
+    """Asserts that every cell is there and reads as it was written."""
+    for seen in (run, RunDir(run.root)):
+        assert seen.finished() == IDS
+        for cell_id in IDS:
+            cell = seen.cell(cell_id)
+            assert cell.read_outcome().outcome is (Outcome.FAILED if cell_id == "bad" else Outcome.COMPLETED)
+            assert read_json(cell.checks, list[Check])[0].detail == cell_id
+            assert read_json(cell.series, dict[str, str]) == {"cell": cell_id}
+            assert compressed.exists(cell.series) and not cell.exchange.exists()
+            assert [path.name for path in cell.capture.glob("*.pcap*")] == ["a-p1.pcap.zst"]
+            assert (cell.capture / "a-p1.pcap.zst").read_bytes() == cell_id.encode() * 50
+            assert cell.apps.is_dir() and list(cell.apps.iterdir()) == []
+            assert not (cell.root / "nothing").exists() and not (cell.root / "nothing").is_dir()
+            with pytest.raises(FileNotFoundError):
+                cell.exchange.read_bytes()
+
+
+def test_pack_and_unpack(run: RunDir) -> None:
+    before = files(run)
+    pack_run(run)
+    assert sorted(path.name for path in run.cells.iterdir()) == ["bad", "pack-00001.zip", "pack-00002.zip"]
+    check(run)
+    with opened(run):
+        assert files(run) == before
+        check(run)
+    check(run)
+    assert unpack_run(run) == 6
+    assert files(run) == before
+    assert unpack_run(run) == 0
+
+
+def steps(run: RunDir) -> Iterator[str]:
+    """Packing and unpacking, with a stop before each change of a file's name."""
+    pack_one(run, "cell.0")
+    yield "one"
+    pack_run(run)
+    yield "packed"
+    unpack_run(run)
+    yield "unpacked"
+
+
+class Killed(BaseException):
+    """As SIGKILL would."""
+
+
+@pytest.mark.parametrize("moment", range(40))
+def test_killed_at_every_step(run: RunDir, moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, left = files(run), moment
+    real = {name: getattr(os, name) for name in ("replace", "unlink", "rmdir")}
+
+    def counted(name: str) -> object:
+        def call(*arguments: object, **more: object) -> object:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return real[name](*arguments, **more)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, counted(name))
+    try:
+        for _ in steps(run):
+            pass
+    except Killed:
+        pass
+    monkeypatch.undo()
+    monkeypatch.setattr(packing, "PACK_CELLS", 3)
+    run = RunDir(run.root)
+    run.clear_partial()
+    assert run.finished() == IDS
+    unpack_run(run)
+    assert files(run) == before
+    check(run)
+
+
+def test_a_few_are_left_alone_until_there_are_enough(run: RunDir) -> None:
+    for number in range(2):
+        pack_one(run, f"cell.{number}")
+    combine(run, at_least=3)
+    assert len(list(run.cells.glob("cell.*.zip"))) == 2
+    check(run)
+    pack_one(run, "cell.2")
+    combine(run, at_least=3)
+    assert [path.name for path in run.cells.glob("*.zip")] == ["pack-00001.zip"]
+    check(run)
+
+
+def test_a_damaged_pack_is_named(run: RunDir) -> None:
+    pack_run(run)
+    pack = run.cells / "pack-00001.zip"
+    pack.write_bytes(pack.read_bytes()[:-30])
+    with pytest.raises(StoreError, match=r"pack-00001\.zip: cannot be read"):
+        RunDir(run.root).cell("cell.0")
