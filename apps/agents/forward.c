@@ -3,6 +3,7 @@
 #include "forward.h"
 
 #include "clock.h"
+#include "failure.h"
 #include "ndjson.h"
 #include "queue.h"
 
@@ -105,15 +106,6 @@ static void write_counts(struct ndjson *out, const struct agent_counts *counts)
 		ndjson_uint(out, rows[i].name, rows[i].value);
 }
 
-static int fail(struct ndjson *out, const char *what, int error)
-{
-	ndjson_begin(out, "error");
-	ndjson_str(out, "message", what);
-	ndjson_str(out, "error", strerror(error));
-	ndjson_end(out);
-	return 1;
-}
-
 /* The signals that came. False: the agent is to end. */
 static bool read_signals(struct state *state)
 {
@@ -175,13 +167,13 @@ int forward_run(const struct forward *forward, struct agent *agent, const struct
 	state.queue = queue_open(forward->queue, forward->queue_packets);
 	if (state.queue < 0) {
 		error = errno;
-		fail(out, "this kernel has no netfilter queue (NETFILTER_NETLINK_QUEUE)", error);
+		failure(out, "this kernel has no netfilter queue (NETFILTER_NETLINK_QUEUE)", error);
 		return EXIT_UNSUPPORTED;
 	}
 	state.raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
 	state.signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (state.raw < 0 || state.signals < 0 || kind->begin(agent)) {
-		fail(out, "cannot begin", errno);
+		failure(out, "cannot begin", errno);
 		goto out;
 	}
 	ndjson_begin(out, "ready");
@@ -190,7 +182,7 @@ int forward_run(const struct forward *forward, struct agent *agent, const struct
 		goto out;
 	error = loop(&state);
 	if (error)
-		fail(out, "the netfilter queue failed", error);
+		failure(out, "the netfilter queue failed", error);
 	ndjson_begin(out, "summary");
 	ndjson_int(out, "t_ns", state.now_ns);
 	write_counts(out, &agent->counts);

@@ -6,6 +6,7 @@
 #include "proxy.h"
 
 #include "clock.h"
+#include "failure.h"
 #include "ndjson.h"
 
 #include <arpa/inet.h>
@@ -268,15 +269,6 @@ static int loop(struct state *state, struct pollfd *fds, size_t listeners)
 	}
 }
 
-static int fail(struct ndjson *out, const char *what, int error)
-{
-	ndjson_begin(out, "error");
-	ndjson_str(out, "message", what);
-	ndjson_str(out, "error", strerror(error));
-	ndjson_end(out);
-	return 1;
-}
-
 int proxy_run(const struct proxy *proxy, struct ndjson *out)
 {
 	static struct pollfd fds[FIRST + 2 * RELAYS_MAX];
@@ -296,13 +288,13 @@ int proxy_run(const struct proxy *proxy, struct ndjson *out)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	fds[0].fd = signalfd(-1, &signals, SFD_CLOEXEC);
 	if (fds[0].fd < 0)
-		return fail(out, "signalfd", errno);
+		return failure(out, "signalfd", errno);
 	for (i = 0; i < proxy->ports.count; i++) {
 		any.sin_port = htons((uint16_t)proxy->ports.items[i]);
 		fds[1 + i].fd = transparent_socket(proxy, &any);
 		if (fds[1 + i].fd < 0 || listen(fds[1 + i].fd, RELAYS_MAX))
-			return fail(out, "cannot listen for connections to any address (IP_TRANSPARENT)",
-				    errno);
+			return failure(out, "cannot listen for connections to any address (IP_TRANSPARENT)",
+				       errno);
 	}
 	ndjson_begin(out, "ready");
 	ndjson_int(out, "t_ns", clock_monotonic_ns());
@@ -310,7 +302,7 @@ int proxy_run(const struct proxy *proxy, struct ndjson *out)
 		return 1;
 	error = loop(&state, fds, proxy->ports.count);
 	if (error)
-		return fail(out, "poll", error);
+		return failure(out, "poll", error);
 	for (i = 0; i < RELAYS_MAX; i++)
 		if (state.relays[i].fd[0] >= 0)
 			end_relay(&state, &state.relays[i], ECANCELED);
