@@ -80,6 +80,9 @@ android: android-apps
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
 
+papers: setup ## a page over the papers' conclusions: results/papers.html
+	@.venv/bin/python experiments/papers.py && echo results/papers.html
+
 doctor: ## what this machine can run and what it lacks; needs nothing but Python
 	@if [ -x $(NETWARP) ] && [ -e $(READY) ]; then $(NETWARP) doctor $(ARGS); \
 	elif command -v $(PYTHON) >/dev/null; then PYTHONPATH=orchestrator $(PYTHON) -B -m netwarp doctor $(ARGS); \
@@ -137,4 +140,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: papers help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -83,10 +83,10 @@ def numbers(name: str) -> str:
         lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
     for title, kind in (("Conclusions", "conclusion"), ("Causes", "cause")):
         lines += [f"{title} (the number that the rule of each hangs on; in brackets its 95 % interval):", ""]
-        for row in _ordered(own, spec):
+        for row in ordered(own, spec):
             if row["class"] == kind:
                 claim = claims[row["claim"]]
-                found = [f"{columns[name]} {_number(row, name, claim)}" for name in columns if row.get(name)]
+                found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
                 said = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
                 lines += _wrapped(f"- **{row['claim']}** {said}: **{row['verdict']}**{_turns(row, rows)}")
         lines.append("")
@@ -97,7 +97,7 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def _ordered(rows: list[Row], spec: dict[str, Any]) -> list[Row]:
+def ordered(rows: list[Row], spec: dict[str, Any]) -> list[Row]:
     """The headline first."""
     first = spec.get("headline", [])
     return sorted(rows, key=lambda row: first.index(row["claim"]) if row["claim"] in first else len(first))
@@ -114,7 +114,7 @@ def _counts(rows: list[Row]) -> list[str]:
     return lines
 
 
-def _number(row: Row, column: str, claim: dict[str, Any]) -> str:
+def number(row: Row, column: str, claim: dict[str, Any]) -> str:
     """A number as the report has it, its interval (of what was measured), and the rule's verdict as a sign."""
     text = row.get(column) or ""
     if not text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 import tarfile
@@ -14,6 +15,7 @@ from netwarp.engine.run_directory import open_run
 from support.checkout import ROOT
 
 sys.path.insert(0, str(ROOT / "experiments"))
+import papers
 import reference
 
 KEPT = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
@@ -55,6 +57,14 @@ def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
     assert text.count(reference.BEGIN) == text.count(reference.END) == 1
     there = text.split(reference.BEGIN)[1].split(reference.END)[0].strip()
     assert there == reference.numbers(name)
+
+
+def test_the_page_over_the_papers_has_every_conclusion() -> None:
+    page = papers.page()
+    for name in KEPT:
+        rows = csv.DictReader((ROOT / "results" / "reference" / name / "claims.csv").read_text().splitlines())
+        for row in rows:
+            assert row["class"] not in ("conclusion", "cause") or f"<li>{row['claim']} " in page
 
 
 @pytest.mark.parametrize("name", KEPT)

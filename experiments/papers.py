@@ -1,0 +1,66 @@
+"""A page over the papers' results: results/papers.html (`make papers`).
+
+Of each paper with reference results: its conclusions and causes with every source's number, by the newest run of this
+checkout (results/NAME/latest, with a link to its report), or by the reference where there is none.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import tomllib
+from collections import Counter
+from typing import Any
+
+import reference
+from netwarp.present.conclusions import CLASSES, verdict_words
+from netwarp.present.style import VERDICTS
+
+PAGE = reference.ROOT / "results" / "papers.html"
+HEAD = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Papers</title>
+<style>
+body { font: 16px/1.45 sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; color: #1a1a1a; }
+li { margin: .4rem 0; } .verdict { font-weight: bold; white-space: nowrap; } .numbers { color: #444; }
+img { max-width: 100%; }
+</style>
+<h1>Do the papers' conclusions hold?</h1>
+"""
+
+
+def page() -> str:
+    """The page."""
+    return HEAD + "\n".join(_paper(place.name) for place in sorted(reference.REFERENCE.iterdir())) + "\n</html>\n"
+
+
+def _paper(name: str) -> str:
+    folder = reference.ROOT / "experiments" / name
+    spec = tomllib.loads((folder / "expected.toml").read_text())
+    title = tomllib.loads((folder / "spec.toml").read_text())["title"]
+    latest = reference.ROOT / "results" / name / "latest"
+    newest = (latest / "tables" / "claims.csv").exists()
+    claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
+    rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
+    columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": "Linux today"}
+    columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
+    report = f' (<a href="{name}/latest/report/index.html">report</a>)' if newest else " (reference results)"
+    parts = [f"<section><h2>{html.escape(name)}: {html.escape(title)}{report}</h2>"]
+    for kind in ("conclusion", "cause"):
+        items = [_claim(row, spec, columns) for row in reference.ordered(rows, spec) if row["class"] == kind]
+        verdicts = Counter(row["verdict"] for row in rows if row["class"] == kind)
+        parts.append(f"<h3>{len(items)} {CLASSES[kind][1]}: {verdict_words(verdicts)}</h3><ul>{''.join(items)}</ul>")
+    return "\n".join([*parts, "</section>"])
+
+
+def _claim(row: reference.Row, spec: dict[str, Any], columns: dict[str, str]) -> str:
+    claim = next(one for one in spec["claim"] if one["id"] == row["claim"])
+    numbers = ", ".join(f"{columns[key]} {reference.number(row, key, claim)}" for key in columns if row.get(key))
+    sign = VERDICTS[row["verdict"]][0]
+    return (
+        f"<li>{row['claim']} {html.escape(claim['text'])} <span class=verdict>{sign} {row['verdict']}</span>"
+        f"<br><span class=numbers>{html.escape(numbers)}</span></li>"
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
