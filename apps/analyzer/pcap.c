@@ -90,6 +90,7 @@ bool pcap_start(struct capture_file *p)
 {
 	struct capture_interface *interface = capture_file_interface_new(p);
 	const uint8_t *header;
+	uint16_t major, minor;
 	uint32_t magic;
 
 	(void)stream_fill(&p->stream, STREAM_BLOCK); /* for limit_of(): a pipe gives less at a time */
@@ -103,7 +104,14 @@ bool pcap_start(struct capture_file *p)
 	p->nanosecond = get32(p, header) == MAGIC_NS;
 	p->snaplen = get32(p, header + 16);
 	p->link_type = (uint16_t)(get32(p, header + 20) & 0xffff);
-	set_lengths_order(p, get16(p, header + 4), get16(p, header + 6));
+	major = get16(p, header + 4);
+	minor = get16(p, header + 6);
+	if (!(major == 2 && minor <= 4) && !(major == 543 && !minor)) { /* as libpcap has it */
+		snprintf(p->trouble, sizeof(p->trouble), "pcap version %u.%u: only 2.0 to 2.4 are known",
+			 major, minor);
+		return false;
+	}
+	set_lengths_order(p, major, minor);
 	interface->link_type = p->link_type;
 	interface->snaplen = p->snaplen;
 	interface->resolution = p->nanosecond ? 9 : 6;

@@ -125,13 +125,15 @@ static int64_t time_of(const struct capture_interface *interface, uint64_t ticks
 
 static bool take_section(struct capture_file *p, const struct block *b)
 {
-	uint16_t major;
+	uint16_t major, minor;
 
 	if (b->bytes < SECTION_BODY)
 		return capture_file_stop(p, "a section header of %u bytes: not read on from there", b->bytes);
 	major = get16(p, b->at + 4);
-	if (major != 1)
-		return capture_file_stop(p, "a section of pcapng version %u: not read on from there", major);
+	minor = get16(p, b->at + 6);
+	if (major != 1 || (minor && minor != 2)) /* some programs write 1.2, which is 1.0 */
+		return capture_file_stop(p, "a section of pcapng version %u.%u: not read on from there",
+					 major, minor);
 	p->section = p->interface_count;
 	return true;
 }

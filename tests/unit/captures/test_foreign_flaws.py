@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import FileSummary, summarise_points
 from netwarp.captures.tcp import analyze_tcp
+from netwarp.core.errors import CaptureError
 from netwarp.present.captures.lines import detail_lines
 from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet
@@ -166,6 +167,14 @@ def test_pcap_22_has_its_lengths_the_other_way_round(tmp_path: Path) -> None:
         assert capture.packets["frame_bytes"].tolist() == [len(whole)] * 3
         assert capture.segments["payload_bytes"].tolist() == [400] * 3
         assert [int(row[0][0]) for row in tshark([path], tmp_path, ["frame.len"])] == [len(whole)] * 3
+
+
+@pytest.mark.parametrize("version", [(1, 4), (2, 5), (3, 0), (543, 1)])
+def test_a_version_that_nobody_knows_is_refused(tmp_path: Path, version: tuple[int, int]) -> None:
+    raw = bytearray(pcap([(T, segment(1, 400))]))
+    raw[4:8] = struct.pack("<HH", *version)
+    with pytest.raises(CaptureError, match=rf"pcap version {version[0]}\.{version[1]}: only 2\.0 to 2\.4 are known"):
+        read(tmp_path, bytes(raw))
 
 
 def test_pure_acks_are_those_that_acknowledge_the_data(tmp_path: Path) -> None:
