@@ -18,10 +18,10 @@ from .toml_positions import Item
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
-TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", *GAINS})
+TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", "difference", *GAINS})
 NEEDS_OVER = frozenset({"constant", "varies", "increasing", "decreasing"})
 ALONE = frozenset({"value", "every"})
-NEEDS_EXPECTED = frozenset({"mean", *ALONE, *GAINS})
+NEEDS_EXPECTED = frozenset({"mean", "difference", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition
 from .fields import read_integer, read_levels, read_names
@@ -17,6 +17,7 @@ class ExperimentSpec:
     """A full product of `factors`; those in a `zip` group advance together, level by level; `fixed` ones have one
     level.
 
+    levels: factors that have only some of their levels here.
     repetitions: the experiment's own; None: the spec's. only_random: cells without randomness are run once.
     """
 
@@ -28,6 +29,7 @@ class ExperimentSpec:
     item: Item
     repetitions: int | None = None
     only_random: bool = False
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_experiments(
@@ -56,16 +58,25 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
             if len(levels) != 1:
                 problems.add(fixed_item, f'"{factor}" is fixed at one level; to vary it, list it in factors')
             fixed[factor] = levels[0] if levels else DOES_NOT_APPLY
+    levels_item = item.get("levels")
+    check_condition(levels_item, factors, problems)
+    some = read_levels(levels_item, EXPERIMENT["levels"], Problems()) if levels_item is not None else {}
+    zips = _read_zips(item.get("zip"), names, factors, problems)
+    for factor in some:
+        if levels_item is not None and (factor not in names or any(factor in group for group in zips)):
+            said = f'"{factor}" is no factor that this experiment varies by itself (in factors, not in zip)'
+            problems.add(levels_item, said)
     title, repetitions, repeat = (item.get(key) for key in ("title", "repetitions", "repeat"))
     return ExperimentSpec(
         name,
         str(title.value) if title is not None else name,
         tuple(factor for factor in names if factor in factors),
         fixed,
-        _read_zips(item.get("zip"), names, factors, problems),
+        zips,
         item,
         read_integer(repetitions, EXPERIMENT["repetitions"], Problems()) if repetitions is not None else None,
         repeat is not None and repeat.value == "random",
+        some,
     )
 
 

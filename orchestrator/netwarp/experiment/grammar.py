@@ -187,6 +187,7 @@ EXPERIMENT: dict[str, Field] = {
     "title": Field("text", '"Table 5"'),
     "factors": Field("names", '["outage", "variant"]'),
     "fixed": LEVELS,
+    "levels": LEVELS,
     "zip": Field("open", '[["rate", "queue"]]'),
     "repetitions": Field("integer", "3", low=1, high=100_000),
     "repeat": Field("choice", '"random"', choices=("all", "random")),

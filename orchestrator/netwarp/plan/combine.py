@@ -66,5 +66,7 @@ def _levels(
     elif first.name in experiment.fixed:
         yield {first.name: experiment.fixed[first.name]}
     else:
-        for number in range(len(first.levels)):
-            yield {name: factors[name].levels[number].name for name in axis}
+        wanted = experiment.levels.get(first.name)
+        for number, level in enumerate(first.levels):
+            if wanted is None or level.name in wanted:
+                yield {name: factors[name].levels[number].name for name in axis}

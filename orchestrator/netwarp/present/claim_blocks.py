@@ -143,7 +143,7 @@ def _distance(claim: Claim | None, measured: float | None) -> float | None:
     """The distance; for a gain, that of the ratio: 1.16 for 1.18."""
     if claim is None or claim.expected is None or measured is None:
         return None
-    one = 0.0 if claim.kind in ("value", "every") else 1.0
+    one = 0.0 if claim.kind in ("value", "every", "difference") else 1.0
     return (measured + one) / (claim.expected + one) - 1 if claim.expected + one else None
 
 
@@ -220,7 +220,7 @@ def _tolerance(claim: Claim | None, divisor: float) -> str:
     if (
         claim is None
         or not claim.tolerance
-        or claim.kind not in ("equal", "value", "every", "gain", "mean_gain", "pooled_gain", "mean")
+        or claim.kind not in ("equal", "value", "every", "difference", "gain", "mean_gain", "pooled_gain", "mean")
     ):
         return ""
     return f" \u00b1 {given(claim.tolerance / divisor)}"

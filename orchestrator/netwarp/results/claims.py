@@ -7,7 +7,7 @@ less        a/b - 1 < -tolerance                     decreasing  relative step <
 equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
-mean_greater mean of a/b - 1 > tolerance
+mean_greater mean of a/b - 1 > tolerance             difference  a - b = expected +- tolerance
 mean        mean of other claims' numbers = expected +- tolerance
 varies      (max - min) / mean of a over the levels > tolerance
 every       a = expected +- tolerance in each repetition: one that is not decides, however many are
@@ -37,8 +37,8 @@ Verdict = Literal[
 ]
 SLACK = 1e-12
 """Tolerance of a closed bound: numbers that are equal on paper may differ in their last bit."""
-ABSOLUTE = ("value", "every")
-"""Kinds whose number is the metric's own value; those of all other kinds are relative."""
+ABSOLUTE = ("value", "every", "difference")
+"""Kinds whose number is in the metric's own unit; those of all other kinds are relative."""
 _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 

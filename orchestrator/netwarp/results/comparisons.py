@@ -67,6 +67,12 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
+        case "difference":
+            return [
+                Comparison(two, lambda values: values[0] - values[1])
+                for left, right in pairs
+                for two in zip(left, right, strict=True)
+            ]
         case "gain":
             return [Comparison((*left, *right), _gain_of_sums) for left, right in pairs]
         case "mean_gain" | "mean_greater":

@@ -262,3 +262,12 @@ def test_the_testbed_takes_every_cell_and_agrees_on_the_way() -> None:
             for path in flow.paths:
                 assert layout.interface(flow.sender, path.sender_link).node == flow.sender
                 assert layout.interface(flow.receiver, path.receiver_link).node == flow.receiver
+
+
+def test_an_experiment_varies_only_the_levels_it_names() -> None:
+    body = '[factor.y]\nlevels = ["a", "b"]\n[experiment.e]\nfactors = ["x", "y"]\n'
+    cells = plan_of(BASE + X + body + 'levels = { x = ["3 s", "1 s"] }\n').cells
+    assert [(cell.factors["x"], cell.factors["y"]) for cell in cells] == [(x, y) for x in ("1 s", "3 s") for y in "ab"]
+    (found,) = problems_of(BASE + X + body.replace('"x", "y"', '"x"') + 'levels = { y = ["a"] }\n')
+    assert '"y" is no factor that this experiment varies by itself' in found
+    assert any("4 s" in one for one in problems_of(BASE + X + body + 'levels = { x = ["4 s"] }\n'))

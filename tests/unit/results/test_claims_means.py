@@ -37,6 +37,14 @@ def test_mean_greater_lets_one_level_make_up_for_another(tmp_path: Path) -> None
     assert found.verdict == "does not hold"
 
 
+def test_a_difference_is_judged_in_the_metrics_unit(tmp_path: Path) -> None:
+    numbers = {"a": rows(4, 5, 6), "b": rows(1, 2, 4)}
+    (found,) = judged(plan_of(tmp_path, claim("difference", A_B + OVER + "expected = 2.5\ntolerance = 0.5\n")), numbers)
+    assert (found.verdict, found.measured) == ("holds", 3)
+    (found,) = judged(plan_of(tmp_path, claim("difference", A_B + OVER + "expected = 3\ntolerance = 0.5\n")), numbers)
+    assert (found.verdict, found.measured) == ("does not hold", 2)
+
+
 def test_pooled_gain_takes_lists_as_one(tmp_path: Path) -> None:
     body = 'a = { who = "a" }\nb = [{ who = "b" }, { who = "c" }]\n' + OVER
     numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(3, 3, 3)}
