@@ -1,0 +1,54 @@
+"""The waterfall of a page in the view of a cell: bars where the times say, on a desktop and on a phone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from support.chromium import Page
+
+SHOW = """(cells) => {
+  const place = document.createElement("div");
+  place.id = "here";
+  const section = (title, ...children) => netwarp.h("section", {}, netwarp.h("h3", {}, title), children);
+  const table = (caption, heads, rows) => netwarp.h("p", {}, rows.length);
+  place.append(netwarp.waterfall(cells, section, (cell) => cell.id, table));
+  document.querySelector("main").prepend(place);
+}"""
+BARS = """[...document.querySelectorAll("#here .row")].map((row) => [...row.querySelectorAll(".bar")].map((bar) => {
+  const track = row.querySelector(".track").getBoundingClientRect(), box = bar.getBoundingClientRect();
+  const percent = (length) => Math.round((100 * length) / track.width);
+  return [bar.className, percent(box.left - track.left), percent(box.width)];
+}))"""
+
+
+def times(number: int, requested: float, complete: float, delivered: float, *, page: int = 0) -> dict[str, Any]:
+    return {
+        "page": page, "object": number, "port": 40000, "stream": number, "bytes": 1000, "opened_s": 1.0 + 10 * page,
+        "requested_s": requested + 10 * page, "first_s": requested + 0.1 + 10 * page,
+        "complete_s": complete + 10 * page, "delivered_s": delivered + 10 * page, "told_s": 0,
+    }  # fmt: skip
+
+
+def cell(name: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"id": name, "flows": [{"name": "web", "protocol": "sctp"}], "pages": {"web": objects}}
+
+
+def test_two_cells_share_an_axis(page: Page, small: str) -> None:
+    """Of 2 s: set-up 0.2 s, waiting 0.1 s, arriving 0.3 s; the second object waits for others for 0.4 s."""
+    one = [times(0, 1.2, 1.6, 1.6), times(1, 1.6, 2.6, 3.0)]
+    two = [times(0, 1.2, 1.6, 1.6), times(0, 1.2, 1.6, 1.6, page=1)]
+    page.open(small)
+    page.evaluate(f"({SHOW})({json.dumps([cell('A', one), cell('B', two)])})")
+    wait = [["bar setup", 0, 10], ["bar wait", 10, 5], ["bar receive", 15, 15]]
+    second = [["bar wait", 30, 5], ["bar receive", 35, 45], ["bar blocked", 80, 20]]
+    assert page.evaluate(BARS) == [wait, second, wait]
+    assert page.evaluate("[...document.querySelectorAll('#here .end')].map((end) => end.textContent)")[1] == "2 s"
+    page.emulate(width=390, height=844, mobile=True)
+    assert page.evaluate(BARS)[1] == second
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_cell_without_pages_has_no_waterfall(page: Page, small: str) -> None:
+    page.open(small)
+    assert page.evaluate("netwarp.waterfall([{ id: 'A', flows: [], pages: {} }])") == ""
