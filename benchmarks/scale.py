@@ -1,8 +1,9 @@
-"""Cells per second: one worker, two workers, and two separate processes (shards), on the same cells in one run.
+"""Cells per second: one worker, two, two of a dask cluster, two separate processes (shards): the same cells in one run.
 
 Rounds go one after another, each way once a round, so that what else the machine does falls on all of them; medians,
-and the ratio of two workers to two processes. Also the memory of the process that gives out the cells (VmRSS of
-/proc/PID/status): when a quarter of the cells is finished, and its largest after that.
+and the ratios of two workers to two processes and to dask's two. A cluster is started and ended in its time. Also the
+memory of the process that gives out the cells (VmRSS of /proc/PID/status): when a quarter of the cells is finished, and
+its largest after that.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def main() -> int:
     ways = {
         "one worker": [["--jobs", "1"]],
         "two workers": [["--jobs", "2"]],
+        "two workers of dask": [["--executor", "dask", "--jobs", "2"]],
         "two processes (shards)": [["--jobs", "1", "--shard", f"{number}/2"] for number in (1, 2)],
     }
     measured: dict[str, list[Way]] = {name: [] for name in ways}
@@ -74,11 +76,10 @@ def main() -> int:
         speed = statistics.median(one.cells_s for one in results)
         early, late = (max(one.rss_kib[at] for one in results) / 1024 for at in (0, 1))
         print(f"{way:<24}{speed:>7.2f} cells/s   parent {early:.0f} MiB after a quarter, at most {late:.0f} MiB later")
-    pairs = zip(measured["two workers"], measured["two processes (shards)"], strict=True)
-    ratios = [workers.cells_s / processes.cells_s for workers, processes in pairs]
-    print(
-        f"two workers / two processes: median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}"
-    )
+    for way, other in (("two workers", "two processes (shards)"), ("two workers of dask", "two workers")):
+        pairs = zip(measured[way], measured[other], strict=True)
+        ratios = [mine.cells_s / theirs.cells_s for mine, theirs in pairs]
+        print(f"{way} / {other}: median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}")
     return 0
 
 
