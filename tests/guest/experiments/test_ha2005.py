@@ -29,6 +29,7 @@ def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFile
         "buffers": ["default", "-"],
         "homing": ["-", "single", "split"],
         "reverse": ["none", "-"],
+        "stack": ["today", "-"],
     }
     words += [
         word for factor, levels in chosen.items() for level in levels for word in ("--where", f"{factor}={level}")
