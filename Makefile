@@ -111,6 +111,11 @@ test: setup $(DEV_READY) android-packages ## every test (ARGS='-k NAME' chooses)
 lab: setup ## a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
 	@.venv/bin/python ansible/lab/lab.py up
 
+lab-test: setup $(DEV_READY) ## playbooks and cells in a new laboratory, every machine afterwards as before; then ends it
+	@.venv/bin/python ansible/lab/lab.py down
+	@.venv/bin/python ansible/lab/lab.py up
+	@status=0; NETWARP_LAB_TEST=1 .venv/bin/python -m pytest tests/hosts $(ARGS) || status=$$?; .venv/bin/python ansible/lab/lab.py down; exit $$status
+
 lab-down: ## end it
 	@.venv/bin/python ansible/lab/lab.py down
 
@@ -140,4 +145,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: papers help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: papers help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -19,6 +19,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 import zlib
 from typing import Any, Iterator  # noqa: UP035 (Python 3.7 of a machine)
@@ -469,5 +470,27 @@ def main() -> None:
     Agent().serve()
 
 
+def put_back_left() -> int:
+    """What a killed agent left, where none lives: says what it did (ansible/teardown.yml)."""
+    if not os.path.exists(RECORD):
+        return 0
+    handle = os.open(LEASE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say(refused="a run uses this machine")
+        return 1
+    left = put_back()
+    say(put_back=not left, left=left)
+    for path in (LEASE, CELL):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    with contextlib.suppress(OSError):
+        os.rmdir(STATE)
+    return 1 if left else 0
+
+
 if __name__ == "__main__":
+    if "--put-back" in sys.argv:
+        sys.exit(put_back_left())
     main()
