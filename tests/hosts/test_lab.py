@@ -59,11 +59,13 @@ def netwarp(*arguments: object, inventory: Path = INVENTORY) -> subprocess.Compl
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=280)
 
 
-def edited(folder: Path, old: str, new: str) -> Path:
+def edited(folder: Path, *pairs: tuple[str, str]) -> Path:
     text = INVENTORY.read_text()
-    assert old in text
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new, 1)
     path = folder / "inventory.yml"
-    path.write_text(text.replace(old, new, 1))
+    path.write_text(text)
     return path
 
 
@@ -111,17 +113,20 @@ def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("pairs", "says"),
     [
-        ("vec1: r:vec1", "vec9: r:vec1", "machine a: there is no interface vec9"),
-        ("ansible_host: 192.0.2.2", "ansible_host: 192.0.2.77", "machine b: ssh: connect to host 192.0.2.77"),
-        ("ansible_become: true", "ansible_become: false", "machine a: is not root there"),
-        ("vec2: r:vec2", "vec0: r:vec2", "machine a: vec0 has the address 192.0.2.1: somebody uses it"),
+        ([("vec1: r:vec1", "vec9: r:vec1"), ("a:vec1", "a:vec9")], "machine a: there is no interface vec9"),
+        ([("ansible_host: 192.0.2.2", "ansible_host: 192.0.2.77")], "machine b: ssh: connect to host 192.0.2.77"),
+        ([("ansible_become: true", "ansible_become: false")], "machine a: is not root there"),
+        (
+            [("vec2: r:vec2", "vec0: r:vec2"), ("a:vec2", "a:vec0")],
+            "machine a: vec0 has the address 192.0.2.1: somebody uses it",
+        ),
     ],
     ids=["wrong interface", "unreachable", "no root", "management interface"],
 )
-def test_what_is_wrong_is_said_and_nothing_is_changed(tmp_path: Path, old: str, new: str, says: str) -> None:
-    done = netwarp("choi2009", "--out", tmp_path / "run", inventory=edited(tmp_path, old, new))
+def test_what_is_wrong_is_said_and_nothing_is_changed(tmp_path: Path, pairs: list[tuple[str, str]], says: str) -> None:
+    done = netwarp("choi2009", "--out", tmp_path / "run", inventory=edited(tmp_path, *pairs))
     assert done.returncode == 77
     assert says in done.stderr
     assert not (tmp_path / "run").exists()
@@ -157,7 +162,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     on("a", "mkdir -p /mnt/small; mount -t tmpfs -o size=4M tmpfs /mnt/small")
     try:
         host = "ansible_host: 192.0.2.1\n"
-        where = edited(tmp_path, host, f"{host}      netwarp_directory: /mnt/small\n")
+        where = edited(tmp_path, (host, f"{host}      netwarp_directory: /mnt/small\n"))
         done = netwarp("choi2009", "--out", tmp_path / "run", inventory=where)
         assert done.returncode == 77
         assert "machine a: /mnt/small has room for 4 MB only" in done.stderr
