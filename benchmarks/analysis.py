@@ -64,21 +64,30 @@ def ours(work: Callable[[], object], repetitions: int) -> Cost:
     return Cost(statistics.median(cpu), statistics.median(wall))
 
 
+STARTER = """
+import os, sys, time
+null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
+started = time.perf_counter()
+process = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=null)
+_, status, usage = os.wait4(process, 0)
+wall = time.perf_counter() - started
+print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss)
+"""
+"""A small process that starts the command: what Linux calls the peak memory of a process begins with its starter's."""
+
+
 def theirs(command: list[str], repetitions: int) -> Cost:
     """A whole process."""
-    cpu, wall = [], []
-    peak = 0
+    runs = []
     for _ in range(repetitions):
-        started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{command[0]} ended with {process.returncode}")
-        cpu.append(usage.ru_utime + usage.ru_stime)
-        wall.append(time.perf_counter() - started)
-        peak = max(peak, 1024 * usage.ru_maxrss)
-    return Cost(statistics.median(cpu), statistics.median(wall), peak)
+        starter = [sys.executable, "-S", "-c", STARTER, *command]
+        done = subprocess.run(starter, check=True, capture_output=True, text=True)
+        status, *used = done.stdout.split()
+        if status != "0":
+            raise SystemExit(f"{command[0]} ended with {status}")
+        runs.append([float(word) for word in used])
+    cpu, wall, peak = zip(*runs, strict=True)
+    return Cost(statistics.median(cpu), statistics.median(wall), 1024 * int(max(peak)))
 
 
 def line(name: str, units: int, cost: Cost, against: dict[str, Cost]) -> None:
