@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from netwarp.present import make_report
+from netwarp.present.pages.build import make_report
 from support.chromium import Browser, Page, chromium, find_chromium
 from support.report_kit import hostile_run, large_run, small_run
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .capture import ROW_TABLES, TOTAL_TABLES, Capture
-from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Bools, Floats, Handle, Ints, Rows, layouts
+from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
+from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Floats, Handle, Ints, Rows, layouts
 
 PACKETS_IN_MEMORY = 1_000_000
 """A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed."""
@@ -167,14 +167,6 @@ def _read(
     return Stream(capture, whole, series.t0_ns or 0, series.bin_ns, series.flows)
 
 
-def _present(flow: Ints, keep: Bools) -> Ints:
-    """The flows that have packets here, ascending. np.unique is avoided: its first call imports masked arrays
-    (10 ms).
-    """
-    flows = np.sort(flow if keep.all() else flow[keep])
-    return flows[np.concatenate([[True], flows[1:] != flows[:-1]])] if len(flows) else flows
-
-
 class _Series:
     """Bytes by flow, direction and time. When the capture becomes longer than the bins cover, the bins are made
     wider.
@@ -205,16 +197,18 @@ class _Series:
             self._widen()
         flow = packets["flow"]
         keep = flow < NONE
-        present = self._known(_present(flow, keep))
+        everyone = np.flatnonzero(np.bincount(flow[keep]))
+        present = self._known(everyone)
         if not len(present):
             return
-        if len(present) == 1 and keep.all() and (flow == present[0]).all():
-            rows, place = packets, np.zeros(len(packets), dtype=np.int64)
-        else:
-            index = np.minimum(np.searchsorted(present, flow), len(present) - 1)
-            keep = present[index] == flow
-            rows, place = packets[keep], index[keep]
-        side = place * 2 + rows["direction"]
+        index = np.full(int(everyone[-1]) + 1, -1, dtype=np.int16)
+        index[present] = np.arange(len(present))
+        place = index[np.minimum(flow, int(everyone[-1]))]
+        keep &= place >= 0
+        rows = packets
+        if not keep.all():
+            rows, place = take_rows(packets, np.flatnonzero(keep)), place[keep]
+        side = place * np.int64(2) + rows["direction"]
         self._bin(rows, side, present)
         self._moments(rows, side, present)
 

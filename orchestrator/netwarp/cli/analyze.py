@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_analyze(args: argparse.Namespace) -> int:
     """`netwarp analyze`."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices: NumPy need start no threads
     if len(args.paths) == 1 and args.paths[0].is_dir():
         from ..store.run_dir import RunDir
 

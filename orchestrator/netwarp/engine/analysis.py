@@ -11,7 +11,7 @@ from pathlib import Path
 from ..core.types import Outcome
 from ..measure.capture_point import missing_raw
 from ..plan.types import Plan
-from ..present import make_report
+from ..present.pages.build import make_report
 from ..results import Results, write_tables, write_timelines
 from ..store.manifest import Manifest
 from ..store.packing import opened

@@ -33,7 +33,7 @@ from ..measure.calibration import (
     probes,
     profile_probes,
 )
-from ..present import write_calibration_page
+from ..present.pages.calibration import write_calibration_page
 from ..sandbox import SandboxBackend
 from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS

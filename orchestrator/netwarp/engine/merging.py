@@ -11,7 +11,7 @@ import msgspec
 
 from ..core.errors import SpecError, StoreError
 from ..plan.shards import merged_plan
-from ..present import make_report
+from ..present.pages.build import make_report
 from ..store.manifest import Manifest
 from ..store.packing import PACK_ABOVE, combine, pack_one, unpack_one
 from ..store.packs import PACK_CELLS, archives, cell_bytes

@@ -19,7 +19,7 @@ from ..core.types import Outcome
 from ..experiment import Spec
 from ..plan.changes import plan_changes
 from ..plan.types import Plan
-from ..present import make_report
+from ..present.pages.build import make_report
 from ..sandbox.choose import Chosen, choose
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.packing import PACK_ABOVE, pack_run

@@ -36,6 +36,11 @@ def test_a_capture_as_json_needs_its_own_protocol_only() -> None:
     assert "netwarp.captures.sctp" in sctp and "netwarp.captures.tcp" not in sctp
 
 
+def test_a_capture_as_text_needs_no_report() -> None:
+    text = modules("analyze", *recorded("tcp", "a", ["p1"]))
+    assert not text & {"jinja2", "plotly", "numpy.ma", "netwarp.results", "netwarp.store", "netwarp.plan"}
+
+
 def test_the_table_of_commands_is_what_they_declare() -> None:
     """In the order of --help; each alone too."""
     declared = make_parser()._subparsers

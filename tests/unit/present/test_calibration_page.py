@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from netwarp import SpecError, calibrate
-from netwarp.present import write_calibration_page
+from netwarp.present.pages.calibration import write_calibration_page
 from netwarp.store.calibration import Calibration
 
 BAD = '<script>alert("x")</script>'

@@ -18,12 +18,12 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import pytest
 from netwarp.core.errors import StoreError
-from netwarp.present import make_report
 from netwarp.present.answer_grids import answer_words
 from netwarp.present.figures.distribution.data import make_distribution
 from netwarp.present.figures.heatmap.data import make_heatmap
 from netwarp.present.figures.line.data import figure_csv, make_figure, variant_looks
 from netwarp.present.figures.line.print import line_canvas
+from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import read_run
 from netwarp.present.run_summary import _randomness
 from netwarp.store.run_dir import RunDir

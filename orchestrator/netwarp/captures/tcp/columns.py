@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.wire import FIN, RST, SYN
-from ..capture import Capture, rows_of_flow
-from ..native import UNKNOWN, Bools, Ints
+from ..native import UNKNOWN, Bools, Ints, Rows
 
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
 """Bits of segments[options]."""
@@ -113,9 +112,8 @@ def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) ->
     return np.concatenate([np.array([initial], dtype=values.dtype), values])[of.before]
 
 
-def direction_columns(capture: Capture, flow: int) -> tuple[DirectionColumns, DirectionColumns]:
-    """Both directions of a TCP connection; index = the flow's direction."""
-    rows = rows_of_flow(capture, "segments", flow)
+def direction_columns(rows: Rows) -> tuple[DirectionColumns, DirectionColumns]:
+    """Both directions of a TCP connection, of its segments; index = the flow's direction."""
     sent_back = rows["direction"].astype(np.bool_)
     places = (np.flatnonzero(~sent_back), np.flatnonzero(sent_back))
     columns = (_columns(len(places[0])), _columns(len(places[1])))

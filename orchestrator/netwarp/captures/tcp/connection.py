@@ -154,7 +154,7 @@ def _ecn(syns: Sequence[tuple[int, int] | None]) -> int | None:
     return int(first[1] & (ECE | CWR) == ECE | CWR and second[1] & (ECE | CWR) == ECE)
 
 
-def _options_cut(capture: Capture, flow: int) -> bool:
+def _options_cut(capture: Capture, segments: Rows) -> bool:
     """Whether options are missing: whether any segment without payload was captured truncated; without the table of
     packets, whether any packet was.
     """
@@ -162,8 +162,7 @@ def _options_cut(capture: Capture, flow: int) -> bool:
         return False
     if not len(capture.packets):
         return True
-    rows = rows_of_flow(capture, "segments", flow)
-    bare = rows["packet"][rows["payload_bytes"] == 0]
+    bare = segments["packet"][segments["payload_bytes"] == 0]
     return bool((capture.packets["marks"][bare] & TRUNCATED).any())
 
 
@@ -178,9 +177,10 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
     row = capture.flows[flow]
     if row["protocol"] != TCP:
         raise ValueError(f"flow {flow} is no TCP connection")
-    columns = direction_columns(capture, flow)
+    segments = rows_of_flow(capture, "segments", flow)
+    columns = direction_columns(segments)
     positions = capture_positions(handshake_ns(*columns), at)
-    cut = _options_cut(capture, flow)
+    cut = _options_cut(capture, segments)
     sack = None if cut else _both([_syn(side) for side in columns], SACK_PERMITTED)
     blocks = capture.blocks
     sack_blocks = int(columns[0].sack_blocks.sum() + columns[1].sack_blocks.sum())
