@@ -100,7 +100,9 @@ class Statement:
         if len(judged) < 2:
             return ""
         held = sum(test.verdict == "holds" for test in judged)
-        turned = [test.condition for test in judged[1:] if test.verdict != judged[0].verdict]
+        turned = [
+            test.condition for test in judged[1:] if test.verdict not in (judged[0].verdict, "inconclusive")
+        ]  # what one draw cannot decide has not turned
         more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
         shown = "; ".join([*turned[:MOST_TURNS], *more])
         return f"holds in {held} of {len(judged)} conditions" + (f", turns with {shown}" if turned else "")
