@@ -17,7 +17,7 @@
 #define SOCKET_BYTES  (8 * 1024 * 1024)
 #define HEAD	      sizeof(struct nlattr)
 
-static uint16_t queue_number;
+static uint16_t queue_number; /* of the one queue of this process */
 
 static size_t aligned(size_t len)
 {
@@ -68,6 +68,7 @@ static int configure(int fd, struct message *message)
 
 	if (send(fd, message, message->header.nlmsg_len, 0) < 0)
 		return -1;
+	/* netlink answers a request while it is sent */
 	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) < 0)
 		return -1;
 	if (answer.header.nlmsg_type != NLMSG_ERROR) {
@@ -89,7 +90,7 @@ int queue_open(uint16_t number, uint32_t most)
 	if (fd < 0)
 		return -1;
 	queue_number = number;
-	/* beyond net.core.rmem_max where we may; else as much as there is */
+	/* with CAP_NET_ADMIN the size may exceed net.core.rmem_max; without it the kernel caps it there */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	if (connect(fd, (struct sockaddr *)&kernel, sizeof(kernel)))

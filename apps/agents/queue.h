@@ -16,21 +16,22 @@
 struct queued {
 	uint32_t id;
 	uint32_t indev, outdev; /* interfaces; 0: none */
-	uint8_t *data;		/* in a buffer of this module, valid until the next queue_receive() */
+	uint8_t *data;		/* in a buffer of this module, valid only until `take` returns */
 	size_t len;
 	bool whole; /* data[0..len) is all of it */
 };
 
 /*
  * Open queue `number` of this network namespace: whole packets are copied here, at most `most` wait, and
- * what comes to a full queue goes on without us (fail-open). Returns a descriptor, or -1 with errno set.
+ * what comes to a full queue goes on without us (fail-open). One queue per process: its number is kept for the
+ * verdicts. Returns a descriptor, or -1 with errno set.
  */
 int queue_open(uint16_t number, uint32_t most);
 
 /*
  * Hand each packet that is there to `take`, which gives its verdict (queue_accept()): the kernel holds it
- * until then. Never waits. Returns 0, or -1 with errno set; what the kernel could not queue for lack of room
- * (ENOBUFS) is counted in *lost.
+ * until then. Never waits. Returns 0, or -1 with errno set. Each ENOBUFS (the socket had no room) adds 1 to
+ * *lost, however many packets were lost.
  */
 int queue_receive(int fd, void (*take)(void *context, const struct queued *packet), void *context,
 		  uint64_t *lost);

@@ -1,4 +1,4 @@
-/* A cursor in a packet: the bytes behind the headers that have been read. */
+/* A cursor in a packet: the part that has not been parsed yet. */
 #ifndef ANALYZER_CURSOR_H
 #define ANALYZER_CURSOR_H
 
@@ -7,7 +7,8 @@
 
 struct cursor {
 	const uint8_t *at;
-	uint32_t captured, length; /* bytes left: in the capture, and on the wire */
+	/* bytes left in the capture, and on the wire; captured <= length wherever skip() is called */
+	uint32_t captured, length;
 };
 
 /* Moves behind a header of `bytes` bytes. false: it was not captured whole; the cursor stays. */

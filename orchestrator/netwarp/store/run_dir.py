@@ -22,6 +22,7 @@ from . import compressed
 from .packs import PackedPath, archives
 
 FORMAT_VERSION = 1
+"""Of the run directory, written to manifest.json for scripts: raise it when a file's name or meaning changes."""
 LOCK = ".lock"
 UNFINISHED = ".part"
 """Suffix of the name of a file that is still being written."""
@@ -31,7 +32,9 @@ T = TypeVar("T")
 
 
 class RunDir:
-    """results/<name>/<time>/ (docs/formats.md). Only `cells/.partial` may hold anything unfinished."""
+    """results/<name>/<time>/ (docs/formats.md). An unfinished cell exists only in cells/.partial; an unfinished file has
+    the suffix UNFINISHED, anywhere.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,7 +51,7 @@ class RunDir:
         self._looked_ns = -1
 
     def cell(self, cell_id: str) -> CellDir:
-        """A finished cell's directory; of a packed one its files can be read and nothing written. Raises StoreError."""
+        """A finished cell's directory. A packed cell is read-only. Raises StoreError."""
         root = self.cells / cell_id
         if root.is_dir() or cell_id not in (packed := self._packed()):
             return CellDir(root)

@@ -1,4 +1,8 @@
-"""A sender's bytes in flight, first flight and rounds, and idle times. Only a capture at the sender shows them."""
+"""A sender's bytes in flight, first flight and rounds, and idle times, from a capture at the sender.
+
+Sequence numbers are relative: the SYN is 0, the first byte of payload 1. measure/bytes_in_flight.py has the same for a
+flow of an experiment, of SCTP and MPTCP too.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ from .columns import DirectionColumns
 ROUNDS = 64
 """Number of rounds examined: slow start ends long before."""
 IDLE_NS = 1_000_000_000
-"""The RTO before there is a sample (RFC 6298 2.1): a sender that was idle for so long may start anew (RFC 5681 4.1)."""
+"""The initial RTO, 1 s (RFC 6298 2.1): after this long idle a sender may restart in slow start (RFC 5681 4.1)."""
 
 
 def in_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
-    """(time ns, bytes) after each segment that changes it: sent and not acknowledged cumulatively (FlightSize, RFC 5681
-    2). Ranges that SACK reported still count; SYN and FIN do not count as bytes.
+    """(time ns, bytes) at each change of the bytes sent but not yet covered by the cumulative acknowledgement
+    (FlightSize, RFC 5681 2). Ranges that SACK reported still count; SYN and FIN do not count as bytes.
     """
     count = len(data) + len(acks)
     sent, una, time_ns = np.full(count, 1), np.full(count, 1), np.empty(count, dtype=np.int64)
@@ -34,7 +38,7 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
     for end, other_end in ((data, acks), (acks, data)):
         if not len(end):
             continue
-        # the end of such a time is a segment whose own end was silent for as long: few are
+        # an idle interval ends with a segment whose sender had been silent for IDLE_NS: only these few are examined
         late = np.flatnonzero(np.diff(end.time_ns) >= IDLE_NS) + 1
         late = np.concatenate([[0], late]) if end.row[0] > 0 else late
         own = np.where(late > 0, end.time_ns[late - 1], UNKNOWN)
@@ -66,9 +70,9 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
 
 
 def rounds(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints, Ints]:
-    """(time ns, segments, bytes) of each flight from the first on: the segments sent until part of the flight is
-    acknowledged, then those until part of these is, and so on (a round trip each). Until the first retransmission, at
-    most 64. None without the SYN: the first segments seen may not be the first ones sent.
+    """(time ns, segments, bytes) of each round. A round is what is sent until its first segment is acknowledged, about
+    one round trip. Ends before the first retransmission; at most ROUNDS. Empty if the SYN was not captured: the first
+    segments seen may not be the first ones sent.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     if not len(data.syns):
@@ -85,7 +89,7 @@ def rounds(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints, 
         else:
             edges.append(max(edges[-1] + 1, int(np.searchsorted(row, acks.row[answer]))))
     if len(again) and edges[-1] == len(carries):
-        edges.pop()  # a retransmission cut it short
+        edges.pop()  # a retransmission interrupted the last round
     edge = np.array(edges, dtype=np.int64)
     total = np.concatenate([[0], np.cumsum(data.payload_bytes[carries])])
     return data.time_ns[carries[edge[:-1]]], np.diff(edge), np.diff(total[edge])

@@ -1,5 +1,5 @@
-"""The delays and losses that a link's configuration means, as numbers: the configured side of every comparison, with
-statistical bounds.
+"""The delays and losses to expect from a link's configuration, with statistical bounds: calibration compares
+measurements with these.
 
 Delays are those of sch_netem.c (tabledist): the delay plus jitter x table / 8192, or uniform; never below 0.
 """
@@ -16,9 +16,9 @@ from ...core.types import LinkImpairment
 from ...testbed.delays import distribution_of, quantiles, spread_ns
 
 ALPHA = 1e-5
-"""The probability that a row fails although its kernel is right. Every statistical bound has this level."""
+"""The probability that one row of the calibration fails by chance. Every statistical bound has this level."""
 Z = 4.417
-"""Two-sided quantile of the normal distribution at ALPHA."""
+"""Two-sided quantile of the normal distribution at ALPHA: change both together."""
 Floats = npt.NDArray[np.float64]
 UNIFORM_STEPS = 4096
 
@@ -45,11 +45,11 @@ class Delays:
         return float(self.values_s[-1] - self.values_s[0])
 
     def mean_bound_s(self, count: int) -> float:
-        """How far the mean of `count` draws may be from the mean."""
+        """How far the mean of `count` draws may be from the distribution's mean."""
         return Z * self.deviation_s / math.sqrt(count)
 
     def deviation_bound_s(self, count: int) -> float:
-        """How far their standard deviation may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the delta method, times the
+        """How far the standard deviation of `count` draws may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the delta method, times the
         quantile.
         """
         sd = self.deviation_s
@@ -57,8 +57,9 @@ class Delays:
         return Z * math.sqrt(max(fourth - sd**4, 0.0) / count) / (2 * sd) if sd else 0.0
 
     def distance(self, measured_s: Floats, slack_s: float) -> float:
-        """Kolmogorov-Smirnov distance of the measured delays from this distribution; lateness of up to slack_s is not
-        counted.
+        """Kolmogorov-Smirnov distance of the measured delays from this distribution.
+
+        Lateness of up to slack_s is not counted, nor earliness of up to slack_s / 10: two clock reads lie between.
         """
         measured = np.sort(measured_s)
         steps = np.arange(len(measured) + 1) / len(measured)
