@@ -175,7 +175,7 @@ class Connection:
     def _read(self) -> None:
         assert self._process.stdout is not None
         out = self._process.stdout
-        with contextlib.suppress(ValueError, OSError):
+        with contextlib.suppress(ValueError, OSError), out:
             for line in iter(out.readline, b""):
                 try:
                     message = json.loads(line)
@@ -198,7 +198,7 @@ class Connection:
 
     def _read_errors(self) -> None:
         assert self._process.stderr is not None
-        with contextlib.suppress(ValueError, OSError):
+        with contextlib.suppress(ValueError, OSError), self._process.stderr:
             for line in self._process.stderr:
                 self._errors.append(line.decode(errors="replace").strip())
 
