@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 
 class RunDir:
-    """results/<name>/<time>/ (docs/formats.md). An unfinished cell exists only in cells/.partial; an unfinished file has
-    the suffix UNFINISHED, anywhere.
+    """results/<name>/<time>/ (docs/formats.md). An unfinished cell exists only in cells/.partial; an unfinished file
+    has the suffix UNFINISHED, anywhere.
     """
 
     def __init__(self, root: Path) -> None:

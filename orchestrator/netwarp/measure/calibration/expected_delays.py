@@ -49,8 +49,8 @@ class Delays:
         return Z * self.deviation_s / math.sqrt(count)
 
     def deviation_bound_s(self, count: int) -> float:
-        """How far the standard deviation of `count` draws may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the delta method, times the
-        quantile.
+        """How far the standard deviation of `count` draws may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the
+        delta method, times the quantile.
         """
         sd = self.deviation_s
         fourth = float(((self.values_s - self.mean_s) ** 4).mean())
