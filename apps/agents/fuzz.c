@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libFuzzer's entry: turns arbitrary bytes into packets for an agent on the forwarding path, and into messages of
- * the kernel's queue. Besides the sanitisers' checks, MUST() checks every answer of the agent.
+ * libFuzzer's entry: turns arbitrary bytes into packets for an agent on the forwarding path, and into
+ * messages of the kernel's queue. Besides the sanitisers' checks, MUST() checks every answer of the agent.
  * analyzer/replay.c runs it on files (no clang needed).
  *
- * Byte 0: bit 0 chooses the agent, bit 1 whether SACK is hidden. Then actions: one byte chooses the action (in the
- * order of the enum below), then come its operands: a packet from the fixed host or from the mobile host (two
- * bytes of length, then that many), time that passes (one byte, in 10 ms), the mobile host leaves or returns, or a
- * message of the kernel's queue (length and bytes as of a packet). tests/unit/apps/test_agent_packets.py and every
- * file of tests/data/agents rely on this format.
+ * Byte 0: bit 0 chooses the agent, bit 1 whether SACK is hidden. Then actions: one byte chooses the action
+ * (in the order of the enum below), then come its operands: a packet from the fixed host or from the mobile
+ * host (two bytes of length, then that many), time that passes (one byte, in 10 ms), the mobile host leaves
+ * or returns, or a message of the kernel's queue (length and bytes as of a packet).
+ * tests/unit/apps/test_agent_packets.py and every file of tests/data/agents rely on this format.
  */
 #include "mtcp.h"
 #include "queue.h"

@@ -23,8 +23,8 @@ struct queued {
 
 /*
  * Open queue `number` of this network namespace: whole packets are copied here, at most `most` wait, and
- * what comes to a full queue goes on without us (fail-open). One queue per process: its number is kept for the
- * verdicts. Returns a descriptor, or -1 with errno set.
+ * what comes to a full queue goes on without us (fail-open). One queue per process: its number is kept for
+ * the verdicts. Returns a descriptor, or -1 with errno set.
  */
 int queue_open(uint16_t number, uint32_t most);
 
