@@ -83,7 +83,7 @@ REFUSED = [
     ("sender", [*SENDER, "--burst-bytes", "100"], "--burst-bytes", "needs --interval-ns"),
     ("sender", [*SENDER, "--burst-bytes", "100,"], "--burst-bytes", "whole number from 1"),
     ("sender", [*SENDER, "--burst-bytes", "1,x"], "--burst-bytes", "'x' does not begin with a whole number"),
-    ("sender", [*SENDER, "--burst-bytes", ",".join(["9"] * 65)], "--burst-bytes", "too many"),
+    ("sender", [*SENDER, "--burst-bytes", ",".join(["9"] * 257)], "--burst-bytes", "too many"),
     ("sender", [*SENDER, "--pacing-rate-bit-s", "9"], "--pacing-rate-bit-s", "multiple of 8"),
     ("sender", [*SCTP, "--pacing-rate-bit-s", "8"], "--pacing-rate-bit-s", "sctp has no such option"),
     ("sender", [*SCTP, "--rto-min-ns", "1500000"], "--rto-min-ns", "whole milliseconds"),

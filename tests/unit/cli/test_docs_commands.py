@@ -55,6 +55,9 @@ def test_a_command_of_a_block(line: str, here: Path) -> None:
     elif line.endswith("= 2"):  # shows what is refused
         with pytest.raises(SpecError):
             check_plan(words_of(line))
+    elif line.endswith(" --version"):
+        with pytest.raises(SystemExit, match=r"^0$"):
+            check_plan(words_of(line))
     else:
         check_plan(words_of(line))
 

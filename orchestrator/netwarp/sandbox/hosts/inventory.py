@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import BackendUnavailable, SpecError
+from ...core.executables import find_executable
 
 GROUP = "netwarp"
 """The group whose machines are used; every machine of an inventory without it."""
@@ -57,7 +57,7 @@ def read_inventory(path: Path) -> Inventory:
     if not path.exists():
         raise SpecError(f"{path}: there is no such inventory; `make lab` makes one")
     beside = Path(sys.executable).parent / "ansible-inventory"
-    program = str(beside) if beside.exists() else shutil.which("ansible-inventory")
+    program = str(beside) if beside.exists() else find_executable("ansible-inventory")
     if program is None:
         raise BackendUnavailable(
             "inventories are read by Ansible, and there is no ansible-inventory here: "
