@@ -21,7 +21,8 @@ def place(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("docs")
     program = written(place / ".venv" / "bin" / "netwarp", f'#!/bin/sh\nexec {shlex.join(checkout.command())} "$@"\n')
     program.chmod(0o755)
-    (place / "tests").symlink_to(ROOT / "tests")
+    for name in ("tests", "experiments"):
+        (place / name).symlink_to(ROOT / name)
     written(place / "small.toml", SPEC)
     for side in "ab":
         checkout.run("run", "small.toml", "--no-report", "--out", side, cwd=place).ok()
