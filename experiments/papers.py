@@ -10,6 +10,7 @@ import csv
 import html
 import tomllib
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import reference
@@ -28,16 +29,17 @@ img { max-width: 100%; }
 """
 
 
-def page() -> str:
-    """The page."""
-    return HEAD + "\n".join(_paper(place.name) for place in sorted(reference.REFERENCE.iterdir())) + "\n</html>\n"
+def page(results: Path) -> str:
+    """The page. results: the folder of runs; an experiment without a run there is shown by its reference results."""
+    names = sorted(place.name for place in reference.REFERENCE.iterdir())
+    return HEAD + "\n".join(_paper(name, results) for name in names) + "\n</html>\n"
 
 
-def _paper(name: str) -> str:
+def _paper(name: str, results: Path) -> str:
     folder = reference.ROOT / "experiments" / name
     spec = tomllib.loads((folder / "expected.toml").read_text())
     title = tomllib.loads((folder / "spec.toml").read_text())["title"]
-    latest = reference.ROOT / "results" / name / "latest"
+    latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
     claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
     rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
@@ -63,4 +65,4 @@ def _claim(row: reference.Row, spec: dict[str, Any], columns: dict[str, str]) ->
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(reference.ROOT / "results"))

@@ -59,8 +59,8 @@ def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
     assert there == reference.numbers(name)
 
 
-def test_the_page_over_the_papers_has_every_conclusion() -> None:
-    page = papers.page()
+def test_the_page_over_the_papers_has_every_conclusion(tmp_path: Path) -> None:
+    page = papers.page(tmp_path)
     for name in KEPT:
         rows = csv.DictReader((ROOT / "results" / "reference" / name / "claims.csv").read_text().splitlines())
         for row in rows:
