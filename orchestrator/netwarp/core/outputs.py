@@ -42,7 +42,7 @@ ClaimKind = Literal[
 ClaimClass = Literal["conclusion", "number", "cause", "own"]
 """Classes of claims: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
 SourceKind = Literal["paper", "simulator", "other"]
-"""What a source is: the paper that makes the claims, a simulator run again, or something else."""
+"""Kind of a source: the paper that makes the claims, a simulator run again, or something else."""
 
 
 class Metric(Frozen, frozen=True):

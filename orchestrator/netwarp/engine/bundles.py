@@ -19,7 +19,7 @@ from .run_directory import open_run
 SUFFIX = ".tar.xz"
 OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json")
 OF_A_CELL = ("cell.json", "outcome.json", "derived/packets.json", "derived/judgement.json")
-"""What a comparison of captures by their hashes needs."""
+"""The files of a run that a comparison of captures by their hashes reads."""
 MOST_BYTES = 1 << 30
 """Of a bundle that is opened: it may come from anywhere."""
 

@@ -21,7 +21,7 @@ from .local_workers import CellClock
 
 CONNECT_S = 10
 LOOK_S = 1.0
-"""How often the number of workers is asked for."""
+"""Interval at which the scheduler is asked for its number of workers."""
 T = TypeVar("T")
 
 

@@ -86,7 +86,7 @@ REPEATED: dict[str, Field] = {
     "longer_than": LONGER_THAN,
     **BOTH_WAYS,
 }
-"""What a link does by itself, again and again: a satellite's handovers."""
+"""Keys of what a link does periodically by itself, such as the handovers of a satellite."""
 _OF_A_LINK = Field(
     "map", '[event.handover] with action = "blackhole", at = "15 s", for = "50 ms", every = "15 s"', fields=REPEATED
 )
@@ -172,7 +172,7 @@ RESOLVED: dict[str, Field] = {
     ),
     **{name: Field("map", _EXAMPLES[name], fields=fields) for name, fields in SECTIONS.items()},
 }
-"""What becomes a cell, and so what a level of a factor may change."""
+"""Keys of the document that become part of a cell: those that a level of a factor may change."""
 
 LEVEL: dict[str, Field] = {"title": Field("text", '"SCTP, two paths"'), **RESOLVED}
 FACTOR_KEYS: dict[str, Field] = {
