@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -84,7 +85,9 @@ def test_a_command_in_the_text(line: str, here: Path, capsys: pytest.CaptureFixt
 
 def dry(words: list[str], here: Path) -> None:
     """make says what it would do, and the netwarp commands in that are good ones."""
-    done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    # `make test ARGS=...` hands its ARGS on to every make below it
+    own = {name: value for name, value in os.environ.items() if name not in ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES")}
+    done = subprocess.run(["make", "-n", *words], cwd=ROOT, env=own, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done
     for line in done.stdout.splitlines():
         if line.startswith(".venv/bin/netwarp run"):
