@@ -7,7 +7,7 @@
 
 struct cursor {
 	const uint8_t *at;
-	/* bytes left in the capture, and on the wire; captured <= length wherever skip() is called */
+	/* bytes left in the capture, and on the wire; skip() relies on captured <= length */
 	uint32_t captured, length;
 };
 

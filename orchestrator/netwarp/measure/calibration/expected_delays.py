@@ -59,7 +59,7 @@ class Delays:
     def distance(self, measured_s: Floats, slack_s: float) -> float:
         """Kolmogorov-Smirnov distance of the measured delays from this distribution.
 
-        Lateness of up to slack_s is not counted, nor earliness of up to slack_s / 10: two clock reads lie between.
+        Lateness of up to slack_s is not counted, nor earliness of up to slack_s / 10.
         """
         measured = np.sort(measured_s)
         steps = np.arange(len(measured) + 1) / len(measured)

@@ -1,8 +1,7 @@
 """Ranges of times that the kernel's timers allow: the RTO, and the waits between consecutive timeouts, each twice as
 long as the one before (RFC 6298 5.5, RFC 9260 6.3.3 E2).
 
-The tick is the guest kernel's, 1000 Hz (`core.timer_wheel.HZ`). A kernel with a slower tick (netns) rounds up to 8/63
-of a timer too, but in coarser steps; it can lie outside these ranges by up to one of its ticks.
+The tick is the guest kernel's, 1000 Hz (`core.timer_wheel.HZ`); for a kernel with another tick (netns) nothing is said.
 """
 
 from __future__ import annotations
