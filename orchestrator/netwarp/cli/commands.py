@@ -16,6 +16,7 @@ from ..engine.calibration import measured_profiles
 from ..engine.cleaning import unpack
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
+from ..plan.schedules import most_cells
 from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
 from ..testbed.compile import Clock, compile_cell
@@ -68,6 +69,11 @@ def run_plan(args: argparse.Namespace) -> int:
             print(to_commands(compile_cell(cell, Clock(t0_realtime_ns=0)).steps))
     virtual_s = sum(cell.duration_ns for cell in plan.cells) / 1e9
     print(f"{counted(len(plan.cells), 'cell')}, {given(virtual_s)} virtual seconds", file=sys.stderr)
+    if (most := most_cells(plan)) > len(plan.cells):
+        print(
+            f"schedules of packets are added while it runs, from the captures of these: at most {most} cells in all",
+            file=sys.stderr,
+        )
     return 0
 
 

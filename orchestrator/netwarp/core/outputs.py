@@ -16,6 +16,8 @@ Levels = dict[str, tuple[str, ...]]
 EXPERIMENT in place of a factor: the experiments that may have asked for the cell.
 """
 EXPERIMENT = "experiment"
+ANY_LEVEL = "*"
+"""In a selector: every level of a schedule (core/schedules.py), but not where it does not apply."""
 
 FLOW = "flow"
 """The flows of a cell are a dimension as factors are: axes and the selectors of claims may name it, no factor does."""
@@ -232,6 +234,11 @@ class Claim(Frozen, frozen=True):
     column: str = ""
 
     @property
+    def of_schedules(self) -> bool:
+        """Whether it is about every schedule of packets that fits, not about one combination of levels."""
+        return any(ANY_LEVEL in levels for selector in self.a for levels in selector.values())
+
+    @property
     def tested(self) -> bool:
         """Whether the claim has a test."""
         return self.kind not in ("later", "untestable")
@@ -317,7 +324,11 @@ def matches(factors: Mapping[str, str], where: Levels, experiments: Collection[s
     FLOW is compared only if `factors` contains it: the levels of a cell alone do not.
     """
     return all(
-        any(name in levels for name in experiments) if factor == EXPERIMENT else factors.get(factor, "-") in levels
+        any(name in levels for name in experiments) if factor == EXPERIMENT else _has(factors.get(factor, "-"), levels)
         for factor, levels in where.items()
         if factor != FLOW or FLOW in factors
     )
+
+
+def _has(level: str, levels: tuple[str, ...]) -> bool:
+    return level in levels or (ANY_LEVEL in levels and level != "-")

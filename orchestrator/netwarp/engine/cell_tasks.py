@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
+from ..core.schedules import PacketPosition
 from ..core.types import Cell, CellOutcome, Outcome
 from ..measure.cell import analyze_cell
+from ..measure.cell_records import read_cell_records
+from ..measure.packet_positions import packet_positions
 from ..sandbox import Interrupted
 from ..store import compressed
 from ..store.packing import pack_one
-from ..store.run_dir import CellDir, RunDir
+from ..store.run_dir import CellDir, RunDir, write_packed_json
 from .collect import judge_by_checks, ran_to_its_end
 from .local_workers import Worker, this_worker
 
@@ -20,9 +23,12 @@ Keep = Literal["all", "captures", "tables"]
 """Of a cell that was analysed and COMPLETED, beside what is derived: also captures; also all records."""
 
 
-def run_batch(root: Path, analyze: bool, keep: Keep, pack: bool, cells: Sequence[Cell]) -> list[CellOutcome]:
+def run_batch(
+    root: Path, analyze: bool, keep: Keep, pack: bool, grown_from: Collection[str], cells: Sequence[Cell]
+) -> list[CellOutcome]:
     """Run cells into a run directory, and analyse each that ran to its end; pack: as an archive of its own then.
 
+    grown_from: ids of cells whose packets are listed too, for the schedules that follow from them.
     Raises Interrupted; StoreError if the run directory cannot be written (DiskFull: no space): this worker then starts
     no further cell.
     """
@@ -30,13 +36,13 @@ def run_batch(root: Path, analyze: bool, keep: Keep, pack: bool, cells: Sequence
     with worker.busy:
         run, outcomes = RunDir(root), []
         for cell in cells:
-            outcomes.append(run_one(worker, cell, run, analyze, keep))
+            outcomes.append(run_one(worker, cell, run, analyze, keep, listed=cell.id in grown_from))
             if pack:
                 pack_one(run, cell.id)
         return outcomes
 
 
-def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) -> CellOutcome:
+def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep, *, listed: bool = False) -> CellOutcome:
     """Run one cell, and analyse it if it ran to its end. Raises the same as `run_batch`."""
     if worker.stopped.is_set() or worker.backend is None:
         raise Interrupted
@@ -46,6 +52,8 @@ def run_one(worker: Worker, cell: Cell, run: RunDir, analyze: bool, keep: Keep) 
         outcome = there.read_run_outcome() if there.outcome.exists() else worker.backend.run_cell(cell, run)
         if analyze and there.root.parent == run.cells:  # not packed, which it is only after this
             analyze_one(there)
+            if listed and there.read_outcome().outcome is Outcome.COMPLETED:
+                keep_positions(there)
             _drop(there, keep)
     except BaseException:
         worker.stopped.set()  # here: it may take its next batch before the parent has heard of this
@@ -62,6 +70,14 @@ def _drop(cell: CellDir, keep: Keep) -> None:
         folder.mkdir()
     for path in (cell.init_log, compressed.packed(cell.init_log), cell.steps):
         path.unlink(missing_ok=True)
+
+
+def keep_positions(directory: CellDir) -> list[PacketPosition]:
+    """List the packets that a cell's hosts sent, and keep the list with what is derived. Raises CaptureError."""
+    cell = directory.read_cell()
+    positions = packet_positions(cell, directory.root, read_cell_records(directory.init_log).t0_realtime_ns)
+    write_packed_json(directory.positions, positions)
+    return positions
 
 
 def analyze_batch(root: Path, cells: Sequence[Cell]) -> None:

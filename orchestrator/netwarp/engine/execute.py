@@ -10,7 +10,7 @@ import signal
 import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
@@ -71,10 +71,11 @@ def execute(
     keep: Keep = "all",
     pack: bool = False,
     executor: Executor = LOCAL,
+    grown_from: Collection[str] = (),
     progress: Progress = no_progress,
 ) -> None:
     """Run every cell that has no outcome yet, and analyse it where it ran. keep, pack: as for `run`. jobs: cells
-    at once, if the executor has workers of its own.
+    at once, if the executor has workers of its own. grown_from: as for `run_batch`; of local workers alone.
 
     `finished` is called when a cell ends, and `progress` too, both in the caller's thread. Raises Stopped on SIGINT or
     SIGTERM, after every sandbox was stopped; StoreError if the run directory cannot be written (DiskFull: no space).
@@ -105,7 +106,7 @@ def execute(
             return
         _Dispatch(
             waiting,
-            functools.partial(run_batch, run.root, analyze, keep, pack),
+            functools.partial(run_batch, run.root, analyze, keep, pack, grown_from),
             lambda clock: LocalWorkers(min(jobs, len(waiting)), backend, clock),
             received=received,
             given_up=given_up,

@@ -13,6 +13,7 @@ from ..experiment.profiles import PROFILES, profiles_named
 from ..experiment.stacks import STACKS
 from ..plan import make_plan
 from ..plan.changes import cell_changes
+from ..plan.schedules import undisturbed, with_cells
 from ..plan.types import Plan
 from ..store.manifest import Manifest
 
@@ -40,7 +41,7 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
     sets = dict(text.split("=", 1) for text in manifest.sets)
     loaded = load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
     asked = make_plan(loaded, seed=plan.seed)
-    there, new = _first_cells(plan), _first_cells(asked)
+    there, new = _first_cells(undisturbed(plan)), _first_cells(asked)
     strangers = [cell for levels, cell in there.items() if levels not in new]
     if strangers:
         names = ", ".join(cell.id for cell in strangers[:MOST_NAMED])
@@ -53,7 +54,7 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
         lines = "".join(f"\n  {line}" for line in changes)
         raise SpecError(f"{loaded.path}: its cells are not those of the run:{lines}")
     missing = tuple(dict(levels) for levels in new if levels not in there)
-    return LaterOutputs(loaded, plan.with_outputs(asked), missing)
+    return LaterOutputs(loaded, with_cells(plan.with_outputs(asked), plan.cells), missing)
 
 
 def texts_of(spec: Spec) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core.errors import BackendUnavailable, CellError
+from ..core.errors import BackendUnavailable, CellError, SpecError
 from ..experiment import Spec, load_spec
 from ..plan import make_plan
 from ..plan.make import parts_of
@@ -61,6 +61,8 @@ def plan_experiment(
         where=level_pairs(where),
         kernel=None if backend is None else lambda: kernel_sysctls(backend, progress),
     )
+    if shard is not None and any(each.schedule is not None for each in plan.factors):
+        raise SpecError("--shard: a run with schedules of packets grows while it runs, and is not divided; use --where")
     return plan if shard is None else shard_of(plan, *shard)
 
 

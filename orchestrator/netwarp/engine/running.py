@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,6 +18,7 @@ from ..core.errors import DiskFull, SpecError, StoreError
 from ..core.types import Outcome
 from ..experiment import Spec
 from ..plan.changes import plan_changes
+from ..plan.schedules import undisturbed
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..sandbox.choose import Chosen, choose
@@ -26,9 +27,11 @@ from ..store.packing import PACK_ABOVE, pack_run
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
 from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
+from . import schedules
 from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
 from .cell_tasks import Keep
+from .counterexamples import write_counterexamples
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
@@ -121,16 +124,18 @@ def run(
         started = time.monotonic()
         try:
             manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
-            run_cells(plan, directory, chosen, jobs, progress, keep, where_to, pack=_packs(pack, plan))
+            plan = run_rounds(plan, directory, chosen, jobs, progress, keep, where_to, pack=pack)
             wall_s = None if resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)
             if calibration is not None:
                 write_json(directory.calibration, calibration)
-            tabulate(plan, directory, parquet=parquet)
+            results = tabulate(plan, directory, parquet=parquet)
+            for one in write_counterexamples(spec, results, directory):
+                progress(Notice(f"counterexample: {directory.counterexamples / one.name}: {one.level}"))
             page = make_report(directory) if report else None
         except (KeyboardInterrupt, OSError, StoreError) as error:
-            ended_early(error, Run(directory, plan))
+            ended_early(error, Run(directory, read_plan(directory) if directory.plan.exists() else plan))
     link_latest(directory, plan)
     return Run(directory, plan, page, None if resume else time.monotonic() - started)
 
@@ -187,6 +192,7 @@ def run_cells(
     executor: Executor = LOCAL,
     *,
     pack: bool = False,
+    grown_from: Collection[str] = (),
 ) -> None:
     """Run the unfinished cells of a plan; each is analysed when it ends. Then analyse cells that an earlier run left
     unanalysed.
@@ -195,7 +201,7 @@ def run_cells(
     try:
         execute(
             plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, keep=keep,
-            pack=pack, executor=executor, progress=progress,
+            pack=pack, executor=executor, progress=progress, grown_from=grown_from,
             finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
         )  # fmt: skip
     finally:
@@ -203,6 +209,32 @@ def run_cells(
     analyze_all(plan, directory, jobs, anew=False)
     if pack:
         pack_run(directory)
+
+
+def run_rounds(
+    plan: Plan,
+    directory: RunDir,
+    chosen: Chosen,
+    jobs: int,
+    progress: Progress,
+    keep: Keep = "all",
+    executor: Executor = LOCAL,
+    *,
+    pack: bool | None = None,
+) -> Plan:
+    """Run a plan and the schedules of packets that follow from its cells, round by round (engine/schedules.py). Returns
+    the plan as it has grown, which is in the run directory too.
+    """
+    tried: set[str] = set()
+    while True:
+        growing = schedules.to_expand(plan)
+        packs = _packs(pack, plan) and growing <= tried
+        run_cells(plan, directory, chosen, jobs, progress, keep, executor, pack=packs, grown_from=growing)
+        if growing <= tried:
+            return plan
+        plan = schedules.grown(plan, directory, tried, progress)
+        tried |= growing
+        write_plan(directory, plan)
 
 
 def _packs(asked: bool | None, plan: Plan) -> bool:
@@ -252,7 +284,7 @@ def begin(
 
 def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
     """The manifest of an interrupted run of this plan, back end, kernel and programs. Raises SpecError."""
-    before = read_plan(directory).with_outputs(plan)
+    before = undisturbed(read_plan(directory).with_outputs(plan))
     manifest = read_json(directory.manifest, Manifest)
     if before != plan:
         differs = "".join(f"\n  {line}" for line in plan_changes(before, plan))

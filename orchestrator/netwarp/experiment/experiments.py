@@ -38,6 +38,7 @@ def read_experiments(
     """Every [experiment.NAME]; if there is none, one named "main" with all factors."""
     item = document.get("experiment")
     if item is None or not item.table():
+        _check_schedules(document, tuple(factors), factors, problems)
         return (ExperimentSpec("main", "", tuple(factors), {}, (), document),)
     return tuple(_read_experiment(name, child, factors, problems) for name, child in item.table().items())
 
@@ -62,6 +63,7 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
     check_condition(levels_item, factors, problems)
     some = read_levels(levels_item, EXPERIMENT["levels"], Problems()) if levels_item is not None else {}
     zips = _read_zips(item.get("zip"), names, factors, problems)
+    _check_schedules(item, names, factors, problems)
     for factor in some:
         if levels_item is not None and (factor not in names or any(factor in group for group in zips)):
             said = f'"{factor}" is no factor that this experiment varies by itself (in factors, not in zip)'
@@ -78,6 +80,13 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
         repeat is not None and repeat.value == "random",
         some,
     )
+
+
+def _check_schedules(item: Item, names: tuple[str, ...], factors: Mapping[str, FactorSpec], problems: Problems) -> None:
+    varied = [name for name in names if name in factors and factors[name].schedule is not None]
+    if len(varied) > 1:
+        said = f"it varies the schedules {', '.join(varied)}; one at a time: each needs an experiment of its own"
+        problems.add(item.get("factors") or item, said)
 
 
 def _read_zips(
@@ -101,6 +110,9 @@ def _read_zips(
             if len(set(lengths.values())) > 1:
                 shown = ", ".join(f"{name} {count}" for name, count in lengths.items())
                 problems.add(child, f"factors that go together need equally many levels; here: {shown}")
+            unknown_yet = next((name for name in group if factors[name].schedule is not None), None)
+            if unknown_yet is not None:
+                problems.add(child, f'"{unknown_yet}" is a schedule: its levels are found while it runs, not in step')
             conditional = next((name for name in group if factors[name].only), None)
             if conditional is not None:
                 problems.add(child, f'"{conditional}" has an `only`; a factor that may not apply cannot be zipped')

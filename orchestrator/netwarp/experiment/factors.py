@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
-from ..core.outputs import FLOW, looks_like_a_formula
+from ..core.schedules import UNDISTURBED, PacketSchedule
 from ..core.units import same_value
 from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_levels, read_names, read_text, read_texts
-from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SECTIONS, TOP
+from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULES, SECTIONS, TOP
 from .merge import merge
 from .overrides import find_key, layer_of
+from .packet_schedules import read_schedule
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -51,7 +53,8 @@ class LevelSpec:
 class FactorSpec:
     """A factor. `only`: it applies only where the other factors have these levels; elsewhere its level is "-".
 
-    usual: the level used by outputs that do not name the factor; "": such outputs use all its levels.
+    usual: the level used by outputs that do not name the factor; "": such outputs use all its levels. schedule: its
+    levels are packets; UNDISTURBED is the only one known before a run, and the usual one.
     """
 
     name: str
@@ -61,6 +64,7 @@ class FactorSpec:
     item: Item
     usual: str = ""
     unstated: str = ""
+    schedule: PacketSchedule | None = None
 
     def level(self, name: str) -> LevelSpec | None:
         """The level with the same meaning ("10s" equals "10 s"), or None."""
@@ -108,7 +112,10 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         problems.add(item, f'"{name[:40]}" is no name for a factor: 1 to 32 of a-z 0-9 _ -, and no key of a spec')
     levels_item = item.get("levels")
     names: tuple[str, ...] = ()
-    if levels_item is None:
+    schedule = read_schedule(item, problems)
+    if any(key in item.table() for key in SCHEDULES):
+        names = (UNDISTURBED,)
+    elif levels_item is None:
         problems.add(item, f"its levels are missing; for example levels = {FACTOR_KEYS['levels'].example}")
     else:
         names = read_names(levels_item, FACTOR_KEYS["levels"], problems)
@@ -141,8 +148,9 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         levels,
         read_levels(only, TOP_ONLY, Problems()) if only else {},
         item,
-        str(usual.value) if usual is not None else "",
+        str(usual.value) if usual is not None else UNDISTURBED if schedule is not None else "",
         str(unstated.value) if unstated is not None else "",
+        schedule,
     )
 
 
@@ -187,7 +195,12 @@ def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -
         place = item.items()[number]
         if looks_like_a_formula(name):
             problems.add(place, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
-        if name in ("", DOES_NOT_APPLY) or name in FACTOR_KEYS or len(name) > LONGEST_LEVEL or not name.isprintable():
+        if (
+            name in ("", DOES_NOT_APPLY, ANY_LEVEL)
+            or name in FACTOR_KEYS
+            or len(name) > LONGEST_LEVEL
+            or not name.isprintable()
+        ):
             problems.add(place, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
         for other in names[:number]:
             if name != other and same_value(name, other):
@@ -224,6 +237,8 @@ def check_condition(
             continue
         for level in child.items() if isinstance(child.value, list) else [child]:
             if level.value == DOES_NOT_APPLY or not isinstance(level.value, str):
+                continue
+            if level.value == ANY_LEVEL and factors[name].schedule is not None:
                 continue
             known = [known.name for known in factors[name].levels]
             if level.value not in known:

@@ -175,8 +175,20 @@ RESOLVED: dict[str, Field] = {
 """Keys of the document that become part of a cell: those that a level of a factor may change."""
 
 LEVEL: dict[str, Field] = {"title": Field("text", '"SCTP, two paths"'), **RESOLVED}
+SCHEDULE: dict[str, Field] = {
+    "of": Field("texts", '["p1.forward", "p1.backward"]'),
+    "first": Field("integer", "20", low=1, high=1000),
+    "together": Field("integer", "2", low=1, high=4),
+    "from": quantity("time", example='"5 s"', high=86400 * S),
+}
+SCHEDULES: dict[str, Field] = {
+    key: Field("table", '{ of = ["p1.forward", "p1.backward"], first = 20, together = 2 }', fields=SCHEDULE)
+    for key in ("drops", "duplicates", "reorders")
+}
+"""What a factor may have in place of levels: its levels are packets of the undisturbed cell."""
 FACTOR_KEYS: dict[str, Field] = {
     "title": Field("text", '"length of the outage"'),
+    **SCHEDULES,
     "levels": Field("names", '["0 s", "5 s"]'),
     "sets": Field("texts", '"parameter.delay"'),
     "usual": Field("text", '"today"'),

@@ -15,6 +15,7 @@ from ..experiment.toml_positions import Item
 from .cell import CellPlanner
 from .combine import Combination, combinations
 from .outputs import check_wanted, claims_of, with_flows
+from .schedules import with_counters, without_growth
 from .sysctls import KernelSysctls, SysctlCheck
 from .types import Experiment, Factor, Level, Plan
 
@@ -88,7 +89,8 @@ def make_plan(
         *(f"only {name}" for name in (*parts, *names) if only),
         *(f"{factor}={level}" for factor, level in where),
     ]
-    return _plan(spec, cells, everything, seed, max(cell.repetition for cell in cells) + 1, filters)
+    plan = _plan(spec, cells, everything, seed, max(cell.repetition for cell in cells) + 1, filters)
+    return without_growth(with_counters(plan), wanted)
 
 
 def _plan(
@@ -117,6 +119,7 @@ def _plan(
                 levels=tuple(Level(level.name, level.title, tuple(_settings(level.patch))) for level in factor.levels),
                 usual=factor.usual,
                 unstated=factor.unstated,
+                schedule=factor.schedule,
             )
             for factor in spec.factors.values()
         ),
@@ -221,7 +224,8 @@ def _where(spec: Spec, where: Sequence[tuple[str, str]]) -> Levels:
         level_spec = factor.level(level)
         if level_spec is None and level != DOES_NOT_APPLY:
             known = [level.name for level in factor.levels]
-            problems.add_at("--where", 0, text, f'factor "{name}" has the levels: {", ".join(known)}')
+            more = "; the others are found while it runs" if factor.schedule is not None else ""
+            problems.add_at("--where", 0, text, f'factor "{name}" has the levels: {", ".join(known)}{more}')
         chosen.setdefault(name, []).append(level_spec.name if level_spec is not None else DOES_NOT_APPLY)
     problems.check()
     return {name: tuple(levels) for name, levels in chosen.items()}

@@ -64,7 +64,7 @@ def check_wanted(
     for claim in spec.claims:
         for side, selector in selectors(claim):
             chosen = cells.where(selector)
-            if len(chosen) != 1:
+            if len(chosen) != 1 and not (claim.of_schedules and claim.kind == "every" and chosen):
                 said = (
                     f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one"
                 )
@@ -77,7 +77,8 @@ def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], C
     usual: Levels = {factor.name: (factor.usual,) for factor in spec.factors.values() if factor.usual}
 
     def fits_one(claim: Claim) -> bool:
-        return all(len(cells.where(selector)) == 1 for _, selector in selectors(claim))
+        fit = [len(cells.where(selector)) for _, selector in selectors(claim)]
+        return all(fit) if claim.of_schedules else all(number == 1 for number in fit)
 
     return tuple(with_columns(spec.claims, spec.columns, usual, fits_one))
 

@@ -17,6 +17,8 @@ from .reader import Reader
 MOST_NUMBERS = 1000
 MOST_COMPARISONS = 4000
 """Limit for one packet program: its jumps reach 32,767 instructions, and a comparison needs at most 7."""
+NO_PACKET_NS = 1000
+"""The delay of a rule for no packet: it is there so that a cell is like one in which a packet is delayed."""
 LISTS = "[3, 7] or { data = [1], syn_ack = [1] }"
 DELAYS = '{ 5 = "30 ms" } or { data = { 1 = "30 ms" } }'
 
@@ -60,9 +62,7 @@ def check_packet_rules(
 def _lists(item: Item, problems: Problems) -> Iterator[tuple[str, tuple[int, ...]]]:
     """(kind, numbers); kind "" = of all packets of the direction."""
     if isinstance(item.value, list):
-        numbers = _numbers(item, problems)
-        if numbers:
-            yield "", numbers
+        yield "", _numbers(item, problems)
         return
     if not isinstance(item.value, dict):
         problems.add(item, f"must be a list of packets' numbers, or a table of kinds; for example {LISTS}")
@@ -88,6 +88,8 @@ def _delays(item: Item, kind: str, problems: Problems) -> list[PacketRule]:
         said = 'is for single packets; did you mean "one_way_delay", which is of all?'
         problems.add(item, f"{said} For single packets, for example delay = {DELAYS}")
         return []
+    if not item.value and not kind:
+        return [PacketRule("delay", (), "", NO_PACKET_NS)]
     numbers: dict[int, list[int]] = {}
     rules: list[PacketRule] = []
     for key, child in item.table().items():

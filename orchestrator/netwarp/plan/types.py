@@ -22,6 +22,7 @@ from ..core.outputs import (
     Word,
     matches,
 )
+from ..core.schedules import PacketSchedule
 from ..core.types import Cell, Frozen
 
 PLAN_FORMAT = 1
@@ -36,13 +37,16 @@ class Level(Frozen, frozen=True):
 
 
 class Factor(Frozen, frozen=True):
-    """What is varied. usual, unstated: as in the spec (experiment/factors.py)."""
+    """What is varied. usual, unstated: as in the spec (experiment/factors.py). schedule: its levels are packets, found
+    while the run grows (plan/schedules.py); None also where only its undisturbed level was asked for.
+    """
 
     name: str
     title: str
     levels: tuple[Level, ...]
     usual: str = ""
     unstated: str = ""
+    schedule: PacketSchedule | None = None
 
 
 class Experiment(Frozen, frozen=True):

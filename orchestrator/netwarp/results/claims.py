@@ -26,6 +26,7 @@ from typing import Literal
 
 from ..core.numbers import fixed, plain
 from ..core.outputs import FLOW, Claim, Levels
+from ..core.types import Cell
 from ..core.units import counted_of
 from .comparisons import Comparison, comparisons, mean_of
 from .run_results import RepeatedValue, Results
@@ -83,6 +84,8 @@ def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
     expected = expectation(claim)
     if not claim.tested:
         return Judged(claim, "not tested" if claim.kind == "later" else "not testable here", None, "", "", claim.reason)
+    if claim.kind == "every" and claim.of_schedules:
+        return _every_schedule(claim, results, expected, unit)
     compared = _compared(claim, results)
     places = [place for comparison in compared for place in comparison.places]
     absent = [place.missing or "a cell of it is not in this run (--where, --only)" for place in places if place.failed]
@@ -122,6 +125,46 @@ def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: s
         unit,
         "the one value is inside" if len(draws) == 1 else f"all {len(draws)} values are inside",
     )
+
+
+def _every_schedule(claim: Claim, results: Results, expected: str, unit: str) -> Judged:
+    """Judges each cell that fits, of whatever levels. It is a claim about these runs: no seed stands for others."""
+    places = _schedules(claim, results)
+    known = [(value, results.name(place.cells[0])) for place in places for value in place.values.values()]
+    missed = [one for one in known if not _interval(claim).holds(one[0])]
+    if missed:
+        worst, name = min(missed, key=lambda one: _margin(claim, one[0]))
+        are = "is" if len(missed) == 1 else "are"
+        why = f"{counted_of(len(missed), len(places), 'schedule')} {are} outside, farthest {name}"
+        return Judged(claim, "does not hold", worst, expected, unit, why)
+    failed = [place.missing for place in places if place.failed]
+    if failed or not places:
+        why = _first(failed) if failed else "a cell of it is not in this run (--where, --only)"
+        return Judged(claim, "not tested", None, expected, unit, why)
+    nearest = min((value for value, _ in known), key=lambda value: _margin(claim, value), default=None)
+    if empty := [place.missing for place in places if place.missing]:
+        return Judged(claim, "inconclusive", nearest, expected, unit, _first(empty))
+    return Judged(claim, "holds", nearest, expected, unit, f"all {len(places)} schedules are inside")
+
+
+def _schedules(claim: Claim, results: Results) -> list[RepeatedValue]:
+    return [
+        results.repeated([cell], flow, claim.metric)
+        for selector in claim.a
+        for flow in selector.get(FLOW, (claim.flow,))
+        for cell in results.cells(selector)
+    ]
+
+
+def violations(claim: Claim, results: Results) -> list[tuple[Cell, float]]:
+    """The cells in which a claim about every schedule does not hold, in the order of the plan, each with its value."""
+    interval = _interval(claim)
+    return [
+        (place.cells[0], value)
+        for place in _schedules(claim, results)
+        for value in place.values.values()
+        if not interval.holds(value)
+    ]
 
 
 def _compared(claim: Claim, results: Results) -> list[Comparison]:

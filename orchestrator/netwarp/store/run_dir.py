@@ -47,6 +47,7 @@ class RunDir:
         self.calibration = root / "calibration.json"
         self.tables = root / "tables"
         self.report = root / "report"
+        self.counterexamples = root / "counterexamples"
         self._archives: dict[str, Path] = {}
         self._looked_ns = -1
 
@@ -160,6 +161,7 @@ class CellDir:
         self.pages = self.derived / "pages.json"
         self.checks = self.derived / "checks.json"
         self.packets = self.derived / "packets.json"
+        self.positions = self.derived / "positions.json"
         self.judgement = self.derived / "judgement.json"
 
     def read_cell(self) -> Cell:

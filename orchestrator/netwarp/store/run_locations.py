@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.errors import SpecError, StoreError
+from ..plan.schedules import undisturbed
 from ..plan.types import Plan
 from .plan_file import read_plan
 from .run_dir import LOCK, UNFINISHED, RunDir
@@ -61,7 +62,7 @@ def _newest(base: Path, plan: Plan) -> RunDir:
 
 def _is_of(run: RunDir, plan: Plan) -> bool:
     try:
-        return read_plan(run).with_outputs(plan) == plan
+        return undisturbed(read_plan(run).with_outputs(plan)) == plan
     except StoreError:  # of another version, or damaged
         return False
 

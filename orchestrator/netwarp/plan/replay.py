@@ -1,0 +1,65 @@
+"""A spec of one cell of a plan, with the packets that its schedule touched as rules of its links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.types import Cell, LinkImpairment
+from ..experiment import Spec
+from ..experiment.factors import DOES_NOT_APPLY
+from ..experiment.grammar import RESOLVED
+from ..experiment.merge import merge
+from ..experiment.toml_writer import plain, toml_text
+from .schedules import SIDES
+
+KEPT = ("format", "name", "title", "description", "metric", *RESOLVED)
+
+
+def replay_spec(spec: Spec, cell: Cell, title: str) -> str:
+    """The text of a spec whose only cell is this one: the levels of the cell are merged into it.
+
+    Its captures are those of the cell, byte for byte, on the same kernel.
+    """
+    merged = spec.document
+    for name, factor in spec.factors.items():
+        level = next((level for level in factor.levels if level.name == cell.factors[name]), None)
+        if level is not None and level.patch is not None:
+            patch = {key: child for key, child in level.patch.table().items() if key in RESOLVED}
+            merged = merge(merged, level.patch.with_value(patch))
+    merged = merge(merged, spec.overrides)
+    document: dict[str, Any] = {key: plain(child) for key, child in merged.table().items() if key in KEPT}
+    document |= {"title": title, "seed": cell.seed}
+    links = document.setdefault("link", {})
+    for link in cell.links:
+        for side in SIDES:
+            shape: LinkImpairment = getattr(link, side)
+            for key, value in _rules(shape).items():
+                links.setdefault(link.name, {}).setdefault(side, {})[key] = value
+    document["factor"] = {
+        name: _factor(plain(factor.item), [level.name for level in factor.levels], cell.factors[name])
+        for name, factor in spec.factors.items()
+    }
+    applied = {name: level for name, level in cell.factors.items() if level != DOES_NOT_APPLY}
+    document["experiment"] = {"replay": {"factors": [], "fixed": applied}}
+    return toml_text({key: document[key] for key in ("format", "name", "title", "seed", *document) if key in document})
+
+
+def _factor(item: dict[str, Any], levels: list[str], level: str) -> dict[str, Any]:
+    """The factor with its levels' names alone: what they change is merged into the document."""
+    kept: dict[str, Any] = {key: value for key, value in item.items() if key in ("title", "only")}
+    names = levels if level in (*levels, DOES_NOT_APPLY) else [*levels, level]
+    return {"levels": names, **kept}
+
+
+def _rules(shape: LinkImpairment) -> dict[str, Any]:
+    """Rules for packets by number, as a spec writes them."""
+    written: dict[str, Any] = {}
+    for rule in shape.packet_rules:
+        if rule.kind:
+            continue  # the spec's own
+        if rule.action == "delay":
+            delays = {str(number): f"{rule.delay_ns} ns" for number in rule.numbers}
+            written["delay"] = {**written.get("delay", {}), **delays}
+        else:
+            written[rule.action] = list(rule.numbers)
+    return written
