@@ -101,7 +101,7 @@ bench: setup ## what a cell costs on this machine
 	@.venv/bin/python benchmarks/cells.py $(ARGS)
 
 bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
-	@.venv/bin/python benchmarks/analysis.py $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/analysis.py $(ARGS)
 
 test: setup $(DEV_READY) android-packages ## every test (ARGS='-k NAME' chooses)
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) --silent android-apps; fi

@@ -1,7 +1,7 @@
 """Speed of the analyser beside tshark and tcptrace, on captures of real kernels: `make bench-analysis`.
 
 Everything of one table is measured in one run on one machine. Ours: calls in this process, files in the page cache;
-tshark, tcptrace: whole processes, output thrown away. One table has whole processes only.
+tshark, tcptrace: whole processes, output thrown away. One table compares whole processes, with the core's part of ours.
 CPU time is shown beside the clock's because a busy machine stretches only the latter; ratios are of CPU time.
 """
 
@@ -11,16 +11,18 @@ import argparse
 import dataclasses
 import importlib.util
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench_captures import Captures, make_captures, make_syns, repeat
 from netwarp.captures import read_captures
+from netwarp.captures.capture import ROW_TABLES
 from netwarp.captures.stream import read_stream
 from netwarp.core.built_programs import BUILD
 from netwarp.core.executables import find_executable
@@ -41,6 +43,8 @@ FIELDS += ["tcp.analysis.retransmission"]
 MANY_PACKETS = 10_000_000
 CONNECTIONS = (10_000, 100_000, 300_000)
 STORED_LIMIT_BYTES = 15_000_000
+LIMIT_CPU_S = 60
+"""Of one run of another program: tcptrace compares each new connection with all others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Cost:
     cpu_s: float
     wall_s: float
     peak_bytes: int = 0
+    stopped: bool = False
+    """It took longer than LIMIT_CPU_S."""
 
 
 def ours(work: Callable[[], object], repetitions: int) -> Cost:
@@ -65,24 +71,30 @@ def ours(work: Callable[[], object], repetitions: int) -> Cost:
 
 
 STARTER = """
-import os, sys, time
+import os, resource, sys, time
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
 null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
 started = time.perf_counter()
-process = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=null)
+process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ, file_actions=null)
 _, status, usage = os.wait4(process, 0)
 wall = time.perf_counter() - started
 print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss)
 """
-"""A small process that starts the command: what Linux calls the peak memory of a process begins with its starter's."""
+"""A small process that starts the command: what Linux calls the peak memory of a process begins with its starter's.
+Python's bytecode is kept, as it is for every user (the variable would double the start-up of netwarp).
+"""
 
 
 def theirs(command: list[str], repetitions: int) -> Cost:
     """A whole process."""
     runs = []
     for _ in range(repetitions):
-        starter = [sys.executable, "-S", "-c", STARTER, *command]
+        starter = [sys.executable, "-S", "-c", STARTER, str(LIMIT_CPU_S), *command]
         done = subprocess.run(starter, check=True, capture_output=True, text=True)
         status, *used = done.stdout.split()
+        if int(status) in (-signal.SIGXCPU, -signal.SIGKILL):
+            return Cost(LIMIT_CPU_S, LIMIT_CPU_S, stopped=True)
         if status != "0":
             raise SystemExit(f"{command[0]} ended with {status}")
         runs.append([float(word) for word in used])
@@ -163,7 +175,7 @@ def sctp(capture: Path, repetitions: int) -> None:
 
 def whole_processes(captures: Captures, repetitions: int) -> None:
     """What a user waits for: the process from its start on, beside the other programs' and beside nothing to read."""
-    print("\nWhole processes, output thrown away: CPU time and peak memory")
+    print("\nWhole processes, output thrown away: CPU time and peak memory; and what of ours the core is")
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="bench-") as directory:
         empty = Path(directory) / "empty.pcap"
         empty.write_bytes(captures.tcp_short.read_bytes()[:24])
@@ -184,7 +196,18 @@ def whole_processes(captures: Captures, repetitions: int) -> None:
             for name, command in commands.items():
                 many = packets > 0 and (packets in CONNECTIONS or name.startswith("tshark"))
                 cost = theirs(command, 1 if many else repetitions)
-                print(f"    {name:<26}{cost.cpu_s:>9.2f} s{cost.peak_bytes / 1e6:>9.0f} MB")
+                if cost.stopped:
+                    print(f"    {name:<26}more than {cost.cpu_s:.0f} s: stopped")
+                else:
+                    print(f"    {name:<26}{cost.cpu_s:>9.2f} s{cost.peak_bytes / 1e6:>9.0f} MB")
+            if packets:
+                line("  the core: totals", packets, ours(core(path, ()), repetitions), {})
+                line("  the core: all tables", packets, ours(core(path), repetitions), {})
+
+
+def core(capture: Path, tables: Sequence[str] = ROW_TABLES) -> Callable[[], object]:
+    """Reading it."""
+    return lambda: read_captures([capture], tables)
 
 
 CHILD = """

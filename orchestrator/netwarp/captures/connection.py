@@ -10,23 +10,14 @@ from typing import Any, overload
 import numpy as np
 
 from ..core.wire import SCTP
-from .capture import Capture, FlowOrder, take_rows
+from .capture import Capture, FlowOrder
+from .connection_facts import facts_of_flows, were_refused
 from .flow_analysis import analyze_flow
 from .native import Bools, Ints
 from .stream import FlowSeries, Stream
 
-COUNTS = (
-    "packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets", "data_chunks",
-    "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
-)  # fmt: skip
-TCP_COUNTS, SCTP_COUNTS = COUNTS[:6], COUNTS
-FLOW_COLUMNS = (
-    "protocol", "path", "path_direction", "port", "first_ns", "last_ns", "base_known", "ended", "mptcp", "mss",
-)  # fmt: skip
 TOGETHER = 1024
 """Number of connections computed from the tables in one step."""
-BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "retransmitted_chunks"}
-"""Counts that need a DATA chunk's TSN."""
 Series = tuple[Any, Any]
 """Times (s from the file's first packet) and values: arrays of one length."""
 
@@ -35,19 +26,12 @@ Series = tuple[Any, Any]
 class Connection:
     """A TCP connection or SCTP association of a capture's summary.
 
-    number: rank by size within the file, from 1. `ends`: address and port of the initiator (if unknown, of the first
-    sender) and of the other end; direction 0 is from ends[0]. directions: counts and goodput of each direction; paths:
-    the same per address pair. totals, events, tables (rows): results of the protocol's own analyser (docs/metrics.md).
-    make_series: computes `series`.
+    facts: the keys of `flows[]` in docs/analyze.md up to `paths`. row: its row in the flow table. totals, events,
+    tables (rows): results of the protocol's own analyser (docs/metrics.md). make_series: computes `series`.
     """
 
-    number: int
-    row: int
-    protocol: str
-    ends: tuple[str, str]
     facts: dict[str, Any]
-    directions: tuple[dict[str, Any], dict[str, Any]]
-    paths: tuple[dict[str, Any], ...]
+    row: int
     totals: Mapping[str, Any]
     events: Sequence[Mapping[str, Any]]
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -61,6 +45,35 @@ class Connection:
         return self.make_series()
 
     @property
+    def number(self) -> int:
+        """Rank by size within the file, from 1."""
+        return int(self.facts["flow"])
+
+    @property
+    def protocol(self) -> str:
+        """`tcp` or `sctp`."""
+        return str(self.facts["protocol"])
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Address and port of the initiator (if unknown, of the first sender) and of the other end; direction 0 is from
+        ends[0].
+        """
+        return self.facts["from"], self.facts["to"]
+
+    @property
+    def directions(self) -> Sequence[dict[str, Any]]:
+        """Counts and goodput of each direction."""
+        directions: list[dict[str, Any]] = self.facts["directions"]
+        return directions
+
+    @property
+    def paths(self) -> Sequence[dict[str, Any]]:
+        """The counts per address pair."""
+        paths: list[dict[str, Any]] = self.facts["paths"]
+        return paths
+
+    @property
     def name(self) -> str:
         """Both ends, as text."""
         return f"{self.ends[0]} > {self.ends[1]}"
@@ -68,19 +81,12 @@ class Connection:
     @property
     def ip_bytes(self) -> int:
         """IP bytes of both directions."""
-        return int(sum(counts["ip_bytes"] for counts in self.directions))
+        return int(self.facts["ip_bytes"])
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md, without the series (--csv and --html write those)."""
         return {
-            "flow": self.number,
-            "protocol": self.protocol,
-            "from": self.ends[0],
-            "to": self.ends[1],
             **self.facts,
-            "ip_bytes": self.ip_bytes,
-            "directions": list(self.directions),
-            "paths": list(self.paths),
             "totals": dict(self.totals),
             "events": [dict(event) for event in self.events],
             "tables": dict(self.tables),
@@ -127,6 +133,29 @@ class Connections(Sequence[Connection]):
         for begin in range(0, len(places), TOGETHER):
             yield from self._make(places[begin : begin + TOGETHER])
 
+    def in_depth(self) -> Iterator[Connection]:
+        """Those whose packets are analysed."""
+        return self.at(range(min(self.detailed, len(self))))
+
+    def with_series(self) -> Iterator[Connection]:
+        """Those with series."""
+        has = np.isin(self.rows, list(self.stream.flows)) | (np.arange(len(self)) < self.detailed)
+        return self.at(np.flatnonzero(has).tolist())
+
+    def first_of_each_protocol(self) -> Iterator[Connection]:
+        """The largest connection of each protocol, the largest of them first."""
+        protocols = self.stream.capture.flows["protocol"][self.rows].tolist()
+        return self.at(sorted(protocols.index(protocol) for protocol in set(protocols)))
+
+    def as_json(self) -> Iterator[dict[str, Any]]:
+        """Each connection as the keys of docs/analyze.md."""
+        for connection in self.in_depth():
+            yield connection.as_json()
+        for begin in range(self.detailed, len(self), TOGETHER):
+            for facts in self._facts(range(len(self))[begin : begin + TOGETHER]):
+                facts |= {"totals": {}, "events": [], "tables": {}}
+                yield facts
+
     def unanswered(self) -> Bools:
         """For each place, whether one end alone sent packets and no data: an unanswered handshake, or part of one."""
         data, packets = (self._by_flow(name, axis=0) for name in ("data_packets", "packets"))
@@ -136,8 +165,7 @@ class Connections(Sequence[Connection]):
     def refused(self) -> tuple[Bools, dict[str, list[int]]]:
         """The ports that refused connections (SYN answered by a reset), by address."""
         flows, data = self.stream.capture.flows, self._by_flow("data_packets", axis=0)
-        known, ended = flows["base_known"], flows["ended"]
-        refused = known[:, 0] & ~known[:, 1] & ended[:, 1] & (data == 0).all(axis=1) & (flows["protocol"] != SCTP)
+        refused = were_refused(flows, data) & (flows["protocol"] != SCTP)
         rows = np.flatnonzero(refused)
         ends = flows["path"][rows].astype(np.int64) * 2 + (1 - flows["path_direction"][rows])
         ports: dict[str, list[int]] = {}
@@ -161,76 +189,17 @@ class Connections(Sequence[Connection]):
 
     def _make(self, places: Sequence[int]) -> list[Connection]:
         new = [place for place in places if place not in self._kept]
-        made = dict(zip(new, self._make_new(new), strict=True)) if new else {}
+        made = {place: self._connection(place, facts) for place, facts in zip(new, self._facts(new), strict=True)}
         self._kept |= {place: connection for place, connection in made.items() if place < self.detailed}
         return [made.get(place) or self._kept[place] for place in places]
 
-    def _make_new(self, places: Sequence[int]) -> Iterator[Connection]:
-        """Computes several connections at once, taking the columns of all of them from the tables in one step."""
-        capture = self.stream.capture
-        rows = self.rows[np.array(places, dtype=np.int64)]
-        used, edges = self._used.places_of(rows)
-        table, facts = take_rows(capture.flow_paths, used), take_rows(capture.flows, rows)
-        columns = [table[name] for name in COUNTS]
-        sums = [_sums(column, edges) for column in columns]
-        forward, back = (list(zip(*(column[:, d].tolist() for column in sums), strict=True)) for d in (0, 1))
-        counts = list(zip(*(column.tolist() for column in columns), strict=True))
-        flows = {name: facts[name].tolist() for name in FLOW_COLUMNS}
-        addresses = self._addresses(np.concatenate([table["path"], facts["path"]]))
-        ends = [
-            (addresses[path][side], addresses[path][1 - side])
-            for path, side in zip(table["path"].tolist(), table["path_direction"].tolist(), strict=True)
-        ]
-        for at, (place, row) in enumerate(zip(places, rows.tolist(), strict=True)):
-            names = SCTP_COUNTS if flows["protocol"][at] == SCTP else TCP_COUNTS
-            paths = tuple(
-                {"addresses": list(ends[number]), **dict(zip(names, counts[number], strict=False))}
-                for number in range(edges[at], edges[at + 1])
-            )
-            flow = {name: column[at] for name, column in flows.items()}
-            totals = [dict(zip(names, by_flow[at], strict=False)) for by_flow in (forward, back)]
-            yield self._connection(place, row, flow, addresses[flow["path"]], paths, totals)
-
-    def _connection(
-        self,
-        place: int,
-        row: int,
-        flow: dict[str, Any],
-        addresses: tuple[str, str],
-        paths: tuple[dict[str, Any], ...],
-        directions: list[dict[str, Any]],
-    ) -> Connection:
-        stream, packets = self.stream, self.stream.flows.get(row)
-        sctp = flow["protocol"] == SCTP
-        end = flow["path_direction"]
-        for direction, totals in enumerate(directions):
-            totals["retransmitted_data_packets"] = int(packets.repeats[direction]) if packets else None
-            totals["goodput_bit_s"] = packets.goodput_bit_s(direction) if packets else None
-        for direction in (0, 1):
-            if _no_tsn(directions[direction]):
-                directions[direction] |= dict.fromkeys(BY_TSN)
-                for path in paths:
-                    for name in BY_TSN & path.keys():
-                        path[name][direction] = None
-        facts = {
-            "start_s": (flow["first_ns"] - stream.t0_ns) / 1e9,
-            "duration_s": (flow["last_ns"] - flow["first_ns"]) / 1e9,
-            "handshake_seen": all(flow["base_known"]),
-            "ended": flow["ended"],
-            "mptcp_subflow": flow["mptcp"],
-        }
-        if not sctp:
-            facts["mss_bytes"] = [value or None for value in flow["mss"]]
-            facts["refused"] = _refused(flow["base_known"], flow["ended"], [d["data_packets"] for d in directions])
+    def _connection(self, place: int, facts: dict[str, Any]) -> Connection:
+        stream, row = self.stream, int(self.rows[place])
+        packets = stream.flows.get(row)
         analysis = analyze_flow(stream.capture, row, stream.t0_ns) if place < self.detailed else None
         return Connection(
-            number=place + 1 + self._before,
-            row=row,
-            protocol="sctp" if sctp else "tcp",
-            ends=(_with_port(addresses[end], flow["port"][0]), _with_port(addresses[1 - end], flow["port"][1])),
             facts=facts,
-            directions=(directions[0], directions[1]),
-            paths=paths,
+            row=row,
             totals=analysis.totals if analysis else {},
             events=self._numbered(analysis.events) if analysis else (),
             tables=analysis.tables if analysis else {},
@@ -241,10 +210,9 @@ class Connections(Sequence[Connection]):
             },
         )
 
-    def _addresses(self, paths: Ints) -> dict[int, tuple[str, str]]:
-        """The addresses at both ends of each of these paths."""
-        capture, numbers = self.stream.capture, set(paths.tolist())
-        return {path: (capture.address(path, 0), capture.address(path, 1)) for path in numbers}
+    def _facts(self, places: Sequence[int]) -> list[dict[str, Any]]:
+        at = np.array(places, dtype=np.int64)
+        return facts_of_flows(self.stream, self._used, self.rows[at], at + 1 + self._before)
 
     def _numbered(self, events: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """The events with other connections named by their number here instead of their row in the capture."""
@@ -254,28 +222,6 @@ class Connections(Sequence[Connection]):
             else {**event, "restart_of": int(self.numbers[event["restart_of"]])}
             for event in events
         )
-
-
-def _sums(column: Ints, edges: Sequence[int]) -> Ints:
-    """Sums of the column between each two neighbouring edges."""
-    total = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(column, axis=0, dtype=np.int64)])
-    return np.diff(total[edges], axis=0)
-
-
-def _refused(base_known: Sequence[bool], ended: Sequence[bool], data_packets: Sequence[int]) -> bool:
-    """Whether a SYN was answered by a reset."""
-    return base_known[0] and not base_known[1] and ended[1] and not any(data_packets)
-
-
-def _no_tsn(counts: Mapping[str, Any]) -> bool:
-    """Whether the snaplen cut off the TSN of every DATA chunk. The first TSN that is known counts as new by
-    definition.
-    """
-    return bool(counts.get("data_chunks") and counts["payload_bytes"] and not counts["new_bytes"])
-
-
-def _with_port(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:

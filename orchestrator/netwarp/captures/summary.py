@@ -64,7 +64,7 @@ class FileSummary:
         """The keys of docs/analyze.md. flows_in_parts: `flows` is an iterator, so that not all flows are in memory at
         once.
         """
-        flows = (connection.as_json() for connection in self.connections)
+        flows = self.connections.as_json()
         return {
             "name": self.name,
             "files": list(self.files),

@@ -61,7 +61,8 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=Version, nargs=0, help="netwarp, its commit, the guest kernel; exit")
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    # prog: without it argparse formats a usage message to find it, which imports shutil and all that unpacks files
+    commands = parser.add_subparsers(prog=parser.prog, dest="command", required=True, metavar="COMMAND")
     for module in dict.fromkeys([COMMANDS[command]] if command else COMMANDS.values()):
         importlib.import_module(f".{module}", __name__).add_parser(commands)
     return parser

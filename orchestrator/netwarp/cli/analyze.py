@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import itertools
 import os
 import sys
@@ -19,8 +20,10 @@ MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
 JSON_DEPTH = 4
 """Levels of the object down to a file's list of connections."""
-JSON_TOGETHER = 256
-"""Connections that are made text at once."""
+JSON_INDENTED = 50
+"""Connections of a file that are written as indented JSON; of the others each is one line, half as long."""
+JSON_TOGETHER = 1024
+"""Lines that are made at once."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -100,8 +103,7 @@ def run_analyze(args: argparse.Namespace) -> int:
         print("netwarp: stopped by Ctrl-C: this is of what was read until then", file=sys.stderr)
         status = EXIT_INTERRUPTED
     if args.json:
-        sys.stdout.buffer.writelines(_json_parts(analyzed.as_json(flows_in_parts=True), b"\n", JSON_DEPTH))
-        sys.stdout.buffer.write(b"\n")
+        _write_json(analyzed.as_json(flows_in_parts=True))
         return status
     from .analyze_text import print_captures
 
@@ -111,6 +113,18 @@ def run_analyze(args: argparse.Namespace) -> int:
     if args.html:
         print(f"page: {args.html}")
     return status
+
+
+def _write_json(value: Any) -> None:
+    """To stdout, in parts. Python looks for cycles of references after so many new objects; that would be a fifth of
+    the time where connections are many, and connections have none.
+    """
+    gc.disable()
+    try:
+        sys.stdout.buffer.writelines(_json_parts(value, b"\n", JSON_DEPTH))
+        sys.stdout.buffer.write(b"\n")
+    finally:
+        gc.enable()
 
 
 def _json_parts(value: Any, line: bytes, depth: int) -> Iterator[bytes]:
@@ -127,13 +141,12 @@ def _json_parts(value: Any, line: bytes, depth: int) -> Iterator[bytes]:
     elif depth and isinstance(value, list | Iterator):
         items = iter(value)
         comma = b"["
-        while some := list(itertools.islice(items, JSON_TOGETHER if depth == 1 else 1)):
-            if depth == 1:
-                yield comma + _json(some)[1:-2].replace(b"\n", line)
-            else:
-                yield comma + line + b"  "
-                yield from _json_parts(some[0], line + b"  ", depth - 1)
+        for item in itertools.islice(items, JSON_INDENTED):
+            yield comma + line + b"  "
+            yield from _json_parts(item, line + b"  ", depth - 1)
             comma = b","
+        while some := list(itertools.islice(items, JSON_TOGETHER)):
+            yield comma + line + b"  " + _json_lines(some, b"," + line + b"  ")
         yield line + b"]" if comma == b"," else b"[]"
     else:
         yield _json(value).replace(b"\n", line)
@@ -143,6 +156,13 @@ def _json(value: Any) -> bytes:
     import msgspec
 
     return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+def _json_lines(values: Sequence[Any], between: bytes) -> bytes:
+    """Each value as one line."""
+    import msgspec
+
+    return msgspec.json.Encoder().encode_lines(values).rstrip(b"\n").replace(b"\n", between)
 
 
 def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: bool) -> int:

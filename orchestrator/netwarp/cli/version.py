@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,9 @@ class Version(argparse.Action):
 
 def version_lines() -> list[str]:
     """netwarp with the commit of its checkout, where git knows one; the guest's kernel; this machine's."""
-    from ..store.manifest import git_state  # here: every command has --version, few of them need a run directory
+    import platform  # here, as the next: every command has --version, and few need either
+
+    from ..store.manifest import git_state
 
     commit, dirty = git_state(Path(__file__).parent)
     of = "" if commit is None else f" (commit {commit}{', with uncommitted changes' if dirty else ''})"

@@ -220,6 +220,20 @@ def test_a_move_of_new_data_is_no_heartbeat(tmp_path: Path) -> None:
     assert "heartbeats" not in lines
 
 
+def test_payload_protocols_have_names(tmp_path: Path) -> None:
+    """NGAP, S1AP, Diameter, M3UA by their PPIDs; one that nobody registered by none."""
+    packets = association()
+    for n, ppid in enumerate((60, 18, 46, 3, 60, 4711)):
+        user_data = struct.pack("!IHHI", (ISN + n) % 2**32, 0, n, ppid) + b"d" * (100 + n)
+        packets += [sctp(22, chunk(0, user_data, 3)), sctp(11, sack_chunk(ISN + n), back=True)]
+    (connection,) = summary(tmp_path, pcap(timed(packets))).connections
+    assert {row["ppid"]: row["name"] for row in connection.tables["payloads"]} == {
+        60: "NGAP", 18: "S1AP", 46: "Diameter", 3: "M3UA", 4711: "",
+    }  # fmt: skip
+    carries = dict(detail_lines(connection))["carries"]
+    assert sorted(carries.split(", ")) == ["Diameter (PPID 46)", "M3UA (PPID 3)", "NGAP (PPID 60)", "S1AP (PPID 18)"]
+
+
 def twice(story: Story, *, hops: int, numbered: bool = True) -> list[tuple[int, bytes]]:
     """Every packet again 6 us later, its hop limit lower by `hops`; numbered: IPv4 numbers them."""
     packets = []

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from netwarp.cli import main
-from support.captures import DATA, pcap, recorded, segment, tcp_transfer
+from netwarp.cli.analyze import JSON_INDENTED
+from netwarp.engine.captures import analyze_captures
+from support.captures import DATA, T, pcap, recorded, segment, tcp_transfer
 from support.checkout import ROOT
 from support.run_files import rows
 
@@ -60,6 +62,24 @@ def test_ctrl_c_on_a_pipe_prints_the_summary_of_what_was_read(tmp_path: Path) ->
     assert process.returncode == 130
     assert json.loads(out)["files"][0]["packets"] == len(tcp_transfer())
     assert "stopped by Ctrl-C" in errors and "Traceback" not in errors
+
+
+def test_of_many_connections_each_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same object as the library's; the largest connections are indented, the others a line each."""
+    connections = 1200  # more than are made text at once
+    frame = bytearray(segment(1, flags="S"))
+    packets = []
+    for number in range(connections):
+        frame[34:36] = (2000 + number).to_bytes(2, "big")
+        packets.append((T + number, bytes(frame)))
+    path = tmp_path / "syns.pcap"
+    path.write_bytes(pcap(packets + tcp_transfer()))
+    assert main(["analyze", str(path), "--json"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out) == json.loads(json.dumps(analyze_captures([path]).as_json()))
+    lines = out.splitlines()
+    assert lines.count("        {") == JSON_INDENTED
+    assert sum(line.startswith('        {"flow":') for line in lines) == connections + 1 - JSON_INDENTED
 
 
 def test_flow_takes_one_capture(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ subflow.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from ...core.wire import (
 )
 from ..capture import Capture, address_text, rows_of_flow, rows_of_flows
 from ..native import Bools, Floats, Ints, Rows
-from .data_level import DataLevel, data_level
+from .data_level import DataLevel, data_level, places_by
 from .subflows import Lifetime, SubflowGroup, lifetimes
 
 MOST = 500
@@ -62,6 +63,15 @@ class _Data:
     subflow: Ints
     level: DataLevel
 
+    @functools.cached_property
+    def places(self) -> dict[int, Ints]:
+        """The rows of each subflow that has any."""
+        return {int(self.subflow[mine[0]]): mine for mine in places_by(self.subflow)}
+
+    def of(self, subflow: int) -> Ints:
+        """The rows of a subflow."""
+        return self.places.get(subflow, np.empty(0, dtype=np.int64))
+
 
 def make_connection(capture: Capture, group: SubflowGroup, direction: int | None, t0_ns: int) -> MptcpConnection:
     """Analyse a group of subflows. direction: None takes the one with more new data."""
@@ -74,13 +84,11 @@ def make_connection(capture: Capture, group: SubflowGroup, direction: int | None
     lives = lifetimes(capture, group)
     seconds = (data.rows["time_ns"] - t0_ns) / 1e9
     series = {}
-    for number, name in enumerate(names):
-        mine = data.subflow == number
-        if mine.any():
-            series[f"sent_bytes[{name}]"] = (
-                seconds[mine],
-                np.cumsum(data.rows["payload_bytes"][mine].astype(np.int64)).astype(np.float64),
-            )
+    for number, mine in data.places.items():
+        series[f"sent_bytes[{names[number]}]"] = (
+            seconds[mine],
+            np.cumsum(data.rows["payload_bytes"][mine].astype(np.int64)).astype(np.float64),
+        )
     fresh = data.level.new_bytes > 0
     if fresh.any():
         series["new_bytes"] = (seconds[fresh], np.cumsum(data.level.new_bytes[fresh]).astype(np.float64))
@@ -126,7 +134,7 @@ def _totals(capture: Capture, flows: Sequence[int], data: _Data, back: _Data) ->
     options = rows_of_flows(capture, "mptcp_options", flows)
     return {
         "subflows": len(flows),
-        "subflows_with_data": len(np.unique(data.subflow)),
+        "subflows_with_data": len(data.places),
         "payload_bytes": int(rows["payload_bytes"].astype(np.int64).sum()),
         "new_bytes": int(new.sum()),
         "new_bytes_other_direction": int(back.level.new_bytes.sum()),
@@ -157,7 +165,7 @@ def _life(life: Lifetime, t0_ns: int) -> dict[str, Any]:
 
 
 def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, name: str, t0_ns: int) -> dict[str, Any]:
-    flow, mine = group.flows[number], data.subflow == number
+    flow, mine = group.flows[number], data.of(number)
     rows, level = data.rows[mine], data.level
     options = rows_of_flow(capture, "mptcp_options", flow)
     joins = options[options["subtype"] == MP_JOIN]
@@ -227,6 +235,8 @@ def _ends(segments: Rows, place: dict[int, int], names: list[str], t0_ns: int) -
     events: list[Event] = []
     for flag, what in ((FIN, "FIN"), (RST, "RST")):
         rows = segments[segments["flags"] & flag > 0]
+        if not len(rows):
+            continue
         flows, first = np.unique(rows["flow"], return_index=True)
         events += [
             {"t_s": (int(rows["time_ns"][at]) - t0_ns) / 1e9, "what": what, "subflow": names[place[flow]]}
@@ -244,9 +254,9 @@ def _handovers(data: _Data, names: list[str], t0_ns: int) -> list[Event]:
         ("first reinjection", data.level.elsewhere, 0),
     )
     for what, condition, which in conditions:
-        for number, name in enumerate(names):
-            rows = np.flatnonzero(condition & (data.subflow == number))
+        for number, mine in data.places.items():
+            rows = mine[condition[mine]]
             if len(rows):
                 at = int(data.rows["time_ns"][rows[which]])
-                events.append({"t_s": (at - t0_ns) / 1e9, "what": what, "subflow": name})
+                events.append({"t_s": (at - t0_ns) / 1e9, "what": what, "subflow": names[number]})
     return events

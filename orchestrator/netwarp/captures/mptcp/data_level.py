@@ -78,8 +78,9 @@ def _numbers(segments: Rows) -> tuple[Ints, Bools]:
     subflow are numbered backwards from it: MP_CAPABLE maps the first segment without giving its number (RFC 8684 3.1).
     """
     dsn, known = segments["dsn"].astype(np.int64), segments["options"] & MAPPED != 0
-    for flow in np.unique(segments["flow"]).tolist():
-        mine = np.flatnonzero(segments["flow"] == flow)
+    if known.all():
+        return dsn, known
+    for mine in places_by(segments["flow"]):
         mapped = mine[known[mine]]
         if not len(mapped):
             continue
@@ -88,3 +89,9 @@ def _numbers(segments: Rows) -> tuple[Ints, Bools]:
         dsn[before] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][before])
         known[before] = True
     return dsn, known
+
+
+def places_by(numbers: Ints) -> list[Ints]:
+    """The places of each number, ascending, for each number that is there, in the order of the numbers."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else []

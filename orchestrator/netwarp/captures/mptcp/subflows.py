@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 
 from ...core.wire import ACK, ADD_ADDR, DSS, FIN, MP_CAPABLE, MP_FASTCLOSE, MP_JOIN, RST, SYN
-from ..capture import Capture, address_text, rows_of_flows
+from ..capture import Capture, address_text, rows_of_flow, rows_of_flows
 from ..native import Rows
 
 ECHO = 1
@@ -99,27 +99,39 @@ class Lifetime:
 
 def lifetimes(capture: Capture, group: SubflowGroup, end_ns: int | None = None) -> tuple[Lifetime, ...]:
     """The lifetimes of a connection's subflows, in the group's order. Packets after end_ns are ignored."""
-    options, segments = (rows_of_flows(capture, table, group.flows) for table in ("mptcp_options", "segments"))
-    if end_ns is not None:
-        options, segments = options[options["time_ns"] <= end_ns], segments[segments["time_ns"] <= end_ns]
+    options = _until(rows_of_flows(capture, "mptcp_options", group.flows), end_ns)
     # every DSS option that the table holds has a DATA_FIN (3.3.3)
-    closing = options["time_ns"][np.isin(options["subtype"], (DSS, MP_FASTCLOSE))]
+    closing = options["time_ns"][(options["subtype"] == DSS) | (options["subtype"] == MP_FASTCLOSE)]
     closed_ns = int(closing[0]) if len(closing) else None
     return tuple(
-        _lifetime(flow, options[options["flow"] == flow], segments[segments["flow"] == flow], closed_ns)
+        _lifetime(
+            flow,
+            _until(rows_of_flow(capture, "mptcp_options", flow), end_ns),
+            _until(rows_of_flow(capture, "segments", flow), end_ns),
+            closed_ns,
+        )
         for flow in group.flows
     )
 
 
+def _until(rows: Rows, end_ns: int | None) -> Rows:
+    return rows if end_ns is None else rows[rows["time_ns"] <= end_ns]
+
+
 def _lifetime(flow: int, options: Rows, segments: Rows, closed_ns: int | None) -> Lifetime:
-    shaking = options[np.isin(options["subtype"], (MP_CAPABLE, MP_JOIN))]
-    bare = segments["flags"] & (SYN | ACK)
-    syns = segments[(bare == SYN) & np.isin(segments["packet"], shaking["packet"])]
+    shaking = options["packet"][(options["subtype"] == MP_CAPABLE) | (options["subtype"] == MP_JOIN)]
+    if not len(shaking):
+        return Lifetime(flow, None, 0, None, None)
+    # both columns ascend; np.isin would sort them, which takes most of the time where connections are many
+    place = np.searchsorted(shaking, segments["packet"])
+    is_shaking = shaking[np.minimum(place, len(shaking) - 1)] == segments["packet"]
+    syns = segments[(segments["flags"] & (SYN | ACK) == SYN) & is_shaking]
     if not len(syns):
         return Lifetime(flow, None, 0, None, None)
     opener = int(syns["direction"][0])
-    quiet = segments[segments["flags"] & (SYN | RST) == 0]
-    third = quiet["time_ns"][(quiet["direction"] == opener) & np.isin(quiet["packet"], shaking["packet"])]
+    later = segments["flags"] & (SYN | RST) == 0
+    quiet = segments[later]
+    third = quiet["time_ns"][(quiet["direction"] == opener) & is_shaking[later]]
     joined_ns = lost_ns = None
     if len(third):
         answers = quiet["time_ns"][(quiet["direction"] != opener) & (quiet["time_ns"] >= third[0])]

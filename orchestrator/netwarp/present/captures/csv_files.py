@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...captures import FileSummary, Join
+from ...captures.connection import Connection
 from ...captures.time_sequence import time_sequence
 from ...core.errors import StoreError
 from ...results.rows import Field, Rows
-from ...results.write import csv_text
+from ...results.write import csv_blocks
 from ...store.run_dir import write_atomic
 
 MARK = ".netwarp-analyze"
@@ -34,7 +35,7 @@ def write_tables(folder: Path, summaries: Sequence[FileSummary], join: Join | No
     names = [f"{table.name}.csv" for table in tables]
     write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted({*before, *names})]).encode())
     for name, table in zip(names, tables, strict=True):
-        write_atomic(folder / name, csv_text(table).encode())
+        write_atomic(folder / name, csv_blocks(table.header, table.rows))
     for left in before - set(names):
         (folder / left).unlink(missing_ok=True)
     write_atomic(folder / MARK, "\n".join([MARK_TEXT, *sorted(names)]).encode())
@@ -60,18 +61,30 @@ def claim(folder: Path) -> set[str]:
 
 
 def _table(name: str, header: Iterable[str], rows: Iterable[Iterable[Field]]) -> Rows:
-    return Rows(name, tuple(header), tuple(tuple(row) for row in rows))
+    return Rows(name, tuple(header), (tuple(row) for row in rows))
 
 
-def _flow_rows(summaries: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Any]]:
+def _every_flow(summaries: Sequence[FileSummary]) -> Iterator[tuple[list[Field], Connection]]:
     for summary in summaries:
         for connection in summary.connections:
+            yield [summary.name, connection.number], connection
+
+
+def _looked_at(summaries: Sequence[FileSummary]) -> Iterator[tuple[list[Field], FileSummary, Connection]]:
+    """The connections that are looked at in depth: the others have no totals, events or tables."""
+    for summary in summaries:
+        for connection in summary.connections.in_depth():
             yield [summary.name, connection.number], summary, connection
+
+
+def _kinds(summaries: Sequence[FileSummary]) -> list[Connection]:
+    """A connection of each protocol: all others have the same columns."""
+    return [connection for summary in summaries for connection in summary.connections.first_of_each_protocol()]
 
 
 def _flows(summaries: Sequence[FileSummary]) -> Rows:
     """One row per flow and direction."""
-    names = dict.fromkeys(name for _, _, flow in _flow_rows(summaries) for name in flow.directions[0])
+    names = dict.fromkeys(name for flow in _kinds(summaries) for name in flow.directions[0])
     header = (
         "file",
         "flow",
@@ -83,42 +96,41 @@ def _flows(summaries: Sequence[FileSummary]) -> Rows:
         "duration_s",
         *names,
     )
-    rows: list[list[Field]] = []
-    for key, _, flow in _flow_rows(summaries):
-        for direction, counts in enumerate(flow.directions):
-            rows.append([
-                *key, flow.protocol, direction, flow.ends[direction], flow.ends[1 - direction], flow.facts["start_s"],
-                flow.facts["duration_s"], *(counts.get(name) for name in names),
-            ])  # fmt: skip
+    rows: Iterator[list[Field]] = (
+        [*key, flow.protocol, direction, flow.ends[direction], flow.ends[1 - direction], flow.facts["start_s"],
+         flow.facts["duration_s"], *(counts.get(name) for name in names)]
+        for key, flow in _every_flow(summaries)
+        for direction, counts in enumerate(flow.directions)
+    )  # fmt: skip
     return _table("flows", header, rows)
 
 
 def _paths(summaries: Sequence[FileSummary]) -> Rows:
     names = dict.fromkeys(
-        name for _, _, flow in _flow_rows(summaries) for path in flow.paths for name in path if name != "addresses"
+        name for flow in _kinds(summaries) for path in flow.paths for name in path if name != "addresses"
     )
-    rows: list[list[Field]] = []
-    for key, _, flow in _flow_rows(summaries):
-        for path in flow.paths:
-            for direction in (0, 1):
-                ends = path["addresses"]
-                rows.append([*key, direction, ends[direction], ends[1 - direction],
-                             *(path[name][direction] if name in path else None for name in names)])  # fmt: skip
+    rows: Iterator[list[Field]] = (
+        [*key, direction, path["addresses"][direction], path["addresses"][1 - direction],
+         *(path[name][direction] if name in path else None for name in names)]
+        for key, flow in _every_flow(summaries)
+        for path in flow.paths
+        for direction in (0, 1)
+    )  # fmt: skip
     return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)
 
 
 def _totals(summaries: Sequence[FileSummary]) -> Rows:
     """One row per number of the protocol's analyser."""
-    rows = [
-        [*key, name, _plain(value)] for key, _, flow in _flow_rows(summaries) for name, value in flow.totals.items()
-    ]
+    rows = (
+        [*key, name, _plain(value)] for key, _, flow in _looked_at(summaries) for name, value in flow.totals.items()
+    )
     return _table("totals", ("file", "flow", "total", "value"), rows)
 
 
 def _own_tables(summaries: Sequence[FileSummary]) -> list[Rows]:
     """The analysers' own tables, <protocol>_<table>.csv; a field is empty if its row has no such value."""
     rows: dict[str, list[tuple[list[Field], Mapping[str, Any]]]] = {}
-    for key, _, flow in _flow_rows(summaries):
+    for key, _, flow in _looked_at(summaries):
         for name, table in flow.tables.items():
             if table:
                 rows.setdefault(f"{flow.protocol}_{name}", []).extend((key, row) for row in table)
@@ -146,33 +158,33 @@ def _plain(value: Any) -> Field:
 
 
 def _events(summaries: Sequence[FileSummary]) -> Rows:
-    names = dict.fromkeys(name for _, _, flow in _flow_rows(summaries) for event in flow.events for name in event)
-    rows = [
+    names = dict.fromkeys(name for _, _, flow in _looked_at(summaries) for event in flow.events for name in event)
+    rows = (
         [*key, *(_plain(event.get(name)) for name in names)]
-        for key, _, flow in _flow_rows(summaries)
+        for key, _, flow in _looked_at(summaries)
         for event in flow.events
-    ]
+    )
     return _table("events", ("file", "flow", *names), rows)
 
 
 def _series(summaries: Sequence[FileSummary]) -> Rows:
-    rows = [
-        [*key, name, float(t), number(value)]
-        for key, _, flow in _flow_rows(summaries)
+    rows = (
+        [summary.name, flow.number, name, float(t), number(value)]
+        for summary in summaries
+        for flow in summary.connections.with_series()
         for name, (times, values) in flow.series.items()
         for t, value in zip(times, values, strict=True)
-    ]
+    )
     return _table("series", ("file", "flow", "series", "time_s", "value"), rows)
 
 
 def _time_sequence(summaries: Sequence[FileSummary]) -> Rows:
     """One row per segment, chunk or acknowledgement of the connections that are analysed in detail."""
-    rows = [
+    rows = (
         [*key, direction, t_s, what, start, end]
-        for key, summary, flow in _flow_rows(summaries)
-        if flow.totals
+        for key, summary, flow in _looked_at(summaries)
         for t_s, direction, what, start, end in time_sequence(summary.capture, flow.row, summary.first_ns)
-    ]
+    )
     return _table("time_sequence", ("file", "flow", "direction", "time_s", "what", "start", "end"), rows)
 
 
@@ -210,9 +222,9 @@ def _hops(join: Join) -> Rows:
 
 def _hop_packets(join: Join) -> Rows:
     """Every packet of every hop: its time at the first point, and its delay to the next point (empty: lost)."""
-    rows = [
+    rows = (
         [at, float(t), number(delay), int(size)]
         for at, hop in enumerate(join.hops, 1)
         for t, delay, size in zip(hop.packet_s, hop.packet_delay_s, hop.packet_bytes, strict=True)
-    ]
+    )
     return _table("hop_packets", ("hop", "time_s", "one_way_delay_s", "ip_bytes"), rows)
