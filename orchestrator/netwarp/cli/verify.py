@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+from ..core.numbers import readable
 from ..core.units import counted
 from ..engine.bundles import SUFFIX, bundle, opened
 from ..engine.run_directory import open_run
-from ..engine.verification import replay, verify
+from ..engine.verification import Verified, replay, verify
 from .progress import TerminalProgress
+
+MOST_NUMBERS = 10
+"""Numbers outside of their interval that are named."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,10 +25,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     comparing = commands.add_parser(
         "verify",
         help="hold a run's captures against those of a reference run, or against what its cells give now; "
-        "names the first packet that differs",
+        "says whether the kernel is the same, names the first packet that differs, and holds the numbers of such cells "
+        "against the reference's intervals",
     )
     comparing.add_argument("run_dir", type=Path, metavar="RUN", help="a run directory or a bundle")
-    comparing.add_argument("reference", type=Path, nargs="?", metavar="REFERENCE", help="a run (default: run it again)")
+    comparing.add_argument(
+        "reference", type=Path, nargs="?", metavar="REFERENCE", help="a run or a bundle (default: run it again)"
+    )
     comparing.add_argument("--jobs", type=int, help="cells at once (default: cores)")
     comparing.set_defaults(run=run_verify)
     making = commands.add_parser("replay", help="make the captures of cells of a run again, bit for bit")
@@ -37,12 +48,48 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_verify(args: argparse.Namespace) -> int:
     """0: all captures are equal; 1: some are not."""
-    with TerminalProgress() as progress, opened(args.run_dir) as run_dir:
-        verified = verify(run_dir, args.reference, jobs=args.jobs, progress=progress)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(TerminalProgress())
+        run_dir = stack.enter_context(opened(args.run_dir))
+        reference = None if args.reference is None else stack.enter_context(opened(args.reference))
+        verified = verify(run_dir, reference, jobs=args.jobs, progress=progress)
+    then, now = verified.kernels
+    print(f"kernel: {now}, {'the same' if verified.same_kernel else f'not the same: {then} in the reference'}")
     for cell_id, words in verified.differ.items():
         print(f"{cell_id}: {words}")
     print(f"{counted(len(verified.equal), 'cell')} equal byte for byte, {len(verified.differ)} not")
+    for line in _numbers(verified):
+        print(line)
     return 1 if verified.differ else 0
+
+
+def _numbers(verified: Verified) -> Iterator[str]:
+    """Where captures differ: whether the numbers of those cells lie within intervals."""
+    if verified.without_numbers:
+        yield f"their numbers cannot be compared: {verified.without_numbers}"
+    if verified.numbers is None:
+        return
+    by_status = Counter(number.status for number in verified.numbers.numbers)
+    equal = by_status["same"] + by_status["unresolved"]
+    outside = [number for number in verified.numbers.numbers if number.status == "changed"]
+    single = f", {by_status['unclear']} undecided (one draw)" if by_status["unclear"] else ""
+    missing = by_status["only in A"] + by_status["only in B"]
+    yield (
+        f"of {counted(sum(by_status.values()), 'number')} of these cells and their repetitions {equal} are equal, "
+        f"{by_status['within noise']} within the 95 % interval, {len(outside)} outside{single}"
+        + (f", {missing} in one of the two only" if missing else "")
+    )
+    outside.sort(key=lambda number: -abs(number.relative or math.inf))
+    for number in outside[:MOST_NUMBERS]:
+        levels = " ".join(f"{factor}={level}" for factor, level in number.levels)
+        name = f"{number.flow} {number.metric}".strip()
+        values = " -> ".join("none" if value is None else readable(value) for value in (number.a, number.b))
+        why = "" if number.p is not None else ", nothing random in it"
+        yield f"  {levels}: {name} {values} {number.unit}{why}".rstrip()
+    if len(outside) > MOST_NUMBERS:
+        yield f"  ... and {len(outside) - MOST_NUMBERS} more (netwarp compare names all, of two runs)"
+    for moved in verified.numbers.verdicts:
+        yield f"  claim {moved.name}: {moved.a} -> {moved.b}"
 
 
 def run_bundle(args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,12 +62,13 @@ def analyze(
         with opened(run) if later is None else contextlib.nullcontext():
             not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1, anew=later is None)
         results = collect(plan, run)
-        if later is not None:  # from here on nothing of it is refused
-            keep_texts(run, texts_of(later.spec))
-            write_outputs(run, plan)
-            for table in run.tables.glob("*.csv"):
-                table.unlink()
-        _write_tables(results, run, parquet)
+
+        def outputs_too() -> None:
+            if later is not None:  # from here on nothing of it is refused
+                keep_texts(run, texts_of(later.spec))
+                write_outputs(run, plan)
+
+        _write_tables(results, run, parquet, outputs_too)
     return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing)
 
 
@@ -112,7 +113,10 @@ def tabulate(plan: Plan, run: RunDir, *, parquet: bool = False) -> Results:
     return results
 
 
-def _write_tables(results: Results, run: RunDir, parquet: bool) -> None:
-    write_tables(results, run.tables)
-    write_timelines(results.plan, results.outcomes, run)
+def _write_tables(results: Results, run: RunDir, parquet: bool, between: Callable[[], None] = lambda: None) -> None:
+    """Write all tables beside the old ones, then put them in their place."""
+    with run.tables_beside() as folder:
+        write_tables(results, folder)
+        write_timelines(results.plan, results.outcomes, run, folder)
+        run.install_tables(between)
     replace_parquet(run, parquet)

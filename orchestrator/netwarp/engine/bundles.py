@@ -18,8 +18,11 @@ from .run_directory import open_run
 
 SUFFIX = ".tar.xz"
 OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json")
-OF_A_CELL = ("cell.json", "outcome.json", "derived/packets.json", "derived/judgement.json")
-"""The files of a run that a comparison of captures by their hashes reads."""
+OF_A_CELL = (
+    "cell.json", "outcome.json",
+    *(f"derived/{name}.json" for name in ("packets", "judgement", "checks", "measurements")),
+)  # fmt: skip
+"""The files of a cell that a comparison reads: of captures by their hashes, and of numbers where those differ."""
 MOST_BYTES = 1 << 30
 """Of a bundle that is opened: it may come from anywhere."""
 

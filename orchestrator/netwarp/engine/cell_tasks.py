@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import traceback
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
+from ..core.errors import DiskFull, NetwarpError
 from ..core.schedules import PacketPosition
-from ..core.types import Cell, CellOutcome, Outcome
-from ..measure.cell import analyze_cell
+from ..core.types import Cell, CellOutcome, Check, Outcome
+from ..measure.cell import analyze_cell, capture_digests
 from ..measure.cell_records import read_cell_records
+from ..measure.checks import relative
 from ..measure.packet_positions import packet_positions
 from ..sandbox import Interrupted
 from ..store import compressed
 from ..store.packing import pack_one
-from ..store.run_dir import CellDir, RunDir, write_packed_json
+from ..store.run_dir import CellDir, RunDir, write_atomic, write_json, write_packed_json
 from .collect import judge_by_checks, ran_to_its_end
 from .local_workers import Worker, this_worker
 
@@ -91,7 +94,32 @@ def analyze_batch(root: Path, cells: Sequence[Cell]) -> None:
 
 
 def analyze_one(directory: CellDir) -> None:
-    """Analyse one cell that ran to its end; a failed check of the analyser makes its outcome INVALID."""
+    """Analyse one cell that ran to its end; a failed check of the analyser makes its outcome INVALID, and so does an
+    error in it, which ends neither the run nor the analysis of other cells.
+
+    Its old checks go first: a cell without them was not analysed, so that old numbers are never taken for new ones.
+    Raises StoreError if the results cannot be written.
+    """
     if ran_to_its_end(directory):
-        analyze_cell(directory.read_cell(), directory.root)
+        for old in (directory.judgement, directory.checks, directory.analysis_error):
+            old.unlink(missing_ok=True)
+        try:
+            analyze_cell(directory.read_cell(), directory.root)
+        except DiskFull:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, it is that cell's, and is kept in its files
+            _keep_error(directory, error)
         judge_by_checks(directory)
+
+
+def _keep_error(directory: CellDir, error: Exception) -> None:
+    """Derived files of a cell whose analysis failed: no number, a failed check, and where it happened."""
+    text = "".join(traceback.format_exception(error))
+    write_atomic(directory.analysis_error, text.encode())
+    for old in (directory.series, directory.exchange, directory.pages):
+        for path in (old, compressed.packed(old)):
+            path.unlink(missing_ok=True)
+    write_json(directory.measurements, [])
+    write_json(directory.packets, capture_digests(directory.capture))
+    said = str(error) if isinstance(error, NetwarpError) else f"{type(error).__name__}: {error}"
+    write_json(directory.checks, [Check("analysis", False, relative(said, directory.root))])

@@ -7,19 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ..captures.first_difference import difference_of_files
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..measure.capture_point import capture_file
 from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records
-from ..sandbox.choose import choose
+from ..plan.types import Plan
+from ..results.compare import Comparison, compare, levels_of
+from ..sandbox.choose import choose, lateness_s
 from ..store import compressed
 from ..store.packing import unpack_one
 from ..store.packs import archives, cell_bytes
 from ..store.run_dir import CellDir, RunDir, locked, read_json
+from .collect import collect, ran_to_its_end
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
-from .execute import execute
+from .execute import analyze_cells, execute
 from .run_directory import Run, open_run
 
 Difference = str
@@ -28,12 +33,24 @@ Difference = str
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The cells whose captures equal those of the reference, byte for byte, and the others: cell id -> the first packet
-    that differs, or the reason why they cannot be compared.
+    """kernels: release and hash of the reference's kernel and of this one's. equal: the cells whose captures equal
+    those of the reference, byte for byte. differ: the others, cell id -> the first packet that differs, or the reason
+    why they cannot be compared.
+
+    numbers: where cells differ, their numbers beside the reference's (A: the reference). None: all are equal, or
+    `without_numbers` says why there is nothing to compare.
     """
 
+    kernels: tuple[str, str]
     equal: tuple[str, ...]
     differ: Mapping[str, Difference]
+    numbers: Comparison | None = None
+    without_numbers: str = ""
+
+    @property
+    def same_kernel(self) -> bool:
+        """Whether both have the same kernel binary: else captures need not be equal."""
+        return self.kernels[0] == self.kernels[1]
 
 
 def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no_progress) -> list[Path]:
@@ -145,20 +162,44 @@ def verify(
         differences = {cell.id: _difference(cell, run.directory, golden.directory) for cell in common}
         apart = {cell.id for cell in run.plan.cells} ^ {cell.id for cell in golden.plan.cells}
         differences |= dict.fromkeys(sorted(apart), "is in one of the runs only")
-        return _verified(differences)
+        return _verified(differences, (_kernel(golden), _kernel(run)), golden, run.directory, run.manifest.backend)
     with locked(run.directory):
         again = _run_again(run, run.plan.cells, jobs, progress)
         try:
-            return _verified({cell.id: _difference(cell, again, run.directory) for cell in run.plan.cells})
+            differences = {cell.id: _difference(cell, again, run.directory) for cell in run.plan.cells}
+            ran = [cell for cell in _of_the_same_levels(run.plan, differences) if ran_to_its_end(again.cell(cell.id))]
+            analyze_cells(ran, again, jobs=jobs or os.cpu_count() or 1)
+            kernels = (_kernel(run), _named(choose("virtual").identity))
+            return _verified(differences, kernels, run, again, run.manifest.backend)
         finally:
             run.directory.clear_partial()
 
 
-def _verified(differences: Mapping[str, Difference]) -> Verified:
-    return Verified(
-        tuple(cell_id for cell_id, words in differences.items() if not words),
-        {cell_id: words for cell_id, words in differences.items() if words},
-    )
+def _verified(
+    differences: Mapping[str, Difference], kernels: tuple[str, str], golden: Run, now: RunDir, backend: str
+) -> Verified:
+    equal = tuple(cell_id for cell_id, words in differences.items() if not words)
+    differ = {cell_id: words for cell_id, words in differences.items() if words}
+    cells = _of_the_same_levels(golden.plan, differences)
+    if not cells:
+        return Verified(kernels, equal, differ)
+    plan = msgspec.structs.replace(golden.plan, cells=cells)
+    lateness = max(lateness_s(name) for name in (backend, golden.manifest.backend))
+    try:
+        numbers = compare(collect(plan, golden.directory), collect(plan, now), lateness)
+    except (CaptureError, StoreError) as error:
+        return Verified(kernels, equal, differ, without_numbers=str(error))
+    return Verified(kernels, equal, differ, numbers)
+
+
+def _of_the_same_levels(plan: Plan, differences: Mapping[str, Difference]) -> tuple[Cell, ...]:
+    """The cells that differ, and their other repetitions, which the interval of a number needs."""
+    levels = {frozenset(levels_of(cell)) for cell in plan.cells if differences.get(cell.id)}
+    return tuple(cell for cell in plan.cells if frozenset(levels_of(cell)) in levels)
+
+
+def _kernel(run: Run) -> str:
+    return _named((run.manifest.kernel_release, run.manifest.kernel_sha256))
 
 
 def _difference(cell: Cell, run: RunDir, reference: RunDir) -> Difference:

@@ -39,12 +39,12 @@ def write_tables(results: Results, folder: Path) -> tuple[Decided, ...]:
     return decided
 
 
-def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir) -> None:
-    """Write the figures over time and the tables of events. Raises StoreError."""
+def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, folder: Path) -> None:
+    """Write the figures over time and the tables of events into `folder`. Raises StoreError."""
     tables = [series_rows(plan, outcomes, run, figure) for figure in plan.time_series]
     tables += [event_rows(plan, outcomes, run, table) for table in plan.event_tables]
     for rows in tables:
-        write_atomic(run.tables / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
+        write_atomic(folder / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
 
 
 def csv_text(table: Rows) -> str:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,6 +46,7 @@ class RunDir:
         self.partial = self.cells / ".partial"
         self.calibration = root / "calibration.json"
         self.tables = root / "tables"
+        self.new_tables = root / f".tables{UNFINISHED}"
         self.report = root / "report"
         self.counterexamples = root / "counterexamples"
         self._archives: dict[str, Path] = {}
@@ -124,8 +125,39 @@ class RunDir:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.01)
-        for left in self.root.rglob(f".*{UNFINISHED}"):
-            left.unlink()
+        for left in list(self.root.rglob(f".*{UNFINISHED}")):
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink(missing_ok=True)  # in one of these directories
+
+    @contextlib.contextmanager
+    def tables_beside(self) -> Iterator[Path]:
+        """An empty folder for new tables, which takes the place of tables/ when `install_tables` is called; else it is
+        removed at the end, and tables/ stays.
+        """
+        shutil.rmtree(self.new_tables, ignore_errors=True)
+        try:
+            yield self.new_tables
+        finally:
+            shutil.rmtree(self.new_tables, ignore_errors=True)
+
+    def install_tables(self, between: Callable[[], None] = lambda: None) -> None:
+        """Replace every table by the new ones. between: what must change together with them (outputs.json): it runs
+        while there are no tables, so that a kill at any moment leaves old tables, none, or new ones, never a mixture.
+
+        Tables that are missing are made again from derived files. Raises StoreError.
+        """
+        old = self.root / f".old-tables{UNFINISHED}"
+        try:
+            shutil.rmtree(old, ignore_errors=True)
+            if self.tables.exists():
+                os.replace(self.tables, old)
+            between()
+            os.replace(self.new_tables, self.tables)
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError as error:
+            raise unwritten(self.tables, error) from error
 
 
 class Judgement(Frozen, frozen=True):
@@ -163,6 +195,7 @@ class CellDir:
         self.packets = self.derived / "packets.json"
         self.positions = self.derived / "positions.json"
         self.judgement = self.derived / "judgement.json"
+        self.analysis_error = self.derived / "analysis_error.txt"
 
     def read_cell(self) -> Cell:
         """The Cell; raises StoreError if the file is missing or not one."""

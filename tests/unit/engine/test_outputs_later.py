@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import netwarp
 import pytest
-from netwarp.core.errors import SpecError
+from netwarp.core.errors import SpecError, StoreError
 from netwarp.engine.outputs import texts_of
 from netwarp.experiment import load_spec
 from netwarp.store.plan_file import read_plan
@@ -138,3 +140,42 @@ def test_the_texts_of_a_spec_are_itself_what_it_names_and_its_profiles(tmp_path:
         *(f"netem-profiles/{name}.toml" for name in profiles),
         "other.toml",
     ]
+
+
+def stopped(*args: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", ["write_tables", "write_timelines"])
+def test_a_stop_while_tables_are_written_leaves_the_old_ones(
+    run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    assert netwarp.open_run(run.root).results.outcomes  # its cells are judged by their checks now, as in any run
+    before = files(run)
+    spec = later(tmp_path / "later", spec_text().replace("[table.outages]", "[table.renamed]"))
+    monkeypatch.setattr(f"netwarp.engine.analysis.{at}", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        netwarp.analyze(run.root, spec=spec)
+    assert files(run) == before
+
+
+def test_a_kill_between_the_old_tables_and_the_new_leaves_none_and_they_are_made_again(
+    run: RunDir, tmp_path: Path
+) -> None:
+    """A kill gives no time to tidy up: the process ends where outputs.json is to be written."""
+    spec = later(tmp_path / "later", spec_text().replace("[table.outages]", "[table.renamed]"))
+    code = (
+        "import os, sys, netwarp, netwarp.engine.analysis as analysis\n"
+        "analysis.write_outputs = lambda *args: os._exit(9)\n"
+        "netwarp.analyze(sys.argv[1], spec=sys.argv[2])\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(run.root), str(spec)], check=False, timeout=60)
+    assert killed.returncode == 9
+    assert not run.tables.exists() and run.new_tables.is_dir()
+    with pytest.raises(StoreError):
+        netwarp.open_run(run.root).table("outages")
+    netwarp.report(run.root)  # by the outputs that are in force: the old ones
+    assert (run.tables / "outages.csv").exists() and not (run.tables / "renamed.csv").exists()
+    netwarp.analyze(run.root, spec=spec)
+    assert (run.tables / "renamed.csv").exists() and not (run.tables / "outages.csv").exists()
+    assert [path for path in run.root.rglob("*.part") if path.exists()] == []
