@@ -1,4 +1,4 @@
-"""`netwarp merge`: merges the shards of a run."""
+"""`netwarp merge`: merges the shards of a run, or its base and its robustness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .summary import print_summary
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
-    parser = commands.add_parser("merge", help="make one run of all shards of a plan (netwarp run --shard K/N)")
+    parser = commands.add_parser(
+        "merge", help="make one run of all shards of a plan (netwarp run --shard K/N), or of its base and robustness"
+    )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="every shard, in any order; they stay")
     parser.add_argument("--out", type=Path, required=True, help="the run directory of the whole")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")

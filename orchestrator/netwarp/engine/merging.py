@@ -1,4 +1,6 @@
-"""Merges the shards of a run into one run directory with every cell, as if one machine had run them all."""
+"""Merges the shards of a run, or its base and its robustness, into one run directory with every cell, as if one machine
+had run them all.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError, StoreError
+from ..experiment import load_spec
+from ..plan import make_plan
+from ..plan.make import BASE, ROBUSTNESS
 from ..plan.shards import merged_plan
+from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..store.manifest import Manifest
 from ..store.packing import PACK_ABOVE, combine, pack_one, unpack_one
@@ -23,16 +29,20 @@ from .run_directory import Run, open_run
 
 MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
 """Of the manifest: what must be equal for cells to stand in one run."""
+PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
+"""Filters of the plans of a run's two parts."""
 
 
 def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
-    """Merge all shards of a plan. Files are hard-linked if possible, otherwise copied; the shards stay.
+    """Merge all shards of a plan, or a run of its base and one of its robustness. Files are hard-linked if possible,
+    otherwise copied; the shards stay.
 
     The same call continues an interrupted merge. Raises SpecError if a shard is missing, or if they differ in plan,
     kernel or programs; StoreError.
     """
     shards = [open_run(run) for run in runs]
-    plan = merged_plan([shard.plan for shard in shards])
+    parts = sorted(shard.plan.filters for shard in shards) == sorted((name,) for name in PARTS)
+    plan = _plan_of_parts(shards) if parts else merged_plan([shard.plan for shard in shards])
     for shard in shards[1:]:
         other = [name for name in MADE_BY if getattr(shard.manifest, name) != getattr(shards[0].manifest, name)]
         if other:
@@ -45,7 +55,7 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     with locked(run):
         if run.plan.exists() and read_plan(run) != plan:
             raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
-        write_json(run.manifest, _manifest([shard.manifest for shard in shards]))
+        write_json(run.manifest, _manifest([shard.manifest for shard in shards], parts))
         if not run.spec.exists():
             shutil.copytree(shards[0].directory.spec, run.spec)
         write_plan(run, plan)
@@ -66,16 +76,36 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     return Run(run, plan, page)
 
 
-def _manifest(manifests: Sequence[Manifest]) -> Manifest:
-    """The manifest of the whole, without wall_s: the cells ran in several places."""
+def _plan_of_parts(runs: Sequence[Run]) -> Plan:
+    """The plan of base and robustness together, by the spec that is kept with the runs."""
+    first = runs[0]
+    spec = first.directory.spec / Path(first.manifest.spec_path).name
+    plan = make_plan(
+        load_spec(spec, sets=dict(text.split("=", 1) for text in first.manifest.sets)),
+        seed=first.plan.seed,
+        only=(BASE, ROBUSTNESS),
+    )
+    apart = {cell.id for run in runs for cell in run.plan.cells} ^ {cell.id for cell in plan.cells}
+    if apart:
+        raise SpecError(
+            f"merge: {len(apart)} cells are in the runs or in {spec} alone ({min(apart)}): both parts must be of one "
+            "spec, without --repetitions and --where"
+        )
+    return plan
+
+
+def _manifest(manifests: Sequence[Manifest], parts: bool) -> Manifest:
+    """The manifest of the whole, without wall_s: the cells ran in several places, or one part after the other."""
     first = manifests[0]
     words, kept = list(first.arguments), []
+    of_a_part = ("--shard", "--only") if parts else ("--shard",)
     while words:
         word = words.pop(0)
-        if word == "--shard" and words:
+        if word in of_a_part and words:
             words.pop(0)
-        elif not word.startswith("--shard="):
+        elif not word.startswith(tuple(f"{option}=" for option in of_a_part)):
             kept.append(word)
+    kept += ["--only", BASE, "--only", ROBUSTNESS] if parts else []
     return msgspec.structs.replace(
         first,
         arguments=tuple(kept),

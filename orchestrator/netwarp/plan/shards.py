@@ -37,7 +37,10 @@ def merged_plan(shards: Sequence[Plan]) -> Plan:
     """
     numbers = [_SHARD.fullmatch(plan.filters[-1]) if plan.filters else None for plan in shards]
     if not all(numbers):
-        raise SpecError("merge wants runs made with --shard; compare and agree hold whole runs against each other")
+        raise SpecError(
+            "merge wants runs made with --shard, or one of --only base and one of --only robustness; compare and agree "
+            "hold whole runs against each other"
+        )
     by_number = {int(number[1]): plan for number, plan in zip(numbers, shards, strict=True) if number is not None}
     (of, *others) = {int(number[2]) for number in numbers if number is not None}
     missing = [f"{number}/{of}" for number in range(1, of + 1) if number not in by_number]

@@ -1,0 +1,74 @@
+"""The base of an experiment and its robustness, run apart, as one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import netwarp
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.engine.outputs import texts_of
+from netwarp.experiment import load_spec
+from netwarp.plan import make_plan
+from netwarp.store.plan_file import keep_texts
+from netwarp.store.run_dir import RunDir
+from support.report_kit import MANIFEST, put, spec_text, write_run
+
+NOT_STATED = 'unstated = "how SCTP fails over"\nusual = "default"\n'
+CLAIM = """
+[[claim]]
+id = "C1"
+text = "Two paths beat one."
+source = "section 4"
+kind = "greater"
+metric = "goodput_bit_s"
+a = { outage = "10 s", variant = "multi", failover = "default" }
+b = { outage = "10 s", variant = "tcp" }
+also = [{ failover = "rfc4960" }]
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    folder = tmp_path / "spec"
+    folder.mkdir()
+    text = spec_text().replace("EXPECTED", 'expected = "expected.toml"')
+    (folder / "spec.toml").write_text(text.replace("[factor.failover]\n", f"[factor.failover]\n{NOT_STATED}"))
+    (folder / "expected.toml").write_text(CLAIM)
+    return folder / "spec.toml"
+
+
+def part(spec: Path, name: str, place: Path) -> RunDir:
+    loaded = load_spec(spec)
+    run = write_run(place, make_plan(loaded, only=(name,)))
+    words = ["run", str(spec), "--only", name]
+    of_this = {"spec": "made-up", "spec_path": str(spec), "seed": 1, "repetitions": 1, "arguments": words}
+    put(run.manifest, MANIFEST | of_this)
+    keep_texts(run, texts_of(loaded))
+    return run
+
+
+def test_claims_that_need_both_are_judged(spec: Path, tmp_path: Path) -> None:
+    runs = [part(spec, name, tmp_path / name) for name in ("robustness", "base")]
+    alone = {row["condition"]: row["verdict"] for row in netwarp.open_run(runs[0].root).table("claims")}
+    assert alone == {"": "not tested", "failover=rfc4960": "not tested"}
+    whole = netwarp.merge_runs([run.root for run in runs], out=tmp_path / "whole", report=False)
+    assert [cell.id for cell in whole.plan.cells] == [
+        cell.id for cell in make_plan(load_spec(spec), only=("base", "robustness")).cells
+    ]
+    leads = {row["condition"]: row["measured"] for row in whole.table("claims")}
+    assert leads[""] > 0 > leads["failover=rfc4960"]
+    assert whole.manifest.arguments[-4:] == ("--only", "base", "--only", "robustness")
+    assert whole.manifest.arguments.count("--only") == 2
+
+
+def test_parts_of_unlike_specs_are_refused(spec: Path, tmp_path: Path) -> None:
+    base = part(spec, "base", tmp_path / "base")
+    spec.write_text(spec.read_text().replace('"500 kbit/s"', '"400 kbit/s"'))
+    other = part(spec, "robustness", tmp_path / "robustness")
+    with pytest.raises(SpecError, match="both parts must be of one spec"):
+        netwarp.merge_runs([base.root, other.root], out=tmp_path / "whole", report=False)
+    twice = part(spec, "base", tmp_path / "again")
+    with pytest.raises(SpecError, match="merge wants runs made with --shard, or one of --only base"):
+        netwarp.merge_runs([base.root, twice.root], out=tmp_path / "other", report=False)
+    assert not (tmp_path / "whole").exists() and not (tmp_path / "other").exists()
