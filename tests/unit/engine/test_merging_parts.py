@@ -56,7 +56,7 @@ def test_claims_that_need_both_are_judged(spec: Path, tmp_path: Path) -> None:
     assert [cell.id for cell in whole.plan.cells] == [
         cell.id for cell in make_plan(load_spec(spec), only=("base", "robustness")).cells
     ]
-    leads = {row["condition"]: row["measured"] for row in whole.table("claims")}
+    leads = {row["condition"]: float(str(row["measured"])) for row in whole.table("claims")}
     assert leads[""] > 0 > leads["failover=rfc4960"]
     assert whole.manifest.arguments[-4:] == ("--only", "base", "--only", "robustness")
     assert whole.manifest.arguments.count("--only") == 2
