@@ -29,7 +29,7 @@ REFERENCE = ROOT / "results" / "reference"
 BEGIN = "<!-- numbers: experiments/reference.py writes what follows from results/reference -->"
 END = "<!-- end of the numbers -->"
 WIDTH = 158
-OF_ITS_OWN_UNIT = ("value", "every")
+OF_ITS_OWN_UNIT = ("value", "every", "elasticity")
 Row = dict[str, str]
 
 

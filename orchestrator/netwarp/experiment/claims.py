@@ -8,6 +8,7 @@ from typing import get_args
 import msgspec
 
 from ..core.outputs import Claim, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
+from ..core.units import base_values, same_value
 from .claim_texts import TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
 from .fields import Field, check_keys, read_names, read_text
@@ -19,8 +20,8 @@ from .toml_positions import Item
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
 TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", "difference", *GAINS})
-NEEDS_OVER = frozenset({"constant", "varies", "increasing", "decreasing"})
-ALONE = frozenset({"value", "every"})
+NEEDS_OVER = frozenset({"constant", "varies", "elasticity", "increasing", "decreasing"})
+ALONE = frozenset({"value", "every", "elasticity"})
 NEEDS_EXPECTED = frozenset({"mean", "difference", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
@@ -248,6 +249,8 @@ class ClaimReader:
         for factor, levels in chosen.items():
             if kind in NEEDS_OVER and len(levels) < 2 and over is not None:
                 self._problems.add(over, f'kind "{kind}" needs at least two levels of "{factor}"')
+            if kind == "elasticity" and over is not None and not _grows(levels):
+                self._problems.add(over, f'kind "{kind}" needs levels of "{factor}" that are unlike quantities above 0')
             return factor, levels
         return "", ()
 
@@ -305,6 +308,12 @@ class ClaimReader:
     def _text(self, item: Item, key: str) -> str:
         child = item.get(key)
         return str(child.value) if child is not None else ""
+
+
+def _grows(levels: tuple[str, ...]) -> bool:
+    """Whether the levels are quantities of one kind above 0, the first and the last of them unlike."""
+    known = base_values(levels)
+    return known is not None and min(known.values.values()) > 0 and not same_value(levels[0], levels[-1])
 
 
 def _varies(selector: Levels, factor: str) -> bool:

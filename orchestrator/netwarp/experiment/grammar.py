@@ -107,7 +107,7 @@ NODE: dict[str, Field] = {
 LINK: dict[str, Field] = {
     "between": Field("names", '["a", "b"]'),
     "profile": Field("name", '"adsl"'),
-    "mtu": quantity("data", example='"1500 B"', low=576, high=65535),
+    "mtu": quantity("data", example='"1500 B"', low=68, high=65535),
     **BOTH_WAYS,
     "event": _OF_A_LINK,
     "like": Field("name", '"p1"'),

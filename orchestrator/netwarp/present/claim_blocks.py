@@ -26,6 +26,8 @@ _STATISTICS = {
     "increasing": "smallest step",
     "decreasing": "smallest step",
 }
+# Kinds whose number must lie around an expected one.
+_AROUND = ("equal", "value", "every", "elasticity", "difference", "gain", "mean_gain", "pooled_gain", "mean")
 
 
 MOST_TURNS = 3
@@ -219,11 +221,7 @@ def _bound(text: str, divisor: float) -> str:
 
 def _tolerance(claim: Claim | None, divisor: float) -> str:
     """The tolerance of a claim of a number: " ± 0.02"."""
-    if (
-        claim is None
-        or not claim.tolerance
-        or claim.kind not in ("equal", "value", "every", "difference", "gain", "mean_gain", "pooled_gain", "mean")
-    ):
+    if claim is None or not claim.tolerance or claim.kind not in _AROUND:
         return ""
     return f" \u00b1 {given(claim.tolerance / divisor)}"
 

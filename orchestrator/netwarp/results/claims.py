@@ -10,6 +10,7 @@ mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a /
 mean_greater mean of a/b - 1 > tolerance             difference  a - b = expected +- tolerance
 mean        mean of other claims' numbers = expected +- tolerance
 varies      (max - min) / mean of a over the levels > tolerance
+elasticity  ln(a at the last level / at the first) / ln(last level / first) = expected +- tolerance
 every       a = expected +- tolerance in each repetition: one that is not decides, however many are
 
 Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the
@@ -38,8 +39,8 @@ Verdict = Literal[
 ]
 SLACK = 1e-12
 """Tolerance of a closed bound: numbers that are equal on paper may differ in their last bit."""
-ABSOLUTE = ("value", "every", "difference")
-"""Kinds whose number is in the metric's own unit; those of all other kinds are relative."""
+ABSOLUTE = ("value", "every", "difference", "elasticity")
+"""Kinds whose number is in the metric's own unit (an elasticity has none); those of all other kinds are relative."""
 _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 
@@ -80,7 +81,7 @@ def judge(results: Results) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
-    unit = units.get(claim.metric, "") if claim.kind in ABSOLUTE else "ratio"
+    unit = units.get(claim.metric, "") if claim.kind in ABSOLUTE and claim.kind != "elasticity" else "ratio"
     expected = expectation(claim)
     if not claim.tested:
         return Judged(claim, "not tested" if claim.kind == "later" else "not testable here", None, "", "", claim.reason)
@@ -176,6 +177,7 @@ def _compared(claim: Claim, results: Results) -> list[Comparison]:
         claim.kind,
         [_series(claim, selector, claim.metric, results) for selector in claim.a],
         [_series(claim, selector, claim.metric_b or claim.metric, results) for selector in claim.b],
+        claim.levels,
     )
 
 

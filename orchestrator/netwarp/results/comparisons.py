@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import ClaimKind
+from ..core.units import base_values
 from .run_results import RepeatedValue
 
 Series = list[RepeatedValue]
@@ -57,8 +58,13 @@ def _value(place: RepeatedValue, repetition: int) -> float:
     return place.values[repetition] if place.random else next(iter(place.values.values()))
 
 
-def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> list[Comparison]:
-    """Every comparison of a claim: each of a with each of b, level by level or over the levels."""
+def comparisons(
+    kind: ClaimKind, a: Sequence[Series], b: Sequence[Series], levels: Sequence[str] = ()
+) -> list[Comparison]:
+    """Every comparison of a claim: each of a with each of b, level by level or over the levels.
+
+    levels: those that a series goes over, as text; their quantities are what an elasticity is taken against.
+    """
     pairs = list(itertools.product(a, b))
     match kind:
         case "greater" | "less" | "equal":
@@ -86,6 +92,8 @@ def comparisons(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series]) -> li
             return [Comparison((*left, *right), _spread_of_ratios) for left, right in pairs]
         case "constant" | "varies":
             return [Comparison(tuple(series), _spread) for series in a]
+        case "elasticity":
+            return [Comparison((series[0], series[-1]), _elasticity(levels[0], levels[-1])) for series in a]
         case "increasing" | "decreasing" if b:
             return [
                 Comparison((*x, *y), lambda values: _step([values[0] / values[1], values[2] / values[3]]))
@@ -112,6 +120,16 @@ def _gain_of_means(first: int) -> Callable[[Sequence[float]], float]:
     def statistic(values: Sequence[float]) -> float:
         numerators, denominators = values[:first], values[first:]
         return (math.fsum(numerators) / len(numerators)) / (math.fsum(denominators) / len(denominators)) - 1
+
+    return statistic
+
+
+def _elasticity(first: str, last: str) -> Callable[[Sequence[float]], float]:
+    known = base_values((first, last))
+    grown = 0.0 if known is None else math.log(known.values[last] / known.values[first])
+
+    def statistic(values: Sequence[float]) -> float:
+        return math.log(values[1] / values[0]) / grown
 
     return statistic
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Literal
 
 from ..core.types import Cell, Flow, OptionValue, Path
 from ..experiment.pages import CLIENT_OPTIONS, SERVER_OPTIONS
@@ -83,37 +84,24 @@ def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     return [*arguments, *_options(flow.sender_options)]
 
 
-def page_server_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
-    """Of `web-server`, without its name: it listens at the flow's sender."""
-    own, transport = _divided(flow.sender_options, SERVER_OPTIONS)
+def page_arguments(flow: Flow, role: Literal["sender", "receiver"], layout: Layout, token: int) -> list[str]:
+    """The arguments of `web-server`, which listens at the flow's sender, or of `web-client`, which connects from its
+    receiver; without the program's name. The page's own options stand before `--`, the transport's behind it.
+    """
+    server = role == "sender"
+    options = flow.sender_options if server else flow.receiver_options
+    names = SERVER_OPTIONS if server else CLIENT_OPTIONS
+    here, there = sender_addresses(flow, layout), receiver_addresses(flow, layout)
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    for address in sender_addresses(flow, layout):
+    for address in here if server else there:
         arguments += ["--bind", address]
-    for address in receiver_addresses(flow, layout):
-        arguments += ["--peer", address]
+    for address in there if server else here:
+        arguments += ["--peer" if server else "--to", address]
+    if not server:
+        # of the options that every sender needs
+        arguments += ["--message-bytes", "1", "--start-ns", str(flow.start_ns), "--stop-ns", str(flow.stop_ns)]
+        if flow.protocol == "sctp":
+            arguments += ["--streams", str(flow.receiver_options["streams"])]
+    own = {key: value for key, value in options.items() if key in names}
+    transport = {key: value for key, value in options.items() if key not in names}
     return [*_options(own), "--", *arguments, *_options(transport)]
-
-
-def page_client_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
-    """Of `web-client`, without its name: it connects from the flow's receiver."""
-    own, transport = _divided(flow.receiver_options, CLIENT_OPTIONS)
-    arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    for address in receiver_addresses(flow, layout):
-        arguments += ["--bind", address]
-    for address in sender_addresses(flow, layout):
-        arguments += ["--to", address]
-    # of the options that every sender needs
-    arguments += ["--message-bytes", "1", "--start-ns", str(flow.start_ns), "--stop-ns", str(flow.stop_ns)]
-    if flow.protocol == "sctp":
-        arguments += ["--streams", str(flow.receiver_options["streams"])]
-    return [*_options(own), "--", *arguments, *_options(transport)]
-
-
-def _divided(
-    options: dict[str, OptionValue], own: tuple[str, ...]
-) -> tuple[dict[str, OptionValue], dict[str, OptionValue]]:
-    """The page's options, and the transport's."""
-    return (
-        {key: value for key, value in options.items() if key in own},
-        {key: value for key, value in options.items() if key not in own},
-    )

@@ -17,8 +17,7 @@ from .agents import agent_rules, agent_signals, agents_of, forwarding, relay_rul
 from .arch import sender_program
 from .arguments import (
     flow_token,
-    page_client_arguments,
-    page_server_arguments,
+    page_arguments,
     receiver_arguments,
     sender_arguments,
 )
@@ -318,7 +317,7 @@ def _spawn(
     node = flow.sender if role == "sender" else flow.receiver
     if flow.is_page:
         program = ["bin/web-server" if role == "sender" else "bin/web-client"]
-        arguments = (page_server_arguments if role == "sender" else page_client_arguments)(flow, layout, token)
+        arguments = page_arguments(flow, role, layout, token)
     elif role == "sender":
         program, arguments = sender_program(flow), sender_arguments(flow, layout, token)
     else:

@@ -45,6 +45,17 @@ def test_a_difference_is_judged_in_the_metrics_unit(tmp_path: Path) -> None:
     assert (found.verdict, found.measured) == ("does not hold", 2)
 
 
+def test_an_elasticity_is_taken_against_the_quantities_of_the_levels(tmp_path: Path) -> None:
+    body = 'a = { who = "a" }\n' + OVER
+    numbers = {"a": rows(1, 7, 9)}  # from 1 s to 3 s: as the square
+    (found,) = judged(plan_of(tmp_path, claim("elasticity", body + "expected = 2\ntolerance = 0.01\n")), numbers)
+    assert (found.verdict, found.measured, found.unit) == ("holds", pytest.approx(2), "ratio")
+    (found,) = judged(plan_of(tmp_path, claim("elasticity", body + "expected = 1\ntolerance = 0.5\n")), numbers)
+    assert found.verdict == "does not hold"
+    with pytest.raises(SpecError, match="unlike quantities above 0"):
+        plan_of(tmp_path, claim("elasticity", 'a = { x = "1 s" }\nover = { who = ["a", "b"] }\n' + BOUND))
+
+
 def test_pooled_gain_takes_lists_as_one(tmp_path: Path) -> None:
     body = 'a = { who = "a" }\nb = [{ who = "b" }, { who = "c" }]\n' + OVER
     numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(3, 3, 3)}
