@@ -80,6 +80,11 @@ android: android-apps
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
 
+web-programs: packages ## nginx, curl and nghttp2 for the guests, into build/packages (downloaded and unpacked, not installed)
+	@setup/unpack.sh
+
+web-agreement: web-programs
+
 papers: setup ## a page over the papers' conclusions: results/papers.html
 	@.venv/bin/python experiments/papers.py && echo results/papers.html
 
@@ -105,6 +110,7 @@ bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (m
 
 test: setup $(DEV_READY) android-packages ## every test (ARGS='-k NAME' chooses)
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) --silent android-apps; fi
+	@setup/unpack.sh || echo "Tests that need nginx, curl and nghttp2 are skipped"
 	@$(MAKE) --silent -C apps san
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
@@ -145,4 +151,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: papers help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -190,14 +190,20 @@ class Program(Frozen, frozen=True):
     """A program of the user's own instead of netwarp's sender and receiver: argument lists, with `{to}` etc. not yet
     filled in.
 
-    receiver: empty: nothing runs there. ready: the text that the receiver writes to its stdout once it listens ("": do
-    not wait). interrupt: the sender gets SIGINT at the flow's stop.
+    receiver: empty: nothing runs there. listens: the end that is started before T0; the other, which connects, is
+    started at the flow's start. ready: the text that the first writes to its stdout once it listens ("": do not wait).
+    interrupt: the other gets SIGINT at the flow's stop.
     """
 
     sender: tuple[str, ...]
     receiver: tuple[str, ...] = ()
     ready: str = ""
     interrupt: bool = False
+    listens: Literal["sender", "receiver"] = "receiver"
+
+    def of(self, role: Literal["sender", "receiver"]) -> tuple[str, ...]:
+        """The argument list of one end."""
+        return self.sender if role == "sender" else self.receiver
 
 
 class Flow(Frozen, frozen=True):
@@ -232,7 +238,13 @@ class Flow(Frozen, frozen=True):
     @property
     def opener(self) -> Literal["sender", "receiver"]:
         """Which end connects."""
-        return "receiver" if self.is_page else "sender"
+        asked = self.program is not None and self.program.listens == "sender"
+        return "receiver" if self.is_page or asked else "sender"
+
+    @property
+    def listener(self) -> Literal["sender", "receiver"]:
+        """Which end listens."""
+        return "sender" if self.opener == "receiver" else "receiver"
 
     @property
     def is_datagrams(self) -> bool:

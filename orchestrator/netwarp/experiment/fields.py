@@ -43,7 +43,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Words of other tools and texts -> keys of a spec: the first of these that the table has is suggested."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)
-PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+PLACEHOLDER = re.compile(r"\{([^{}\s]*)\}")
 LONGEST_TEXT = 2000
 LONGEST_LEVEL = 64
 Type = Literal[

@@ -20,7 +20,9 @@ OF_EACH = ("from_all", "to_all", "from_others", "to_others")
 `_others` without the first (where there is no other, the argument is left out)."""
 JOINED = ("from_list", "to_list")
 """All addresses of that end, with commas between them."""
-PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED)
+UNPACKED = "unpacked"
+"""The root of the packages that `make web-programs` unpacks: "{unpacked}/usr/sbin/nginx"."""
+PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED)
 """What a program's arguments may hold. No parameter or factor of these names is filled in there."""
 LONGEST_LIST = 64
 EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
@@ -29,6 +31,7 @@ PROGRAM: dict[str, Field] = {
     "receiver": Field("open", '["iperf3", "-s", "-1"]'),
     "ready": Field("text", '"Server listening"'),
     "interrupt": Field("switch", "true"),
+    "listens": Field("choice", '"sender"', choices=("sender", "receiver")),
 }
 
 
@@ -65,18 +68,26 @@ def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Pro
         return None
     before = len(problems)
     check_keys(item, PROGRAM, problems)
-    sender, receiver, ready, interrupt = (item.get(key) for key in PROGRAM)
+    sender, receiver, ready, interrupt, listens = (item.get(key) for key in PROGRAM)
     if sender is None:
         problems.add(item, f"sender is missing; for example {EXAMPLE}")
     if ready is not None and receiver is None:
         problems.add(ready, "is what the receiver says when it listens, but there is no receiver; leave it out")
+    if listens is not None and receiver is None:
+        problems.add(listens, "says which of two ends waits for the other, but there is no receiver; leave it out")
     lists = [_arguments(arguments, problems) if arguments is not None else () for arguments in (sender, receiver)]
     text = "" if ready is None else read_text(ready, PROGRAM["ready"], problems) or ""
     if ready is not None and not text:
         problems.add(ready, f"is empty; for example {PROGRAM['ready'].example}")
     if len(problems) > before:
         return None
-    return Program(lists[0], lists[1], ready=text, interrupt=interrupt is not None and interrupt.value is True)
+    return Program(
+        lists[0],
+        lists[1],
+        ready=text,
+        interrupt=interrupt is not None and interrupt.value is True,
+        listens="sender" if listens is not None and listens.value == "sender" else "receiver",
+    )
 
 
 def _preset(item: Item, name: str, protocol: Protocol, duration_ns: int, problems: Problems) -> Program | None:
@@ -113,8 +124,9 @@ def _arguments(item: Item, problems: Problems) -> tuple[str, ...]:
                 child, "stands once for each address; two of {from_all}, {to_others} and the like want an argument each"
             )
     program = texts[0]
-    if program is not None and (not program or PLACEHOLDER.search(program)):
+    bare = None if program is None else program.removeprefix(f"{{{UNPACKED}}}")
+    if bare is not None and (not bare or PLACEHOLDER.search(bare)):
         problems.add(children[0], 'must name a program; for example "iperf3" or "/opt/bin/mine"')
-    elif program is not None and "/" in program and not program.startswith("/"):
+    elif bare is not None and "/" in bare and not bare.startswith("/"):
         problems.add(children[0], f'"{program}" is neither a name nor an absolute path; for example "/opt/bin/mine"')
     return tuple(text or "" for text in texts) if len(problems) == before else ()

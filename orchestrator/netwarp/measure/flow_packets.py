@@ -100,9 +100,9 @@ def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
     for row in np.flatnonzero(table["protocol"] == IP_PROTOCOLS[flow.protocol]).tolist():
         ports = table["port"][row]
         if ports[1] == flow.port:
-            directions[row] = 1 if flow.is_page else 0
+            directions[row] = 1 if flow.opener == "receiver" else 0
         elif ports[0] == flow.port:
-            directions[row] = 0 if flow.is_page else 1
+            directions[row] = 0 if flow.opener == "receiver" else 1
     return directions
 
 

@@ -26,12 +26,18 @@ CLOCKS_S = 0.0001
 
 
 @dataclasses.dataclass(frozen=True)
-class _Sequence:
+class ByteSequence:
     """The bytes of a connection or stream: pieces [start, end) with the time each was seen (ns), in any order."""
 
     start: Ints
     end: Ints
     time_ns: Ints
+
+    @classmethod
+    def of_segments(cls, segments: Rows) -> ByteSequence:
+        """That of a TCP connection's segments with payload: the stream's first byte is number 1."""
+        start = segments["seq"].astype(np.int64) - 1
+        return cls(start, start + segments["payload_bytes"].astype(np.int64), segments["time_ns"].astype(np.int64))
 
     def seen(self, begin: int, end: int) -> tuple[int, int]:
         """When the first of these bytes and when the last missing of them was seen; NEVER where it was not."""
@@ -146,10 +152,10 @@ class _Sequences:
             self._table = accepted_segments(client, protocol)
         self._back = back
         self._of_row: dict[int, Rows] = {}
-        self._known: dict[tuple[int, int], _Sequence] = {}
+        self._known: dict[tuple[int, int], ByteSequence] = {}
         self._ready: dict[tuple[int, int], tuple[Ints, Ints]] = {}
 
-    def of(self, row: int, stream: int) -> _Sequence:
+    def of(self, row: int, stream: int) -> ByteSequence:
         """The bytes of a connection (stream 0) or of a stream of an association."""
         if (row, stream) not in self._known:
             self._known[row, stream] = self._chunks(row, stream) if self._sctp else self._segments(row)
@@ -171,18 +177,16 @@ class _Sequences:
             self._of_row[row] = self._table[self._table["flow"] == row]
         return self._of_row[row]
 
-    def _segments(self, row: int) -> _Sequence:
-        mine = self._rows(row)
-        start = mine["seq"].astype(np.int64) - 1  # the stream's first byte is number 1
-        return _Sequence(start, start + mine["payload_bytes"].astype(np.int64), mine["time_ns"].astype(np.int64))
+    def _segments(self, row: int) -> ByteSequence:
+        return ByteSequence.of_segments(self._rows(row))
 
-    def _chunks(self, row: int, stream: int) -> _Sequence:
+    def _chunks(self, row: int, stream: int) -> ByteSequence:
         mine = self._rows(row)
         data = (mine["type"] == DATA) | (mine["type"] == I_DATA)
         mine = mine[data & (mine["stream"] == stream) & ~mine["is_retransmission"].astype(np.bool_)]
         mine = mine[np.argsort(mine["tsn"], kind="stable")]
         end = np.cumsum(mine["user_bytes"].astype(np.int64))
-        return _Sequence(end - mine["user_bytes"], end, mine["time_ns"].astype(np.int64))
+        return ByteSequence(end - mine["user_bytes"], end, mine["time_ns"].astype(np.int64))
 
     def _messages(self, row: int, stream: int) -> tuple[Ints, Ints]:
         """Where each message of the stream ends in it, and when all up to there could be delivered."""

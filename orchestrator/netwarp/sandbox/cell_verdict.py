@@ -130,7 +130,7 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
     """
     if flow.program is None:
         return False
-    interrupted = role == "sender" and flow.program.interrupt and flow.stop_ns is not None
+    interrupted = role == flow.opener and flow.program.interrupt and flow.stop_ns is not None
     asked_ns = flow.stop_ns if interrupted and flow.stop_ns is not None else cell.duration_ns + LINGER_NS
     return int(exited.get("t_ns") or 0) >= asked_ns
 

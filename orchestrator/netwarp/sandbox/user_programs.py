@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from ..core.executables import find_executable
 from ..core.types import Cell
+from ..core.unpacked import UNPACKED_PACKAGES
+from ..experiment.programs import UNPACKED
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where cell-init looks a program up (apps/cell-init/process.c, DEFAULT_PATH)."""
@@ -22,6 +25,7 @@ SPINNING = frozenset({"iperf3"})
 VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
 """How the ready-made programs print their version. Other programs are not run for it."""
 ANSWER_S = 10
+_BELOW = re.compile(rf"\{{{UNPACKED}\}}/[\w./+-]+")
 
 
 def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -32,11 +36,19 @@ def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
             )
 
 
+def _programs(cell: Cell) -> Iterator[tuple[str, str]]:
+    """The programs that start, and those of unpacked packages that their arguments name (a shell's, say)."""
+    for flow, arguments in _lists(cell):
+        own = [arguments[0], *(found for text in arguments for found in _BELOW.findall(text))]
+        yield from ((flow, each.replace(f"{{{UNPACKED}}}", str(UNPACKED_PACKAGES))) for each in dict.fromkeys(own))
+
+
 def missing_program(cell: Cell) -> str:
     """The first program that is not installed on this machine, and how to get it; "" if all are."""
-    for flow, arguments in _lists(cell):
-        program = arguments[0]
+    for flow, program in _programs(cell):
         if find_executable(program, path=SEARCHED) is None:
+            if Path(program).is_relative_to(UNPACKED_PACKAGES):
+                return f"flow {flow}: {program} is not there; make web-programs unpacks it"
             package = PACKAGES.get(PurePath(program).name)
             remedy = f"apt install {package}" if package else f"install it in one of {SEARCHED}, or give its path"
             return f"flow {flow}: there is no program {program} on this machine; {remedy}"
@@ -60,7 +72,7 @@ def spinning_program(cell: Cell) -> str:
 
 def programs_used(cell: Cell) -> dict[str, dict[str, str | None]]:
     """For each program of the user's own: its path, the SHA-256 of its file and (of iperf3 and ping) its version."""
-    return {arguments[0]: facts(arguments[0]) for _, arguments in _lists(cell)}
+    return {program: facts(program) for _, program in _programs(cell)}
 
 
 def facts(program: str) -> dict[str, str | None]:

@@ -26,7 +26,7 @@ from .layout import PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, 
 from .messages import Request
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
-from .programs import receiver_steps, sender_steps
+from .programs import listener_steps, opener_steps
 from .shaping import ExpectedQdisc, Shaping
 from .steps import Step, step
 
@@ -191,11 +191,10 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
     tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
     for flow in cell.flows:
         if flow.program is not None:
-            out.steps += receiver_steps(flow, flow.program, layout, clock.setup_ns)
+            out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns)
             continue
-        listens: Literal["sender", "receiver"] = "sender" if flow.is_page else "receiver"
-        out.add(_spawn(flow, listens, layout, tokens[flow.name]))
-        out.add(step("output", id=f"{flow.name}.{listens}", text='"listening"', timeout_ns=clock.setup_ns))
+        out.add(_spawn(flow, flow.listener, layout, tokens[flow.name]))
+        out.add(step("output", id=f"{flow.name}.{flow.listener}", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
@@ -338,7 +337,7 @@ def _spawn(
 def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout) -> Iterator[Step]:
     for flow in flows:
         if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
-            yield from sender_steps(flow, flow.program, layout)
+            yield from opener_steps(flow, flow.program, layout)
         else:
             at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
             yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)

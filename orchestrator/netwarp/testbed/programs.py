@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from ..core.types import Flow, Program
-from ..experiment.programs import JOINED, OF_EACH, OF_ONE
+from ..core.unpacked import UNPACKED_PACKAGES, library_folders
+from ..experiment.programs import JOINED, OF_EACH, OF_ONE, UNPACKED
 from .arguments import receiver_addresses, sender_addresses
 from .layout import Layout
 from .steps import Step, step
@@ -15,26 +17,28 @@ WRITABLE = "/run"
 """Of every sandbox its own tmpfs; the file system is the host's, in a guest read-only."""
 
 
-def receiver_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int) -> Iterator[Step]:
-    """Starts the receiver before T0 and waits until it prints that it listens; no steps if there is no receiver."""
-    if not program.receiver:
+def listener_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int) -> Iterator[Step]:
+    """Starts the end that listens before T0 and waits until it prints that it does; no steps if none listens."""
+    if not program.of(flow.listener):
         return
-    yield _spawn(flow, "receiver", flow.receiver, program.receiver, layout)
+    yield _spawn(flow, flow.listener, program, layout)
     if program.ready:
-        yield step("output", id=f"{flow.name}.receiver", text=program.ready, timeout_ns=timeout_ns)
+        yield step("output", id=f"{flow.name}.{flow.listener}", text=program.ready, timeout_ns=timeout_ns)
 
 
-def sender_steps(flow: Flow, program: Program, layout: Layout) -> Iterator[Step]:
-    """Starts the sender at the flow's start; sends SIGINT at its stop if the program asks for it."""
-    yield _spawn(flow, "sender", flow.sender, program.sender, layout, flow.start_ns)
+def opener_steps(flow: Flow, program: Program, layout: Layout) -> Iterator[Step]:
+    """Starts the other end at the flow's start; sends it SIGINT at the flow's stop if the program asks for it."""
+    yield _spawn(flow, flow.opener, program, layout, flow.start_ns)
     if program.interrupt:
-        yield step("signal", id=f"{flow.name}.sender", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
+        yield step("signal", id=f"{flow.name}.{flow.opener}", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
 
 
 def _spawn(
-    flow: Flow, role: str, node: str, arguments: tuple[str, ...], layout: Layout, at_ns: int | None = None
+    flow: Flow, role: Literal["sender", "receiver"], program: Program, layout: Layout, at_ns: int | None = None
 ) -> Step:
-    filled = fill_in(arguments, flow, layout)
+    node = flow.sender if role == "sender" else flow.receiver
+    filled = fill_in(program.of(role), flow, layout)
+    unpacked = any(f"{{{UNPACKED}}}" in argument for argument in program.of(role))
     return step(
         "spawn",
         id=f"{flow.name}.{role}",
@@ -43,7 +47,7 @@ def _spawn(
         stderr=f"apps/{flow.name}.{role}.stderr",
         flow=1,
         arg=filled,
-        env=[f"TMPDIR={WRITABLE}"],
+        env=[f"TMPDIR={WRITABLE}", *([f"LD_LIBRARY_PATH={':'.join(library_folders())}"] if unpacked else [])],
         command=f"ip netns exec {node} {' '.join(filled)} &",
         at_ns=at_ns,
     )
@@ -62,6 +66,7 @@ def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
         *(_seconds(time_ns) for time_ns in (flow.start_ns, stop_ns, stop_ns - flow.start_ns)),
     )
     values = dict(zip((*OF_ONE, *JOINED), (*single, *map(",".join, ends)), strict=True))
+    values[UNPACKED] = str(UNPACKED_PACKAGES)
     each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))
     filled_in: list[str] = []
     for text in arguments:

@@ -6,7 +6,9 @@ from collections import defaultdict
 
 import numpy as np
 
+from ...captures.native import Floats
 from ...store.derived import PageObject
+from ..asked_pages import asked_pages
 from ..models.lee2008.model import HEADER_BYTES, Page, Protocol, response_time_s
 from ..models.lee2008.readings import BEST, CORRECTED
 from ..observation import FlowObservation
@@ -15,7 +17,7 @@ from ..observation import FlowObservation
 def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """Means over the pages of a flow; {} for flows that are none."""
     if not observation.flow.is_page:
-        return {}
+        return _asked(observation)
     options = observation.flow.receiver_options
     pages: defaultdict[int, list[PageObject]] = defaultdict(list)
     for each in observation.page_objects:
@@ -34,16 +36,38 @@ def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
     ]
     objects = [each for page in whole for each in page]
     waits = np.array([(each.delivered_s or 0.0) - (each.complete_s or 0.0) for each in objects])
-    times: dict[str, float | None] = {
-        "response_time_s": float(response.mean()),
-        "page_time_s": float(np.mean([_end(page) - start for page, start in zip(whole, begun, strict=True)])),
-        "response_time_p95_s": float(np.percentile(response, 95, method="inverted_cdf")),
-        "response_time_max_s": float(response.max()),
+    times = {
+        **_of_pages(response, np.array([_end(page) - start for page, start in zip(whole, begun, strict=True)])),
         "object_time_s": float(np.mean([(each.delivered_s or 0.0) - (each.requested_s or 0.0) for each in objects])),
         "object_wait_s": float(waits.mean()),
         "object_waited_ratio": float((waits > 0).mean()),
     }
     return {**times, **counts, **_by_lee2008(observation)}
+
+
+def _asked(observation: FlowObservation) -> dict[str, float | None]:
+    """Of a program that fetches pages over TCP: what the client's captures tell without its word."""
+    flow, client = observation.flow, observation.receiver
+    if flow.program is None or flow.opener != "receiver" or flow.protocol != "tcp" or client is None:
+        return {}
+    pages = asked_pages(client)
+    whole = [page for page in pages if page.complete]
+    counts = {"pages_complete": float(len(whole))}
+    if not whole or len(whole) < len(pages):
+        return {**dict.fromkeys(TIMES), **counts}
+    response = np.array([page.delivered_ns - page.requested_ns for page in whole]) / 1e9
+    page_s = np.array([page.delivered_ns - page.opened_ns for page in whole]) / 1e9
+    return {**_of_pages(response, page_s), **counts}
+
+
+def _of_pages(response: Floats, page_s: Floats) -> dict[str, float | None]:
+    """Metrics of the times of whole pages (s)."""
+    return {
+        "response_time_s": float(response.mean()),
+        "page_time_s": float(page_s.mean()),
+        "response_time_p95_s": float(np.percentile(response, 95, method="inverted_cdf")),
+        "response_time_max_s": float(response.max()),
+    }
 
 
 def _by_lee2008(observation: FlowObservation) -> dict[str, float | None]:

@@ -1,0 +1,17 @@
+"""Packages of the distribution that are unpacked into the checkout and not installed: servers that no machine should
+start by itself (setup/unpack.sh, `make web-programs`). Standard library only.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .built_programs import BUILD
+
+UNPACKED_PACKAGES = BUILD / "packages"
+"""The root below which their files are."""
+
+
+def library_folders() -> list[Path]:
+    """The folders with their shared libraries, for programs below that root."""
+    return sorted({path.parent for path in UNPACKED_PACKAGES.glob("usr/lib/*/*.so*")})

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# unpack.sh: downloads the packages of kind `unpacked` (packages.txt), and what they depend on that is not installed, and unpacks them into
+# build/packages. Nothing is installed, so that no daemon ever starts on this machine; needs no root. Says nothing when all is there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+root=build/packages
+mapfile -t wanted < <(awk '!/^#/ && $1 == "unpacked" { print $2 }' setup/packages.txt)
+[ "$(cat "$root/.unpacked" 2>/dev/null)" != "${wanted[*]}" ] || exit 0
+if ! command -v apt-get >/dev/null; then
+	echo "This is no Debian: web servers cannot be unpacked; cells that need ${wanted[*]} are UNSUPPORTED" >&2
+	exit 1
+fi
+
+# A simulated installation names what is missing; it needs no root.
+missing() {
+	LC_ALL=C apt-get -s -q install --no-install-recommends "${wanted[@]}" | awk '$1 == "Inst" { print $2 }'
+}
+if ! names=$(missing 2>/dev/null); then
+	[ "$(id -u)" = 0 ] || { echo "apt knows no such packages: ${wanted[*]}; as root: apt-get update" >&2; exit 1; }
+	apt-get -q update
+	names=$(missing)
+fi
+mapfile -t names < <(printf '%s\n' "${wanted[@]}" $names | sort -u)
+
+echo "Unpacking packages into $root: ${names[*]}"
+rm -rf "$root"
+mkdir -p "$root/.downloads"
+download() { (cd "$root/.downloads" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download "${names[@]}"); }
+# a list that is too old names versions that are gone
+download || { [ "$(id -u)" = 0 ] && apt-get -q update && download; }
+for package in "$root"/.downloads/*.deb; do
+	dpkg-deb -x "$package" "$root"
+done
+rm -rf "$root/.downloads"
+# whoever runs the cells has to be able to read them
+chmod -R a+rX "$root"
+printf %s "${wanted[*]}" >"$root/.unpacked"
