@@ -33,7 +33,7 @@ GONE_S = 20
 HINT = "go on with: "
 PARTS = (
     "orchestrator", "kernel", "netem-profiles", "stack-profiles", "build/bin", "build/lib", "build/android/bin",
-    "results/calibration",
+    "build/packages", "results/calibration",
 )  # fmt: skip
 
 

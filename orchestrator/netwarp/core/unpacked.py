@@ -12,6 +12,6 @@ UNPACKED_PACKAGES = BUILD / "packages"
 """The root below which their files are."""
 
 
-def library_folders() -> list[Path]:
+def library_folders() -> list[str]:
     """The folders with their shared libraries, for programs below that root."""
-    return sorted({path.parent for path in UNPACKED_PACKAGES.glob("usr/lib/*/*.so*")})
+    return sorted({str(path.parent) for path in UNPACKED_PACKAGES.glob("usr/lib/*/*.so*")})

@@ -25,7 +25,7 @@ SPINNING = frozenset({"iperf3"})
 VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
 """How the ready-made programs print their version. Other programs are not run for it."""
 ANSWER_S = 10
-_BELOW = re.compile(rf"\{{{UNPACKED}\}}/[\w./+-]+")
+_BELOW = re.compile(rf"\{{{UNPACKED}\}}/(?:usr/)?s?bin/[\w.+-]+")
 
 
 def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
