@@ -32,7 +32,8 @@ download || { [ "$(id -u)" = 0 ] && apt-get -q update && download; }
 for package in "$root"/.downloads/*.deb; do
 	dpkg-deb -x "$package" "$root"
 done
-rm -rf "$root/.downloads"
+# programs and libraries alone: links to what is not unpacked would lead nowhere
+rm -rf "$root"/{.downloads,etc,var,usr/share}
 # whoever runs the cells has to be able to read them
 chmod -R a+rX "$root"
 printf %s "${wanted[*]}" >"$root/.unpacked"

@@ -1,5 +1,5 @@
 # web-server and web-client: pages over sender's and receiver's transports; static like these
-WEB_SRC := web/web_config.c web/web_page.c web/web_socket.c $(TRAFFIC_SRC)
+WEB_SRC := web/web_config.c web/web_frame.c web/web_page.c web/web_socket.c $(TRAFFIC_SRC)
 PROGRAMS += web-server web-client
 web-server_SRC := web/web_server.c $(WEB_SRC)
 web-server_LDFLAGS := -static

@@ -4,10 +4,13 @@
 #include "../traffic/protocols.h"
 #include "../traffic/sender_due.h"
 #include "clock.h"
+#include "web_frame.h"
 #include "web_page.h"
 #include "web_socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +25,13 @@ struct object {
 	unsigned int connection;
 	uint16_t stream;
 	int64_t requested_ns, first_ns, complete_ns; /* 0: not yet */
+	struct piece *pieces;			     /* with --frame-bytes */
+	unsigned int pieces_count;
+};
+
+/* Where in its connection's bytes a frame of an object lies. */
+struct piece {
+	uint64_t start, bytes;
 };
 
 struct connection {
@@ -31,6 +41,8 @@ struct connection {
 	uint16_t port;			 /* of this end */
 	uint16_t asked[WEB_OBJECTS_MAX]; /* objects in the order of their requests */
 	unsigned int count, sent;	 /* of asked: assigned to it, requested */
+	struct web_frame frame;		 /* with --frame-bytes: being read */
+	uint64_t read;			 /* bytes of this connection so far */
 };
 
 struct client {
@@ -66,6 +78,9 @@ static int open_connection(struct client *client, unsigned int number)
 	connection->number = number;
 	connection->up = false;
 	connection->count = connection->sent = 0;
+	connection->read = 0;
+	connection->frame.left = 0;
+	connection->frame.head_left = WEB_FRAME_HEAD;
 	flow->fd = flow->listen_fd = -1;
 	flow->established = false;
 	flow->waiter.events = 0;
@@ -167,6 +182,24 @@ static void request_objects(struct client *client)
 		request(client, &client->connections[i]);
 }
 
+/* "start:bytes,start:bytes": what no other end knows of frames. */
+static void report_pieces(struct client *client, const struct object *object)
+{
+	size_t size = object->pieces_count * sizeof("18446744073709551615:16777215,"), len = 0;
+	char *text = malloc(size);
+	unsigned int i;
+
+	if (!text) {
+		fail(client, "memory", ENOMEM, NULL);
+		return;
+	}
+	for (i = 0; i < object->pieces_count; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%" PRIu64 ":%" PRIu64, i ? "," : "",
+					object->pieces[i].start, object->pieces[i].bytes);
+	ndjson_strn(&client->flow->out, "pieces", text, len);
+	free(text);
+}
+
 static void report(struct client *client, unsigned int number)
 {
 	const struct object *object = &client->objects[number];
@@ -181,6 +214,8 @@ static void report(struct client *client, unsigned int number)
 	ndjson_int(out, "requested_t_ns", object->requested_ns);
 	ndjson_int(out, "first_t_ns", object->first_ns);
 	ndjson_int(out, "complete_t_ns", object->complete_ns);
+	if (object->pieces)
+		report_pieces(client, object);
 	ndjson_end(out);
 }
 
@@ -207,11 +242,31 @@ static int expected(const struct client *client, const struct connection *connec
 	return -1;
 }
 
+/* The next bytes of an object; how many of them are its own. */
+static size_t take(struct client *client, struct connection *connection, unsigned int number,
+		   const uint8_t *data, size_t len, int64_t now)
+{
+	struct object *object = &client->objects[number];
+	size_t part = len < object->bytes - object->received ? len : object->bytes - object->received;
+	size_t first;
+
+	client->corrupt_bytes +=
+	    pattern_check(data, part, (uint16_t)number, client->page, object->received, &first);
+	if (!object->first_ns)
+		object->first_ns = now;
+	object->received += part;
+	client->received_bytes += part;
+	if (object->received == object->bytes) {
+		object->complete_ns = now;
+		completed(client, connection, number);
+	}
+	return part;
+}
+
 static void received(struct client *client, struct connection *connection, const uint8_t *data, size_t len,
 		     uint16_t stream, int64_t now)
 {
-	struct object *object;
-	size_t part, first;
+	size_t part;
 	int number;
 
 	while (len && !client->failed) {
@@ -220,20 +275,72 @@ static void received(struct client *client, struct connection *connection, const
 			fail(client, "recvmsg", EPROTO, "more than was asked for");
 			return;
 		}
-		object = &client->objects[number];
-		part = len < object->bytes - object->received ? len : object->bytes - object->received;
-		client->corrupt_bytes +=
-		    pattern_check(data, part, (uint16_t)number, client->page, object->received, &first);
-		if (!object->first_ns)
-			object->first_ns = now;
-		object->received += part;
-		client->received_bytes += part;
+		part = take(client, connection, (unsigned int)number, data, len, now);
 		data += part;
 		len -= part;
-		if (object->received == object->bytes) {
-			object->complete_ns = now;
-			completed(client, connection, (unsigned int)number);
+	}
+}
+
+/* Whether a frame is of an object that was asked for over this connection, and not longer than what is left
+ * of it. */
+static bool frame_fits(const struct client *client, const struct connection *connection)
+{
+	const struct web_frame *frame = &connection->frame;
+	const struct object *object;
+	unsigned int i;
+
+	for (i = 0; i < connection->sent; i++) {
+		object = &client->objects[connection->asked[i]];
+		if (connection->asked[i] == frame->object)
+			return frame->left <= object->bytes - object->received;
+	}
+	return false;
+}
+
+static bool add_piece(struct client *client, struct connection *connection)
+{
+	struct object *object = &client->objects[connection->frame.object];
+	struct piece *more = realloc(object->pieces, (object->pieces_count + 1) * sizeof(*more));
+
+	if (!more) {
+		fail(client, "memory", ENOMEM, NULL);
+		return false;
+	}
+	object->pieces = more;
+	more[object->pieces_count++] = (struct piece){connection->read, connection->frame.left};
+	return true;
+}
+
+static void received_frames(struct client *client, struct connection *connection, const uint8_t *data,
+			    size_t len, int64_t now)
+{
+	struct web_frame *frame = &connection->frame;
+	size_t part;
+
+	while (len && !client->failed) {
+		if (frame->head_left) {
+			part = len < frame->head_left ? len : frame->head_left;
+			memcpy(frame->head + WEB_FRAME_HEAD - frame->head_left, data, part);
+			frame->head_left -= part;
+			client->received_bytes += part;
+			connection->read += part;
+			if (!frame->head_left) {
+				if (!web_frame_read(frame) || !frame_fits(client, connection))
+					fail(client, "recvmsg", EPROTO, "no frame of what was asked for");
+				else if (!add_piece(client, connection))
+					return;
+			}
+		} else {
+			part = len < frame->left ? len : frame->left;
+			/* completing an object may open connections, and reports its pieces */
+			connection->read += part;
+			frame->left -= part;
+			if (!frame->left)
+				frame->head_left = WEB_FRAME_HEAD;
+			take(client, connection, frame->object, data, part, now);
 		}
+		data += part;
+		len -= part;
 	}
 }
 
@@ -252,7 +359,10 @@ static void read_all(struct client *client, struct connection *connection)
 			     "the connection ended before the page");
 			return;
 		}
-		received(client, connection, client->buffer, len, stream, clock_monotonic_ns());
+		if (client->config.frame_bytes)
+			received_frames(client, connection, client->buffer, len, clock_monotonic_ns());
+		else
+			received(client, connection, client->buffer, len, stream, clock_monotonic_ns());
 	}
 }
 
@@ -306,18 +416,37 @@ static void wait_events(struct client *client, int64_t until_ns)
 	}
 }
 
-static void begin_page(struct client *client)
+static void forget_objects(struct client *client)
 {
-	const struct number_list *sizes = &client->config.object_bytes;
-	bool html = client->config.html_bytes != OPTION_NOT_GIVEN;
 	unsigned int i;
 
+	for (i = 0; i < WEB_OBJECTS_MAX; i++)
+		free(client->objects[i].pieces);
 	memset(client->objects, 0, sizeof(client->objects));
-	for (i = 0; i < sizes->count; i++)
-		client->objects[i + 1].bytes = (uint64_t)sizes->items[i];
-	client->objects[0].bytes = html ? (uint64_t)client->config.html_bytes : 0;
+}
+
+/* Of the kinds of pages that take turns: this page's. */
+static unsigned int kind_of(const struct client *client, unsigned int kinds)
+{
+	return kinds ? client->page % kinds : 0;
+}
+
+static void begin_page(struct client *client)
+{
+	const struct number_list *counts = &client->config.page_objects,
+				 *sizes = &client->config.object_bytes;
+	unsigned int i, kind = kind_of(client, counts->count), from = 0;
+	unsigned int count = counts->count ? (unsigned int)counts->items[kind] : sizes->count;
+	bool html = client->config.html_bytes.count > 0;
+
+	forget_objects(client);
+	for (i = 0; i < kind; i++)
+		from += (unsigned int)counts->items[i];
+	for (i = 0; i < count; i++)
+		client->objects[i + 1].bytes = (uint64_t)sizes->items[from + i];
+	client->objects[0].bytes = html ? (uint64_t)client->config.html_bytes.items[kind] : 0;
 	client->first = html ? 0 : 1;
-	client->last = sizes->count + 1;
+	client->last = count + 1;
 	client->next = 0;
 	client->complete = 0;
 	client->page_ns = clock_monotonic_ns();
@@ -345,7 +474,8 @@ static void end_page(struct client *client)
 
 static const char *fetch(struct client *client, int64_t t0_ns, int64_t start_ns)
 {
-	int64_t now;
+	const struct number_list *thinks = &client->config.think_ns;
+	int64_t now, think_ns = 0;
 
 	wait_events(client, start_ns);
 	now = clock_monotonic_ns();
@@ -357,13 +487,15 @@ static const char *fetch(struct client *client, int64_t t0_ns, int64_t start_ns)
 	for (client->page = 0; client->page < client->config.pages; client->page++) {
 		if (client->failed || client->stopped)
 			break;
-		if (client->page && client->config.think_ns)
-			wait_events(client, clock_monotonic_ns() + client->config.think_ns);
+		if (think_ns)
+			wait_events(client, clock_monotonic_ns() + think_ns);
 		begin_page(client);
 		wait_events(client, WAIT_NEVER);
 		if (client->failed || client->stopped)
 			break;
 		end_page(client);
+		if (thinks->count)
+			think_ns = thinks->items[kind_of(client, thinks->count)];
 		if (!client->config.keep)
 			close_connections(client);
 	}
@@ -413,6 +545,7 @@ int main(int argc, char **argv)
 	ndjson_int(&client.flow->out, "status", client.flow->status);
 	ndjson_end(&client.flow->out);
 	free(client.buffer);
+	forget_objects(&client);
 	web_waiter_close(&client.waiter);
 	for (i = 1; i < WEB_CONNECTIONS_MAX; i++)
 		ndjson_free(&client.connections[i].flow.out);

@@ -14,13 +14,15 @@
 #define ROLE_CLIENT 8U
 
 struct web_config {
-	int64_t html_bytes; /* OPTION_NOT_GIVEN: a page without: its objects are requested at once */
-	struct number_list object_bytes;
+	struct number_list html_bytes; /* empty: pages without: their objects are requested at once */
+	struct number_list object_bytes, page_objects;
 	int64_t request_bytes;
-	int64_t pages, think_ns;
+	int64_t pages;
+	struct number_list think_ns;
 	int64_t connections; /* of a page */
 	int64_t expected;    /* connections that a server waits for in all */
 	bool serial;	     /* one request at a time on a connection */
+	int64_t frame_bytes; /* 0: objects come whole; else in frames, in turn */
 	bool keep;	     /* the pages share their connections */
 	int64_t streams, message_bytes;
 	const char *order; /* which object's message a server hands over next */

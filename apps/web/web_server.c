@@ -3,6 +3,7 @@
 #include "../traffic/pattern.h"
 #include "../traffic/protocols.h"
 #include "clock.h"
+#include "web_frame.h"
 #include "web_page.h"
 #include "web_socket.h"
 
@@ -28,6 +29,7 @@ struct connection {
 	size_t have; /* of a request that TCP gave in part */
 	struct job jobs[WEB_OBJECTS_MAX];
 	unsigned int count, turn;
+	struct web_frame frame;	 /* under way, with --frame-bytes */
 	struct connection *next; /* of those that are open, or of those to be freed */
 };
 
@@ -75,11 +77,13 @@ static void free_gone(struct server *server)
 	}
 }
 
-/* TCP: the oldest; SCTP: as --order says. */
+/* TCP: the oldest, with frames each in turn; SCTP: as --order says. */
 static unsigned int next_job(const struct server *server, struct connection *connection)
 {
 	unsigned int i, best = 0;
 
+	if (server->config.frame_bytes)
+		return connection->turn++ % connection->count;
 	if (!server->sctp || !server->config.order || strcmp(server->config.order, "fcfs") == 0)
 		return 0;
 	if (strcmp(server->config.order, "rr") == 0)
@@ -88,6 +92,58 @@ static unsigned int next_job(const struct server *server, struct connection *con
 		if (connection->jobs[i].request.object < connection->jobs[best].request.object)
 			best = i;
 	return best;
+}
+
+/* The next frame of whichever object's turn it is. */
+static void next_frame(const struct server *server, struct connection *connection)
+{
+	unsigned int number = next_job(server, connection);
+	const struct job *job = &connection->jobs[number];
+	uint64_t left = job->request.bytes - job->sent, bytes = (uint64_t)server->config.frame_bytes;
+
+	if (bytes > left)
+		bytes = left;
+	web_frame_write(&connection->frame, job->request.object, bytes, bytes == left);
+	connection->frame.object = number;
+}
+
+/* Hand over what the kernel takes, in frames: head and bytes in one call, so that they share packets. */
+static void pump_frames(struct server *server, struct connection *connection)
+{
+	struct web_frame *frame = &connection->frame;
+	size_t head, len, written;
+	struct job *job;
+	enum web_io io;
+
+	while (connection->fd >= 0 && connection->count) {
+		if (!frame->head_left && !frame->left)
+			next_frame(server, connection);
+		job = &connection->jobs[frame->object];
+		head = frame->head_left;
+		len = frame->left;
+		if (len > server->buffer_bytes - head)
+			len = server->buffer_bytes - head;
+		memcpy(server->buffer, frame->head + WEB_FRAME_HEAD - head, head);
+		pattern_fill(server->buffer + head, len, (uint16_t)job->request.object, job->request.page,
+			     job->sent);
+		io = web_write(connection->fd, false, server->buffer, head + len, &written, 0);
+		if (io == WEB_FAILED)
+			fail(server, "sendmsg", errno, NULL);
+		if (io == WEB_CLOSED)
+			drop(server, connection);
+		if (io != WEB_DATA)
+			return;
+		server->sent_bytes += written;
+		if (head > written)
+			head = written;
+		frame->head_left -= head;
+		frame->left -= written - head;
+		job->sent += written - head;
+		if (job->sent == job->request.bytes) {
+			connection->count--;
+			memmove(job, job + 1, (connection->count - frame->object) * sizeof(*job));
+		}
+	}
 }
 
 /* Hand over what the kernel takes. */
@@ -240,7 +296,10 @@ static const char *serve(struct server *server)
 				continue;
 			}
 			take(server, connection);
-			pump(server, connection);
+			if (server->config.frame_bytes)
+				pump_frames(server, connection);
+			else
+				pump(server, connection);
 		}
 		free_gone(server);
 	}

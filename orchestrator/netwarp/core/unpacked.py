@@ -4,8 +4,6 @@ start by itself (setup/unpack.sh, `make web-programs`). Standard library only.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from .built_programs import BUILD
 
 UNPACKED_PACKAGES = BUILD / "packages"

@@ -28,6 +28,7 @@ from .experiments import ExperimentSpec, read_experiments
 from .factors import FactorSpec, check_conditions, read_factors, with_flows
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
+from .har_pages import with_archives
 from .merge import merge
 from .outputs import Names, OwnMetric, known_metrics, read_figures, read_metrics, read_tables
 from .outputs_over_time import read_event_tables, read_time_series
@@ -116,6 +117,8 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     _check_format(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
+    archives: list[Path] = []
+    document, overrides = (with_archives(item, file.parent, archives, problems) for item in (document, overrides))
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
     check_keys(document.with_value({k: v for k, v in document.table().items() if k not in filled}), TOP, problems)
     check_keys(document.with_value(filled), RESOLVED, problems, fill=True)
@@ -134,7 +137,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     time_series = read_time_series(document, names, problems)
     event_tables = read_event_tables(document, names, problems)
     answers = read_answers(document, names, problems)
-    files = [file]
+    files = [file, *archives]
     sources: tuple[Source, ...] = ()
     expected: tuple[PublishedNumber, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ..core.types import OptionValue, Protocol
 from .fields import Field, check_keys, quantity, read_integer, read_quantity
+from .har_pages import pages_of
 from .problems import Problems
 from .toml_positions import Item
 
@@ -21,6 +24,8 @@ MOST_OBJECTS = 256
 LARGEST_OBJECT = (16 << 20) - 1
 _SIZE = quantity("data", example='"13.5 kB"', low=1, high=LARGEST_OBJECT)
 _COUNT = Field("integer", "5", low=1, high=MOST_OBJECTS)
+FRAME_BYTES = 16384
+"""HTTP/2's SETTINGS_MAX_FRAME_SIZE unless a client says else (RFC 9113 6.5.2)."""
 OBJECTS: dict[str, Field] = {
     "count": _COUNT,
     "size": _SIZE,
@@ -31,23 +36,27 @@ OBJECTS_EXAMPLE = '["8 kB", "30 kB"], { count = 5, size = "13.5 kB" } or { count
 PAGE: dict[str, Field] = {
     "html": _SIZE,
     "objects": Field("open", OBJECTS_EXAMPLE),
+    "har": Field("open", '"today.har"'),
     "request": quantity("data", example='"300 B"', low=40, high=1000),
     "pages": Field("integer", "10", low=1, high=1_000_000),
     "think": quantity("time", example='"1 s"', high=3600 * S),
     "keep": Field("switch", "true"),
     "connections": Field("integer", "6", low=1, high=32),
     "pipelined": Field("switch", "true"),
+    "multiplexed": Field("switch", "true"),
+    "frame": quantity("data", example='"16 KiB"', low=1, high=LARGEST_OBJECT),
     "streams": Field("integer", "6", low=1, high=1000),
     "order": Field("choice", '"rr"', choices=("fcfs", "rr", "prio")),
     "message": quantity("data", example='"488 B"', low=1, high=LARGEST_OBJECT),
     "interleave": Field("switch", "true"),
     "nodelay": Field("switch", "true"),
 }
-OF_SCTP, OF_TCP = ("streams", "order", "message", "interleave"), ("connections", "pipelined")
-SERVER_OPTIONS = ("request_bytes", "expected", "streams", "message_bytes", "order", "interleave")
+OF_SCTP = ("streams", "order", "message", "interleave")
+OF_TCP = ("connections", "pipelined", "multiplexed", "frame")
+SERVER_OPTIONS = ("request_bytes", "expected", "streams", "message_bytes", "order", "interleave", "frame_bytes")
 CLIENT_OPTIONS = (
-    "html_bytes", "object_bytes", "request_bytes", "pages", "think_ns", "keep", "connections", "serial", "streams",
-    "interleave",
+    "html_bytes", "object_bytes", "page_objects", "request_bytes", "pages", "think_ns", "keep", "connections", "serial",
+    "streams", "interleave", "frame_bytes",
 )  # fmt: skip
 """The programs' own options; all others of a flow are its transport's (apps/web/web_config.h)."""
 NOT_OF_PAGES = frozenset(
@@ -77,33 +86,41 @@ def read_page(
         child = item.get(key)
         if child is not None:
             problems.add(child, f"is of {'sctp' if protocol == 'tcp' else 'tcp'} only; leave it out")
-    html = _whole(item, "html", problems)
-    sizes = _sizes(item.get("objects"), flow, problems)
-    if html is None and not sizes:
-        problems.add(item, f"has neither html nor objects; for example objects = {OBJECTS_EXAMPLE}")
+    kinds = _kinds(item, flow, problems)
     if len(problems) > before:
         return {}, {}
-    pages = _integer(item, "pages", problems) or 1
+    counts = [len(kind.object_bytes) for kind in kinds]
+    pages = _integer(item, "pages", problems) or len(kinds)
     wanted = _integer(item, "connections", problems) or 1
     keep = _switch(item, "keep", default=False)
     shared: dict[str, OptionValue] = {"request_bytes": _whole(item, "request", problems) or 300}
     # the HTML comes over the first connection; each further connection carries at least one object
-    used = max(1, min(wanted, len(sizes)))
-    server: dict[str, OptionValue] = {**shared, "expected": used * (1 if keep else pages)}
-    client: dict[str, OptionValue] = {**shared, "pages": pages, "think_ns": _whole(item, "think", problems) or 0}
-    if html is not None:
-        client["html_bytes"] = html
-    if sizes:
-        client["object_bytes"] = ",".join(map(str, sizes))
+    used = [max(1, min(wanted, counts[page % len(kinds)])) for page in range(pages)]
+    server: dict[str, OptionValue] = {**shared, "expected": max(used) if keep else sum(used)}
+    client: dict[str, OptionValue] = {**shared, "pages": pages, "think_ns": _thinks(item, kinds, problems)}
+    if kinds[0].html_bytes is not None:
+        client["html_bytes"] = _list(kind.html_bytes for kind in kinds)
+    if any(counts):
+        client["object_bytes"] = _list(size for kind in kinds for size in kind.object_bytes)
+    if len(kinds) > 1:
+        client["page_objects"] = _list(counts)
     if keep:
         client["keep"] = True
     if protocol == "tcp":
         client["connections"] = wanted
+        multiplexed = _switch(item, "multiplexed", default=False)
+        frame = _whole(item, "frame", problems)
+        if frame is not None and not multiplexed:
+            problems.add(item.get("frame") or item, "is of objects in turn; for example multiplexed = true")
+        if multiplexed and wanted > 1:
+            problems.add(item.get("connections") or item, "multiplexed objects share one connection; leave it out")
+        if multiplexed:
+            server["frame_bytes"] = client["frame_bytes"] = frame or FRAME_BYTES
         # browsers send one request at a time on each of several connections
         if not _switch(item, "pipelined", default=wanted == 1):
             client["serial"] = True
     else:
-        streams = _integer(item, "streams", problems) or len(sizes) + 1
+        streams = _integer(item, "streams", problems) or max(counts) + 1
         order = item.get("order")
         client["streams"] = server["streams"] = streams
         server["order"] = "fcfs" if order is None else str(order.value)
@@ -113,6 +130,52 @@ def read_page(
     if _switch(item, "nodelay", default=True):
         server["nodelay"] = client["nodelay"] = True
     return server, client
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A page's sizes, and the time after it; pages of several kinds (of a HAR file) take turns.
+
+    A HAR file stands for html and objects: a factor's level puts it in their place.
+    """
+
+    html_bytes: int | None
+    object_bytes: tuple[int, ...]
+    think_ns: int | None = None
+
+
+def _kinds(item: Item, flow: str, problems: Problems) -> list[_Kind]:
+    har = item.get("har")
+    if har is None:
+        html, sizes = _whole(item, "html", problems), tuple(_sizes(item.get("objects"), flow, problems))
+        if html is None and not sizes:
+            problems.add(item, f"has neither html nor objects; for example objects = {OBJECTS_EXAMPLE}")
+        return [_Kind(html, sizes)]
+    if not isinstance(har.value, list):
+        problems.add(har, 'has to stand where the page is written; for example page.har = "today.har"')
+        return [_Kind(None, ())]
+    kinds = [_Kind(page.html_bytes, page.object_bytes, page.think_ns) for page in pages_of(har)]
+    objects = sum(len(kind.object_bytes) for kind in kinds)
+    largest = max((size for kind in kinds for size in (kind.html_bytes or 0, *kind.object_bytes)), default=0)
+    if objects > MOST_OBJECTS or len(kinds) > MOST_OBJECTS:
+        problems.add(har, f"has {objects} objects on {len(kinds)} pages; of all its pages at most {MOST_OBJECTS}")
+    if largest > LARGEST_OBJECT:
+        problems.add(har, f"has an object of {largest} B; at most {LARGEST_OBJECT} B")
+    return kinds
+
+
+def _thinks(item: Item, kinds: Sequence[_Kind], problems: Problems) -> OptionValue:
+    """One time for all pages, or what the HAR file says for each kind; after its last page as long as on the mean."""
+    given = _whole(item, "think", problems)
+    known = [kind.think_ns for kind in kinds if kind.think_ns is not None]
+    if given is not None or not known:
+        return given or 0
+    mean = sum(known) // len(known)
+    return _list(mean if kind.think_ns is None else kind.think_ns for kind in kinds)
+
+
+def _list(numbers: Iterable[int | None]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def _sizes(item: Item | None, flow: str, problems: Problems) -> list[int]:

@@ -2,7 +2,8 @@
 
 The client's own records say which object went over which connection and stream, and in which order; every time is the
 wire's. A connection, or a stream of an association, is a sequence of whole objects in the order of their requests, so
-an object is a range of its bytes. Delivered: when all before it in that sequence was there too.
+an object is a range of its bytes; in HTTP/2's frames it is several, which the client says. Delivered: when all before
+it in that sequence was there too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from ..captures.native import Ints, Rows
@@ -21,6 +23,8 @@ from ..store.ndjson import Record, last
 from .accepted_data import NEVER, accepted_segments
 from .flow_packets import FlowPackets, sent_rows
 
+FRAME_HEAD_BYTES = 9
+"""RFC 9113 4.1; apps/web/web_frame.h."""
 CLOCKS_S = 0.0001
 """How far the clocks of captures and programs may be apart: on a machine's own clock both are set while it runs."""
 
@@ -41,6 +45,16 @@ class ByteSequence:
 
     def seen(self, begin: int, end: int) -> tuple[int, int]:
         """When the first of these bytes and when the last missing of them was seen; NEVER where it was not."""
+        first = self._first_seen(begin, end)[1]
+        return int(first.min()), int(first.max())
+
+    def last_missing(self, end: int) -> int:
+        """Which byte before `end` was seen last: the first of its piece."""
+        cuts, first = self._first_seen(0, end)
+        return int(cuts[int(first.argmax())])
+
+    def _first_seen(self, begin: int, end: int) -> tuple[Ints, Ints]:
+        """Where the pieces of [begin, end) start (and that they end there), and when each was first seen."""
         touching = (self.start < end) & (self.end > begin)
         low = np.clip(self.start[touching], begin, end)
         high = np.clip(self.end[touching], begin, end)
@@ -53,7 +67,7 @@ class ByteSequence:
             strict=True,
         ):
             np.minimum(first[at:until], time, out=first[at:until])
-        return int(first.min()), int(first.max())
+        return cuts, first
 
 
 def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_monotonic_ns: int) -> list[PageObject]:
@@ -64,6 +78,8 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
     answers, requests = _Sequences(client, flow.protocol, back=False), _Sequences(client, flow.protocol, back=True)
     taken: dict[tuple[int, int], tuple[int, int]] = {}
     objects: list[PageObject] = []
+    waiting: list[tuple[int, int, int, int]] = []
+    owners: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for record in told:
         asked_ns = int(record["requested_t_ns"]) - t0_monotonic_ns
         row = _row_at(rows, client, int(record["port"]), asked_ns)
@@ -73,8 +89,12 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
         count, begin = taken.get((row, stream), (0, 0))
         taken[row, stream] = count + 1, begin + size
         requested, _ = requests.of(row, stream).seen(count * request_bytes, (count + 1) * request_bytes)
-        first, complete = answers.of(row, stream).seen(begin, begin + size)
-        delivered = answers.delivered_ns(row, stream, begin + size)
+        pieces = _pieces(record) or [(begin, begin + size)]
+        seen = [answers.of(row, stream).seen(start, end) for start, end in pieces]
+        first, complete = min(one for one, _ in seen), max(last for _, last in seen)
+        delivered = answers.delivered_ns(row, stream, pieces[-1][1])
+        head = FRAME_HEAD_BYTES if "pieces" in record else 0
+        owners.setdefault((row, stream), []).extend((start - head, int(record["object"])) for start, _ in pieces)
         opened = int(client.point.capture.flows["first_ns"][row]) - client.t0_realtime_ns
         objects.append(
             PageObject(
@@ -91,7 +111,20 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
                 told_s=(int(record["complete_t_ns"]) - t0_monotonic_ns) / 1e9,
             )
         )
+        if complete < delivered != NEVER:
+            waiting.append((len(objects) - 1, row, stream, answers.of(row, stream).last_missing(pieces[-1][1])))
+    for number, row, stream, byte in waiting:
+        begun = [owner for owner in sorted(owners[row, stream]) if owner[0] <= byte]
+        if begun:
+            objects[number] = msgspec.structs.replace(objects[number], waited_for=begun[-1][1])
     return sorted(objects, key=lambda each: (each.page, each.object))
+
+
+def _pieces(record: Record) -> list[tuple[int, int]]:
+    """Where the frames of an object lie in its connection's bytes, by the client's word; [] if it came whole."""
+    told = str(record.get("pieces", ""))
+    places = [tuple(map(int, piece.split(":"))) for piece in told.split(",")] if told else []
+    return [(start, start + size) for start, size in places]
 
 
 def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[Record]) -> list[Check]:

@@ -22,6 +22,9 @@ from .routes import Route, Routed, Routes
 FIRST_PORT = 5001
 IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
 """Header sizes without options: RFC 791, RFC 9293, RFC 9260 sections 3 and 3.3.1."""
+LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "icmp": 68}
+"""tcp: no segment gets smaller than TCP_MIN_SND_MSS, 48 B (net/tcp.h); sctp: SCTP_DEFAULT_MINSEGMENT
+(net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried; else IPv4's own."""
 SCTP_SNDBUF_BYTES = 212_992
 """net.core.wmem_default, and so the largest SCTP message without a sndbuf of its own (socket.c: EMSGSIZE)."""
 
@@ -81,6 +84,10 @@ class Flows:
             return self._program(Flow(name, protocol, sender, receiver, (), port, 0, None, None, 0), routes, reader)
         first = routes[0]
         mtu = min(route.mtu_bytes for route in routes)
+        if mtu < LEAST_MTU_BYTES[protocol]:
+            least = LEAST_MTU_BYTES[protocol]
+            reader.problem("paths", f'{protocol} needs links with an MTU of {least} B; for example mtu = "{least} B"')
+            return None
         bdp = (
             None
             if first.path.bottleneck_bit_s is None

@@ -62,6 +62,7 @@ class PageObject(Frozen, frozen=True):
 
     opened_s: first packet of its connection. first_s, complete_s: arrival of its first and of its last missing byte.
     delivered_s: when all before it on its connection or stream was there too. told_s: the client's word for that.
+    waited_for: the object whose packet came last of those before it, if it had to wait (its own: a piece of it).
     """
 
     page: int
@@ -75,6 +76,7 @@ class PageObject(Frozen, frozen=True):
     complete_s: float | None
     delivered_s: float | None
     told_s: float
+    waited_for: int | None = None
 
 
 Pages = dict[str, list[PageObject]]

@@ -29,9 +29,11 @@ start = "1 s"
 html = "2904 B"
 objects = { count = 4, size = "14520 B" }
 [factor.variant]
-levels = ["tcp", "tcp6", "pages", "one", "streams", "rr", "idata"]
+levels = ["tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "idata"]
 [factor.variant.tcp6]
 flow.web.page.connections = 6
+[factor.variant.http2]
+flow.web.page = { multiplexed = true, frame = "2 KiB" }
 [factor.variant.pages]
 flow.web.page = { pages = 3, think = "2 s", keep = true }
 [factor.variant.one]
@@ -89,9 +91,30 @@ def test_in_turn_all_objects_end_late_and_in_order_one_after_another(pages: RunF
         assert min(ends[variant]) > min(ends["streams"]) + 0.02
 
 
+def test_in_frames_objects_take_turns_and_share_the_wait(pages: RunFiles) -> None:
+    """HTTP/2's frames over one connection: the first objects end later than one after another; what is behind a hole
+    waits for its owner.
+    """
+    html, *found = objects(pages, "http2")
+    assert html["waited_for"] is None
+    ends, in_order = ([each["complete_s"] for each in objects(pages, name)][1:] for name in ("http2", "tcp"))
+    assert min(ends) > in_order[1] + 0.05
+    assert max(ends) - min(ends) < (in_order[3] - in_order[0]) / 2
+    first, second, *_ = objects(pages, "tcp")[1:]
+    assert (first["waited_for"], second["waited_for"]) == (None, 1), "the packet that was lost is the first object's"
+    told = pages.cell(variant="http2").app("web.receiver")
+    pieces = {
+        each["object"]: [tuple(map(int, piece.split(":"))) for piece in each["pieces"].split(",")]
+        for each in told
+        if each["record"] == "object"
+    }
+    placed = sorted((start, number) for number, found in pieces.items() if number for start, _ in found)
+    assert [number for _, number in placed] == [1, 2, 3, 4] * 8, "one frame of each in turn"
+
+
 def test_the_clients_word_is_the_wires(pages: RunFiles) -> None:
     """Within 10 us, every byte as asked for; pages of one connection keep it."""
-    for variant in ("tcp", "tcp6", "pages", "one", "streams", "rr", "idata"):
+    for variant in ("tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "idata"):
         cell = pages.cell(variant=variant)
         for each in objects(pages, variant):
             assert 0 <= each["told_s"] - each["delivered_s"] < 1e-5
@@ -99,7 +122,8 @@ def test_the_clients_word_is_the_wires(pages: RunFiles) -> None:
         summary = cell.summary("web.receiver")
         number = 3 if variant == "pages" else 1
         assert (summary["pages"], summary["corrupt_bytes"]) == (number, 0)
-        assert summary["unique_bytes"] == number * (2904 + 4 * 14520)
+        heads = 9 * (2 + 4 * 8) if variant == "http2" else 0
+        assert summary["unique_bytes"] == number * (2904 + 4 * 14520) + heads
         assert cell.summary("web.sender")["connections"] == (4 if variant == "tcp6" else 1)
 
 

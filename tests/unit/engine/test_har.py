@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
+import jsonschema
 import pytest
+import referencing
 from netwarp.engine.har import har_of
+from netwarp.experiment.har_pages import read_har
 from netwarp.store.derived import PageObject
+from support.checkout import ROOT
 from support.specs import plan_of, replaced
 
 T0_NS = 1_700_000_000 * 10**9
@@ -19,6 +24,17 @@ REQUEST = {"method", "url", "httpVersion", "cookies", "headers", "queryString", 
 RESPONSE = {
     "status", "statusText", "httpVersion", "cookies", "headers", "content", "redirectURL", "headersSize", "bodySize",
 }  # fmt: skip
+
+
+def validator_of(name: str) -> jsonschema.Draft6Validator:
+    """A validator by a schema of tests/data/har-schema, dates checked."""
+    schemas = {path.name: json.loads(path.read_bytes()) for path in (ROOT / "tests/data/har-schema").glob("*.json")}
+    draft6 = referencing.jsonschema.DRAFT6
+    known = [(schema["$id"].rstrip("#"), draft6.create_resource(schema)) for schema in schemas.values()]
+    registry: referencing.Registry[Any] = referencing.Registry().with_resources(known)
+    checker = jsonschema.FormatChecker()
+    checker.checks("date-time", raises=ValueError)(lambda text: bool(datetime.datetime.fromisoformat(text)))
+    return jsonschema.Draft6Validator(schemas[name], registry=registry, format_checker=checker)
 
 
 def times(page: int, number: int, requested: float, *, port: int, opened: float) -> PageObject:
@@ -55,6 +71,25 @@ def test_what_the_format_demands_is_there(log: dict[str, Any]) -> None:
         assert timings.keys() >= {"send", "wait", "receive"}
         assert entry["time"] == pytest.approx(sum(value for value in timings.values() if value > 0))
         datetime.datetime.fromisoformat(entry["startedDateTime"])
+
+
+def test_it_fits_the_schema_of_har(log: dict[str, Any]) -> None:
+    """The schemas of har-schema, an ISO date and unknown sizes of -1 included; and they refuse what is none."""
+    validator = validator_of("har.json")
+    validator.validate({"log": log})
+    for wrong in ({**log, "version": 1.2}, {**log, "entries": [{**log["entries"][0], "startedDateTime": "today"}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            validator.validate({"log": wrong})
+
+
+def test_the_committed_page_of_today_fits_it_too() -> None:
+    validator_of("har.json").validate(json.loads((ROOT / "experiments/lee2008/today.har").read_bytes()))
+
+
+def test_what_is_written_can_be_fetched_again(log: dict[str, Any]) -> None:
+    pages = read_har(json.dumps({"log": log}).encode())
+    assert [(page.html_bytes, page.object_bytes) for page in pages] == [(1000, (1000, 1000))] * 2
+    assert pages[0].think_ns == pytest.approx(1.2e9) and pages[1].think_ns is None
 
 
 def test_a_connection_is_set_up_in_its_first_entry(log: dict[str, Any]) -> None:

@@ -73,6 +73,9 @@ def test_drawn_sizes_are_the_same_in_every_cell() -> None:
         ("page = { objects = 3 }", "tcp", "", "must be sizes"),
         ('page = { objects = ["20 MB"] }', "tcp", "", "16"),
         ("page = { object = 3 }", "tcp", "", "did you mean"),
+        (PAGE.replace("{ html", '{ frame = "1 kB", html'), "tcp", "", "is of objects in turn"),
+        (PAGE.replace("{ html", "{ multiplexed = true, connections = 2, html"), "tcp", "", "share one connection"),
+        (PAGE.replace("{ html", "{ multiplexed = true, html"), "sctp", "", "is of tcp only"),
         ("page = { objects = [" + '"1 kB",' * 257 + "] }", "tcp", "", "at most 256"),
     ],
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
 from ...captures.native import Floats
+from ...core.types import OptionValue
 from ...store.derived import PageObject
 from ..asked_pages import asked_pages
 from ..models.lee2008.model import HEADER_BYTES, Page, Protocol, response_time_s
@@ -22,10 +24,11 @@ def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
     pages: defaultdict[int, list[PageObject]] = defaultdict(list)
     for each in observation.page_objects:
         pages[each.page].append(each)
-    of_a_page = len(str(options["object_bytes"]).split(",")) if "object_bytes" in options else 0
-    of_a_page += "html_bytes" in options
+    counts_of = objects_of_pages(options)
     whole = [
-        page for page in pages.values() if len(page) == of_a_page and all(each.delivered_s is not None for each in page)
+        page
+        for number, page in pages.items()
+        if len(page) == counts_of[number % len(counts_of)] and all(each.delivered_s is not None for each in page)
     ]
     counts = {"pages_complete": float(len(whole)), "objects": float(sum(map(len, whole)))}
     if len(whole) < int(options["pages"]):
@@ -68,6 +71,14 @@ def _of_pages(response: Floats, page_s: Floats) -> dict[str, float | None]:
         "response_time_p95_s": float(np.percentile(response, 95, method="inverted_cdf")),
         "response_time_max_s": float(response.max()),
     }
+
+
+def objects_of_pages(options: Mapping[str, OptionValue]) -> list[int]:
+    """How many objects each kind of page has, its HTML with them; kinds take turns."""
+    html = int("html_bytes" in options)
+    if "page_objects" in options:
+        return [int(count) + html for count in str(options["page_objects"]).split(",")]
+    return [(len(str(options["object_bytes"]).split(",")) if "object_bytes" in options else 0) + html]
 
 
 def _by_lee2008(observation: FlowObservation) -> dict[str, float | None]:

@@ -81,7 +81,7 @@
           cell.reason && " " + cell.reason)),
       cell.console_tail.length ? section("Last lines of the console", h("pre", {}, cell.console_tail.join("\n"))) : "",
       cell.series ? series(cells.filter((one) => one.series), cells, address) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
-      netwarp.waterfall(cells, section, nameOf, table),
+      netwarp.waterfall(cells, section, nameOf, table, levelsBeside(cell)),
       h("div", { class: other || cell.flows.length > 2 ? "" : "pair" }, measurements(cell, other), events(cell)),
       configuration(cell), checks(cell), environment(cell), files(cell));
     document.title = title + " – cell of " + document.title.replace(/^.* – cell of /, "");
@@ -96,6 +96,17 @@
     }
     heading.focus({ preventScroll: true });
     netwarp.say("Cell " + title);
+  }
+
+  // The cells that differ from this one in one factor only, by factor.
+  function levelsBeside(cell) {
+    const groups = new Map();
+    for (const { id, differing } of netwarp.cells.beside(cell.id)) {
+      if (!differing) continue;
+      if (!groups.has(differing)) groups.set(differing, []);
+      groups.get(differing).push(id);
+    }
+    return [...groups].map(([title, ids]) => ({ title, ids }));
   }
 
   // A choice of the cell to lay over this one: first those that differ in one factor only.

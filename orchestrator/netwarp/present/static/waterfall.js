@@ -10,6 +10,8 @@
     ["blocked", "complete, waits for packets of others", "complete_s", "delivered_s"],
   ];
   const name = (object) => (object.object ? "object " + object.object : "HTML");
+  // whose packet a complete object waited for
+  const blamed = (object) => (object.waited_for === null || object.waited_for === undefined ? "" : object.waited_for ? "object " + object.waited_for : "HTML");
   const lane = (object, protocol) => (protocol === "sctp" ? "stream " + object.stream : "port " + object.port);
 
   // [{cell, flow, protocol, objects}] of a page: a column each
@@ -29,7 +31,8 @@
       seen.add(object.port);
       const bars = PARTS.filter(([kind, , from, to]) =>
         object[to] > object[from] && (kind !== "setup" || (first && object.opened_s >= begin))).map(([kind, text, from, to]) =>
-        h("span", { class: "bar " + kind, title: `${text}: ${number((object[to] - object[from]) * 1000)} ms`,
+        h("span", { class: "bar " + kind,
+          title: `${text}${kind === "blocked" && blamed(object) ? ` (${blamed(object)})` : ""}: ${number((object[to] - object[from]) * 1000)} ms`,
           style: `left: ${percent(object[from] - begin)}; width: ${percent(Math.max(0, object[to] - object[from]))}` }));
       return h("div", { class: "row" }, h("span", { class: "name" }, name(object), h("small", {}, " ", lane(object, protocol))),
         h("span", { class: "track" }, bars), h("span", { class: "end" }, number(object.delivered_s - begin), " s"));
@@ -38,21 +41,23 @@
 
   function numbers({ cell, flow, objects }, table) {
     const begin = beginOf(objects);
-    const heads = ["object", "port", "stream", "bytes", "requested (s)", "first byte (s)", "last byte (s)", "delivered (s)"];
+    const heads = ["object", "port", "stream", "bytes", "requested (s)", "first byte (s)", "last byte (s)", "delivered (s)", "waited for"];
     const rows = objects.map((one) => [name(one), one.port, one.stream, number(one.bytes),
-      ...["requested_s", "first_s", "complete_s", "delivered_s"].map((key) => (one[key] - begin).toFixed(4))]);
+      ...["requested_s", "first_s", "complete_s", "delivered_s"].map((key) => (one[key] - begin).toFixed(4)), blamed(one)]);
     return h("details", { class: "numbers" }, h("summary", {}, `These times as a table: ${flow} of ${cell.id}`),
       table("Times of the objects of a page", heads, rows, [1, 2, 3, 4, 5, 6, 7]));
   }
 
-  // A section of the view of a cell, or nothing; `title`: what a cell is called, `table`: makes a table.
-  netwarp.waterfall = function (cells, section, title, table) {
+  // A section of the view of a cell, or nothing; `title`: what a cell is called, `table`: makes a table. beside: the
+  // other cells that could stand here, [{title, ids}]: those of all levels of a factor.
+  netwarp.waterfall = function (cells, section, title, table, beside = []) {
     const [cell] = cells;
+    let drawn = cells;
     const pages = [...new Set(Object.values(cell.pages || {}).flat().map((one) => one.page))];
     if (!pages.length) return "";
-    const place = h("div", {});
+    const place = h("div", { class: "waterfalls" });
     const show = (page) => {
-      const columns = columnsOf(cells, page).filter((one) => one.objects.length);
+      const columns = columnsOf(drawn, page).filter((one) => one.objects.length);
       const ends = columns.map(({ objects }) => Math.max(...objects.map((one) => one.delivered_s)) - beginOf(objects));
       const longest = Math.max(...ends);
       place.replaceChildren(...columns.map((column, at) => h("figure", { class: "waterfall" },
@@ -61,13 +66,24 @@
           `${name(one)} ${number(one.delivered_s - beginOf(column.objects))} s`).join(", ") }, chart(column, longest)),
         numbers(column, table))));
     };
+    const select = h("select", { id: "waterfall-page", onchange: () => show(Number(select.value)) },
+      pages.map((page) => h("option", { value: page }, String(page))));
+    const chosen = async (at) => {
+      const others = at < 0 ? [] : await Promise.allSettled(beside[at].ids.map(netwarp.loadCell));
+      // a cell that never ran has no file
+      drawn = at < 0 ? cells : [cell, ...others.filter((one) => one.status === "fulfilled").map((one) => one.value)];
+      show(Number(select.value));
+    };
     show(pages[0]);
     return section("Waterfall of a page",
-      h("form", { class: "controls" }, h("label", { class: "inline" }, "Page", h("select", { id: "waterfall-page",
-        onchange: (event) => show(Number(event.target.value)) }, pages.map((page) => h("option", { value: page }, String(page)))))),
+      h("form", { class: "controls" }, h("label", { class: "inline" }, "Page", select),
+        beside.length > 0 && h("label", { class: "inline" }, "Beside it", h("select", { id: "waterfall-beside",
+          onchange: (event) => chosen(Number(event.target.value)) },
+        h("option", { value: -1 }, "the cell compared with"),
+        beside.map((one, at) => h("option", { value: at }, `the other levels of ${one.title}`))))),
       h("div", { class: "legend-row" }, PARTS.map(([kind, text]) => h("span", { class: "legend-label" },
         h("span", { class: "waterfall-key " + kind, "aria-hidden": "true" }), text))),
       place,
-      h("p", { class: "note" }, "By the client's captures, from the first packet of the page. Compare with another cell (above) to see two side by side."));
+      h("p", { class: "note" }, "By the client's captures, from the first packet of the page. An object that waits names, when pointed at and in its table, whose lost packet it waits for."));
   };
 })();
