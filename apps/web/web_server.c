@@ -77,13 +77,11 @@ static void free_gone(struct server *server)
 	}
 }
 
-/* TCP: the oldest, with frames each in turn; SCTP: as --order says. */
+/* TCP: the oldest; SCTP: as --order says. */
 static unsigned int next_job(const struct server *server, struct connection *connection)
 {
 	unsigned int i, best = 0;
 
-	if (server->config.frame_bytes)
-		return connection->turn++ % connection->count;
 	if (!server->sctp || !server->config.order || strcmp(server->config.order, "fcfs") == 0)
 		return 0;
 	if (strcmp(server->config.order, "rr") == 0)
@@ -97,10 +95,11 @@ static unsigned int next_job(const struct server *server, struct connection *con
 /* The next frame of whichever object's turn it is. */
 static void next_frame(const struct server *server, struct connection *connection)
 {
-	unsigned int number = next_job(server, connection);
+	unsigned int number = connection->turn < connection->count ? connection->turn : 0;
 	const struct job *job = &connection->jobs[number];
 	uint64_t left = job->request.bytes - job->sent, bytes = (uint64_t)server->config.frame_bytes;
 
+	connection->turn = number + 1;
 	if (bytes > left)
 		bytes = left;
 	web_frame_write(&connection->frame, job->request.object, bytes, bytes == left);
@@ -142,6 +141,7 @@ static void pump_frames(struct server *server, struct connection *connection)
 		if (job->sent == job->request.bytes) {
 			connection->count--;
 			memmove(job, job + 1, (connection->count - frame->object) * sizeof(*job));
+			connection->turn--; /* the next one has moved up */
 		}
 	}
 }

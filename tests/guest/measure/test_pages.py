@@ -95,8 +95,7 @@ def test_in_frames_objects_take_turns_and_share_the_wait(pages: RunFiles) -> Non
     """HTTP/2's frames over one connection: the first objects end later than one after another; what is behind a hole
     waits for its owner.
     """
-    html, *found = objects(pages, "http2")
-    assert html["waited_for"] is None
+    assert objects(pages, "http2")[0]["waited_for"] is None
     ends, in_order = ([each["complete_s"] for each in objects(pages, name)][1:] for name in ("http2", "tcp"))
     assert min(ends) > in_order[1]
     first, second, *_ = objects(pages, "tcp")[1:]
