@@ -10,7 +10,7 @@ import pytest
 from netwarp.core.types import Cell, Flow, Program, from_json, to_json
 from netwarp.sandbox.cell_verdict import asked_to_end
 from netwarp.sandbox.netns import NetnsBackend
-from netwarp.sandbox.user_programs import programs_used
+from netwarp.sandbox.user_programs import missing_program, programs_used
 from netwarp.sandbox.virtual import VirtualBackend
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import to_text
@@ -183,3 +183,45 @@ def test_a_program_that_ends_at_its_signal_ended_well(interrupt: bool, role: str
     assert asked_to_end(cell, cell.flows[0], role, {"t_ns": t_ns, "status": 1}) is well
     ours: Flow = msgspec.structs.replace(cell.flows[0], program=None)
     assert not asked_to_end(cell, ours, role, {"t_ns": t_ns, "status": 1})
+
+
+SERVER = 'program = { sender = ["{unpacked}/usr/sbin/nginx", "-p", "{port}"], receiver = ["curl", "{from}"], listens = "sender", ready = "worker", interrupt = true }'
+
+
+def test_a_sender_that_listens_is_started_before_t0() -> None:
+    cell = cell_of(SERVER, more='start = "2 s"\nstop = "4 s"')
+    flow = cell.flows[0]
+    assert (flow.opener, flow.listener) == ("receiver", "sender")
+    lines = steps_of(cell).splitlines()
+    server, client = (
+        next(i for i, line in enumerate(lines) if line.startswith("spawn") and f"f.{role}" in line)
+        for role in ("sender", "receiver")
+    )
+    waits = next(i for i, line in enumerate(lines) if line.startswith("output"))
+    assert server < waits < lines.index("ready") < client
+    assert "f.sender" in lines[waits] and "at=2000000000" in lines[client]
+    (stopped,) = [line for line in lines if line.startswith("signal")]
+    assert "f.receiver" in stopped and "at=4000000000" in stopped
+    assert asked_to_end(cell, flow, "receiver", {"t_ns": 4 * S})
+    assert not asked_to_end(cell, flow, "sender", {"t_ns": 4 * S})
+
+
+def test_unpacked_programs_are_known_by_their_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = tmp_path / "packages"
+    for module in ("netwarp.sandbox.user_programs", "netwarp.testbed.programs"):
+        monkeypatch.setattr(f"{module}.UNPACKED_PACKAGES", root)
+    cell = cell_of(SERVER.replace('"-p"', '"-c", "exec {unpacked}/usr/bin/nghttp"'))
+    assert missing_program(cell) == f"flow f: {root}/usr/sbin/nginx is not there; make web-programs unpacks it"
+    for name in ("usr/sbin/nginx", "usr/bin/nghttp"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("#!/bin/sh\n")
+        (root / name).chmod(0o755)
+    assert str(root) not in missing_program(cell)
+    used = programs_used(cell)
+    assert {str(root / "usr/sbin/nginx"), str(root / "usr/bin/nghttp"), "curl"} == used.keys()
+    assert f"arg={root}/usr/sbin/nginx" in steps_of(cell)
+
+
+def test_what_listens_needs_another_end() -> None:
+    lines = problems_of(with_program('program = { sender = ["mine"], listens = "sender" }'))
+    assert any("there is no receiver" in line for line in lines), lines

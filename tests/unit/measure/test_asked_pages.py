@@ -1,0 +1,81 @@
+"""Pages of programs that say nothing: connections that are open together, by the client's capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from netwarp.core.types import Flow, Program
+from netwarp.core.types import Path as FlowPath
+from netwarp.measure.accepted_data import NEVER
+from netwarp.measure.asked_pages import AskedPage, asked_pages
+from netwarp.measure.capture_point import CapturePoint
+from netwarp.measure.flow_packets import packets_at_both_ends
+from scapy.layers.inet import IP, TCP
+from support.captures import ether, pcap, read
+
+MS = 1_000_000
+Timed = tuple[int, bytes]
+
+
+def connection(port: int, at: int, pieces: list[tuple[int, int, int]], *, closed: int | None) -> list[Timed]:
+    """SYN at `at` ms, request 10 ms later, pieces (ms, first byte, bytes) from the server, the client's FIN."""
+
+    def client(seq: int, flags: str, payload: int = 0, ack: int = 1) -> bytes:
+        tcp = TCP(sport=port, dport=80, seq=1000 + seq, ack=0 if flags == "S" else 7000 + ack, flags=flags)
+        return ether(IP(src="10.0.0.1", dst="10.0.0.2") / tcp / (b"x" * payload))
+
+    def server(seq: int, flags: str, payload: int = 0) -> bytes:
+        tcp = TCP(sport=80, dport=port, seq=7000 + seq, ack=1001, flags=flags)
+        return ether(IP(src="10.0.0.2", dst="10.0.0.1") / tcp / (b"x" * payload))
+
+    packets = [(at, client(0, "S")), (at + 5, server(0, "SA")), (at + 10, client(1, "PA", 80))]
+    packets += [(time, server(first, "A", size)) for time, first, size in pieces]
+    if closed is None:
+        return packets
+    there, whole = 1, sorted((first, size) for time, first, size in pieces if time < closed)
+    for first, size in whole:
+        there += size if first == there else 0
+    return [*packets, (closed, client(81, "FA", ack=there))]
+
+
+def pages_of(place: Path, packets: list[Timed]) -> list[AskedPage]:
+    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    flow = Flow(
+        name="f", protocol="tcp", sender="b", receiver="a", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
+        total_bytes=None, message_bytes=0, program=Program(("nginx",), ("curl",), listens="sender"),
+    )  # fmt: skip
+    timed = [(time * MS, data) for time, data in sorted(packets, key=lambda each: each[0])]
+    _, client, _ = packets_at_both_ends(flow, None, CapturePoint("a", ("p1",), read(place, pcap(timed))), 0)
+    assert client is not None
+    return asked_pages(client)
+
+
+def test_a_page_is_the_connections_that_are_open_together(tmp_path: Path) -> None:
+    one = connection(1000, 100, [(130, 1, 500), (150, 501, 500)], closed=160)
+    two = connection(1001, 101, [(140, 1, 700)], closed=161)
+    later = connection(1002, 300, [(340, 1, 10)], closed=350)
+    first, second = pages_of(tmp_path, [*one, *two, *later])
+    assert (first.opened_ns, first.requested_ns, first.delivered_ns) == (100 * MS, 110 * MS, 150 * MS)
+    assert (first.closed_ns, first.connections, second.connections) == (161 * MS, 2, 1)
+    assert (second.opened_ns, second.delivered_ns, second.complete) == (300 * MS, 340 * MS, True)
+
+
+def test_a_byte_counts_when_all_before_it_is_there(tmp_path: Path) -> None:
+    pieces = [(50, 1, 500), (60, 1001, 500), (90, 501, 500)]
+    (page,) = pages_of(tmp_path, connection(1000, 0, pieces, closed=91))
+    assert page.delivered_ns == 90 * MS
+
+
+def test_what_comes_after_the_client_closed_does_not_count(tmp_path: Path) -> None:
+    (page,) = pages_of(tmp_path, connection(1000, 0, [(50, 1, 500), (70, 501, 17)], closed=60))
+    assert page.delivered_ns == 50 * MS
+
+
+def test_a_page_that_was_not_closed_is_not_complete(tmp_path: Path) -> None:
+    (page,) = pages_of(tmp_path, connection(1000, 0, [(50, 1, 500)], closed=None))
+    assert (page.closed_ns, page.complete) == (NEVER, False)
+
+
+def test_a_hole_that_is_never_filled_is_not_complete(tmp_path: Path) -> None:
+    (page,) = pages_of(tmp_path, connection(1000, 0, [(50, 501, 500)], closed=60))
+    assert not page.complete
