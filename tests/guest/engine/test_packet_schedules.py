@@ -106,6 +106,33 @@ def test_a_lost_packet_is_the_one_that_is_named(run: Path) -> None:
         assert timer_s <= one - base <= 1.125 * timer_s, (protocol, schedule)
 
 
+def test_what_a_flow_waits_for(run: Path) -> None:
+    """The timer that is paid for each loss, from the captures; and nothing is promised in vain."""
+    plan = plan_of(run)
+    rows = {(row["cell_id"], row["metric"]): row["value"] for row in read_rows(run / "tables" / "measurements.csv")}
+    waits = ("setup_repeat_wait_s", "data_repeat_wait_s", "close_repeat_wait_s")
+    for protocol, schedule, waited in (
+        ("tcp", "none", (0, 0, 0)),
+        ("tcp", "SYN", (1.0, 0, 0)),
+        ("tcp", "SYN ACK", (1.0, 0, 0)),
+        ("tcp", "DATA 1", (0, 0.05, 0)),
+        ("sctp", "none", (0, 0, 0)),
+        ("sctp", "INIT", (3.0, 0, 0)),
+        ("sctp", "COOKIE ACK", (3.0, 0, 0)),
+        ("sctp", "INIT + COOKIE ECHO", (3.0, 0, 0)),
+    ):
+        cell = cell_of(plan, protocol, schedule)
+        for metric, least in zip(waits, waited, strict=True):
+            value = float(rows[cell.id, metric])
+            assert least <= value <= 1.6 * least, (protocol, schedule, metric, value)
+    for cell in plan.cells:
+        for metric in ("aborts", "undelivered_bytes", "ends_disagree"):
+            assert rows[cell.id, metric] == "0.0", (cell.id, metric)
+        assert float(rows[cell.id, "silence_s"]) <= 6.75
+        if cell.factors["protocol"] == "sctp":
+            assert rows[cell.id, "data_on_failed_path_packets"] == "0.0"
+
+
 def test_a_cell_begins_as_its_parent(run: Path) -> None:
     """Byte for byte, until the packet is lost."""
     plan = plan_of(run)

@@ -29,6 +29,7 @@ GROUPS = {
     "agents": "Agents",
     "pages": "Pages and their objects",
     "physics": "Laws of physics",
+    "timers": "Waits and promises",
 }
 """Group -> its heading on the page and in docs/metrics.md, in the order shown: the most wanted first."""
 

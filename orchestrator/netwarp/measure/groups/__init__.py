@@ -15,6 +15,7 @@ from .pages import page_metrics
 from .physics import physics_metrics
 from .recovery import recovery_metrics
 from .retransmission import retransmission_metrics
+from .timers import timer_metrics
 from .traffic import traffic_metrics
 from .window_growth import window_growth_metrics
 
@@ -28,6 +29,7 @@ GROUP_FUNCTIONS: dict[str, Callable[..., Mapping[str, float | None]]] = {
     "mptcp": mptcp_metrics,
     "physics": physics_metrics,
     "pages": page_metrics,
+    "timers": timer_metrics,
 }
 """Group -> its function, in the order of computation: a keyword-only parameter is a metric of a group before it. What
 flows share (flow_sharing) is computed from all flows of a cell; aqm from what its qdiscs counted (queue_management).

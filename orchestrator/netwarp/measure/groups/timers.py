@@ -1,0 +1,146 @@
+"""Metrics of what a flow waits for, and of promises that it keeps whatever is lost. Definitions: docs/metrics.md, Waits
+and promises.
+
+Times between packets are those of one host's own captures, where it sends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...captures.native import UNKNOWN, Ints, Rows
+from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTDOWN, SHUTDOWN_ACK, SYN
+from ..flow_packets import FlowPackets
+from ..observation import FlowObservation
+
+AWAY = ("POTENTIALLY_FAILED", "UNREACHABLE")
+
+
+def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
+    """Waits, and counts of broken promises; without both captures those that need one are missing."""
+    sender, receiver = observation.sender, observation.receiver
+    metrics: dict[str, float | None] = {}
+    if sender is None or receiver is None:
+        return metrics
+    sides = ((sender, True), (receiver, False))
+    sent = [_sent(packets, by_sender) for packets, by_sender in sides]
+    times = np.sort(
+        np.concatenate([packets.data.t_ns if by_sender else packets.back.t_ns for packets, by_sender in sides])
+    )
+    metrics["silence_s"] = _s(int(np.diff(times).max()) if len(times) > 1 else 0)
+    kinds = [_kinds(segments, chunks) for segments, chunks in sent]
+    metrics["setup_repeat_wait_s"] = _s(max(setup for setup, _, _ in kinds))
+    metrics["data_repeat_wait_s"] = _s(max(data for _, data, _ in kinds))
+    metrics["close_repeat_wait_s"] = _s(max(close for _, _, close in kinds))
+    metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver)
+    metrics["aborts"] = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
+    if observation.flow.program is None:
+        metrics |= _promises(observation, sender)
+    return metrics
+
+
+def _s(ns: int) -> float:
+    return ns / 1e9
+
+
+def _sent(packets: FlowPackets, by_sender: bool) -> tuple[Rows, Rows]:
+    """The segments and chunks that one end sent."""
+    tables = []
+    for name in ("segments", "chunks"):
+        table = getattr(packets.point.capture, name)
+        keep = np.zeros(len(table), dtype=np.bool_)
+        for row, sends in packets.data_direction.items():
+            keep |= (table["flow"] == row) & (table["direction"] == (sends if by_sender else 1 - sends))
+        tables.append(table[keep])
+    return tables[0], tables[1]
+
+
+def _kinds(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
+    """The longest wait (ns) before something was sent again: in the set-up, data, at the close."""
+    flags = segments["flags"]
+    syn, fin = flags & SYN > 0, flags & FIN > 0
+    data = (segments["payload_bytes"] > 0) & (segments["seq"] != UNKNOWN)
+    kind = chunks["type"]
+    payload = np.isin(kind, (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)
+    setup = [_wait(segments[syn], ("flow",)), *(_wait(chunks[kind == one], ("flow",)) for one in (INIT, COOKIE_ECHO))]
+    again = [_wait(segments[data], ("flow", "seq")), _wait(chunks[payload], ("tsn",))]
+    close = [
+        _wait(segments[fin], ("flow",)),
+        *(_wait(chunks[kind == one], ("flow",)) for one in (SHUTDOWN, SHUTDOWN_ACK)),
+    ]
+    return max(setup), max(again), max(close)
+
+
+def _wait(rows: Rows, same: tuple[str, ...]) -> int:
+    """The longest time between two successive rows that are equal in these columns; 0 if no two are."""
+    if len(rows) < 2:
+        return 0
+    order = np.lexsort((rows["time_ns"], *(rows[name] for name in reversed(same))))
+    ordered = rows[order]
+    equal = np.ones(len(ordered) - 1, dtype=np.bool_)
+    for name in same:
+        equal &= ordered[name][1:] == ordered[name][:-1]
+    waits = np.diff(ordered["time_ns"])[equal]
+    return int(waits.max()) if len(waits) else 0
+
+
+def _acknowledgement_wait_s(receiver: FlowPackets) -> float | None:
+    """The longest time from the arrival of data to the receiver's next acknowledgement."""
+    arrivals: Ints = np.sort(receiver.data.t_ns[receiver.data.payload_bytes > 0])
+    acks: Ints = np.sort(receiver.back.t_ns[receiver.back.acks])
+    following = np.searchsorted(acks, arrivals)
+    known = following < len(acks)
+    if not known.any():
+        return None
+    return _s(int((acks[following[known]] - arrivals[known]).max()))
+
+
+def _aborts(segments: Rows, chunks: Rows) -> int:
+    return int((segments["flags"] & RST > 0).sum() + (chunks["type"] == ABORT).sum())
+
+
+def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
+    """What netwarp's own programs know: what was read of what was asked for, how each end ended."""
+    flow = observation.flow
+    ends = [_last(records) for records in (observation.sender_records, observation.receiver_records)]
+    metrics: dict[str, float | None] = {"undelivered_bytes": None}
+    if flow.total_bytes is not None and not flow.is_page:
+        read = ends[1].get("unique_bytes")
+        metrics["undelivered_bytes"] = float(flow.total_bytes - (read if isinstance(read, int) else 0))
+    sender_well = ends[0].get("status") == 0 and ends[0].get("reason") != "gave_up"
+    metrics["ends_disagree"] = float(sender_well != (ends[1].get("reason") == "closed"))
+    if flow.protocol == "sctp":
+        metrics["data_on_failed_path_packets"] = float(_on_failed_path(observation, sender))
+    return metrics
+
+
+def _last(records: Iterable[dict[str, object]]) -> dict[str, object]:
+    return next((record for record in reversed(list(records)) if record.get("record") == "summary"), {})
+
+
+def _on_failed_path(observation: FlowObservation, sender: FlowPackets) -> int:
+    """Data packets sent on a path that the kernel had called failed, while another was not."""
+    changes = sorted(
+        (
+            int(record["t_ns"]) - observation.t0_monotonic_ns,
+            sender.peers[str(record["address"])],
+            record["state"] in AWAY,
+        )
+        for record in observation.sender_records
+        if record.get("record") == "notification"
+        and record.get("type") == "PEER_ADDR_CHANGE"
+        and str(record.get("address")) in sender.peers
+    )
+    data = sender.data
+    carries = data.payload_bytes > 0
+    count, away = 0, dict.fromkeys(range(len(observation.flow.paths)), False)
+    ends_ns = [at_ns for at_ns, _, _ in changes[1:]] + [np.iinfo(np.int64).max]
+    for (since_ns, path, failed), until_ns in zip(changes, ends_ns, strict=False):
+        away[path] = failed
+        if all(away.values()):
+            continue
+        within = carries & (data.t_ns > since_ns) & (data.t_ns <= until_ns)
+        count += sum(int((within & (data.path == number)).sum()) for number, gone in away.items() if gone)
+    return count
