@@ -19,6 +19,8 @@ config NR_CPUS
 """
 
 MAKEFILE = """\
+VERSION = 6
+PATCHLEVEL = 12
 RUSTC = rustc
 allnoconfig:
 	cp $(KCONFIG_ALLCONFIG) .config
@@ -39,20 +41,22 @@ mrproper:
 	rm -f stale.o .config
 """
 
+RELEASE = "6.12.999"
 MAIN = '#include <stdio.h>\nint main(void) { puts("6.12.999"); return 0; }\n'
 
 
-def make_tree(root: Path, during: str = "true", *, drops: str = "") -> Path:
+def make_tree(root: Path, during: str = "true", *, drops: str = "", release: str = RELEASE) -> Path:
     """A tree below `root`. during: a shell command run in the middle of `make linux`; a line is added to
     root/builds each time that is reached. drops: an option that olddefconfig silently takes away."""
-    tree = root / "source"
+    tree = root / "source" if release == RELEASE else root / f"source-{release}"
     (tree / "arch/um").mkdir(parents=True)
     (tree / "arch/um/Kconfig").write_text(KCONFIG)
     makefile = MAKEFILE.replace("{builds}", str(root / "builds")).replace("{during}", during)
     if drops:
         makefile = makefile.replace("@echo olddefconfig", f"sed -i /CONFIG_{drops}=/d .config")
-    (tree / "Makefile").write_text(makefile)
-    (tree / "main.c").write_text(MAIN)
+    makefile = makefile.replace("PATCHLEVEL = 12", f"PATCHLEVEL = {release.split('.')[1]}")
+    (tree / "Makefile").write_text(makefile.replace(RELEASE, release))
+    (tree / "main.c").write_text(MAIN.replace(RELEASE, release))
     return tree
 
 

@@ -51,8 +51,9 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--source",
         type=Path,
-        metavar="DIR|TARBALL",
-        help="build this Linux tree (in a copy) instead of the distribution's linux-source package",
+        metavar="DIR|TARBALL|PACKAGE",
+        help="build this Linux tree (in a copy), or another package (linux-source-6.1), instead of the release that "
+        "runs use by default",
     )
     build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
     build.add_argument(
@@ -130,10 +131,11 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     if not builds:
         print(f"no kernel in {kernels_dir()}; build one: make kernel")
-    current = load_recipe().digest
+    recipe = load_recipe()
     for build in builds:
         mark = "*" if build == chosen else " "
-        note = "" if build.recipe in (current, "") else "  (another fragment or patches than this checkout's)"
+        known = build.recipe in (recipe.for_release(build.release).digest, "")
+        note = "" if known else "  (another fragment or patches than this checkout's)"
         print(
             f"{mark} {build.key or '-':16}  {build.release}  {build.source}  sha256 {build.sha256[:16]}  "
             f"{build.built_at}{note}"

@@ -17,10 +17,10 @@ from ..core.executables import find_executable
 from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
-from .config import explain, parse_config, unmet
+from .config import explain, is_known, parse_config, unmet
 from .recipe import Patch, Recipe, load_recipe
 from .run import Progress, Runner
-from .source import Source, file_sha256, find_source, unpack
+from .source import Source, file_sha256, find_source, release_of, unpack
 
 _TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
 
@@ -31,17 +31,19 @@ def build_kernel(
     progress: Callable[[Progress], None] = lambda _: None,
     recipe: Recipe | None = None,
 ) -> KernelBuild:
-    """Build the kernel from `source` (directory, tarball; None: the distribution's package), unless it is cached.
+    """Build the kernel from `source`, unless it is cached.
 
-    jobs: compilers at once (None: one per core). progress: called from this thread during the build. Raises
-    KernelError: no source, a missing tool, a patch or option that does not apply, a compiler error, a full disk.
-    KeyboardInterrupt is passed on after every child has ended and the unfinished build is removed.
+    source: as for find_source(); None: the distribution's package. jobs: compilers at once (None: one per core).
+    progress: called from this thread during the build. Raises KernelError: no source, a missing tool, a patch or option
+    that does not apply, a compiler error, a full disk. KeyboardInterrupt is passed on after every child has ended and
+    the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
     missing = [tool for tool in _TOOLS if find_executable(tool) is None]
     if missing:
         raise KernelError(f"the kernel build needs {', '.join(missing)}; `make setup` installs what is missing")
     tree = find_source(source, recipe)
+    recipe = recipe.for_release(release_of(tree))
     compiler = toolchain()
     key = kernel_key(tree, recipe, compiler)
     target = cache.kernels_dir() / key
@@ -140,7 +142,11 @@ def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
     runner.run([*recipe.make, "ARCH=um", f"KCONFIG_ALLCONFIG={wanted.name}", "allnoconfig"], cwd=tree)
     runner.run([*recipe.make, "ARCH=um", "olddefconfig"], cwd=tree)
     config = parse_config((tree / ".config").read_text())
-    failed = unmet(recipe.fragment, config)
+    failed = [
+        option
+        for option in unmet(recipe.fragment, config)
+        if option.name not in recipe.where_known or is_known(option.name, tree)
+    ]
     if failed:
         lines = "\n".join(f"  {explain(option, config, tree)}" for option in failed)
         raise KernelError(f"the kernel's configuration did not take {len(failed)} of the fragment's options:\n{lines}")

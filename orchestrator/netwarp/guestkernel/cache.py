@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import KernelError
-from .recipe import Recipe, load_recipe
+from .recipe import Recipe, load_recipe, same_release
 from .source import file_sha256
 
 log = logging.getLogger(__name__)
@@ -71,9 +71,9 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
     """The kernel for guests, or None if it must be built first (`netwarp kernel build`).
 
     key: a kernel's key, or a unique prefix of one. Without it: the executable that NETWARP_KERNEL names, otherwise the
-    newest kernel made by this checkout's recipe, preferably from the distribution's package: a kernel from a user's own
-    tree is the default only if there is no other. Raises KernelError if NETWARP_KERNEL names no kernel, or if several
-    keys begin with `key`.
+    newest kernel made by this checkout's recipe, preferably from the distribution's package of the recipe's release: a
+    kernel from a user's own tree, or of another release, is the default only if there is no other. Raises KernelError
+    if NETWARP_KERNEL names no kernel, or if several keys begin with `key`.
     """
     if key is None and os.environ.get("NETWARP_KERNEL"):
         return _from_environment(Path(os.environ["NETWARP_KERNEL"]))
@@ -83,9 +83,37 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
         if len(fitting) > 1 and key not in {build.key for build in fitting}:
             raise KernelError(f"several kernels' keys begin with {key!r}: {', '.join(build.key for build in fitting)}")
         return fitting[0] if fitting else None
-    digest = (recipe or load_recipe()).digest
-    fitting = [build for build in builds if build.recipe == digest]
-    return next((build for build in fitting if build.kind == "package"), fitting[0] if fitting else None)
+    recipe = recipe or load_recipe()
+    fitting = [build for build in builds if build.recipe == recipe.for_release(build.release).digest]
+
+    def distance(build: KernelBuild) -> int:
+        own = same_release(build.release, recipe.release)
+        return 0 if own and build.kind == "package" else 1 if own else 2
+
+    return min(fitting, key=distance, default=None)
+
+
+def find_named(name: str, beside: Path | None = None) -> KernelBuild | None:
+    """The kernel that a spec names, or None if it is not built.
+
+    name: a release ("6.1", "6.1.192": the newest build of it by this checkout's recipe, the distribution's package
+    before others), the path of a source (the newest build of it; relative paths begin at `beside`), or a key of at
+    least 8 digits.
+    """
+    builds = list_kernels()
+    if "/" in name:
+        path = str(((beside or Path()) / Path(name).expanduser()).resolve())
+        return next((build for build in builds if build.source == path), None)
+    if re.fullmatch(r"[0-9a-f]{8,16}", name):
+        return next((build for build in builds if build.key.startswith(name)), None)
+    recipe = load_recipe()
+    fitting = [
+        build
+        for build in builds
+        if re.match(rf"{re.escape(name)}(?![0-9])", build.release)
+        and build.recipe == recipe.for_release(build.release).digest
+    ]
+    return min(fitting, key=lambda build: build.kind != "package", default=None)
 
 
 def read_build(folder: Path) -> KernelBuild | None:

@@ -59,6 +59,11 @@ def unmet(fragment: Iterable[Option], config: dict[str, str]) -> list[Option]:
     return [option for option in fragment if config.get(option.name) != option.value]
 
 
+def is_known(name: str, tree: Path) -> bool:
+    """Whether the source has an option of that name."""
+    return _definition(name, tree) is not None
+
+
 def explain(option: Option, config: dict[str, str], tree: Path) -> str:
     """One line: the option asked for, its value in the .config, and what the source's Kconfig files say about it."""
     got = f"is {config[option.name]}" if option.name in config else "is not set"

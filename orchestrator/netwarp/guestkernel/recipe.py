@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import tomllib
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT
 from ..core.errors import KernelError
 from .config import Option, parse_fragment
+
+PACKAGE_NAMES = "linux-source-"
+"""How Debian's packages of sources begin."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +26,26 @@ class Patch:
 
 
 @dataclasses.dataclass(frozen=True)
+class OtherReleases:
+    """Differences for kernels of another release than the package's (kernel/other-releases).
+
+    add: further options. patches: instead of the recipe's. where_known: options of the fragment that not every release
+    has.
+    """
+
+    add: tuple[Option, ...]
+    patches: tuple[Patch, ...]
+    where_known: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Recipe:
     """Everything that the checkout decides about its kernel; source and compiler come from the machine.
 
     identity: KBUILD_BUILD_* variables, which the kernel hashes into its random generator. variables: passed to every
     make. objects: approximate number of objects to compile (for the progress only). free_bytes: disk space needed for
-    building. not_unpacked: tar(1) patterns of files in the package's tarball that this build never reads.
+    building. not_unpacked: tar(1) patterns of files in the package's tarball that this build never reads. where_known:
+    options that are left out where the source has none of that name. others: differences for other releases.
     """
 
     fragment: tuple[Option, ...]
@@ -39,6 +57,25 @@ class Recipe:
     objects: int
     free_bytes: int
     not_unpacked: tuple[str, ...]
+    where_known: frozenset[str] = frozenset()
+    others: OtherReleases | None = None
+
+    @property
+    def release(self) -> str:
+        """Of the package: "6.12"."""
+        return self.package.removeprefix(PACKAGE_NAMES)
+
+    def for_release(self, release: str) -> Recipe:
+        """The recipe for a source of that release ("6.1", "6.1.192"; "": unknown, taken for the package's)."""
+        if not release or same_release(release, self.release) or self.others is None:
+            return self
+        return dataclasses.replace(
+            self,
+            fragment=self.fragment + self.others.add,
+            patches=self.others.patches,
+            where_known=self.others.where_known | {option.name for option in self.others.add},
+            others=None,
+        )
 
     @property
     def make(self) -> list[str]:
@@ -55,6 +92,7 @@ class Recipe:
                     "patches": [[p.name, hashlib.sha256(p.text).hexdigest()] for p in self.patches],
                     "identity": self.identity,
                     "variables": self.variables,
+                    **({"where known": sorted(self.where_known)} if self.where_known else {}),
                 },
                 sort_keys=True,
             ).encode()
@@ -67,7 +105,7 @@ def load_recipe(folder: Path | None = None) -> Recipe:
     try:
         pin = tomllib.loads((folder / "pin.toml").read_text())
         fragment = parse_fragment((folder / "fragment.config").read_text())
-        patches = tuple(Patch(p.name, p.read_bytes()) for p in sorted((folder / "patches").glob("*.patch")))
+        patches = _patches(folder / "patches")
         return Recipe(
             fragment=fragment,
             patches=patches,
@@ -78,8 +116,35 @@ def load_recipe(folder: Path | None = None) -> Recipe:
             objects=int(pin["build"]["objects"]),
             free_bytes=int(pin["build"]["free_bytes"]),
             not_unpacked=tuple(pin["build"]["not_unpacked"]),
+            others=_other_releases(folder / "other-releases"),
         )
     except OSError as error:
         raise KernelError(f"the kernel's recipe cannot be read: {error}") from error
     except (KeyError, tomllib.TOMLDecodeError) as error:
-        raise KernelError(f"{folder / 'pin.toml'}: {error}") from error
+        raise KernelError(f"{folder}: pin.toml or other-releases/options.toml: {error}") from error
+
+
+def _patches(folder: Path) -> tuple[Patch, ...]:
+    return tuple(Patch(path.name, path.read_bytes()) for path in sorted(folder.glob("*.patch")))
+
+
+def _other_releases(folder: Path) -> OtherReleases | None:
+    if not folder.is_dir():
+        return None
+    table = tomllib.loads((folder / "options.toml").read_text())
+    return OtherReleases(
+        add=parse_fragment("\n".join(table["add"])),
+        patches=_patches(folder),
+        where_known=frozenset(map(str, table["where_known"])),
+    )
+
+
+def release_numbers(release: str) -> tuple[int, int]:
+    """(6, 1) of "6.1.192" or "6.1-rc3"; (0, 0) where it does not begin with two numbers."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether "6.1.192" and "6.1" are points of one release."""
+    return release_numbers(one) == release_numbers(other)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import lzma
 import os
+import re
 import stat
 import subprocess
+import tarfile
+import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from ..core.errors import KernelError
-from .recipe import Recipe
+from .recipe import PACKAGE_NAMES, Recipe
 from .run import Runner
 
 Kind = Literal["package", "tarball", "directory"]
+PACKAGED = Path("/usr/src")
+"""Where Debian's packages of sources put their tarballs."""
+_PACKAGE = re.compile(rf"{PACKAGE_NAMES}\d+\.\d+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,12 +36,15 @@ class Source:
 
 
 def find_source(asked: Path | None, recipe: Recipe) -> Source:
-    """The source asked for, or (None) the distribution's package. A directory is read completely for its identity.
+    """The source asked for, or (None) the distribution's package. `asked`: a directory, a tarball, or the name of a
+    package of the distribution, such as linux-source-6.1. A directory is read completely for its identity.
 
     Raises KernelError if there is none, with the way to get one.
     """
     if asked is None:
-        return _package(recipe)
+        return _package(recipe.package, recipe.tarball)
+    if _PACKAGE.fullmatch(str(asked)) and not asked.exists():
+        return _package(str(asked), PACKAGED / f"{asked}.tar.xz")
     path = asked.expanduser().resolve()
     if path.is_dir():
         if not (path / "arch/um/Kconfig").is_file():
@@ -70,23 +80,45 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _package(recipe: Recipe) -> Source:
-    if not recipe.tarball.is_file():
+def release_of(source: Source) -> str:
+    """The release of a source ("6.1", as its Makefile has it); "" where that does not say."""
+    if source.kind == "package":
+        return source.text.partition(" ")[0].removeprefix(PACKAGE_NAMES).removesuffix(".tar.xz")
+    try:
+        makefile = _makefile(source.path) if source.kind == "tarball" else (source.path / "Makefile").read_bytes()
+    except (OSError, tarfile.TarError, EOFError, lzma.LZMAError, zlib.error):
+        return ""  # unpacking it will say what is wrong
+    numbers = [re.search(rb"^%s = (\d+)$" % name, makefile, re.MULTILINE) for name in (b"VERSION", b"PATCHLEVEL")]
+    return ".".join(found[1].decode() for found in numbers if found) if all(numbers) else ""
+
+
+def _makefile(tarball: Path) -> bytes:
+    """The Makefile at the top; read from the tarball's beginning until it comes."""
+    with tarfile.open(tarball, "r|*") as archive:
+        for member in archive:
+            if member.isfile() and PurePosixPath(member.name).parts[1:] == ("Makefile",):
+                file = archive.extractfile(member)
+                return file.read() if file is not None else b""
+    return b""
+
+
+def _package(name: str, tarball: Path) -> Source:
+    if not tarball.is_file():
         raise KernelError(
-            f"no kernel source: {recipe.tarball} is missing; install it with\n"
-            f"  apt-get install {recipe.package}\n"
+            f"no kernel source: {tarball} is missing; install it with\n"
+            f"  apt-get install {name}\n"
             "(Debian 12; Ubuntu has no such package), or name another source: --source DIRECTORY|TARBALL"
         )
-    query = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", recipe.package]
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
     except (OSError, subprocess.CalledProcessError):
         answer = []
     if len(answer) == 2 and answer[0] == "installed":
-        text = f"{recipe.package} {answer[1]}"
-        return Source("package", recipe.tarball, text, text)
-    identity = f"tarball {file_sha256(recipe.tarball)}"
-    return Source("package", recipe.tarball, identity, recipe.tarball.name)
+        text = f"{name} {answer[1]}"
+        return Source("package", tarball, text, text)
+    identity = f"tarball {file_sha256(tarball)}"
+    return Source("package", tarball, identity, tarball.name)
 
 
 def _is_git(path: Path) -> bool:

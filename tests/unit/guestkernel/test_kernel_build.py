@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import KernelError
 from netwarp.guestkernel import build_kernel, find_kernel, list_kernels, load_recipe
-from netwarp.guestkernel.cache import kernels_dir
+from netwarp.guestkernel.cache import find_named, kernels_dir
 from netwarp.guestkernel.run import Progress
 from support.kernel_tree import builds, contents, make_tree
 
@@ -182,6 +182,48 @@ def test_a_kernel_of_another_recipe_is_found_only_by_its_key(tmp_path: Path) -> 
     found = find_kernel(build.key)
     assert found is not None
     assert found.recipe == "another"
+
+
+def test_kernels_of_several_releases_are_named_by_release_key_and_tree(tmp_path: Path) -> None:
+    """The release of a user's tree is not the default, whatever was built last."""
+    own, old, new = (make_tree(tmp_path, release=release) for release in ("6.12.999", "6.1.192", "6.18.2"))
+    default = build_kernel(own)
+    first, later = build_kernel(old), build_kernel(new)
+    assert find_kernel() == default
+    assert find_named("6.1") == find_named("6.1.192") == first
+    assert find_named("6.12") == default
+    assert find_named("6.18") == later
+    assert find_named("6.13") is None
+    assert find_named(later.key[:8]) == later
+    assert find_named(str(old)) == first
+    assert find_named("./source-6.1.192", tmp_path) == first
+    assert find_named("./none", tmp_path) is None
+    assert "CONFIG_RANDOM_TRUST_CPU=y" in (first.binary.parent / "config").read_text()
+    assert "CONFIG_RANDOM_TRUST_CPU=y" not in (default.binary.parent / "config").read_text()
+
+
+def test_a_tarball_of_another_release_is_made_by_its_recipe(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path, release="6.1.192")
+    tarball = tmp_path / "linux.tar.xz"
+    subprocess.run(["tar", "-cJf", str(tarball), "-C", str(tmp_path), tree.name], check=True)
+    assert build_kernel(tarball).recipe == load_recipe().for_release("6.1").digest == build_kernel(tree).recipe
+
+
+def test_an_option_that_a_release_does_not_know_is_left_out_where_that_is_said(tmp_path: Path) -> None:
+    known = 'config UML_NET\n\tbool "networking"\n\tdepends on NET\n\n'
+    tree = make_tree(tmp_path, release="7.2.1", drops="UML_NET")
+    assert build_kernel(tree).release == "7.2.1"
+    kconfig = tree / "arch/um/Kconfig"
+    kconfig.write_text(known + kconfig.read_text())
+    with pytest.raises(KernelError, match=r"CONFIG_UML_NET=y: is not set: it depends on NET"):
+        build_kernel(tree)
+
+
+def test_the_name_of_a_package_is_a_source(tmp_path: Path) -> None:
+    with pytest.raises(
+        KernelError, match=r"linux-source-5\.4\.tar\.xz is missing; .*\n  apt-get install linux-source-5\.4"
+    ):
+        build_kernel(Path("linux-source-5.4"))
 
 
 def test_netwarp_kernel_names_a_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

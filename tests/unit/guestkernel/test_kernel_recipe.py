@@ -78,3 +78,21 @@ def test_the_key_depends_on_source_recipe_and_compiler() -> None:
         kernel_key(source, recipe, "gcc 14"),
     }
     assert len(keys) == 4
+
+
+def test_another_release_has_options_and_patches_of_its_own(folder: Path) -> None:
+    recipe = load_recipe(folder)
+    other = recipe.for_release("6.1.192")
+    names = {option.name for option in other.fragment}
+    assert {"RANDOM_TRUST_BOOTLOADER", "RANDOM_TRUST_CPU"} <= names & other.where_known
+    assert {option.name for option in recipe.fragment} < names
+    assert other.digest != recipe.digest
+    assert recipe.for_release("5.10").digest == other.digest
+
+
+@pytest.mark.parametrize("release", ["", "6.12", "6.12.999", "6.12-rc3"])
+def test_the_packages_own_release_is_made_as_before(folder: Path, release: str) -> None:
+    recipe = load_recipe(folder)
+    assert recipe.for_release(release) == recipe
+    shutil.rmtree(folder / "other-releases")
+    assert load_recipe(folder).digest == recipe.digest
