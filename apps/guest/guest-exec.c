@@ -32,6 +32,9 @@
 #define DEFAULT_START_NS UINT64_C(1699999990000000000)
 #define DEFAULT_MEMORY	 "256M"
 
+/* of the kernel's command line, in every guest */
+#define FIXED_ARGUMENTS 10
+
 enum place { KERNEL_FD = 3, SEED_FD, TMP_FD, CPU_FD, TERMINAL_FD = CPU_FD };
 
 struct options {
@@ -50,6 +53,7 @@ struct options {
 	bool seed_given;
 	bool virtual;
 	bool any_cpu;
+	bool no_root;
 };
 
 static void usage(void)
@@ -67,6 +71,7 @@ static void usage(void)
 	    "  --parent PID         refuse to start unless this is the parent\n"
 	    "  --terminal PATH      on the wall clock: the guest's second console is this terminal\n"
 	    "  --user UID:GID       (root) be this user, whose DIR is; all else has been opened before\n"
+	    "  --no-root            a kernel before 6.12: without root= it would mount no root\n"
 	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
@@ -88,13 +93,21 @@ static uint64_t size(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"kernel", required_argument, NULL, 'k'},	{"dir", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 's'},	{"memory", required_argument, NULL, 'm'},
-	    {"mode", required_argument, NULL, 'c'},	{"start-ns", required_argument, NULL, 'n'},
-	    {"tmpdir", required_argument, NULL, 't'},	{"parent", required_argument, NULL, 'p'},
-	    {"any-cpu", no_argument, NULL, 'a'},	{"seed-library", required_argument, NULL, 'l'},
-	    {"terminal", required_argument, NULL, 'i'}, {"user", required_argument, NULL, 'u'},
-	    {"help", no_argument, NULL, 'h'},		{0},
+	    {"kernel", required_argument, NULL, 'k'},
+	    {"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},
+	    {"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},
+	    {"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'},
+	    {"parent", required_argument, NULL, 'p'},
+	    {"any-cpu", no_argument, NULL, 'a'},
+	    {"no-root", no_argument, NULL, 'r'},
+	    {"seed-library", required_argument, NULL, 'l'},
+	    {"terminal", required_argument, NULL, 'i'},
+	    {"user", required_argument, NULL, 'u'},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
 	};
 	int option;
 
@@ -130,6 +143,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 'a':
 			options->any_cpu = true;
+			break;
+		case 'r':
+			options->no_root = true;
 			break;
 		case 'i':
 			options->terminal = optarg;
@@ -235,22 +251,14 @@ int main(int argc, char **argv)
 	struct options options = {.memory = DEFAULT_MEMORY, .mode = "virtual", .start_ns = DEFAULT_START_NS};
 	char memory[64], start[64], seed[64];
 	/* fb_tunnels=none: no tunl0, gre0, gretap0 in every namespace */
-	char *const arguments[] = {"linux",
-				   memory,
-				   "rootfstype=hostfs",
-				   "rootflags=/",
-				   "ro",
-				   "init=/proc/self/cwd/init",
-				   "con0=null,fd:1",
-				   "con=null",
-				   "fb_tunnels=none",
-				   "quiet",
-				   "time-travel=inf-cpu",
-				   start,
-				   NULL};
+	char *arguments[FIXED_ARGUMENTS + 4] = {"linux",	  memory,     "rootfstype=hostfs",
+						"rootflags=/",	  "ro",	      "init=/proc/self/cwd/init",
+						"con0=null,fd:1", "con=null", "fb_tunnels=none",
+						"quiet"};
 	char *const environment[] = {"HOME=/proc/self/cwd", "TMPDIR=/proc/self/fd/5",
 				     "LD_PRELOAD=/proc/self/fd/4", seed, NULL};
 	struct rlimit no_core = {0, 0};
+	size_t count = FIXED_ARGUMENTS;
 	int persona;
 
 	launch_begin("guest-exec");
@@ -271,10 +279,14 @@ int main(int argc, char **argv)
 	snprintf(memory, sizeof(memory), "mem=%s", options.memory);
 	snprintf(start, sizeof(start), "time-travel-start=%" PRIu64, options.start_ns);
 	snprintf(seed, sizeof(seed), "NETWARP_SEED=%016" PRIx64, options.seed);
-	if (!options.virtual) {
-		*(const char **)&arguments[10] = options.terminal ? "con1=fd:6,fd:6" : NULL;
-		*(char **)&arguments[11] = NULL;
+	if (options.virtual) {
+		arguments[count++] = "time-travel=inf-cpu";
+		arguments[count++] = start;
+	} else if (options.terminal) {
+		arguments[count++] = "con1=fd:6,fd:6";
 	}
+	if (options.no_root)
+		arguments[count++] = "root=none";
 	open_console();
 	close_from((options.terminal ? TERMINAL_FD : TMP_FD) + 1);
 	if (options.virtual && !options.any_cpu)

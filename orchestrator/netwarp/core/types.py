@@ -287,6 +287,22 @@ class Capture(Frozen, frozen=True):
     link: str
 
 
+class GuestKernel(Frozen, frozen=True):
+    """A guest kernel that the spec names for a cell.
+
+    release: of the build. sha256: of its executable; "": it is not built here, and release is what the spec says.
+    """
+
+    release: str
+    sha256: str
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """(6, 1) of "6.1.192"; (0, 0) where it does not begin with two numbers."""
+        found = re.match(r"(\d+)\.(\d+)", self.release)
+        return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
 class Cell(Frozen, frozen=True, kw_only=True):
     """One fully resolved run. `factors`: factor -> level as the spec writes it ("-" where it does not apply)."""
 
@@ -309,6 +325,8 @@ class Cell(Frozen, frozen=True, kw_only=True):
     """The spec's own metrics: name -> arithmetic expression over this flow's metrics."""
     metric_units: dict[str, str] = {}
     """Unit of each of the spec's own metrics."""
+    kernel: GuestKernel | msgspec.UnsetType = msgspec.UNSET
+    """Where the spec names one; unset it is no part of the JSON, and the cell runs on the back end's kernel."""
 
     @property
     def id(self) -> str:

@@ -21,7 +21,7 @@ from ..measure.first_divergence import Divergence, first_divergence
 from ..plan.types import Plan
 from ..results.agreement import Agreement, agree
 from ..results.compare import Levels, levels_of
-from ..sandbox.choose import choose, lateness_s
+from ..sandbox.choose import choose, lateness_s, with_kernels
 from ..sandbox.virtual import WALL_LATENESS_NS
 from ..store.environment import Environment
 from ..store.run_dir import RunDir, locked, read_json
@@ -127,7 +127,7 @@ def agree_backends(
     )  # fmt: skip
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
     for name in backends:  # before anything runs: may raise BackendUnavailable
-        choose(name).backend.close()
+        with_kernels(choose(name), drawn).backend.close()
     if out is not None:
         check_out(Path(out), resume, backends)
     folder = Path(out) if out is not None else new_directory(Path("results") / "agreement" / whole.name).root
@@ -167,7 +167,7 @@ def _run_side(
     """Run the unfinished cells of one side. Raises BackendUnavailable, or KeyboardInterrupt with the finished cells
     kept.
     """
-    chosen = choose(name)
+    chosen = with_kernels(choose(name), plan.cells)
     cores = os.cpu_count() or 1
     jobs = (jobs or 1) if chosen.backend.wall_clock else min(jobs or cores, cores)
     progress(Notice(f"{counted(len(plan.cells), 'cell')} on {name}, {jobs} at once"))

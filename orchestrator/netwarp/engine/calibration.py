@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -34,7 +35,7 @@ from ..measure.calibration import (
     profile_probes,
 )
 from ..present.pages.calibration import write_calibration_page
-from ..sandbox import SandboxBackend
+from ..sandbox import SandboxBackend, VirtualBackend
 from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS
 from ..store import calibration as records
@@ -48,6 +49,7 @@ from ..testbed.steps import to_text
 from .events import Notice, Progress, no_progress
 from .execute import execute
 
+T = TypeVar("T", Row, Curve)
 log = logging.getLogger(__name__)
 GENERIC, NETEM = "generic", "netem"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
@@ -122,6 +124,8 @@ def calibration_for(chosen: Chosen, jobs: int, scratch: Path, progress: Progress
     """
     if chosen.kernel is None or chosen.backend.wall_clock:
         return None
+    if chosen.kernels:
+        return _of_each(chosen, jobs, scratch, progress)
     path = stored(chosen)
     if path.exists():
         calibration = read_json(path, Calibration)
@@ -133,6 +137,34 @@ def calibration_for(chosen: Chosen, jobs: int, scratch: Path, progress: Progress
     if more is not None:
         calibration = msgspec.structs.replace(calibration, rows=calibration.rows + more.rows, curves=more.curves)
     return calibration
+
+
+def _of_each(chosen: Chosen, jobs: int, scratch: Path, progress: Progress) -> Calibration | None:
+    """The calibrations of several kernels as one; of more than one, each probe's name begins with the release."""
+    parts = []
+    for build in chosen.kernels:
+        one = Chosen(VirtualBackend(build.binary, BUILD), build)
+        part = calibration_for(one, jobs, scratch, progress)
+        assert part is not None
+        parts.append(part if len(chosen.kernels) == 1 else _prefixed(part, f"Linux {build.release}, "))
+    release, sha256 = chosen.identity
+    return msgspec.structs.replace(
+        parts[0],
+        key=hashlib.sha256("\n".join(part.key for part in parts).encode()).hexdigest()[:16],
+        kernel_release=release,
+        kernel_sha256=sha256,
+        rows=tuple(row for part in parts for row in part.rows),
+        curves=tuple(curve for part in parts for curve in part.curves),
+    )
+
+
+def _prefixed(calibration: Calibration, words: str) -> Calibration:
+    def named(entry: T) -> T:
+        return msgspec.structs.replace(entry, probe=words + entry.probe)
+
+    return msgspec.structs.replace(
+        calibration, rows=tuple(map(named, calibration.rows)), curves=tuple(map(named, calibration.curves))
+    )
 
 
 def _stored_profiles(chosen: Chosen) -> Calibration | None:

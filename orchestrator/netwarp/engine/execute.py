@@ -15,6 +15,8 @@ from concurrent.futures import BrokenExecutor, Future
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
+
 from ..core.errors import CaptureError, CellError, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted, VirtualBackend
@@ -132,6 +134,10 @@ def _on_a_cluster(
     """Run cells on a dask cluster: each returns as an archive and is unpacked into its directory here."""
     if not isinstance(backend, VirtualBackend):
         raise SpecError(f"--executor dask: cells run in virtual time there, and {backend.name} is on the wall clock")
+    if any(not isinstance(cell.kernel, msgspec.UnsetType) for cell in cells):
+        raise SpecError(
+            "--executor dask: its workers have one kernel; cells that name theirs run with --executor local"
+        )
     kernel = backend.kernel
     instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
     topic = f"netwarp-{uuid.uuid4().hex}"

@@ -6,8 +6,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable, CellError, SpecError
+from ..core.types import GuestKernel
 from ..experiment import Spec, load_spec
+from ..guestkernel.cache import find_binary, find_named
 from ..plan import make_plan
 from ..plan.make import parts_of
 from ..plan.shards import shard_of
@@ -53,13 +56,23 @@ def plan_experiment(
     Raises SpecError with every problem of every cell.
     """
     loaded = load_experiment(experiment, sets=sets)
+    found: dict[str, GuestKernel] = {}
+
+    def build_of(name: str) -> GuestKernel:
+        """Looked for once a plan: the cache could change meanwhile."""
+        if name not in found:
+            build = find_named(name, loaded.path.parent)
+            found[name] = GuestKernel(name, "") if build is None else GuestKernel(build.release, build.sha256)
+        return found[name]
+
     plan = make_plan(
         loaded,
         seed=seed,
         repetitions=repetitions,
         only=only or parts_of(loaded)[:1],
         where=level_pairs(where),
-        kernel=None if backend is None else lambda: kernel_sysctls(backend, progress),
+        kernel=None if backend is None else lambda kernel: kernel_sysctls(backend, progress, kernel),
+        builds=build_of,
     )
     if shard is not None and any(each.schedule is not None for each in plan.factors):
         raise SpecError("--shard: a run with schedules of packets grows while it runs, and is not divided; use --where")
@@ -74,8 +87,12 @@ def level_pairs(where: Where) -> list[tuple[str, str]]:
     return [(factor, level) for factor, chosen in levels.items() for level in chosen]
 
 
-def kernel_sysctls(backend: str, progress: Progress = no_progress) -> KernelSysctls | None:
-    """The sysctls of the kernel of the named back end; None, after a Notice, if they cannot be had."""
+def kernel_sysctls(
+    backend: str, progress: Progress = no_progress, kernel: GuestKernel | None = None
+) -> KernelSysctls | None:
+    """The sysctls of the kernel of the named back end, or of a cell's own; None, after a Notice, if they cannot be
+    had.
+    """
     if backend == "hosts":
         return None  # each machine has its own, and says so itself
     try:
@@ -83,7 +100,10 @@ def kernel_sysctls(backend: str, progress: Progress = no_progress) -> KernelSysc
         if chosen.kernel is None:
             return host_sysctls()
         assert isinstance(chosen.backend, GuestBackend)
-        return guest_sysctls(chosen.kernel, chosen.backend)
+        if kernel is None:
+            return guest_sysctls(chosen.kernel, chosen.backend)
+        build = find_binary(kernel.sha256) if kernel.sha256 else None
+        return None if build is None else guest_sysctls(build, GuestBackend(build.binary, BUILD))
     except BackendUnavailable:
         why = f"no kernel to ask, the back end {backend} cannot run here; netwarp doctor says why"
     except (CellError, OSError, subprocess.TimeoutExpired) as error:

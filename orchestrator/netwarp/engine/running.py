@@ -21,7 +21,7 @@ from ..plan.changes import plan_changes
 from ..plan.schedules import undisturbed
 from ..plan.types import Plan
 from ..present.pages.build import make_report
-from ..sandbox.choose import Chosen, choose
+from ..sandbox.choose import Chosen, choose, with_kernels
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.packing import PACK_ABOVE, pack_run
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
@@ -108,7 +108,7 @@ def run(
         backend=backend,
         progress=progress,
     )
-    chosen = choose(backend, None if inventory is None else Path(inventory))
+    chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), plan.cells)
     if chosen.why:
         progress(Notice(chosen.why))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
@@ -273,7 +273,8 @@ def begin(
         backend=chosen.backend.name,
         jobs=jobs,
         kernel=chosen.identity,
-        kernel_source="" if chosen.kernel is None else chosen.kernel.source,
+        kernel_source=", ".join(build.source for build in chosen.kernels)
+        or ("" if chosen.kernel is None else chosen.kernel.source),
         programs=program_digests(),
     )
     write_json(directory.manifest, manifest)

@@ -17,7 +17,7 @@ from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records
 from ..plan.types import Plan
 from ..results.compare import Comparison, compare, levels_of
-from ..sandbox.choose import choose, lateness_s
+from ..sandbox.choose import choose, lateness_s, with_kernels
 from ..store import compressed
 from ..store.packing import unpack_one
 from ..store.packs import archives, cell_bytes
@@ -90,7 +90,7 @@ def _run_again(run: Run, cells: Sequence[Cell], jobs: int | None, progress: Prog
         raise SpecError(
             f"{run.path}: ran on {run.manifest.backend}: only in virtual time the same cell gives the same captures"
         )
-    chosen = choose("virtual")
+    chosen = with_kernels(choose("virtual"), run.plan.cells)
     then, now = (run.manifest.kernel_release, run.manifest.kernel_sha256), chosen.identity
     if then != now:
         progress(Notice(f"this is another kernel than the run's: {_named(now)}, not {_named(then)}"))
@@ -169,7 +169,7 @@ def verify(
             differences = {cell.id: _difference(cell, again, run.directory) for cell in run.plan.cells}
             ran = [cell for cell in _of_the_same_levels(run.plan, differences) if ran_to_its_end(again.cell(cell.id))]
             analyze_cells(ran, again, jobs=jobs or os.cpu_count() or 1)
-            kernels = (_kernel(run), _named(choose("virtual").identity))
+            kernels = (_kernel(run), _named(with_kernels(choose("virtual"), run.plan.cells).identity))
             return _verified(differences, kernels, run, again, run.manifest.backend)
         finally:
             run.directory.clear_partial()

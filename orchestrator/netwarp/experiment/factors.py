@@ -12,7 +12,7 @@ from ..core.units import same_value
 from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_levels, read_names, read_text, read_texts
 from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULES, SECTIONS, TOP
 from .merge import merge
-from .overrides import find_key, layer_of
+from .overrides import KERNEL, find_key, layer_of
 from .packet_schedules import read_schedule
 from .problems import Problems, nearest
 from .toml_positions import Item
@@ -108,7 +108,7 @@ def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, F
 def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> FactorSpec:
     if name in RESERVED_COLUMNS:
         problems.add(item, f'"{name}" is a column of the tables; call the factor otherwise')
-    if not NAME.fullmatch(name) or name in TOP:
+    if not NAME.fullmatch(name) or (name in TOP and name != KERNEL):
         problems.add(item, f'"{name[:40]}" is no name for a factor: 1 to 32 of a-z 0-9 _ -, and no key of a spec')
     levels_item = item.get("levels")
     names: tuple[str, ...] = ()
@@ -128,6 +128,8 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         else:
             check_keys(child, LEVEL, problems, fill=True)
     keys = _read_sets(item.get("sets"), document, problems)
+    if name == KERNEL and item.get("sets") is None:
+        keys = [[KERNEL]]
     levels = tuple(
         LevelSpec(level, _title(item.get(level), level, problems), _patch(item, level, keys, document, problems))
         for level in names

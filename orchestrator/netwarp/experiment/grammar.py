@@ -163,6 +163,7 @@ SHAPE: dict[str, Field] = {
 RESOLVED: dict[str, Field] = {
     "duration": quantity("time", example='"100 s"', low=MS, high=86400 * S),
     "captures": Field("open", '"hosts", "all", or ["a.p1", "b.p1"]'),
+    "kernel": Field("text", '"6.1"'),
     "shape": Field("table", '{ kind = "chain", hops = 3 }', fields=SHAPE),
     "parameter": Field("open", '{ rate = "1 Mbit/s" }'),
     "default": Field(

@@ -13,6 +13,8 @@ from .problems import Problems, nearest
 from .shapes import expand_shape
 from .toml_positions import Item, plain
 
+KERNEL = "kernel"
+"""A key of the spec, and the name of the factor whose levels are kernels."""
 NAMED = (*SECTIONS, "factor", "experiment", "metric", "table", "figure", "answer")
 """Sections of named tables. --set changes one that is there: a new name there would be a typo."""
 
@@ -32,7 +34,8 @@ def read_overrides(document: Item, sets: Mapping[str, str], problems: Problems) 
 def layer_of(path: Sequence[str], text: str, document: Item, place: Item) -> Item:
     """A layer over the document that gives one key another value; `place`: the position where that value is written."""
     there = document.get(*path)
-    value: Any = text if there is not None and isinstance(there.value, str) else _toml_value(text)
+    is_text = path == [KERNEL] or (there is not None and isinstance(there.value, str))  # 6.10 is not 6.1
+    value: Any = text if is_text else _toml_value(text)
     item = plain(value, place.file, place.line, place.key)
     for name in reversed(path):
         item = Item({name: item}, place.file, place.line, place.key)

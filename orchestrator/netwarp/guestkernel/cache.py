@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import KernelError
-from .recipe import Recipe, load_recipe, same_release
+from .recipe import Recipe, load_recipe, release_numbers, same_release
 from .source import file_sha256
 
 log = logging.getLogger(__name__)
 RECORD = "build.json"
 _FORMAT = 1
 _WORK = ".building-"
+_ROOT_GUESSED = (6, 12)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +115,25 @@ def find_named(name: str, beside: Path | None = None) -> KernelBuild | None:
         and build.recipe == recipe.for_release(build.release).digest
     ]
     return min(fitting, key=lambda build: build.kind != "package", default=None)
+
+
+def find_binary(sha256: str) -> KernelBuild | None:
+    """The kernel of the cache, or that NETWARP_KERNEL names, whose executable has this hash."""
+    builds = list_kernels()
+    if os.environ.get("NETWARP_KERNEL"):
+        builds.append(_from_environment(Path(os.environ["NETWARP_KERNEL"])))
+    return next((build for build in builds if build.sha256 == sha256), None)
+
+
+def asks_for_a_root(binary: Path) -> bool:
+    """Whether a kernel built here mounts no root file system without `root=`: those before 6.12, which have no block
+    layer. With it another command line is hashed into the random generator, so newer ones go without.
+    """
+    try:
+        release = str(json.loads((binary.parent / RECORD).read_bytes())["release"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return release_numbers(release) < _ROOT_GUESSED
 
 
 def read_build(folder: Path) -> KernelBuild | None:

@@ -4,12 +4,12 @@ seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from ..core.metrics.expressions import OF_THE_CELL, fill_in, parameter_numbers
-from ..core.types import Cell, Event, Flow, Link, LinkImpairment, Node
+from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
 from ..experiment import Spec
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems
@@ -36,10 +36,19 @@ INTERLEAVE = {"net.sctp.intl_enable": "1"}
 
 
 class CellPlanner:
-    """Makes the cells of a spec. Reads each profile once."""
+    """Makes the cells of a spec. Reads each profile once.
 
-    def __init__(self, spec: Spec, problems: Problems, sysctls: SysctlCheck | None = None) -> None:
-        self._spec, self._problems, self._sysctls = spec, problems, sysctls
+    builds: the guest kernel of each name that the spec gives one.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        problems: Problems,
+        sysctls: SysctlCheck | None = None,
+        builds: Callable[[str], GuestKernel] = lambda name: GuestKernel(name, ""),
+    ) -> None:
+        self._spec, self._problems, self._sysctls, self._builds = spec, problems, sysctls, builds
         self._network = Network(problems)
 
     def cells(
@@ -80,8 +89,10 @@ class CellPlanner:
             build_link(draft, shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items()
         )
         captures = Captures(nodes, built, routed, self._problems, context).read(resolved.top)
+        named_kernel = top.text("kernel")
+        kernel = self._builds(named_kernel) if named_kernel else None
         if self._sysctls is not None:
-            self._sysctls.nodes(resolved.nodes, links, context)
+            self._sysctls.nodes(resolved.nodes, links, kernel, context)
         if len(self._problems) > before:
             return ()
         own_nodes = _explicit(nodes, routed)
@@ -108,6 +119,7 @@ class CellPlanner:
                 parameters=parameters,
                 metrics=metrics,
                 metric_units=units,
+                kernel=msgspec.UNSET if kernel is None else kernel,
             )
             for number in range(1 if only_random and not random else repetitions)
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..core.errors import SpecError
 from ..core.outputs import Levels, matches
-from ..core.types import Cell
+from ..core.types import Cell, GuestKernel
 from ..experiment import Problems, Spec
 from ..experiment.experiments import ExperimentSpec
 from ..experiment.factors import DOES_NOT_APPLY
@@ -36,7 +36,8 @@ def make_plan(
     repetitions: int | None = None,
     only: str | Sequence[str] | None = None,
     where: Sequence[tuple[str, str]] = (),
-    kernel: Callable[[], KernelSysctls | None] | None = None,
+    kernel: Callable[[GuestKernel | None], KernelSysctls | None] | None = None,
+    builds: Callable[[str], GuestKernel] = lambda name: GuestKernel(name, ""),
 ) -> Plan:
     """Plan a spec's cells.
 
@@ -44,8 +45,9 @@ def make_plan(
     experiments; BASE: cells in which every factor that is not stated has its usual level, but those that `where` names;
     ROBUSTNESS: the others.
     where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
-    kernel: the sysctls of the kernel of the run, None where they cannot be had; asked only if the spec sets any.
-    Without it their names are not checked.
+    kernel: the sysctls of a kernel of the run (None: that of the back end), None where they cannot be had; asked only
+    if the spec sets any. Without it their names are not checked. builds: the guest kernel that a name in the spec
+    means; without it, none is built.
     Raises SpecError with every problem.
     """
     seed = spec.seed if seed is None else seed
@@ -69,7 +71,7 @@ def make_plan(
             for asking, levels in everything
             if tuple(levels.values()) in named or (BASE if matches(levels, usual, ()) else ROBUSTNESS) in parts
         ]
-    planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None)
+    planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None, builds)
     cells: list[Cell] = []
     for asking, levels in chosen:
         if matches(levels, wanted, ()) and problems.distinct < ENOUGH_PROBLEMS:

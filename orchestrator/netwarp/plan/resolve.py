@@ -59,7 +59,7 @@ def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -
         {
             key: substitute(child, values, problems, context)
             for key, child in document.table().items()
-            if key in ("duration", "captures")
+            if key in ("duration", "captures", "kernel")
         }
     )
     return Resolved(top, nodes, sections["link"], flows, sections["event"], parameters)

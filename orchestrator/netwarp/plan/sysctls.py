@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.types import GuestKernel
 from ..experiment.problems import Problems
 from ..experiment.toml_positions import Item
 from .network import SYSCTL_EXAMPLE, UnresolvedLink
@@ -27,25 +28,29 @@ class KernelSysctls:
 
 
 class SysctlCheck:
-    """Checks the names in a spec's cells. `ask` is called at most once, and only if there is a sysctl to check."""
+    """Checks the names in a spec's cells. `ask` is called at most once a kernel (None: the back end's), and only if
+    there is a sysctl to check.
+    """
 
-    def __init__(self, ask: Callable[[], KernelSysctls | None], problems: Problems) -> None:
+    def __init__(self, ask: Callable[[GuestKernel | None], KernelSysctls | None], problems: Problems) -> None:
         self._ask, self._problems = ask, problems
-        self._asked: list[KernelSysctls | None] = []
+        self._asked: dict[GuestKernel | None, KernelSysctls | None] = {}
 
-    def nodes(self, nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], context: str) -> None:
-        """Every sysctl of every node."""
+    def nodes(
+        self, nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], kernel: GuestKernel | None, context: str
+    ) -> None:
+        """Every sysctl of every node of a cell."""
         for node, item in nodes.items():
             table = item.get("sysctl")
             own = [link.name for link in links.values() if node in (link.a, link.b)]
             for name, child in (table.table() if table is not None else {}).items():
-                if (known := self._known()) is not None and (said := _sysctl_problem(name, own, known)):
+                if (known := self._known(kernel)) is not None and (said := _sysctl_problem(name, own, known)):
                     self._problems.add(child, said, context=context)
 
-    def _known(self) -> KernelSysctls | None:
-        if not self._asked:
-            self._asked.append(self._ask())
-        return self._asked[0]
+    def _known(self, kernel: GuestKernel | None) -> KernelSysctls | None:
+        if kernel not in self._asked:
+            self._asked[kernel] = self._ask(kernel)
+        return self._asked[kernel]
 
 
 def _sysctl_problem(name: str, links: Sequence[str], known: KernelSysctls) -> str:

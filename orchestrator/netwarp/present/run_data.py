@@ -59,8 +59,12 @@ class RunData:
 
     @property
     def system(self) -> str:
-        """What was measured, as a column heading: "Linux 6.12" from the kernel's release."""
-        return "Linux " + ".".join(self.manifest.kernel_release.split(".")[:2])
+        """What was measured, as a column heading: "Linux 6.12" from the kernel's release, "Linux 6.1, 6.12" of
+        several.
+        """
+        return "Linux " + ", ".join(
+            ".".join(release.split(".")[:2]) for release in self.manifest.kernel_release.split(", ")
+        )
 
     @property
     def random(self) -> bool:

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable, SpecError
-from ..core.types import Problem
+from ..core.invocation import command
+from ..core.types import Cell, Problem
 from ..doctor import check_guest, check_virtual, wall_kernel_build
 from ..guestkernel import KernelBuild, find_kernel
+from ..guestkernel.cache import find_binary
 from ..guestkernel.packaged import distribution_kernel, is_distribution
 from . import DistributionBackend, GuestBackend, SandboxBackend, VirtualBackend, netns_backend
 from .hosts import HostsBackend, read_inventory
@@ -34,12 +38,17 @@ class Chosen:
     why: str = ""
     machines: tuple[str, str] | None = None
     """Of other machines: their kernels, and a digest of those."""
+    kernels: tuple[KernelBuild, ...] = ()
+    """Where cells name kernels of their own: all that the cells run on."""
 
     @property
     def identity(self) -> tuple[str, str]:
-        """(release, sha256) of the kernel under test."""
+        """(release, sha256) of the kernel under test; of several, all releases and a digest of their hashes."""
         if self.machines is not None:
             return self.machines
+        if self.kernels:
+            digest = hashlib.sha256("\n".join(build.sha256 for build in self.kernels).encode()).hexdigest()
+            return ", ".join(build.release for build in self.kernels), digest
         if self.kernel is None:
             return f"{platform.release()} {platform.version()}", HOST_KERNEL
         return self.kernel.release, self.kernel.sha256
@@ -75,6 +84,35 @@ def choose(name: str, inventory: Path | None = None) -> Chosen:
             # another kernel on another clock is the user's choice, not a fallback
             said += "\nwithout a build, on the wall clock: --backend guest runs on this distribution's own kernel"
     raise BackendUnavailable(said)
+
+
+def with_kernels(chosen: Chosen, cells: Sequence[Cell]) -> Chosen:
+    """The same back end, with every kernel that these cells run on, if they name any. Raises BackendUnavailable where
+    one is not built.
+    """
+    kernels = dict.fromkeys(cell.kernel for cell in cells)
+    if chosen.kernel is None or all(isinstance(kernel, msgspec.UnsetType) for kernel in kernels):
+        return chosen
+    builds: dict[str, KernelBuild] = {}
+    absent = []
+    for kernel in kernels:
+        if isinstance(kernel, msgspec.UnsetType):
+            builds[chosen.kernel.sha256] = chosen.kernel
+            continue
+        build = find_binary(kernel.sha256) if kernel.sha256 else None
+        if build is None:
+            absent.append(kernel.release)
+        else:
+            builds[build.sha256] = build
+    if absent:
+        chosen.backend.close()
+        raise BackendUnavailable("\n".join(map(_not_built, absent)))
+    return replace(chosen, kernels=tuple(sorted(builds.values(), key=lambda build: (build.release, build.sha256))))
+
+
+def _not_built(name: str) -> str:
+    source = name if "/" in name else f"linux-source-{'.'.join(name.split('.')[:2])}"
+    return f"the kernel {name} is not built; `{command('kernel', 'build', '--source', source)}` builds it"
 
 
 def hosts(inventory: Path | None) -> Chosen:

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ..core.types import Cell, Problem
+from ..core.types import Cell, GuestKernel, Problem
 from ..guestkernel import KernelBuild
 from ..guestkernel.packaged import modules_of
+from .kernel_features import NEWER_SCHEDULERS, NEWER_SCHEDULERS_FROM
 from .virtual import GuestBackend
-
-NEWER_SCHEDULERS = ("fc", "wfq")
-"""SCTP's, which Linux 6.1 does not know."""
 
 
 class DistributionBackend(GuestBackend):
     """The back end `guest` with that kernel: its modules are loaded before a cell's network is made."""
+
+    any_kernel = False
 
     def __init__(
         self,
@@ -39,7 +39,9 @@ class DistributionBackend(GuestBackend):
                 lacks = "no MPTCP"
             elif flow.sender_options.get("tracepoints"):
                 lacks = "no tracepoints"
-            elif self.release.startswith("6.1.") and flow.sender_options.get("scheduler") in NEWER_SCHEDULERS:
+            elif GuestKernel(self.release, "").numbers < NEWER_SCHEDULERS_FROM and (
+                flow.sender_options.get("scheduler") in NEWER_SCHEDULERS
+            ):
                 lacks = f"no stream scheduler {flow.sender_options['scheduler']}"
             if lacks:
                 return f"flow {flow.name}: the distribution's kernel {self.release} has {lacks}; build one: make kernel"

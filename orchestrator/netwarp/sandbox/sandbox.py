@@ -72,6 +72,8 @@ class SandboxBackend(abc.ABC):
     """Whether the host's load can make a cell late."""
     on_this_machine = True
     """Whether it is this machine's load that can."""
+    any_kernel = False
+    """Whether a cell can have a kernel of its own."""
     files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
 
     def __init__(
@@ -113,6 +115,8 @@ class SandboxBackend(abc.ABC):
 
     def refuses(self, cell: Cell) -> str:
         """The reason why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
+        if not self.any_kernel and cell.kernel is not msgspec.UNSET:
+            return f"its kernel is a guest's, Linux {cell.kernel.release}: use --backend virtual or guest"
         return missing_program(cell) or missing_arch(cell, self.apps)
 
     def close(self) -> None:

@@ -11,12 +11,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from ..core.built_programs import CELL_FILES
 from ..core.errors import CellError
 from ..core.types import Cell, Problem
 from ..doctor import memory_dir
+from ..guestkernel.cache import asks_for_a_root, find_binary
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
+from .kernel_features import lacks
 from .privileges import open_to_all
 from .sandbox import SandboxBackend
 from .user_programs import spinning_program
@@ -38,13 +42,14 @@ WALL_T0_AFTER_READY_NS = 600_000_000
 
 
 class GuestBackend(SandboxBackend):
-    """Guests on the wall clock. `kernel` is a UML binary."""
+    """Guests on the wall clock. `kernel` is a UML binary, for the cells that name none."""
 
     name = "guest"
     mode = "wall"
     clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS)
     lateness_ns = WALL_LATENESS_NS
     files = CELL_FILES
+    any_kernel = True
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class GuestBackend(SandboxBackend):
     ) -> None:
         super().__init__(apps, problems=problems)
         self.kernel = kernel
+        self._named: dict[str, Path] = {}
         place = memory_dir()
         if self.user is not None and place is not None and not open_to_all(place, kernel, apps / "lib" / "seed.so"):
             self.user = None  # root's own umask or TMPDIR shuts others out
@@ -67,12 +73,31 @@ class GuestBackend(SandboxBackend):
                 "no directory has space for the guest's memory any more: free some in /dev/shm or TMPDIR"
                 " (see `netwarp doctor`)"
             )
+        kernel = self._kernel_of(cell)
+        no_root = ["--no-root"] if asks_for_a_root(kernel) else []
         return [
             str(self.apps / "bin" / "guest-exec"),
-            "--kernel", str(self.kernel), "--dir", str(directory.root), "--seed", str(cell.seed),
+            "--kernel", str(kernel), *no_root, "--dir", str(directory.root), "--seed", str(cell.seed),
             "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", self.mode, "--start-ns", str(BOOT_REALTIME_NS),
             "--tmpdir", str(place), "--parent", str(os.getpid()),
         ]  # fmt: skip
+
+    def refuses(self, cell: Cell) -> str:
+        """Refuses what the cell's own kernel lacks."""
+        own = "" if isinstance(cell.kernel, msgspec.UnsetType) else lacks(cell, cell.kernel)
+        return own or super().refuses(cell)
+
+    def _kernel_of(self, cell: Cell) -> Path:
+        """The binary that the cell runs on. Raises CellError if the spec names one that is no longer built."""
+        if isinstance(cell.kernel, msgspec.UnsetType):
+            return self.kernel
+        digest = cell.kernel.sha256
+        if digest not in self._named:
+            build = find_binary(digest)
+            if build is None:
+                raise CellError(f"no built kernel has the SHA-256 {digest[:16]} (Linux {cell.kernel.release})")
+            self._named[digest] = build.binary
+        return self._named[digest]
 
 
 class VirtualBackend(GuestBackend):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
+from netwarp.core.types import GuestKernel
 from netwarp.guestkernel import KernelBuild
 from netwarp.plan import make_plan
 from netwarp.plan.sysctls import KernelSysctls
@@ -29,7 +30,8 @@ def planned(text: str, known: KernelSysctls | None = KNOWN) -> list[str]:
     """[how often the kernel was asked for its sysctls, then one error per line]."""
     asked: list[int] = []
 
-    def ask() -> KernelSysctls | None:
+    def ask(kernel: GuestKernel | None) -> KernelSysctls | None:
+        assert kernel is None
         asked.append(1)
         return known
 
