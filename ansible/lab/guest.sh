@@ -64,6 +64,14 @@ cat >etc/ssh/sshd_config <<-CONFIG
 	MaxSessions 100
 	Subsystem sftp internal-sftp
 CONFIG
+# apt's own directories of the host may not be ours to read or write, nor its locks
+rm -rf etc/apt/sources.list.d
+rm -f var/lib/dpkg/lock var/lib/dpkg/lock-frontend var/lib/dpkg/statoverride
+mkdir -p etc/apt var/lib/apt var/cache/apt
+for place in var/lib/apt var/cache/apt var/log; do
+	mount -t tmpfs -o mode=0755 tmpfs $place
+done
+echo "deb [trusted=yes] file:$REPOSITORY ./" >etc/apt/sources.list
 hostname "$NAME"
 ip link set dev lo up
 ip address add "$ADDRESS/24" dev vec0

@@ -10,6 +10,7 @@ import argparse
 import array
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
@@ -29,6 +30,7 @@ from netwarp.guestkernel import find_kernel
 HERE = Path(__file__).resolve().parent
 PLACE = Path(os.environ.get("NETWARP_LAB", CHECKOUT / "build" / "lab"))
 PACKAGES = PLACE / "packages"
+REPOSITORY = PLACE / "repository"
 HOLDER = PLACE / "holder.pid"
 READY = PLACE / "ready"
 SOFTWARE = ("openssh-server", "sudo", "chrony")
@@ -81,12 +83,7 @@ def holder() -> int | None:
 def problems() -> list[str]:
     """What keeps a laboratory from being made here, each with its remedy."""
     lacking = []
-    for program, package in (
-        ("ssh", "openssh-client"),
-        ("ip", "iproute2"),
-        ("unshare", "util-linux"),
-        ("dpkg", "dpkg"),
-    ):
+    for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
             lacking.append(f"there is no {program}: apt-get install {package}")
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
@@ -147,6 +144,28 @@ def unpack() -> None:
     stamp.touch()
 
 
+def make_repository() -> None:
+    """A repository of one package, to try installing from."""
+    shutil.rmtree(REPOSITORY, ignore_errors=True)
+    tree = PLACE / "trial"
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in ("DEBIAN", "usr/share/doc/netwarp-trial"):
+        (tree / name).mkdir(parents=True)
+    (tree / "usr" / "share" / "doc" / "netwarp-trial" / "README").write_text("netwarp trial\n")
+    control = (
+        "Package: netwarp-trial\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\n"
+        "Description: a package to install and to purge\n"
+    )
+    (tree / "DEBIAN" / "control").write_text(control)
+    REPOSITORY.mkdir(parents=True)
+    package = REPOSITORY / "netwarp-trial_1_all.deb"
+    run("dpkg-deb", "--build", "--root-owner-group", tree, package)
+    shutil.rmtree(tree)
+    data = package.read_bytes()
+    entry = f"Filename: ./{package.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
+    (REPOSITORY / "Packages").write_text(control + entry)
+
+
 def make_files() -> None:
     """Keys, each machine's directory, the ssh that finds its way into the namespace."""
     for machine in MACHINES:
@@ -164,7 +183,9 @@ def make_files() -> None:
         shutil.copyfile(PLACE / "key.pub", place / "authorized_keys")
         shutil.copyfile(HERE / "guest.sh", place / "init")
         (place / "init").chmod(0o755)
-        (place / "machine.env").write_text(f"NAME={machine}\nADDRESS={address(machine)}\nPACKAGES={PACKAGES}\n")
+        (place / "machine.env").write_text(
+            f"NAME={machine}\nADDRESS={address(machine)}\nPACKAGES={PACKAGES}\nREPOSITORY={REPOSITORY}\n"
+        )
     (PLACE / "known_hosts").write_text("".join(hosts))
 
 
@@ -179,6 +200,11 @@ def inventory() -> str:
         f"    ansible_ssh_private_key_file: {PLACE / 'key'}",
         f"    ansible_ssh_executable: {PLACE / 'ssh'}",
         f"    ansible_ssh_common_args: -o UserKnownHostsFile={PLACE / 'known_hosts'} -o StrictHostKeyChecking=yes",
+        "    # a connection that is kept would outlive the laboratory, and lead nowhere in the next one",
+        "    ansible_ssh_args: -o ControlMaster=no",
+        "    # sftp and scp know no way into the namespace",
+        "    ansible_pipelining: true",
+        "    ansible_ssh_transfer_method: piped",
         "    ansible_python_interpreter: /usr/bin/python3",
         "  hosts:",
     ]
@@ -225,23 +251,27 @@ def hold() -> None:
         run("ip", "link", "set", "dev", cable, "up")
         for end in (f"{near}{near_number}", f"{far}{far_number}"):
             run("ip", "link", "set", "dev", end, "master", cable, "up")
-    guests = []
-    for machine, number in MACHINES.items():
-        vectors = [f"vec{i}:transport=tap,ifname={machine}{i},mac={mac(machine, i)}" for i in range(number + 1)]
-        with open(PLACE / machine / "console.txt", "wb") as console:
-            guests.append(
-                subprocess.Popen(
-                    [
-                        str(kernel.binary), f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "ro",
-                        "init=/proc/self/cwd/init", "con0=null,fd:1", "con=null", "fb_tunnels=none", "quiet", *vectors,
-                    ],
-                    cwd=PLACE / machine, stdin=subprocess.DEVNULL, stdout=console, stderr=console,
-                    env={"HOME": "/proc/self/cwd", "TMPDIR": str(memory), "PATH": os.environ["PATH"]},
-                )
-            )  # fmt: skip
+    guests = {boot(machine, kernel.binary, memory): machine for machine in MACHINES}
     READY.touch()
-    for guest in guests:
-        guest.wait()
+    while True:  # a machine that is switched off is switched on again
+        pid, _ = os.wait()
+        machine = guests.pop(pid, "")
+        if machine:
+            guests[boot(machine, kernel.binary, memory)] = machine
+
+
+def boot(machine: str, kernel: Path, memory: Path) -> int:
+    """Switch a machine on; returns its process."""
+    vectors = [f"vec{i}:transport=tap,ifname={machine}{i},mac={mac(machine, i)}" for i in range(MACHINES[machine] + 1)]
+    with open(PLACE / machine / "console.txt", "wb") as console:
+        return subprocess.Popen(
+            [
+                str(kernel), f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "ro",
+                "init=/proc/self/cwd/init", "con0=null,fd:1", "con=null", "fb_tunnels=none", "quiet", *vectors,
+            ],
+            cwd=PLACE / machine, stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+            env={"HOME": "/proc/self/cwd", "TMPDIR": str(memory), "PATH": os.environ["PATH"]},
+        ).pid  # fmt: skip
 
 
 def up() -> None:
@@ -253,6 +283,7 @@ def up() -> None:
         raise LabError("\n  ".join(["there can be no laboratory here:", *lacking]))
     PLACE.mkdir(parents=True, exist_ok=True)
     unpack()
+    make_repository()
     make_files()
     READY.unlink(missing_ok=True)
     with open(PLACE / "holder.txt", "wb") as log:

@@ -1,62 +1,55 @@
 """The laboratory: playbooks and cells on machines, and every machine afterwards as it was before.
 
-Run by `make lab-test`, which makes the laboratory; without one these tests are skipped. On a busy machine a cell may be
-INVALID because it was late, and only because of that: then there is no number to look at.
+Run by `make lab-test`, which makes the laboratory; without one these tests are skipped. A cell that is INVALID only
+because the machine was late (docs/agreement.md) is run again, a few times: on a machine that is always busy these tests
+fail, since then they have shown nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from netwarp.core.checkout import CHECKOUT
 from netwarp.sandbox.hosts.connection import Connection
 from netwarp.sandbox.hosts.inventory import read_inventory
-from netwarp.store.ndjson import read_ndjson
+from netwarp.store.ndjson import Record, read_ndjson
+from support.laboratory import (
+    BIN,
+    INVENTORY,
+    MACHINES,
+    await_machine,
+    differences,
+    netwarp,
+    on,
+    playbook,
+    state,
+    switch_off,
+)
 
-LAB = Path(os.environ.get("NETWARP_LAB", CHECKOUT / "build" / "lab"))
-INVENTORY = LAB / "inventory.yml"
-NETWARP = Path(sys.executable).parent / "netwarp"
 pytestmark = pytest.mark.skipif("NETWARP_LAB_TEST" not in os.environ, reason="only in a laboratory: make lab-test")
-LATE = ("timeline", "start of ", "clock: ", "clocks of the machines")
-MACHINES = {"a": "192.0.2.1", "b": "192.0.2.2", "r": "192.0.2.3"}
-STATE = """
-PATH=$PATH:/usr/sbin:/sbin
-ip -o link | sed 's/ qlen .*//'; ip address | grep -v valid_lft; ip route; ip -6 route; tc qdisc; ip netns
-sysctl -a 2>/dev/null | grep -E '^net[.](core|ipv4|ipv6|sctp)' | grep -v -E 'random|_mem|entries|count'
-cd / && find run/netwarp var/lib/netwarp var/tmp -type f -o -type d -name 'netwarp*' 2>/dev/null | sort
-cat /proc/[0-9]*/comm 2>/dev/null | grep -E '^(netns-exec|init|cell-init|sender|receiver|python3)$' | sort | uniq -c
-"""
-
-
-def on(machine: str, command: str) -> str:
-    words = [LAB / "ssh", "-i", LAB / "key", "-o", f"UserKnownHostsFile={LAB / 'known_hosts'}", "-o", "BatchMode=yes"]
-    done = subprocess.run(
-        [*words, f"lab@{MACHINES[machine]}", "sudo sh"], input=command, capture_output=True, text=True, check=False
-    )
-    return done.stdout
-
-
-def state() -> dict[str, list[str]]:
-    return {machine: on(machine, STATE).splitlines() for machine in MACHINES}
+LATE = ("timeline", "start of ", "clocks of the machines")
+TRIES = 4
+CHOI = (
+    "choi2009", "--where", "outage=10 s", "--where", "reading=one_way_delay", "--where", "variant=sctp_multi",
+    "--where", "failover=linux_default", "--set", "fault_at=10 s", "--set", "duration=30 s", "--set",
+    "flow.ftp.stop=28 s",
+)  # fmt: skip
+"""choi2009's outage of 10 s under a multihomed association, in a cell of 30 s."""
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     """Every test leaves every machine as it was."""
     before = state()
+    assert all("[sudoers]" in lines for lines in before.values())
     yield
-    assert state() == before
-
-
-def netwarp(*arguments: object, inventory: Path = INVENTORY) -> subprocess.CompletedProcess[str]:
-    words = [str(word) for word in (NETWARP, "run", *arguments, "--backend", "hosts", "--inventory", inventory)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=280)
+    assert differences(before, state()) == []
 
 
 def edited(folder: Path, *pairs: tuple[str, str]) -> Path:
@@ -69,47 +62,120 @@ def edited(folder: Path, *pairs: tuple[str, str]) -> Path:
     return path
 
 
-def playbook(name: str, *more: str) -> str:
-    done = subprocess.run(
-        [Path(sys.executable).parent / "ansible-playbook", "-i", INVENTORY, f"{name}.yml", *more],
-        cwd=CHECKOUT / "ansible", capture_output=True, text=True, check=False,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_playbooks_change_nothing_twice_and_teardown_puts_everything_back() -> None:
-    playbook("check")
-    first = playbook("site")
-    assert first.count("changed=1 ") == 3  # net.core.rmem_max and wmem_max
-    assert playbook("site").count("changed=0 ") == 3
-    assert "net.core.rmem_max" in on("a", "cat /var/lib/netwarp/changes.json")
-    playbook("teardown")
-    assert playbook("teardown").count("changed=0 ") == 3
-
-
-def cell_of(run: Path) -> tuple[Path, dict[str, object]]:
+def cell_of(run: Path) -> tuple[Path, dict[str, Any]]:
     cell = next(path for path in (run / "cells").iterdir() if not path.name.startswith("."))
     return cell, json.loads((cell / "outcome.json").read_text())
 
 
+def completed(folder: Path, *arguments: object, inventory: Path = INVENTORY) -> Path:
+    """The cell of a run, COMPLETED; run again where the machine was late."""
+    said = []
+    for number in range(TRIES):
+        out = folder / f"run{number}"
+        done = netwarp("run", *arguments, "--out", out, inventory=inventory)
+        assert done.returncode in (0, 1), done.stderr
+        cell, outcome = cell_of(out)
+        if outcome["outcome"] == "COMPLETED":
+            return cell
+        assert outcome["outcome"] == "INVALID" and str(outcome["reason"]).startswith(LATE), outcome
+        said.append(outcome["reason"])
+        shutil.rmtree(out)
+    pytest.fail(f"{TRIES} times too late: {said}")
+
+
+def measured(cell: Path) -> dict[str, float]:
+    rows = (cell.parent.parent / "tables" / "measurements.csv").read_text().splitlines()
+    return {line.split(",")[2]: float(line.split(",")[3]) for line in rows[1:] if line.split(",")[3]}
+
+
+def timeline(cell: Path) -> list[Record]:
+    return [record for record in read_ndjson(cell / "init.ndjson") if record.get("record") == "timeline"]
+
+
+def test_playbooks_change_nothing_twice_and_teardown_puts_everything_back() -> None:
+    before = state()
+    playbook("check")
+    assert playbook("site", "--check").count("changed=1 ") == 3
+    assert differences(before, state()) == []
+    first = playbook("site")
+    assert first.count("changed=1 ") == 3  # net.core.rmem_max and wmem_max
+    assert playbook("site").count("changed=0 ") == 3
+    assert playbook("site", "--check").count("changed=0 ") == 3
+    assert "net.core.rmem_max" in on("a", "cat /var/lib/netwarp/changes.json")
+    playbook("teardown")
+    assert differences(before, state()) == []
+    assert playbook("teardown").count("changed=0 ") == 3
+
+
+def test_a_package_from_a_repository_comes_and_goes() -> None:
+    """The laboratory has a repository of one package; purged it leaves nothing."""
+    wanted = json.dumps({"common_packages": ["iproute2", "python3", "netwarp-trial"]})
+    assert playbook("site", "-e", wanted).count("changed=2 ") == 3
+    assert "netwarp trial" in on("b", "cat /usr/share/doc/netwarp-trial/README")
+    assert playbook("site", "-e", wanted).count("changed=0 ") == 3
+    playbook("teardown")
+    assert "installed" not in on("b", "dpkg-query --show --showformat '${db:Status-Status}' netwarp-trial 2>/dev/null")
+
+
+def test_teardown_after_a_site_that_failed() -> None:
+    wanted = json.dumps({"common_packages": ["iproute2", "netwarp-trial", "netwarp-there-is-no-such-package"]})
+    assert "netwarp-there-is-no-such-package" in playbook("site", "-e", wanted, status=2)
+    playbook("teardown")
+    assert playbook("teardown").count("changed=0 ") == 3
+
+
 def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
     """The multihomed association goes on by the other path, from the packets at both machines."""
-    done = netwarp(
-        "choi2009", "--where", "outage=10 s", "--where", "fault=link", "--where", "variant=sctp-multi", "--where",
-        "failover=linux-default", "--set", "duration=30 s", "--out", tmp_path / "run", "--no-report",
-    )  # fmt: skip
-    assert done.returncode in (0, 1), done.stderr
-    cell, outcome = cell_of(tmp_path / "run")
+    cell = completed(tmp_path, *CHOI, "--where", "fault=link")
     environment = json.loads((cell / "environment.json").read_text())
-    assert outcome["outcome"] == "COMPLETED" or str(outcome["reason"]).startswith(LATE), outcome
     assert environment["machines"]["namespaces"] == {"a": "a", "b": "b", "p1.hop": "r", "p2.hop": "r"}
     assert {path.name.partition(".")[0] for path in (cell / "capture").iterdir()} == {"a-p1", "a-p2", "b-p1", "b-p2"}
-    downs = [r for r in read_ndjson(cell / "init.ndjson") if r.get("record") == "timeline"]
-    assert {record["on"] for record in downs if record["verb"] == "netlink"} == {"r"}
+    assert {record["on"] for record in timeline(cell) if record["verb"] == "netlink"} == {"r"}
     counters = [r for r in read_ndjson(cell / "init.ndjson") if r.get("record") == "proc" and "sctp" in r["path"]]
     assert any("SctpT3Retransmits" in (record["text"] or "") for record in counters)
+    metrics = measured(cell)
+    # one RTO (at least 1 s, at most 1 s and what 1 s of queue makes of it) and the way there
+    assert 1.0 < metrics["failover_time_s"] < 6.0, metrics
+    assert 0.0 < environment["machines"]["clock_error_ns"] < 10_000_000
+    page = (cell.parent.parent / "report" / "index.html").read_text()
+    assert "may be wrong against each other by at most" in page
+
+
+def test_a_users_command_makes_the_fault(tmp_path: Path) -> None:
+    """A switch port, here the cable's end in the laboratory's namespace."""
+    program = tmp_path / "port"
+    inside = (INVENTORY.parent / "ssh").read_text().splitlines()[1].removeprefix("exec ").partition(" ssh ")[0]
+    program.write_text(f'#!/bin/sh\nexec {inside} ip link set dev cable-b1 "$1"\n')
+    program.chmod(0o755)
+    lines = f"    netwarp_commands: {{p1: {{down: {program} down, up: {program} up}}}}\n    ansible_user: lab\n"
+    where = edited(tmp_path, ("    ansible_user: lab\n", lines))
+    cell = completed(tmp_path, *CHOI, "--where", "fault=link", inventory=where)
+    events = [record for record in timeline(cell) if record["verb"] == "command"]
+    assert [(record["link"], record["action"], record["at_ns"]) for record in events] == [
+        ("p1", "down", 10_000_000_000), ("p1", "up", 20_000_000_000),
+    ]  # fmt: skip
+    assert all(0 <= record["t_ns"] - record["at_ns"] < 10_000_000 for record in events)
+    assert all(record["ended_ns"] > record["t_ns"] for record in events)
+    assert 1.0 < measured(cell)["outage_s"] < 6.0
+
+
+def test_two_machines_without_a_router(tmp_path: Path) -> None:
+    """The bottleneck is a namespace on one of them, and the report says so."""
+    spec = tmp_path / "lab.toml"
+    spec.write_text(subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True).stdout)
+    where = tmp_path / "two.yml"
+    text = INVENTORY.read_text().partition("    r:\n")[0]
+    where.write_text(text.replace("r:vec1", "b:vec1", 1).replace("r:vec2", "b:vec2", 1))
+    # the cables lead to r, which no packet passes without its bridging them
+    bridge = "ip link add lab-bridge type bridge; for i in vec1 vec3; do ip link set $i master lab-bridge up; done; "
+    on("r", bridge + "ip link set lab-bridge up")
+    try:
+        cell = completed(tmp_path, spec, "--where", "protocol=tcp", "--where", "rate=1 Mbit/s", inventory=where)
+    finally:
+        on("r", "ip link set vec1 down; ip link set vec3 down; ip link del lab-bridge")
+    note = "the bottleneck of p1 is a namespace on b, which is an end of it"
+    assert note in json.loads((cell / "environment.json").read_text())["machines"]["notes"]
+    assert "The bottleneck of p1 is a namespace on b" in (cell.parent.parent / "report" / "index.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -122,27 +188,56 @@ def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
             [("vec2: r:vec2", "vec0: r:vec2"), ("a:vec2", "a:vec0")],
             "machine a: vec0 has the address 192.0.2.1: somebody uses it",
         ),
+        ([("ansible_python_interpreter: /usr/bin/python3", "ansible_python_interpreter: /usr/bin/python2")],
+         "machine a: "),
     ],
-    ids=["wrong interface", "unreachable", "no root", "management interface"],
-)
+    ids=["wrong interface", "unreachable", "no root", "management interface", "no python"],
+)  # fmt: skip
 def test_what_is_wrong_is_said_and_nothing_is_changed(tmp_path: Path, pairs: list[tuple[str, str]], says: str) -> None:
-    done = netwarp("choi2009", "--out", tmp_path / "run", inventory=edited(tmp_path, *pairs))
+    where = edited(tmp_path, *pairs)
+    done = netwarp("run", "choi2009", "--out", tmp_path / "run", inventory=where)
     assert done.returncode == 77
     assert says in done.stderr
     assert not (tmp_path / "run").exists()
+    planned = netwarp("plan", *CHOI, "--where", "fault=link", inventory=where)
+    assert planned.returncode == 77
+    assert says in planned.stdout
 
 
 def test_sudo_that_asks_for_a_password(tmp_path: Path) -> None:
-    undo = "sleep 40; sed -i 's/^lab.*/lab ALL=(ALL) NOPASSWD: ALL/' /etc/sudoers"
-    on("b", f"sed -i 's/NOPASSWD: //' /etc/sudoers; ({undo}) </dev/null >/dev/null 2>&1 &")
+    on(
+        "b",
+        """cat >/run/give-back <<END
+#!/bin/sh
+echo '$(tail -n 1 /etc/sudoers)' >/run/last
+sed -i '\\$d' /etc/sudoers; cat /run/last >>/etc/sudoers; rm /run/last /run/give-back
+END
+chmod 755 /run/give-back; sed -i '$d' /etc/sudoers
+printf 'lab ALL=(ALL) ALL, NOPASSWD: /run/give-back\\n' >>/etc/sudoers""",
+    )
     try:
-        done = netwarp("choi2009", "--out", tmp_path / "run")
+        done = netwarp("run", "choi2009", "--out", tmp_path / "run")
         assert done.returncode == 77
         assert "machine b: sudo: a password is required" in done.stderr
         assert "NOPASSWD" in done.stderr
     finally:
-        while "netwarp-lab" not in on("b", "echo netwarp-lab"):
-            pass
+        on("b", "", "sudo -n /run/give-back")
+
+
+def test_a_kernel_that_lacks_a_feature(tmp_path: Path) -> None:
+    """TCP Westwood is not in the laboratory's kernels: its cells are UNSUPPORTED, and nothing is begun."""
+    spec = tmp_path / "lab.toml"
+    example = subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True, check=True).stdout
+    spec.write_text(example)
+    chosen = (spec, "--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--set",
+              'node.a.sysctl={"net.ipv4.tcp_congestion_control" = "westwood"}')  # fmt: skip
+    says = "machine a: its kernel has not the congestion control westwood (modprobe tcp_westwood)"
+    done = netwarp("run", *chosen, "--out", tmp_path / "run", "--no-report")
+    assert done.returncode == 1, done.stderr
+    _, outcome = cell_of(tmp_path / "run")
+    assert (outcome["outcome"], outcome["reason"]) == ("UNSUPPORTED", says)
+    planned = netwarp("plan", *chosen)
+    assert (planned.returncode, f"1 cell: {says}" in planned.stdout) == (77, True), planned.stdout
 
 
 def test_two_runs_at_once(tmp_path: Path) -> None:
@@ -151,7 +246,7 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
     holder = Connection(machine)
     try:
         holder.ask("lease", token="0", who="somebody, since noon")
-        done = netwarp("choi2009", "--out", tmp_path / "run")
+        done = netwarp("run", "choi2009", "--out", tmp_path / "run")
         assert done.returncode == 77
         assert "machine r: another run uses this machine: somebody, since noon" in done.stderr
     finally:
@@ -163,25 +258,63 @@ def test_a_full_disk(tmp_path: Path) -> None:
     try:
         host = "ansible_host: 192.0.2.1\n"
         where = edited(tmp_path, (host, f"{host}      netwarp_directory: /mnt/small\n"))
-        done = netwarp("choi2009", "--out", tmp_path / "run", inventory=where)
+        done = netwarp("run", "choi2009", "--out", tmp_path / "run", inventory=where)
         assert done.returncode == 77
         assert "machine a: /mnt/small has room for 4 MB only" in done.stderr
     finally:
         on("a", "umount /mnt/small; rmdir /mnt/small")
 
 
-def test_the_sandbox_is_killed_in_the_middle(tmp_path: Path) -> None:
-    """The cell is FAILED and names the machine; the others are cleaned."""
-    spec = tmp_path / "lab.toml"
-    spec.write_text(subprocess.run([NETWARP, "plan", "--example"], capture_output=True, text=True, check=True).stdout)
-    words = [NETWARP, "run", spec, "--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--out", tmp_path / "run",
-             "--backend", "hosts", "--inventory", INVENTORY, "--no-report"]  # fmt: skip
+def disturbed(folder: Path, machine: str, command: str, inventory: Path = INVENTORY) -> dict[str, Any]:
+    """The outcome of a cell in whose middle something is done on a machine ("": it is switched off)."""
+    words = [BIN / "netwarp", "run", *CHOI, "--where", "fault=link", "--out", folder / "run", "--backend", "hosts",
+             "--inventory", inventory, "--no-report"]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        for _ in range(400):
-            if on("r", "cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^init$'; ls /var/tmp").count("netwarp-"):
-                break
-        on("r", "sleep 3; for p in /proc/[0-9]*; do grep -qs '^netns-exec$' $p/comm && kill -9 ${p#/proc/}; done")
-        run.communicate(timeout=280)
-    _, outcome = cell_of(tmp_path / "run")
+        while not on("a", "grep -sxl sender /proc/[0-9]*/comm") and run.poll() is None:
+            pass
+        if command:
+            on(machine, command)
+        else:
+            switch_off(machine)
+        _, said = run.communicate(timeout=280)
+    if not command:
+        await_machine(machine)
+    assert run.returncode == 1, said
+    return cell_of(folder / "run")[1]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_machine_dies_in_the_middle(tmp_path: Path, machine: str) -> None:
+    """The cell is FAILED and names it; the others are cleaned, and the next cell runs when it is up again."""
+    outcome = disturbed(tmp_path, machine, "")
     assert outcome["outcome"] == "FAILED", outcome
-    assert "r" in str(outcome["reason"])
+    assert f"machine {machine}: " in outcome["reason"]
+
+
+def test_the_sandbox_is_killed_in_the_middle(tmp_path: Path) -> None:
+    kill = "for p in /proc/[0-9]*; do grep -qsx netns-exec $p/comm && kill -9 ${p#/proc/}; done"
+    outcome = disturbed(tmp_path, "r", kill)
+    assert outcome["outcome"] == "FAILED", outcome
+    assert "no end record of r" in outcome["reason"]
+
+
+def test_the_agent_is_killed_in_the_middle(tmp_path: Path) -> None:
+    """The kernel takes the namespaces down; the next run puts the rest back."""
+    kill = "for p in /proc/[0-9]*; do grep -qsx netns-exec $p/comm && kill -9 $(awk '{print $4}' $p/stat); done"
+    outcome = disturbed(tmp_path, "r", kill)
+    assert outcome["outcome"] == "FAILED", outcome
+    assert "machine r: " in outcome["reason"]
+    playbook("teardown")
+
+
+def test_a_disk_that_becomes_full_in_the_middle(tmp_path: Path) -> None:
+    on("b", "mkdir -p /mnt/small; mount -t tmpfs -o size=110M tmpfs /mnt/small")
+    try:
+        host = "ansible_host: 192.0.2.2\n"
+        where = edited(tmp_path, (host, f"{host}      netwarp_directory: /mnt/small\n"))
+        outcome = disturbed(tmp_path, "b", "cat /dev/zero >/mnt/small/fill", where)
+        assert outcome["outcome"] == "FAILED", outcome
+        assert "machine b: " in outcome["reason"]
+        assert "No space left on device" in outcome["reason"]
+    finally:
+        on("b", "umount /mnt/small; rmdir /mnt/small")

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ..core.errors import NetwarpError
 
+EXIT_UNAVAILABLE = 77
 EXIT_INTERRUPTED = 130
 COMMANDS = {
     "run": "run",

@@ -14,13 +14,16 @@ from ..core.units import counted
 from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
 from ..engine.cleaning import unpack
+from ..engine.inventory_fit import fit
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
 from ..plan.schedules import most_cells
+from ..present.inventory_words import fit_words
 from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
+from . import EXIT_UNAVAILABLE
 from .run import add_plan_arguments, add_shard_argument, plan_of
 
 
@@ -30,8 +33,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_plan_arguments(plan)
     add_shard_argument(plan)
     plan.add_argument(
-        "--backend", default="auto", choices=BACKENDS, help="whose kernel must know the sysctls (default: auto)"
-    )
+        "--backend", default="auto", choices=BACKENDS, help="whose kernel must know the sysctls (default: auto); "
+        "hosts: what the machines of --inventory lack",
+    )  # fmt: skip
+    plan.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
+    plan.add_argument("--offline", action="store_true", help="of hosts: from the inventory alone; ask no machine")
     plan.add_argument("--example", action="store_true", help="print a minimal complete spec")
     plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
     plan.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -59,6 +65,8 @@ def run_plan(args: argparse.Namespace) -> int:
     if args.example:
         print(EXAMPLE_SPEC, end="")
         return 0
+    if args.backend == "hosts":
+        return _plan_hosts(args)
     plan = plan_of(args, args.backend)
     if args.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
@@ -75,6 +83,18 @@ def run_plan(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _plan_hosts(args: argparse.Namespace) -> int:
+    """What an inventory lacks: 0 where every cell can run, 77 where not."""
+    if args.inventory is None:
+        raise SpecError("--backend hosts needs --inventory FILE (docs/physical-hosts.md)")
+    fits = fit(plan_of(args, None), args.inventory, ask=not args.offline)
+    if args.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(fits), indent=2) + b"\n")
+    else:
+        print("\n".join(fit_words(fits)))
+    return 0 if fits.ready else EXIT_UNAVAILABLE
 
 
 def run_report(args: argparse.Namespace) -> int:

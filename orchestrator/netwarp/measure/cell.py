@@ -33,6 +33,7 @@ from .checks import (
     sent_check,
     utilization_check,
 )
+from .clock_limits import within_clocks
 from .events import flow_events, timeline_events
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
@@ -80,7 +81,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     of_the_cell |= aqm_metrics(counted) | agent_metrics(cell, directory, records.rules)
     measurements: list[Measurement] = []
     for flow in cell.flows:
-        metrics = results[flow.name].metrics | shared[flow.name]
+        metrics, clocks = within_clocks(flow, results[flow.name].metrics | shared[flow.name], records)
+        checks += clocks
         own, failed = _own_metrics(cell, flow, metrics)
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed

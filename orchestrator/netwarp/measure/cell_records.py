@@ -49,6 +49,10 @@ class CellRecords(msgspec.Struct):
     """Dumps of qdiscs, in the order of the cell."""
     rules: list[Record] = []
     """Dumps of the agents' rules, at its end."""
+    clock_error_ns: int = 0
+    """By how much times of two machines may be wrong against each other; 0 on one machine."""
+    event_error_ns: int = 0
+    """The longest that a command of the user's took which made a fault or a repair."""
 
 
 msgspec.json.Decoder(CellRecords)  # what convert() needs is made here, in one thread (model.from_json says why)
@@ -67,6 +71,7 @@ def read_cell_records(path: Path) -> CellRecords:
         return msgspec.convert(
             {
                 **{key: ready.get(key) for key in ("t0_realtime_ns", "t0_monotonic_ns")},
+                **{key: ready.get(key, 0) for key in ("clock_error_ns", "event_error_ns")},
                 "captures": {record.get("file"): record for record in records if record.get("record") == "capture"},
                 "trace": last(records, "trace"),
                 "proc": [record for record in records if record.get("record") == "proc"],

@@ -125,9 +125,13 @@ def hosts(inventory: Path | None) -> Chosen:
     problems = backend.check()
     if problems:
         raise BackendUnavailable(cannot("hosts", problems))
-    kernels = sorted({f"{release} {version}" for release, version, _ in backend.kernels.values()})
+    kernels = sorted({f"{release} {version}" for release, version, _ in backend.held.kernels.values()})
     digest = hashlib.sha256("\n".join(kernels).encode()).hexdigest()
-    left = f"what a killed run had left could not all be put back: {'; '.join(backend.left)}" if backend.left else ""
+    left = (
+        f"what a killed run had left could not all be put back: {'; '.join(backend.held.left)}"
+        if backend.held.left
+        else ""
+    )
     return Chosen(backend, None, left, (", ".join(kernels), digest))
 
 

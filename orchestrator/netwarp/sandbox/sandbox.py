@@ -75,6 +75,8 @@ class SandboxBackend(abc.ABC):
     any_kernel = False
     """Whether a cell can have a kernel of its own."""
     files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
+    local_files = True
+    """Whether programs are put into the cell's directory here."""
 
     def __init__(
         self,
@@ -179,16 +181,19 @@ class SandboxBackend(abc.ABC):
         """Fill a cell's new directory: programs, cell.json, steps.txt."""
         for path in (directory.capture, directory.apps, directory.root / "bin"):
             path.mkdir(parents=True)
-        agents = any(node.agent is not None for node in cell.nodes)
-        pages = any(flow.is_page for flow in cell.flows)
-        for file in self.files:
-            if (file.agents_only and not agents) or (file.pages_only and not pages):
-                continue
-            shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
-            os.chmod(directory.root / file.in_cell, 0o755)
-        install_arch(cell, self.apps, directory.root)
+        if self.local_files:
+            for file in self.files_of(cell):
+                shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
+                os.chmod(directory.root / file.in_cell, 0o755)
+            install_arch(cell, self.apps, directory.root)
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))
+
+    def files_of(self, cell: Cell) -> list[BuiltFile]:
+        """The programs that its sandbox needs."""
+        agents = any(node.agent is not None for node in cell.nodes)
+        pages = any(flow.is_page for flow in cell.flows)
+        return [file for file in self.files if (agents or not file.agents_only) and (pages or not file.pages_only)]
 
     def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
         """Run the sandbox to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
@@ -282,10 +287,11 @@ class SandboxBackend(abc.ABC):
             (r for r in records if r.get("record") == "capture" and (r["errno"] or r["fsync_errno"])), None
         )
         if unwritten is not None:
-            number = unwritten["errno"] or unwritten["fsync_errno"]
-            if number in NO_ROOM:
+            number, where = unwritten["errno"] or unwritten["fsync_errno"], unwritten.get("on")
+            if number in NO_ROOM and where is None:
                 raise OSError(number, os.strerror(number), unwritten["file"])
-            verdict = Verdict(Outcome.FAILED, f"{unwritten['file']} could not be written: {os.strerror(number)}")
+            file = unwritten["file"] if where is None else f"machine {where}: {unwritten['file']}"
+            verdict = Verdict(Outcome.FAILED, f"{file} could not be written: {os.strerror(number)}")
         if verdict.outcome is Outcome.COMPLETED and failed:
             more = f" (and {len(failed) - 1} more, see environment.json)" if len(failed) > 1 else ""
             verdict = Verdict(Outcome.INVALID, f"{failed[0].check}: {failed[0].detail}{more}")

@@ -146,10 +146,17 @@ class Compiled:
         return given[max(number for number in given if number == load or number in played)]
 
 
-def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices = MappingProxyType({})) -> Compiled:
+def compile_cell(
+    cell: Cell,
+    clock: Clock,
+    secret: bytes = b"",
+    devices: Devices = MappingProxyType({}),
+    elsewhere: AbstractSet[str] = frozenset(),
+) -> Compiled:
     """Compile; raises SpecError where the cell does not fit the testbed. `secret`: of the run, for flow_token().
 
-    devices: interfaces of machines in place of veths, as for make_layout().
+    devices: interfaces of machines in place of veths, as for make_layout(). elsewhere: links that something else takes
+    down and up (a switch, a power plug): a `link` event on them has no step.
     """
     layout = make_layout(cell, devices)
     shaping = Shaping(cell, layout)
@@ -204,7 +211,7 @@ def compile_cell(cell: Cell, clock: Clock, secret: bytes = b"", devices: Devices
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
     starts = _sender_steps(late, tokens, earliest_ns, layout)
-    _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out)
+    _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
     over = {"file": clock.over_file} if clock.over_file else {}
     out.last_step = out.add(step("end", at_ns=last_ns, early=1, **over, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
@@ -343,19 +350,33 @@ def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, l
             yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)
 
 
-def _timeline(cell: Cell, others: Iterator[Step], layout: Layout, shaping: Shaping, out: Compiled) -> None:
+def _timeline(
+    cell: Cell,
+    others: Iterator[Step],
+    layout: Layout,
+    shaping: Shaping,
+    out: Compiled,
+    elsewhere: AbstractSet[str],
+) -> None:
     """The timeline's events and the starts of senders, sorted by time; at equal times events come first, in the order
     listed.
     """
     moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
     moments += [(item.at_ns or 0, 1, item) for item in others]
     downed: dict[str, Interface] = {}
+    theirs: set[str] = set()
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
         if isinstance(moment, Step):
             out.add(moment)
             continue
         touched: set[int] = set()
         whole_again: list[int] = []
+        if moment.action == "link" and moment.link in elsewhere:
+            theirs.add(moment.name)
+            continue
+        if moment.action == "repair" and moment.name in theirs:
+            theirs.discard(moment.name)
+            continue
         if moment.action == "link":
             end = layout.link_end(moment.link, moment.end or hop_name(moment.link))
             downed[moment.name] = end

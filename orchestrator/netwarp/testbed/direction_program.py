@@ -13,7 +13,7 @@ from typing import Any
 from ..core.types import Cell, Check, DirectionName, LinkImpairment
 from . import messages
 from .bpf import program_tag
-from .layout import FIRST_IFINDEX, Interface, Layout
+from .layout import Interface, Layout
 from .netem import UNLIMITED_PACKETS, Netem
 from .packet_program import Counts, PacketProgram, counts, packet_program, settings
 from .steps import Step, step
@@ -115,7 +115,7 @@ def direction_programs(cell: Cell, layout: Layout) -> dict[tuple[str, DirectionN
             shapes[event.link, name] += [shape] if shape is not None else []
             limited |= {(event.link, name)} if event.longer_than_bytes is not None else set()
     programs: dict[tuple[str, DirectionName], DirectionProgram] = {}
-    ifindex = FIRST_IFINDEX + 2 * len(layout.veths)
+    ifindex = layout.free_ifindex()
     for (link_name, name), interface in layout.shaped.items():
         of_direction = shapes[link_name, name]
         errors = any(shape.bit_error_ratio or shape.byte_error_ratio for shape in of_direction)

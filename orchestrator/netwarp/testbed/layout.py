@@ -24,10 +24,15 @@ LINKS_MAX = 250 * 250
 
 @dataclass(frozen=True, slots=True)
 class NetworkDevice:
-    """An interface of a machine that takes the place of an end of a veth."""
+    """An interface of a machine that takes the place of an end of a veth.
+
+    ifindex: its number on the machine, which it keeps in the namespace: the kernel would not know another when it gives
+    the interface back.
+    """
 
     name: str
     mac: str
+    ifindex: int
 
 
 Devices = Mapping[tuple[str, str, str], NetworkDevice]
@@ -91,6 +96,10 @@ class Layout:
         """Every interface, in creation order."""
         return tuple(interface for pair in self.veths for interface in pair)
 
+    def free_ifindex(self) -> int:
+        """The first number of which no interface is, nor any after it."""
+        return max([FIRST_IFINDEX - 1, *(interface.ifindex for interface in self.interfaces())]) + 1
+
     def interface(self, node: str, link: str) -> Interface:
         """The interface of a node on a link; raises SpecError if there is none."""
         for candidate in self.interfaces():
@@ -143,17 +152,21 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
     names = [node.name for node in cell.nodes] + [hop_name(link.name) for link in cell.links if link.name in hops]
     routers = {node.name for node in cell.nodes if node.kind == "router"} | {hop_name(name) for name in hops}
     index = {name: number for number, name in enumerate(names)}
+    first = max([FIRST_IFINDEX, *(device.ifindex + 1 for device in devices.values())])
     veths: list[tuple[Interface, Interface]] = []
     shaped: dict[tuple[str, DirectionName], Interface] = {}
     for number, link in enumerate(cell.links):
+        ifindex = first + 2 * len(veths)
         if link.name in hops:
             hop = hop_name(link.name)
-            near = _veth(link, number, 0, (link.a, link.name), (hop, "a"), index, len(veths), devices)
-            far = _veth(link, number, 128, (link.b, link.name), (hop, "b"), index, len(veths) + 1, devices)
+            near = _veth(link, number, 0, (link.a, link.name), (hop, "a"), index, ifindex, devices)
+            far = _veth(link, number, 128, (link.b, link.name), (hop, "b"), index, ifindex + 2, devices)
             veths += [near, far]
             ends: tuple[Interface, Interface] = (far[1], near[1])
         else:
-            pair = _veth(link, number, 64, (link.a, link.name), (link.b, link.name), index, len(veths), devices)
+            pair = _veth(
+                link, number, 64, (link.a, link.name), (link.b, link.name), index, first + 2 * len(veths), devices
+            )
             veths.append(pair)
             ends = pair
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
@@ -200,17 +213,18 @@ def _veth(
     first: tuple[str, str],
     second: tuple[str, str],
     index: dict[str, int],
-    pair: int,
+    ifindex: int,
     devices: Devices,
 ) -> tuple[Interface, Interface]:
     net = f"10.{number // 250}.{number % 250}"
     ips = (f"{net}.{base + 1}", f"{net}.{base + 2}")
-    ifindexes = (FIRST_IFINDEX + 2 * pair, FIRST_IFINDEX + 2 * pair + 1)
-    macs = tuple("02:00:" + ":".join(f"{byte:02x}" for byte in ifindex.to_bytes(4, "big")) for ifindex in ifindexes)
+    ifindexes = (ifindex, ifindex + 1)
+    macs = tuple("02:00:" + ":".join(f"{byte:02x}" for byte in each.to_bytes(4, "big")) for each in ifindexes)
     ends = (first, second)
     own_devices = [devices.get((link.name, ends[own][0], ends[1 - own][0])) for own in (0, 1)]
     if own_devices[0] is not None and own_devices[1] is not None:
         macs = (own_devices[0].mac, own_devices[1].mac)
+        ifindexes = (own_devices[0].ifindex, own_devices[1].ifindex)
         ends = ((first[0], own_devices[0].name), (second[0], own_devices[1].name))
 
     def build(own: int) -> Interface:

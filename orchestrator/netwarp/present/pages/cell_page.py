@@ -18,6 +18,7 @@ from ...store.environment import Environment
 from ...store.packs import PackedPath
 from ...store.run_dir import CellDir, read_json
 from ..html import url
+from ..machines import machines_view
 from ..metric_names import GROUP_ORDER, unit_beside
 from ..run_data import CellResult, RunData
 from ..series import compact_series
@@ -211,6 +212,9 @@ def environment_view(environment: Environment | None) -> dict[str, Any]:
         "backend": environment.backend if environment else None,
         "kernel": msgspec.structs.asdict(environment.kernel) if environment else None,
         "namespaces": namespaces,
+        "machines": None
+        if environment is None or environment.machines is None
+        else machines_view(environment.machines),
     }
 
 

@@ -17,6 +17,7 @@ from ..figures.figure_registry import SCRIPTS, Drawing
 from ..figures.line.data import line_key
 from ..figures.over_time.data import series_titles
 from ..html import environment
+from ..machines import run_notes
 from ..metric_names import GROUP_ORDER
 from ..result_tables import Grid
 from ..run_data import RunData
@@ -60,6 +61,7 @@ def index_page(
         summary=summary,
         answers=answer_words(data),
         networks=networks(data),
+        machine_notes=run_notes(data),
         factors=level_settings(data),
         verdict_names=list(VERDICTS),
         grids=grids,

@@ -250,12 +250,14 @@
   }
 
   function environment(cell) {
-    const { kernel, namespaces, backend } = cell.environment;
+    const { kernel, namespaces, backend, machines } = cell.environment;
     const spaces = Object.entries(namespaces || {});
     if (!kernel && !spaces.length) return "";
     const words = kernel ? Object.values(kernel).filter(Boolean).join(" · ") : "";
     return section("Environment, as the kernel reported it",
       h("p", { class: "mono" }, [backend, words].filter(Boolean).join(" · ")),
+      machines && machines.rows.length ? table("Machines", Object.keys(machines.rows[0]), machines.rows.map((row) => Object.values(row).map(String))) : "",
+      machines ? machines.notes.map((note) => h("p", { class: "note" }, note)) : "",
       spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ` + [[found.interfaces, "interface"],
         [found.qdiscs, "netem qdisc"], [Object.keys(found.sysctls), "sysctl"]].map(([list, noun]) => netwarp.counted(list.length, noun)).join(", ")),
         found.interfaces.length ? table(`Interfaces of ${name}`, Object.keys(found.interfaces[0]), found.interfaces.map((row) => Object.values(row).map(String))) : "",

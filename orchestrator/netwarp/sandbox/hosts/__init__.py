@@ -1,7 +1,19 @@
 """The back end `hosts`: cells on machines that an Ansible inventory names."""
 
-from .backend import HostsBackend
+from .backend import HostsBackend, cannot_run
+from .held_machines import ask_machines
 from .inventory import Inventory, read_inventory
+from .needs import in_words, lacking, needs_of
 from .placement import place
 
-__all__ = ["HostsBackend", "Inventory", "place", "read_inventory"]
+__all__ = [
+    "HostsBackend",
+    "Inventory",
+    "ask_machines",
+    "cannot_run",
+    "in_words",
+    "lacking",
+    "needs_of",
+    "place",
+    "read_inventory",
+]

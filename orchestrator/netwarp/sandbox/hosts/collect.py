@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.types import Check
 from ...store.ndjson import Record, last, read_ndjson
 from ...store.run_dir import CellDir
+from .cell_run import CellRun
+from .commands import Played
 
 PCAP_HEADER, RECORD_HEADER = 24, 16
 NS = 1_000_000_000
@@ -18,10 +21,26 @@ MONOTONIC = ("t_ns", "first_t_ns", "last_t_ns", "t0_monotonic_ns", "monotonic_ns
 WORST_LAST = ("completed", "unsupported", "timed_out", "failed")
 
 
-def merge(directory: CellDir, left: Mapping[str, Path], t0_realtime_ns: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """error_ns: by how much times of two machines may be wrong against each other. shown: for environment.json."""
+
+    error_ns: int
+    shown: dict[str, object]
+    check: Check
+
+
+def merge(
+    directory: CellDir,
+    left: Mapping[str, Path],
+    t0_realtime_ns: int,
+    clock_error_ns: int = 0,
+    commands: Sequence[Played] = (),
+) -> list[str]:
     """Make init.ndjson, captures, records and console of a cell of what each machine left (name -> a directory).
 
     Every time is moved to the clock on which T0 is t0_realtime_ns, and to the first machine's CLOCK_MONOTONIC.
+    clock_error_ns: what those clocks may be wrong by. commands: of the user's, as they ran here.
     Returns the machines that left no end record.
     """
     records = {name: _records(place / "init.ndjson") for name, place in left.items()}
@@ -40,7 +59,10 @@ def merge(directory: CellDir, left: Mapping[str, Path], t0_realtime_ns: int) -> 
                 data = b"".join(_shift_record(line, monotonic_ns) for line in data.splitlines(keepends=True))
             (directory.apps / path.name).write_bytes(data)
     _write_console(directory, left)
-    merged = _merge_records(records, reference, t0_realtime_ns)
+    if reference is not None:
+        event_error_ns = max((each.ended_ns - each.began_ns for each in commands), default=0)
+        reference = reference | {"clock_error_ns": clock_error_ns, "event_error_ns": event_error_ns}
+    merged = _merge_records(records, reference, t0_realtime_ns, [_command_record(each) for each in commands])
     directory.init_log.write_text("".join(json.dumps(record) + "\n" for record in merged))
     return [name for name, theirs in records.items() if last(theirs, "end") is None]
 
@@ -56,21 +78,29 @@ def shift_capture(source: Path, to: Path, shift_ns: int) -> None:
     to.write_bytes(data)
 
 
-def clock_check(offsets: Mapping[str, Sequence[tuple[int, int]]], most_ns: int) -> tuple[dict[str, object], Check]:
-    """Of each machine the offsets (and bounds) before and after: for environment.json, and what the cell must pass.
+def clocks_of(ran: CellRun, most_ns: int) -> Clocks:
+    """Of each machine the offsets (and bounds) before and after, and what the cell must pass.
 
     The times of two machines may be wrong against each other by the bounds of both and what they have drifted.
     """
     errors: dict[str, int] = {}
     shown: dict[str, object] = {}
-    for name, pairs in offsets.items():
+    for name, pairs in ran.offsets.items():
         (before, bound), (after, bound_after) = pairs[0], pairs[-1]
         drift = after - before
         errors[name] = bound + (max(abs(drift), bound_after) if abs(drift) > bound + bound_after else 0)
         shown[name] = {"offset_ns": before, "bound_ns": bound, "drift_ns": drift, "drift_bound_ns": bound + bound_after}
     worst = sum(sorted(errors.values())[-2:])
     text = f"times of two machines may be wrong against each other by {worst} ns, at most {most_ns}"
-    return {"clock_error_ns": worst, "clocks": shown}, Check("clocks of the machines", worst <= most_ns, text)
+    check = Check("clocks of the machines", worst <= most_ns, text)
+    return Clocks(worst, {"clock_error_ns": worst, "clocks": shown}, check)
+
+
+def _command_record(played: Played) -> Record:
+    return {
+        "record": "timeline", "verb": "command", "step": None, "on": None, "link": played.link,
+        "action": played.action, "at_ns": played.at_ns, "t_ns": played.began_ns, "ended_ns": played.ended_ns,
+    }  # fmt: skip
 
 
 def _records(path: Path) -> list[Record]:
@@ -97,7 +127,7 @@ def _write_console(directory: CellDir, left: Mapping[str, Path]) -> None:
 
 
 def _merge_records(
-    records: Mapping[str, Sequence[Record]], reference: Record | None, t0_realtime_ns: int
+    records: Mapping[str, Sequence[Record]], reference: Record | None, t0_realtime_ns: int, more: Sequence[Record]
 ) -> list[Record]:
     single = ("start", "ready", "waiting", "ticks", "end", "memory")
     merged: list[Record] = []
@@ -107,13 +137,11 @@ def _merge_records(
         merged += [record | {"on": name} for record in theirs if record["record"] not in single]
     if reference is not None:
         merged.append(reference | {"t0_realtime_ns": t0_realtime_ns})
+    merged += more
     ticks = [record for theirs in records.values() for record in theirs if record["record"] == "ticks"]
-    if ticks:
-        merged.append(
-            ticks[0]
-            | {key: sum(record[key] for record in ticks) for key in ("ticks", "late")}
-            | {"worst_ns": max(record["worst_ns"] for record in ticks)}
-        )
+    if ticks:  # of the machine that was late most often: the others do not make up for it
+        latest = max(ticks, key=lambda record: float(record["late"] / record["ticks"]))
+        merged.append(latest | {"worst_ns": max(record["worst_ns"] for record in ticks)})
     ends = [(name, record) for name, theirs in records.items() if (record := last(list(theirs), "end")) is not None]
     if len(ends) == len(records) and ends:
         name, end = max(ends, key=lambda pair: WORST_LAST.index(pair[1]["reason"]))

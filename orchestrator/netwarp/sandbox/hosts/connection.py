@@ -17,15 +17,16 @@ from typing import Any
 
 from ...core.errors import CellError
 from ...core.types import Problem
+from .agent import MODULES
 from .inventory import Machine
 
-AGENT = Path(__file__).with_name("agent.py")
+AGENT = Path(__file__).with_name("agent")
 ANSWER_S = 60.0
 HELLO_S = 40.0
 ALIVE_S = 10.0
 CLOCK_EXCHANGES, GOOD_BOUND_NS = 100, 300_000
 """The clocks are compared so often at most, and until this bound is met."""
-_BOOT = """import os
+_BOOT = """import json, os, sys, types
 def take(n):
     b = b""
     while len(b) < n:
@@ -34,7 +35,15 @@ def take(n):
             raise SystemExit
         b += c
     return b
-exec(compile(take(int(take(8))), "netwarp-agent", "exec"))
+package = sys.modules["netwarp_agent"] = types.ModuleType("netwarp_agent")
+package.__path__ = []
+for name, source in json.loads(take(int(take(8)))):
+    module = types.ModuleType("netwarp_agent." + name)
+    module.__package__ = "netwarp_agent"
+    sys.modules[module.__name__] = module
+    setattr(package, name, module)
+    exec(compile(source, "netwarp_agent/" + name, "exec"), module.__dict__)
+package.serve.main()
 """
 Event = dict[str, Any]
 GONE = "gone"
@@ -74,7 +83,8 @@ class Connection:
         self._closed = threading.Event()
         for task in (self._read, self._read_errors, self._keep_alive):
             threading.Thread(target=task, daemon=True).start()
-        source = AGENT.read_bytes()
+        sources = [(name, (AGENT / f"{name}.py").read_text()) for name in MODULES]
+        source = json.dumps(sources).encode()
         try:
             self._write(f"{len(source):8}".encode() + source)
             self.hello = self._answer(HELLO_S, "hello")

@@ -7,12 +7,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import BackendUnavailable, SpecError
 from ...core.executables import find_executable
+from .commands import LinkCommand
 
 GROUP = "netwarp"
 """The group whose machines are used; every machine of an inventory without it."""
@@ -37,10 +38,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Machines by name, in the order of the file."""
+    """Machines by name, in the order of the file. commands: link of a spec -> what takes it down and up."""
 
     path: Path
     machines: Mapping[str, Machine]
+    commands: Mapping[str, LinkCommand] = field(default_factory=dict)
 
     def cables(self) -> list[tuple[tuple[str, str], tuple[str, str]]]:
         """Each cable once, as two (machine, interface)."""
@@ -80,6 +82,9 @@ def from_listing(path: Path, listing: Mapping[str, Any]) -> Inventory:
         raise SpecError(f"{path}: holds no machine")
     problems: list[str] = []
     machines = {name: _machine(name, known.get(name, {}), problems) for name in names}
+    commands: dict[str, LinkCommand] = {}
+    for name in names:
+        commands |= _commands(name, known.get(name, {}), problems)
     used: dict[tuple[str, str], tuple[str, str]] = {}
     for machine in machines.values():
         for interface, far in machine.cables.items():
@@ -95,7 +100,8 @@ def from_listing(path: Path, listing: Mapping[str, Any]) -> Inventory:
     whole: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in machines}
     for (name, interface), far in used.items():
         whole[name][interface] = far
-    return Inventory(path, {name: replace(machine, cables=whole[name]) for name, machine in machines.items()})
+    cabled = {name: replace(machine, cables=whole[name]) for name, machine in machines.items()}
+    return Inventory(path, cabled, commands)
 
 
 def _members(group: str, listing: Mapping[str, Any]) -> list[str]:
@@ -132,6 +138,17 @@ def _machine(name: str, values: Mapping[str, Any], problems: list[str]) -> Machi
         nodes=tuple(str(node) for node in ([nodes] if isinstance(nodes, str) else nodes)),
         cables=cables,
     )
+
+
+def _commands(name: str, values: Mapping[str, Any], problems: list[str]) -> dict[str, LinkCommand]:
+    """netwarp_commands, a variable of the whole group: link -> {down, up}."""
+    commands = {}
+    for link, entry in dict(values.get("netwarp_commands") or {}).items():
+        if not isinstance(entry, Mapping) or set(entry) != {"down", "up"} or not all(entry.values()):
+            problems.append(f"{name}: netwarp_commands: {link}: wants {{down: COMMAND, up: COMMAND}}")
+            continue
+        commands[str(link)] = LinkCommand(*(tuple(shlex.split(str(entry[way]))) for way in ("down", "up")))
+    return commands
 
 
 def _ssh(name: str, values: Mapping[str, Any]) -> list[str]:

@@ -186,7 +186,11 @@ class Machine:
         if not missing or not self.change(f"install {' '.join(missing)}", "packages", " ".join(missing), missing):
             return
         os.environ["DEBIAN_FRONTEND"] = "noninteractive"
-        status, out = self.run("apt-get", "install", "--yes", "--no-install-recommends", *missing)
+        words = ("apt-get", "install", "--yes", "--no-install-recommends", *missing)
+        status, out = self.run(*words)
+        if status:  # lists of packages that are old, or were never fetched
+            self.run("apt-get", "update")
+            status, out = self.run(*words)
         # with what they depend on; of an install that failed as much as there is
         self.record[-1]["before"] = sorted(self.installed() - before)
         self.keep()

@@ -1,0 +1,74 @@
+"""Whether an inventory has what an experiment's cells need, and what it lacks; nothing is run, no machine is taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.types import Problem
+from ..plan.types import Plan
+from ..sandbox.hosts import HostsBackend, ask_machines, cannot_run, lacking, needs_of, place, read_inventory
+from ..testbed.compile import compile_cell
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryFit:
+    """cells: of the plan. fitting: those that nothing is lacking for. lacks: sentence -> cells that it keeps from
+    running. notes: sentence -> cells that it is true of. problems: of machines, each with its remedy: what keeps every
+    cell from running now. needs: machine -> what the cells use of its kernel. asked: machines whose kernel was asked.
+    """
+
+    cells: int
+    fitting: int
+    lacks: Mapping[str, int]
+    notes: Mapping[str, int]
+    problems: tuple[tuple[str, str], ...]
+    needs: Mapping[str, tuple[str, ...]]
+    asked: tuple[str, ...]
+
+    @property
+    def ready(self) -> bool:
+        """Whether every cell can run."""
+        return self.fitting == self.cells and not self.problems
+
+
+def fit(plan: Plan, inventory: str | Path, *, ask: bool = True) -> InventoryFit:
+    """What the inventory lacks for a plan. ask: connect to its machines (where one cannot be reached, that is a problem
+    of it). Raises SpecError, BackendUnavailable (no Ansible to read the inventory).
+    """
+    there = read_inventory(Path(inventory))
+    lacks: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+    needs: dict[str, dict[str, None]] = {}
+    of_cell: list[dict[str, list[str]]] = []
+    fitting = 0
+    for cell in plan.cells:
+        placed = place(cell, there)
+        reasons = [cannot_run(cell)] if cannot_run(cell) else list(placed.lacks)
+        lacks.update(reasons)
+        if reasons:
+            continue
+        notes.update(placed.notes)
+        wanted = needs_of(cell, compile_cell(cell, HostsBackend.clock), placed)
+        of_cell.append(wanted)
+        for machine, features in wanted.items():
+            needs.setdefault(machine, {}).update(dict.fromkeys(features))
+    absent: Mapping[str, list[str]] = {}
+    problems: list[Problem] = []
+    if ask:
+        absent, problems = ask_machines(there, {name: list(needs.get(name, ())) for name in there.machines})
+    for wanted in of_cell:
+        reasons = lacking(wanted, absent)
+        lacks.update(reasons)
+        fitting += not reasons
+    return InventoryFit(
+        cells=len(plan.cells),
+        fitting=fitting,
+        lacks=dict(lacks.most_common()),
+        notes=dict(notes.most_common()),
+        problems=tuple((problem.what, problem.remedy) for problem in problems),
+        needs={machine: tuple(features) for machine, features in needs.items()},
+        asked=tuple(absent),
+    )

@@ -1,0 +1,96 @@
+"""The laboratory of `make lab` for tests: commands on its machines, and the whole state of each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from netwarp.core.checkout import CHECKOUT
+
+LAB = Path(os.environ.get("NETWARP_LAB", CHECKOUT / "build" / "lab"))
+INVENTORY = LAB / "inventory.yml"
+BIN = Path(sys.executable).parent
+MACHINES = {"a": "192.0.2.1", "b": "192.0.2.2", "r": "192.0.2.3"}
+SSH = [
+    LAB / "ssh", "-i", LAB / "key", "-o", f"UserKnownHostsFile={LAB / 'known_hosts'}", "-o", "BatchMode=yes", "-o",
+    "ConnectTimeout=5",
+]  # fmt: skip
+STATE = """
+PATH=$PATH:/usr/sbin:/sbin
+section() { echo "[$1]"; shift; "$@" 2>/dev/null; }
+section links sh -c 'ip -d -o link | sed "s/ qlen .*//"'
+section addresses sh -c 'ip -o address | sed "s/ valid_lft .*//"'
+section routes ip route show table all
+section routes6 sh -c 'ip -6 route show table all | grep -v vec0'
+section rules ip rule
+section qdiscs tc qdisc
+section netns ip netns
+section sysctls sh -c 'sysctl -a | grep -E "^(net|kernel|vm)[.]" | grep -v -E "random|_mem |entries|count|ns_last_pid|\
+nr_|stat_|threads-max|max-inodes"'
+section mounts sh -c 'sort /proc/mounts'
+section processes sh -c 'for p in /proc/[0-9]*; do [ -e $p/exe ] && readlink $p/exe; done | grep -v -E "/(sh|dash|sshd|\
+sshd-session|sudo|readlink|sort|uniq|grep|sleep)$" | sort | uniq -c'
+section files sh -c 'find /run /tmp /home /root /dev/shm /mnt /var/lib/netwarp -xdev -printf "%p %y %s %m\\n" | sort'
+section netwarp sh -c 'find /var/tmp -name "netwarp*"'
+section sudoers cat /etc/sudoers
+"""
+
+
+def on(machine: str, command: str, sudo: str = "sudo sh") -> str:
+    """What a shell there says, as root."""
+    done = subprocess.run(
+        [*SSH, f"lab@{MACHINES[machine]}", sudo], input=command, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def state() -> dict[str, list[str]]:
+    """Addresses, routes, qdiscs, sysctls, processes, mounts, files of every machine."""
+    return {machine: on(machine, STATE).splitlines() for machine in MACHINES}
+
+
+def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
+    """Lines that one of two states has and the other has not."""
+    return [
+        f"{machine}: {sign} {line}"
+        for machine in MACHINES
+        for sign, mine, other in (("-", before, after), ("+", after, before))
+        for line in mine[machine]
+        if line not in other[machine]
+    ]
+
+
+def switch_off(machine: str) -> None:
+    """Kill a machine as a power cut does; the laboratory boots it again."""
+    for place in Path("/proc").iterdir():
+        try:
+            if place.name.isdigit() and (place / "cwd").readlink() == LAB / machine:
+                os.kill(int(place.name), signal.SIGKILL)
+        except OSError:
+            continue  # not ours to see, or gone meanwhile
+
+
+def await_machine(machine: str) -> None:
+    """Until it has booted: ssh itself waits for a connection."""
+    while "netwarp-lab" not in on(machine, "echo netwarp-lab"):
+        pass
+
+
+def netwarp(command: str, *arguments: object, inventory: Path = INVENTORY) -> subprocess.CompletedProcess[str]:
+    """`netwarp COMMAND ... --backend hosts --inventory FILE`."""
+    words = [BIN / "netwarp", command, *arguments, "--backend", "hosts", "--inventory", inventory]
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=280)
+
+
+def playbook(name: str, *more: str, status: int = 0) -> str:
+    """Run a playbook on the machines; returns what it prints."""
+    done = subprocess.run(
+        [BIN / "ansible-playbook", "-i", INVENTORY, f"{name}.yml", *more],
+        cwd=CHECKOUT / "ansible", capture_output=True, text=True, check=False,
+        env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
