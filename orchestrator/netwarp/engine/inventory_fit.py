@@ -4,34 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.types import Problem
 from ..plan.types import Plan
-from ..sandbox.hosts import HostsBackend, ask_machines, cannot_run, lacking, needs_of, place, read_inventory
+from ..sandbox.hosts import (
+    HostsBackend,
+    InventoryFit,
+    ask_machines,
+    cannot_run,
+    lacking,
+    needs_of,
+    place,
+    read_inventory,
+)
 from ..testbed.compile import compile_cell
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryFit:
-    """cells: of the plan. fitting: those that nothing is lacking for. lacks: sentence -> cells that it keeps from
-    running. notes: sentence -> cells that it is true of. problems: of machines, each with its remedy: what keeps every
-    cell from running now. needs: machine -> what the cells use of its kernel. asked: machines whose kernel was asked.
-    """
-
-    cells: int
-    fitting: int
-    lacks: Mapping[str, int]
-    notes: Mapping[str, int]
-    problems: tuple[tuple[str, str], ...]
-    needs: Mapping[str, tuple[str, ...]]
-    asked: tuple[str, ...]
-
-    @property
-    def ready(self) -> bool:
-        """Whether every cell can run."""
-        return self.fitting == self.cells and not self.problems
 
 
 def fit(plan: Plan, inventory: str | Path, *, ask: bool = True) -> InventoryFit:

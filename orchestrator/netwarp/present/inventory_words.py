@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator
 
 from ..core.units import counted, counted_of
-from ..sandbox.hosts import in_words
+from ..sandbox.hosts import InventoryFit, in_words
 
 
-class Fit(Protocol):
-    """What engine.inventory_fit found."""
-
-    cells: int
-    fitting: int
-    lacks: Mapping[str, int]
-    notes: Mapping[str, int]
-    problems: tuple[tuple[str, str], ...]
-    needs: Mapping[str, tuple[str, ...]]
-    asked: tuple[str, ...]
-
-
-def fit_words(fit: Fit) -> Iterator[str]:
+def fit_words(fit: InventoryFit) -> Iterator[str]:
     """A line each: what is lacking, what is used of each machine, and what cannot run for it."""
     yield f"{counted_of(fit.fitting, fit.cells, 'cell')} can run on these machines"
     for what, remedy in fit.problems:

@@ -3,12 +3,13 @@
 from .backend import HostsBackend, cannot_run
 from .held_machines import ask_machines
 from .inventory import Inventory, read_inventory
-from .needs import in_words, lacking, needs_of
+from .needs import InventoryFit, in_words, lacking, needs_of
 from .placement import place
 
 __all__ = [
     "HostsBackend",
     "Inventory",
+    "InventoryFit",
     "ask_machines",
     "cannot_run",
     "in_words",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...core.types import Cell
 from ...testbed.compile import Compiled
@@ -18,6 +19,27 @@ _WORDS = {
     "packet filter": ("nf_tables, which leads packets to agents", "modprobe nf_tables nft_queue"),
     "sysctl": ("the sysctl {}", "boot a kernel that has it, or leave it out of the spec"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryFit:
+    """cells: of the plan. fitting: those that nothing is lacking for. lacks: sentence -> cells that it keeps from
+    running. notes: sentence -> cells that it is true of. problems: of machines, each with its remedy: what keeps every
+    cell from running now. needs: machine -> what the cells use of its kernel. asked: machines whose kernel was asked.
+    """
+
+    cells: int
+    fitting: int
+    lacks: Mapping[str, int]
+    notes: Mapping[str, int]
+    problems: tuple[tuple[str, str], ...]
+    needs: Mapping[str, tuple[str, ...]]
+    asked: tuple[str, ...]
+
+    @property
+    def ready(self) -> bool:
+        """Whether every cell can run."""
+        return self.fitting == self.cells and not self.problems
 
 
 def needs_of(cell: Cell, compiled: Compiled, placed: Placement) -> dict[str, list[str]]:
