@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct segment_ends agent_ends(enum agent_side side, const struct segment *segment)
+/* The ends of the connection as its data segments name them: from the fixed host to the mobile. */
+static struct segment_ends ends_of(enum agent_side side, const struct segment *segment)
 {
 	const struct segment_ends *ends = &segment->ends;
 
@@ -33,7 +34,7 @@ void *agent_at(const struct agent *agent, size_t i)
 	return agent->connections + i * agent->connection_bytes;
 }
 
-void agent_forget(struct agent *agent, void *connection)
+static void forget(struct agent *agent, void *connection)
 {
 	cache_free(&((struct followed *)connection)->cache);
 	memset(connection, 0, agent->connection_bytes);
@@ -44,12 +45,13 @@ void agent_end(struct agent *agent)
 	size_t i;
 
 	for (i = 0; agent->connections && i < CONNECTIONS_MAX; i++)
-		agent_forget(agent, agent_at(agent, i));
+		forget(agent, agent_at(agent, i));
 	free(agent->connections);
 	agent->connections = NULL;
 }
 
-void *agent_follow(struct agent *agent, const struct segment_ends *ends, bool make)
+/* The connection, or NULL; with `make` a new one in the place of the one that was idle for longest. */
+static void *follow(struct agent *agent, const struct segment_ends *ends, bool make)
 {
 	struct followed *oldest = agent_at(agent, 0), *followed;
 	size_t i;
@@ -63,10 +65,26 @@ void *agent_follow(struct agent *agent, const struct segment_ends *ends, bool ma
 	}
 	if (!make)
 		return NULL;
-	agent_forget(agent, oldest);
+	forget(agent, oldest);
 	if (cache_make(&oldest->cache, agent->cache_packets))
 		return NULL;
 	oldest->used = true;
 	oldest->ends = *ends;
 	return oldest;
+}
+
+void *agent_connection_of(struct agent *agent, enum agent_side side, const struct segment *segment,
+			  bool *data)
+{
+	bool control = segment->flags & (SEGMENT_SYN | SEGMENT_RST);
+	struct segment_ends ends = ends_of(side, segment);
+	void *connection;
+
+	*data = side == FROM_FIXED && !control && (segment->payload || segment->flags & SEGMENT_FIN);
+	connection = follow(agent, &ends, *data);
+	if (connection && control) { /* over, or another one between the same ports */
+		forget(agent, connection);
+		return NULL;
+	}
+	return connection;
 }

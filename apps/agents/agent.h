@@ -84,12 +84,14 @@ int agent_begin(struct agent *agent, size_t connection_bytes);
 void agent_end(struct agent *agent);
 void *agent_at(const struct agent *agent, size_t i);
 
-/* The connection, or NULL; with `make` a new one in the place of the one that was idle for longest. */
-void *agent_follow(struct agent *agent, const struct segment_ends *ends, bool make);
-void agent_forget(struct agent *agent, void *connection);
+/*
+ * The connection that a packet is of, made where it is data of a new one; `*data` says whether it is data for
+ * the mobile host. NULL: the packet passes as it is: of no connection, or its first (SYN) or last (RST),
+ * which begins or ends what is kept of one.
+ */
+void *agent_connection_of(struct agent *agent, enum agent_side side, const struct segment *segment,
+			  bool *data);
 
-/* The ends of the connection as its data segments name them: from the fixed host to the mobile. */
-struct segment_ends agent_ends(enum agent_side side, const struct segment *segment);
 bool agent_same_ends(const struct segment_ends *a, const struct segment_ends *b);
 
 #endif

@@ -205,18 +205,12 @@ static enum agent_verdict acknowledgement(struct agent *agent, struct connection
 static enum agent_verdict mtcp_packet(struct agent *agent, enum agent_side side, struct segment *segment,
 				      int64_t now_ns)
 {
-	struct segment_ends ends = agent_ends(side, segment);
-	bool data_comes = side == FROM_FIXED && (segment->payload || segment->flags & SEGMENT_FIN) &&
-			  !(segment->flags & (SEGMENT_SYN | SEGMENT_RST));
-	struct connection *connection = agent_follow(agent, &ends, data_comes);
+	bool data_comes;
+	struct connection *connection = agent_connection_of(agent, side, segment, &data_comes);
 	enum agent_verdict verdict = AGENT_PASS;
 
 	if (!connection)
 		return AGENT_PASS;
-	if (segment->flags & (SEGMENT_SYN | SEGMENT_RST)) {
-		agent_forget(agent, connection); /* over, or another one between the same ports */
-		return AGENT_PASS;
-	}
 	if (data_comes) {
 		verdict = data(agent, connection, segment, now_ns);
 	} else if (side == FROM_FIXED && connection->away) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What this does: snoop.h. The cases of data and of acknowledgements are the paper's; the timeout is srtt +
- * 4 rttvar of the last hop and doubles with every expiry (docs/agents.md).
+ * 4 rttvar of the last hop and doubles with every expiry until there is a sample (docs/agents.md).
  */
 #include "snoop.h"
 
@@ -14,7 +14,7 @@ struct connection {
 	uint32_t last_ack;	 /* the highest that the mobile host has sent */
 	uint16_t window;	 /* of its last acknowledgement */
 	unsigned int duplicates, expected;
-	int64_t timeout_ns;		/* of the timer that runs; doubled when it expires */
+	int64_t timeout_ns;		/* of the timer; doubled when it expires, 0: after a sample */
 	int64_t expires_ns;		/* 0: it does not run */
 	uint8_t bare[SEGMENT_BARE_MAX]; /* the mobile host's last acknowledgement */
 	size_t bare_len;
@@ -91,12 +91,15 @@ static enum agent_verdict new_acknowledgement(struct agent *agent, struct connec
 	int64_t sent_ns;
 
 	cache_acknowledge(&connection->all.cache, segment->ack, &sent_ns);
-	if (sent_ns != NO_TIME && !connection->duplicates)
+	if (sent_ns != NO_TIME && !connection->duplicates) {
 		round_trip_sample(&connection->all.trip, now_ns - sent_ns);
+		/* a doubled timeout stays until then (RFC 6298, 5; Karn and Partridge): else a last hop
+		 * slower than the timeout has every segment sent again, and so never a sample */
+		connection->timeout_ns = 0;
+	}
 	connection->last_ack = segment->ack;
 	connection->acknowledged = true;
 	connection->duplicates = connection->expected = 0;
-	connection->timeout_ns = 0;
 	if (connection->all.cache.count && connection->all.cache.items->sent_ns < now_ns && segment->sack &&
 	    agent->hide_sack) {
 		/* what the blocks say is missing is here, and mended from here */
@@ -150,17 +153,11 @@ static enum agent_verdict acknowledgement(struct agent *agent, struct connection
 static enum agent_verdict snoop_packet(struct agent *agent, enum agent_side side, struct segment *segment,
 				       int64_t now_ns)
 {
-	struct segment_ends ends = agent_ends(side, segment);
-	bool data_comes = side == FROM_FIXED && (segment->payload || segment->flags & SEGMENT_FIN) &&
-			  !(segment->flags & (SEGMENT_SYN | SEGMENT_RST));
-	struct connection *connection = agent_follow(agent, &ends, data_comes);
+	bool data_comes;
+	struct connection *connection = agent_connection_of(agent, side, segment, &data_comes);
 
 	if (!connection)
 		return AGENT_PASS;
-	if (segment->flags & (SEGMENT_SYN | SEGMENT_RST)) {
-		agent_forget(agent, connection); /* over, or another one between the same ports */
-		return AGENT_PASS;
-	}
 	connection->all.touched_ns = now_ns;
 	if (data_comes)
 		return data(agent, connection, segment, now_ns);

@@ -28,11 +28,13 @@ from ..measure.calibration import (
     WALL,
     Budget,
     Probe,
+    aqm_probes,
     judge,
     judge_profile,
     netem_probes,
     probes,
     profile_probes,
+    rule_probes,
 )
 from ..present.pages.calibration import write_calibration_page
 from ..sandbox import SandboxBackend, VirtualBackend
@@ -51,8 +53,11 @@ from .execute import execute
 
 T = TypeVar("T", Row, Curve)
 log = logging.getLogger(__name__)
-GENERIC, NETEM = "generic", "netem"
-"""Names beside the profiles': the probes every run's report is held by; each of netem's options by itself."""
+GENERIC, NETEM, RULES, AQM = "generic", "netem", "rules", "aqm"
+"""Names beside the profiles': the probes every run's report is held by; each of netem's options by itself; losses by
+the packet; the law of each kind of active queue management."""
+ON_THE_VIRTUAL_CLOCK = (GENERIC, RULES, AQM)
+"""Their bounds are that clock's."""
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
 
@@ -81,9 +86,9 @@ def calibrate(
 ) -> Calibrated:
     """Measure links against their configuration, and store the result for the reports of this kernel.
 
-    names: profiles, "generic" (rates, delays, faults), "netem" (each option); empty: all. jobs: cells at once (default:
-    cores; on the wall clock 1). out: keep the probes' captures in this new directory. html: write the page to this
-    path. Raises SpecError, BackendUnavailable, StoreError.
+    names: profiles, "generic" (rates, delays, faults), "netem" (each option), "rules" (losses by the packet), "aqm"
+    (each kind's law); empty: all. jobs: cells at once (default: cores; on the wall clock 1). out: keep the probes'
+    captures in this new directory. html: write the page to this path. Raises SpecError, BackendUnavailable, StoreError.
     """
     if jobs is not None and jobs < 1:
         raise SpecError(f"--jobs {jobs}: at least 1")
@@ -105,14 +110,15 @@ def calibrate(
 
 def _names(given: Sequence[str], backend: str) -> tuple[str, ...]:
     """The names to measure. Raises SpecError for an unknown one."""
-    known = [GENERIC, NETEM, *list_profiles()]
+    known = [GENERIC, NETEM, RULES, AQM, *list_profiles()]
     for name in given:
         if name not in known:
             raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `{command("profiles")}` lists them')
     if backend != "virtual":
-        if GENERIC in given:
-            raise SpecError(f'the bounds of "{GENERIC}" are the virtual clock\'s; on {backend} name profiles')
-        known.remove(GENERIC)
+        for name in ON_THE_VIRTUAL_CLOCK:
+            if name in given:
+                raise SpecError(f'the bounds of "{name}" are the virtual clock\'s; on {backend} name profiles')
+            known.remove(name)
     return tuple(name for name in known if name in given or not given)
 
 
@@ -284,7 +290,14 @@ def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
     program = BUILD / "bin" / "probe"
     if name == GENERIC:
         return probes()
-    return netem_probes(program, budget) if name == NETEM else profile_probes(name, program, budget)
+    match name:
+        case "netem":
+            return netem_probes(program, budget)
+        case "rules":
+            return rule_probes(program, budget)
+        case "aqm":
+            return aqm_probes(program)
+    return profile_probes(name, program, budget)
 
 
 def calibration_key(chosen: Chosen) -> str:

@@ -20,7 +20,7 @@ from ..testbed.compile import Clock, compile_cell
 from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .cell_verdict import records_left
-from .privileges import hand_over
+from .privileges import User, hand_over, may_load_programs
 from .sandbox import SandboxBackend
 from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
 
@@ -45,16 +45,27 @@ class NetnsBackend(SandboxBackend):
 
     def command(self, cell: Cell, directory: CellDir) -> list[str]:
         """netns-exec, which holds the namespaces."""
-        return self._launch(directory.root)
+        return self._launch(directory.root, as_root=self._as_root(cell))
+
+    def hand_over(self, cell: Cell, directory: CellDir, programs: list[Path]) -> User | None:
+        """Nobody takes over the directory of a cell that needs root."""
+        return None if self._as_root(cell) else super().hand_over(cell, directory, programs)
+
+    def _as_root(self, cell: Cell) -> bool:
+        """Whether this machine's root runs the cell: always, or for its packet programs."""
+        return self.root or (may_load_programs() and self._has_packet_programs(cell))
+
+    def _has_packet_programs(self, cell: Cell) -> bool:
+        return any(step.verb == "bpf" for step in compile_cell(cell, self.clock).steps)
 
     def refuses(self, cell: Cell) -> str:
         """Refuses tracepoints, which belong to the whole machine and not to a network namespace, and packet programs
         without this machine's root.
         """
-        if not self.root and any(step.verb == "bpf" for step in compile_cell(cell, self.clock).steps):
+        if not may_load_programs() and self._has_packet_programs(cell):
             return (
-                "bit errors, rules for single packets and longer_than need eBPF, which no ordinary user may load; "
-                "use --backend virtual or guest"
+                "bit errors, rules for single packets and longer_than need eBPF, which only this machine's root may "
+                "load (CAP_BPF and CAP_NET_ADMIN, in no user namespace); use --backend virtual or guest"
             )
         traced = [flow.name for flow in cell.flows if flow.sender_options.get("tracepoints")]
         return super().refuses(cell) or (
@@ -64,9 +75,9 @@ class NetnsBackend(SandboxBackend):
             else ""
         )
 
-    def _launch(self, directory: Path) -> list[str]:
+    def _launch(self, directory: Path, *, as_root: bool) -> list[str]:
         arguments = [str(self.apps / LAUNCHER), "--dir", str(directory), "--parent", str(os.getpid())]
-        return [*arguments, "--root"] if self.root else arguments
+        return [*arguments, "--root"] if as_root else arguments
 
     def _probe(self) -> list[Problem]:
         """Set up and read back a link with delay, rate and queue, as for a cell; nothing is sent."""
@@ -82,8 +93,9 @@ class NetnsBackend(SandboxBackend):
             (directory / "init").chmod(0o755)
             (directory / "steps.txt").write_text(to_text(compiled.steps))
             user = hand_over(directory, self.user)
+            command = [*self._launch(directory, as_root=self.root), *([] if user is None else user.arguments)]
             done = subprocess.run(
-                [*self._launch(directory), *([] if user is None else user.arguments)], stdin=subprocess.DEVNULL,
+                command, stdin=subprocess.DEVNULL,
                 capture_output=True, text=True, check=False, timeout=PROBE_LIMIT_S, start_new_session=True,
             )  # fmt: skip
             records = records_left(CellDir(directory).init_log)

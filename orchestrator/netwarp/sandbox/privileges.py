@@ -14,6 +14,8 @@ from ..core.checkout import CHECKOUT
 NOBODY = 65534
 BECOMING = 1 << 6 | 1 << 7
 """CAP_SETGID and CAP_SETUID (capabilities(7)): a container may take them from its root."""
+CAP_SYS_ADMIN, LOADING = 1 << 21, 1 << 39 | 1 << 12
+"""LOADING: CAP_BPF and CAP_NET_ADMIN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,15 @@ def unprivileged() -> User | None:
     except KeyError:
         return User(NOBODY, NOBODY)
     return User(entry.pw_uid, entry.pw_gid)
+
+
+def may_load_programs() -> bool:
+    """Whether this process may load eBPF programs for a link: root of the machine itself, not of a user namespace, with
+    the capabilities that bpf(2) asks for.
+    """
+    held = _capabilities()
+    whole = Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
+    return whole and os.geteuid() == 0 and bool(held & CAP_SYS_ADMIN or held & LOADING == LOADING)
 
 
 def _capabilities() -> int:

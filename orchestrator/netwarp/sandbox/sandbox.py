@@ -45,7 +45,7 @@ from .cell_verdict import (
 )
 from .foreign_senders import arch_used, install_arch, missing_arch
 from .host_load import HostState, SteadyClock, host_state
-from .privileges import hand_over, take_back, unprivileged
+from .privileges import User, hand_over, take_back, unprivileged
 from .user_programs import missing_program, programs_used
 
 log = logging.getLogger(__name__)
@@ -121,6 +121,10 @@ class SandboxBackend(abc.ABC):
             return f"its kernel is a guest's, Linux {cell.kernel.release}: use --backend virtual or guest"
         return missing_program(cell) or missing_arch(cell, self.apps)
 
+    def hand_over(self, cell: Cell, directory: CellDir, programs: list[Path]) -> User | None:
+        """Give the cell's directory to the user who is to run it; None if root stays root."""
+        return hand_over(directory.root, self.user, programs)
+
     def close(self) -> None:
         """Kill every sandbox at once; their cells are dropped."""
         self._closed.set()
@@ -145,7 +149,7 @@ class SandboxBackend(abc.ABC):
                     Path(program["path"]) for program in programs_used(cell).values() if program["path"] is not None
                 ]
                 owner = directory.root.stat()
-                user = hand_over(directory.root, self.user, programs)
+                user = self.hand_over(cell, directory, programs)
                 try:
                     exit_text = self._boot(cell, directory, [] if user is None else user.arguments, steady)
                 finally:

@@ -67,6 +67,9 @@ repetitions = {SEEDS}
 """,
     air=TWO_IN_A_HUNDRED,
 )
+SLOW = mobile(
+    'stop = "60 s"\nsender = { congestion = "reno" }', "", agent='"snoop"', air='rate = "9.6 kbit/s"', duration="61 s"
+)
 DYING = mobile(SEVEN_S, "", agent='{ kind = "snoop", dies_at = "3.5 s" }', air=TWO_IN_A_HUNDRED)
 AWAY = {"0.1 s": 0.1, "0.5 s": 0.5, "2 s": 2.0, "5 s": 5.0}
 HANDOVERS = mobile(
@@ -169,6 +172,16 @@ def test_snoop_hides_the_losses_that_it_mends(lossy: RunFiles, tmp_path: Path) -
         assert summary["retransmitted"] >= len(made - seen) and summary["by_duplicates"] > 0
         assert through(cell)["suppressed"] == summary["suppressed"] > 0
         assert through(cell)["passed"] == summary["passed"]
+
+
+def test_snoops_timer_learns_of_a_last_hop_that_is_slower_than_it(checkout: Checkout, tmp_path: Path) -> None:
+    """A segment alone takes 1.25 s, and more behind others, so the first timeout of 1 s is too short. It is doubled
+    until a segment that was not sent again gives a sample: a few are repeated, not one for each."""
+    cell = next(iter(checkout.run_spec(tmp_path, SLOW, "--no-report").cells.values()))
+    arrived = [packet.seq for packet in segments(cell, "mh", tmp_path) if packet.length]
+    assert len(set(arrived)) > 35
+    summary = cell.summary("bs.agent")
+    assert 1 <= summary["by_timer"] == summary["retransmitted"] <= 5
 
 
 def test_traffic_flows_on_when_snoop_dies(checkout: Checkout, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import msgspec
@@ -29,11 +32,29 @@ def test_tracepoints_in_namespaces_are_unsupported_with_the_remedy(tmp_path: Pat
     assert not run.cell(traced().id).init_log.exists()
 
 
-def test_packet_programs_in_an_ordinary_users_namespaces_are_unsupported() -> None:
+def with_packet_program() -> Cell:
     cell = two_path_cell()
     link = msgspec.structs.replace(cell.links[0], forward=LinkImpairment(bit_error_ratio=1e-5))
-    reason = NetnsBackend(BUILD).refuses(msgspec.structs.replace(cell, links=(link, *cell.links[1:])))
-    assert "need eBPF, which no ordinary user may load; use --backend virtual or guest" in reason
+    return msgspec.structs.replace(cell, links=(link, *cell.links[1:]))
+
+
+def refused(send: Connection) -> None:
+    """In a child process that is root no longer, if it was."""
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    send.send(NetnsBackend(BUILD).refuses(with_packet_program()))
+
+
+def test_packet_programs_in_an_ordinary_users_namespaces_are_unsupported() -> None:
+    """tests/guest/measure/test_packet_rules_wall_clock.py: of root they are not."""
+    fork = multiprocessing.get_context("fork")
+    receive, send = fork.Pipe(duplex=False)
+    child = fork.Process(target=refused, args=(send,))
+    child.start()
+    reason = receive.recv()
+    child.join()
+    assert "need eBPF, which only this machine's root may load" in reason
+    assert "use --backend virtual or guest" in reason
 
 
 def test_without_tracepoints_nothing_is_refused() -> None:

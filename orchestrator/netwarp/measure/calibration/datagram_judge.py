@@ -15,10 +15,12 @@ from ...core.numbers import given
 from ...core.types import Event, LinkImpairment
 from ...store.calibration import Curve, Row
 from ...testbed.delays import overtakers
+from .aqm_judge import judge_aqm
 from .datagram_probes import BRACKET_NS, PROBE_BYTES, sending_ns
 from .datagrams import Way, both_ways
 from .expected_delays import Delays, Floats, delays_of, distance_bound
 from .loss_judge import altered, losses, run_lengths, share
+from .rule_judge import judge_rules
 from .tcp_probes import Probe
 
 CURVE_POINTS = 101
@@ -49,6 +51,10 @@ def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: 
     rows: list[Row] = []
     curves: list[Curve] = []
     (kind,) = probe.quantities
+    if kind in ("errors", "rules", "longer"):
+        return list(judge_rules(probe, ways[0], t0_realtime_ns, clock.late_s)), []
+    if link.forward.aqm is not None:
+        return list(judge_aqm(probe, ways[0], t0_realtime_ns, clock.late_s)), []
     for name, way, shape in zip(("there", "back"), ways, (link.forward, link.backward), strict=True):
         if kind == "echoes":
             rows += _delays(probe, name, way, shape, clock)

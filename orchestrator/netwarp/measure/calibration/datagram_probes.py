@@ -135,9 +135,9 @@ def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> 
         # and no two of the way may come out at one instant: then one would wait for the other
         apart = link.forward.one_way_delay_ns // 10 + link.forward.one_way_delay_ns // 190
     last = START_NS + count * apart
-    send = _send(PORTS[0], (PROBE_BYTES,), count, apart, START_NS, last + rtt + S)
-    flows = (_flow("echoes", "a", "b", PORTS[0], program, send, "echo", last + rtt + S),)
-    return _cell(f"{name} echoes", link, flows, last + rtt + S, seed)
+    send = send_words(PORTS[0], (PROBE_BYTES,), count, apart, START_NS, last + rtt + S)
+    flows = (sending_flow("echoes", "a", "b", PORTS[0], program, send, "echo", last + rtt + S),)
+    return probe_cell(f"{name} echoes", link, flows, last + rtt + S, seed)
 
 
 def _drawn(shape: LinkImpairment) -> list[float]:
@@ -165,12 +165,12 @@ def _bursts(name: str, link: Link, program: Path, seed: int) -> Cell:
         # sending costs time on some clocks: what leaves the queue meanwhile is sent again
         count = (queue or 0) * 5 // 4 + BESIDE
         until = START_NS + (count + 10) * sending_ns(shape, link.mtu_bytes) + shape.one_way_delay_ns + S
-        send = _send(port, sizes, count, 0, START_NS, until)
+        send = send_words(port, sizes, count, 0, START_NS, until)
         flows.append(
-            _flow(f"burst-{sender}", sender, receiver, port, program, send, "sink", until, len(flows) * APART_NS)
+            sending_flow(f"burst-{sender}", sender, receiver, port, program, send, "sink", until, len(flows) * APART_NS)
         )
         end = max(end, until)
-    return _cell(f"{name} bursts", quiet, tuple(flows), end, seed)
+    return probe_cell(f"{name} bursts", quiet, tuple(flows), end, seed)
 
 
 def _around(name: str, link: Link, events: tuple[Event, ...], program: Path, seed: int) -> Cell:
@@ -188,9 +188,9 @@ def _around(name: str, link: Link, events: tuple[Event, ...], program: Path, see
     moments = sorted({event.at_ns + side for event in chosen for side in (-BRACKET_NS, BRACKET_NS)})
     end = max(event.at_ns for event in chosen) + 5 * S
     apart = 20 * MS
-    send = _send(PORTS[0], (PROBE_BYTES,), (end - START_NS) // apart, apart, START_NS, end + S, moments)
-    flows = (_flow("around", "a", "b", PORTS[0], program, send, "sink", end + S),)
-    return _cell(f"{name} events", quiet, flows, end + 2 * S, seed, timeline)
+    send = send_words(PORTS[0], (PROBE_BYTES,), (end - START_NS) // apart, apart, START_NS, end + S, moments)
+    flows = (sending_flow("around", "a", "b", PORTS[0], program, send, "sink", end + S),)
+    return probe_cell(f"{name} events", quiet, flows, end + 2 * S, seed, timeline)
 
 
 def _rank(event: Event, events: Iterable[Event]) -> int:
@@ -200,7 +200,7 @@ def _rank(event: Event, events: Iterable[Event]) -> int:
     )
 
 
-def _send(
+def send_words(
     port: int,
     sizes: tuple[int, ...],
     count: int,
@@ -215,7 +215,7 @@ def _send(
     return (*words, listed) if listed else tuple(words)
 
 
-def _flow(
+def sending_flow(
     name: str,
     sender: str,
     receiver: str,
@@ -226,6 +226,7 @@ def _flow(
     stop_ns: int,
     spawned_ns: int = 0,
 ) -> Flow:
+    """A flow of the datagrams of `probe send`. role: `echo` or `sink`. spawned_ns: when the program starts."""
     path = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
     own = Program(
         sender=(str(program), "send", "{to}", *send), receiver=(str(program), role, str(port)), ready="listening"
@@ -233,9 +234,10 @@ def _flow(
     return Flow(name, "udp", sender, receiver, (path,), port, spawned_ns, stop_ns, None, 0, program=own)
 
 
-def _cell(
+def probe_cell(
     name: str, link: Link, flows: tuple[Flow, ...], duration_ns: int, seed: int, timeline: tuple[Event, ...] = ()
 ) -> Cell:
+    """A cell of one link between hosts a and b, both captured."""
     return Cell(
         spec="calibration",
         experiment="calibration",

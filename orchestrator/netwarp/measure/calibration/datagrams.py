@@ -4,7 +4,7 @@ late or duplicated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,10 @@ class Way:
     """Arrived a second time."""
     strangers: int
     """Arrived as something that was never sent: corrupted."""
+    copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """How often each datagram sent arrived."""
+    last_arrival: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """The row of its last arrival (or NOWHERE)."""
 
     @property
     def came(self) -> Bools:
@@ -81,8 +85,11 @@ def _is_host_a(address: str) -> bool:
 
 
 def _way(near: tuple[Rows, Ints], far: tuple[Rows, Ints], direction: int) -> Way:
-    sent, arrived = (rows[side == direction] for rows, side in (near, far))
+    sent, arrived = (rows[way == direction] for rows, way in (near, far))
     matched = match_packets(sent, arrived)
+    order = np.argsort(arrived["fingerprint"], kind="stable")
+    ordered = arrived["fingerprint"][order]
+    first, behind = (np.searchsorted(ordered, sent["fingerprint"], side=side) for side in ("left", "right"))
     known = int(np.isin(arrived["fingerprint"], sent["fingerprint"]).sum())
     return Way(
         sent_ns=sent["time_ns"].astype(np.int64),
@@ -91,4 +98,6 @@ def _way(near: tuple[Rows, Ints], far: tuple[Rows, Ints], direction: int) -> Way
         arrival=matched.place,
         again=matched.again,
         strangers=len(arrived) - known,
+        copies=(behind - first).astype(np.int64),
+        last_arrival=np.where(behind > first, np.append(order, NOWHERE)[behind - 1], NOWHERE).astype(np.int64),
     )

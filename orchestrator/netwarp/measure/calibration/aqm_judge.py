@@ -1,0 +1,206 @@
+"""Judges active queue management by its own law, from the captures before and behind the queue.
+
+What comes too much is dropped, whatever the law; the law says when, and with what probability. Sources:
+net/sched/sch_{red,pie,fq_codel,cake}.c and include/net/{red,codel_impl}.h of Linux 6.12. The packet whose turn is next
+has left RED only when the link takes it; CoDel, fq_codel and PIE gave it out when the one before it had gone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...captures.native import Bools, Ints
+from ...core.errors import CaptureError
+from ...core.types import Aqm
+from ...store.calibration import Row
+from .aqm_probes import LARGE_BYTES, PIE_DROPS, SENDING_NS, SETTLED_NS, SMALL_BYTES
+from .datagram_probes import START_NS, S
+from .datagrams import Floats, Way
+from .expected_delays import Z, chi_square_bound
+from .loss_judge import chi_square, share
+from .tcp_probes import Probe
+
+PIE_SILENT = 1
+"""Packets after a drop that PIE never drops at a probability of 0.425 to 0.85: until their sum has reached 0.85."""
+PIE_BOUND_S = 1.5e-3
+"""Of PIE's mean: (0.425 + 1.25/s 30 ms) / (0.125/s 3,750 updates) is 1.0 ms: the probability may end as far from where
+it began as its range of 0.425 to 0.85 is wide, and the delay 30 ms. The rest is for what is between two updates."""
+
+
+def judge_aqm(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
+    """Rows of one probe. way: the datagrams there. late_s: by how much a time may be late."""
+    aqm = probe.cell.links[0].forward.aqm
+    assert aqm is not None
+    match aqm.kind:
+        case "red":
+            yield from _red(probe, way, aqm)
+        case "codel":
+            yield from _codel(probe, way, aqm, late_s)
+        case "pie":
+            yield from _pie(probe, way, aqm, t0_ns)
+        case "fq_codel":
+            yield from _fairness(probe, way, aqm, t0_ns)
+    yield from _rate(probe, way, t0_ns, late_s)
+
+
+def _leaves_ns(way: Way) -> Ints:
+    """When each packet that came left the queue's link, in the order of arrival at the queue."""
+    leaves: Ints = way.arrived_ns[way.arrival[way.came]]
+    return leaves
+
+
+def _given_out_ns(way: Way) -> Ints:
+    """When the queue gave out each packet that came: as the one before it had left, or at once."""
+    before = np.concatenate([[0], _leaves_ns(way)[:-1]])
+    given_out: Ints = np.maximum(before, way.sent_ns[way.came])
+    return given_out
+
+
+def _rate(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
+    """Of what left from one second after the first datagram until the last was sent."""
+    rate = float(probe.cell.links[0].forward.rate_bit_s or 0)
+    leaves = np.sort(_leaves_ns(way))
+    sizes = way.ip_bytes[way.came][np.argsort(_leaves_ns(way), kind="stable")]
+    busy = (leaves > t0_ns + START_NS + S) & (leaves < way.sent_ns[-1])
+    if busy.sum() < 100:
+        raise CaptureError(f"calibration: {probe.name}: {int(busy.sum())} packets are too few to measure a rate")
+    took = float(leaves[busy][-1] - leaves[busy][0]) / 1e9
+    bits = 8 * float(sizes[busy][1:].sum())
+    yield Row.of(probe.name, "rate (ip)", rate, bits / took, rate * 2 * late_s / took, "bit/s")
+
+
+def _red(probe: Probe, way: Way, aqm: Aqm) -> Iterator[Row]:
+    """The average of each packet as red_calc_qavg() makes it of the queue in the captures; between the thresholds a
+    packet is dropped as soon as (average - min) x (packets since the last drop) reaches a number drawn evenly from
+    0 to (max - min) / max_p. Given that it was not reached before, each packet's probability is known; the drops less
+    the sum of these is a martingale, whose variance is the sum of p (1 - p).
+    """
+    low, high, weight = (int(aqm.settings[name]) for name in ("min_bytes", "max_bytes", "average"))
+    drawn = 2**32 // (round(aqm.settings["max_p_ratio"] * 2**32) // (high - low))
+    came = way.came
+    average, since, reached = 0, -1, -1
+    tries = dropped = below = above = 0
+    expected = variance = 0.0
+    for waiting, passed in zip(_waiting_bytes(way).tolist(), came.tolist(), strict=True):
+        average += waiting - (average >> weight)
+        if average < low << weight:
+            since, below = -1, below + (not passed)
+        elif average >= high << weight:
+            since, above = -1, above + passed
+        else:
+            since += 1
+            if not since:
+                reached = -1
+            chance = max(0, ((average - (low << weight)) >> weight) * since - reached) if since else 0
+            ratio = min(1.0, chance / (drawn - 1 - reached))
+            reached += chance
+            tries, expected, variance = tries + 1, expected + ratio, variance + ratio * (1 - ratio)
+            if not passed:
+                dropped, since, reached = dropped + 1, 0, -1
+    yield Row.of(probe.name, "dropped below the lower threshold", 0, below, 0, "packets")
+    yield Row.of(probe.name, "passed above the upper threshold", 0, above, 0, "packets")
+    quantity = f"probability of a drop, mean of {tries} packets"
+    bound = Z * math.sqrt(variance) / max(1, tries)
+    yield Row.of(probe.name, quantity, expected / max(1, tries), dropped / tries if tries else None, bound, "ratio")
+
+
+def _waiting_bytes(way: Way) -> Ints:
+    """Bytes in the queue when each packet comes to it, the one that is being sent included."""
+    sizes = np.where(way.came, way.ip_bytes, 0)
+    taken = np.cumsum(sizes) - sizes
+    left = np.concatenate([[0], np.cumsum(way.ip_bytes[way.came])])
+    waiting: Ints = taken - left[np.searchsorted(_leaves_ns(way), way.sent_ns, side="right")]
+    return waiting
+
+
+def _codel(probe: Probe, way: Way, aqm: Aqm, late_s: float) -> Iterator[Row]:
+    """The first time that CoDel drops: an interval after the sojourn time went above the target, and from there on
+    after interval / sqrt(n) each, at the next packet given out.
+    """
+    target_s, interval_s = (aqm.settings[f"{name}_ns"] / 1e9 for name in ("target", "interval"))
+    at_s, sojourn_s = _sojourn_s(way)
+    dropped = np.flatnonzero(~way.came)
+    if not len(dropped):
+        raise CaptureError(f"calibration: {probe.name}: nothing was dropped")
+    first = int(dropped[0])
+    under = np.flatnonzero(sojourn_s[:first] < target_s)
+    above_s = at_s[under[-1] + 1]
+    after = np.flatnonzero((sojourn_s < target_s) & way.came & (np.arange(len(at_s)) > first))
+    dropped = dropped[dropped < (after[0] if len(after) else len(at_s))]
+    slot_s = SENDING_NS / 1e9
+    bound_s = slot_s / 2 + late_s
+    began = float(at_s[first] - above_s) - slot_s / 2
+    yield Row.of(probe.name, "sojourn time above the target until the first drop", interval_s, began, bound_s, "s")
+    due_s = at_s[first] + _control_law_s(interval_s, len(dropped))
+    late = (at_s[dropped[1:]] - due_s[: len(dropped) - 1] - slot_s / 2).tolist()
+    quantity = f"{len(late)} drops after it, the farthest from interval / sqrt(n)"
+    farthest = max(late, key=abs) if late else None
+    yield Row.of(probe.name, quantity, 0, farthest, bound_s, "s")
+    early = int((sojourn_s[~way.came] < target_s - late_s).sum())
+    yield Row.of(probe.name, "dropped with a sojourn time below the target", 0, early, 0, "packets")
+
+
+def _control_law_s(interval_s: float, count: int) -> Floats:
+    """The sums of interval / sqrt(n) for n = 1, 2, ..., as the kernel has them: in steps of 1024 ns, and the root by
+    one step of Newton's for each n, of 16 bits (codel_Newton_step).
+    """
+    interval, root, sums = int(interval_s * 1e9) >> 10, 0xFFFF, [0]
+    for n in range(2, count + 2):
+        sums.append(sums[-1] + (interval * (root << 16) >> 32))
+        wide = root << 16
+        value = ((3 << 32) - n * (wide * wide >> 32)) >> 2
+        root = (value * wide >> 31) >> 16
+    return np.array(sums[1:]) * 1024 / 1e9
+
+
+def _sojourn_s(way: Way) -> tuple[Floats, Floats]:
+    """When each packet came out of the queue, s from the first datagram, and how long it was in it. One that was
+    dropped at its head came out with the next that was not.
+    """
+    out = np.full(len(way.came), np.iinfo(np.int64).max)
+    out[way.came] = _given_out_ns(way)
+    out = np.minimum.accumulate(out[::-1])[::-1]
+    never = out == np.iinfo(np.int64).max
+    out[never] = out[~never].max()
+    return (out - way.sent_ns[0]) / 1e9, (out - way.sent_ns) / 1e9
+
+
+def _pie(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[Row]:
+    """The mean sojourn time is the target: the probability is its integral and stays within its range. A packet is
+    dropped with the probability p once the p of all since the last drop have come to 0.85, so the packets between two
+    drops, less those that never are, have a geometric distribution; p follows from their mean, which is 1 / share.
+    """
+    settled: Bools = way.sent_ns > t0_ns + START_NS + SETTLED_NS
+    sojourn = (_given_out_ns(way) - way.sent_ns[way.came])[settled[way.came]] / 1e9
+    mean = float(sojourn.mean()) if len(sojourn) else None
+    yield Row.of(probe.name, "sojourn time, mean", aqm.settings["target_ns"] / 1e9, mean, PIE_BOUND_S, "s")
+    gaps = np.diff(np.flatnonzero(~way.came & settled))
+    ratio = 1 / (1 / PIE_DROPS - PIE_SILENT)
+    soon = int((gaps <= PIE_SILENT).sum())
+    yield Row.of(probe.name, f"dropped within {PIE_SILENT} packets of the last", 0, soon, 0, "packets")
+    at_once = int((gaps == PIE_SILENT + 1).sum())
+    quantity = f"of {len(gaps)} drops, {PIE_SILENT + 1} packets after the last"
+    yield from share(probe, quantity, ratio, at_once, len(gaps))
+    statistic, freedom = chi_square(gaps - PIE_SILENT, ratio)
+    bound = chi_square_bound(freedom) if freedom else 0
+    yield Row.of(probe.name, "packets between two drops, chi-square", 0, statistic, bound, "ratio")
+
+
+def _fairness(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[Row]:
+    """Two flows of which both always wait, one of large packets and one of small: neither gets ahead by more than two
+    packets and a quantum (Shreedhar and Varghese 1995, fairness of deficit round robin).
+    """
+    leaves = _leaves_ns(way)
+    order = np.argsort(leaves, kind="stable")
+    sizes = way.ip_bytes[way.came][order]
+    both = (leaves[order] > t0_ns + START_NS + S) & (leaves[order] < way.sent_ns[-1])
+    ahead = np.cumsum(np.where(sizes == LARGE_BYTES, sizes, -sizes)[both])
+    bound = 2 * LARGE_BYTES + aqm.settings["quantum_bytes"]
+    for what, value in (("large", ahead.max() - ahead[0]), ("small", ahead[0] - ahead.min())):
+        quantity = f"bytes by which the flow of {what} packets gets ahead"
+        yield Row.of(probe.name, quantity, 0, float(value), bound, "byte")
+    few = int(min((sizes[both] == size).sum() for size in (LARGE_BYTES, SMALL_BYTES)) < 1000)
+    yield Row.of(probe.name, "flows of which fewer than 1000 packets came", 0, few, 0, "packets")

@@ -1,0 +1,75 @@
+"""Judges losses by the packet: bit errors against their formula for each length, single packets and lengths exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...store.calibration import Row
+from .datagram_probes import BRACKET_NS
+from .datagrams import Way
+from .loss_judge import share
+from .rule_probes import COPIED, DROPPED, HOLE_NS, LATE_NS, LONGEST_BYTES, REPAIR_NS
+from .tcp_probes import Probe
+
+ETHERNET_HEADER_BYTES = 14
+
+
+def judge_rules(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
+    """Rows of one probe. way: the datagrams there. late_s: by how much a time may be late."""
+    match probe.quantities:
+        case ("errors",):
+            yield from _errors(probe, way)
+        case ("rules",):
+            yield from _single_packets(probe, way, late_s)
+        case _:
+            yield from _longer(probe, way, t0_ns)
+
+
+def _errors(probe: Probe, way: Way) -> Iterator[Row]:
+    """1 - (1 - BER)^(8 L), or 1 - (1 - p)^L, of each length L at the layer of the rate."""
+    shape = probe.cell.links[0].forward
+    header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
+    for size in np.unique(way.ip_bytes):
+        these = way.ip_bytes == size
+        sent, length = int(these.sum()), int(size) + header
+        survives = (1 - shape.bit_error_ratio) ** (8 * length) * (1 - shape.byte_error_ratio) ** length
+        lost = int((these & ~way.came).sum())
+        yield from share(probe, f"loss of {sent} packets of {size} B", 1 - survives, lost, sent)
+
+
+def _single_packets(probe: Probe, way: Way, late_s: float) -> Iterator[Row]:
+    """By number, from 1: which did not arrive, which arrived twice, and how late each was."""
+    numbers = np.arange(1, len(way.came) + 1)
+    lost, twice = set(numbers[~way.came].tolist()), set(numbers[way.copies == 2].tolist())
+    copied = set(COPIED) - set(DROPPED)
+    yield Row.of(probe.name, "packets lost", len(DROPPED), len(lost), 0, "packets")
+    yield Row.of(probe.name, "packets lost that no rule names", 0, len(lost - set(DROPPED)), 0, "packets")
+    yield Row.of(probe.name, "packets that came twice", len(copied), len(twice), 0, "packets")
+    yield Row.of(probe.name, "packets that came twice and no rule names", 0, len(twice - copied), 0, "packets")
+    arrived_ns = way.arrived_ns[way.last_arrival[way.came]]
+    delays = np.full(len(way.came), np.nan)
+    delays[way.came] = (arrived_ns - way.sent_ns[way.came]) / 1e9
+    base = probe.cell.links[0].forward.one_way_delay_ns
+    for number, late_ns in LATE_NS.items():
+        quantity = f"delay of packet {number}"
+        yield Row.of(probe.name, quantity, (base + late_ns) / 1e9, float(delays[number - 1]), late_s, "s")
+    others = delays[way.came & ~np.isin(numbers, list(LATE_NS))]
+    for what, value in (("least", others.min()), ("greatest", others.max())):
+        yield Row.of(probe.name, f"delay of the others, {what}", base / 1e9, float(value), late_s, "s")
+
+
+def _longer(probe: Probe, way: Way, t0_ns: int) -> Iterator[Row]:
+    """Longer packets vanish between the fault and its repair, and no others ever do. The first size is sent right
+    before and right after both moments.
+    """
+    at = way.sent_ns - t0_ns
+    longer = way.ip_bytes > LONGEST_BYTES
+    inside = (at >= HOLE_NS) & (at < REPAIR_NS)
+    taken = longer & inside
+    near = (np.abs(at - HOLE_NS) <= 2 * BRACKET_NS) | (np.abs(at - REPAIR_NS) <= 2 * BRACKET_NS)
+    yield Row.of(probe.name, "longer packets that passed", 0, int((taken & way.came).sum()), 0, "packets")
+    yield Row.of(probe.name, "other packets that vanished", 0, int((~taken & ~way.came).sum()), 0, "packets")
+    yield Row.of(probe.name, "longer packets beside the two moments", 4, int((near & longer).sum()), 0, "packets")
+    yield Row.of(probe.name, "longer packets that vanished (any)", 1, float((taken & ~way.came).any()), 0, "ratio")

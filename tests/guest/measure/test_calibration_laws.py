@@ -1,0 +1,137 @@
+"""Calibration of losses by the packet and of queue management: within bounds; what is wrong by a little is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.engine.execute import execute
+from netwarp.measure.calibration import VIRTUAL, Budget, Probe, aqm_probes, judge_profile, rule_probes
+from netwarp.sandbox import VirtualBackend
+from netwarp.sandbox.virtual import T0_REALTIME_NS
+from netwarp.store.calibration import Row
+from netwarp.store.run_dir import RunDir
+from support.chain_kit import Checkout
+
+US = 1000
+PROGRAM = Path("build") / "bin" / "probe"
+SMALL = Budget(many=4000)
+RULES = tuple(probe.name for probe in rule_probes(PROGRAM, SMALL))
+AQMS = tuple(probe.name for probe in aqm_probes(PROGRAM))
+
+
+def probe_of(name: str, checkout: Checkout) -> Probe:
+    program = checkout.root / PROGRAM
+    return next(probe for probe in (*rule_probes(program, SMALL), *aqm_probes(program)) if probe.name == name)
+
+
+def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell) -> list[Row]:
+    """Run a cell and judge it as the probe's."""
+    run = RunDir(place / "x")
+    execute([cell], VirtualBackend(checkout.kernel, checkout.root / "build"), run, jobs=1, finished=lambda *_: None)
+    outcome = run.cell(cell.id).read_outcome()
+    assert outcome.outcome is Outcome.COMPLETED, outcome
+    rows, _ = judge_profile(probe, run.cell(cell.id).root, T0_REALTIME_NS, VIRTUAL)
+    # what is stored and could not be read again would fail every later run
+    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[Row]) == rows
+    return rows
+
+
+@pytest.mark.parametrize("name", [*RULES, *AQMS])
+def test_laws_hold(name: str, checkout: Checkout, tmp_path: Path) -> None:
+    probe = probe_of(name, checkout)
+    rows = judged(probe, checkout, tmp_path, probe.cell)
+    assert len(rows) >= (1 if name == "aqm: cake" else 3)
+    assert [row for row in rows if not row.ok] == []
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A probe, what is changed in its cell behind its back, and the beginning of the quantity that must notice."""
+
+    name: str
+    quantity: str
+    change: Callable[[Cell], Cell]
+
+
+def shaped(**changes: object) -> Callable[[Cell], Cell]:
+    """The link there with these fields."""
+
+    def change(cell: Cell) -> Cell:
+        (link,) = cell.links
+        forward: LinkImpairment = msgspec.structs.replace(link.forward, **changes)
+        return msgspec.structs.replace(cell, links=(msgspec.structs.replace(link, forward=forward),))
+
+    return change
+
+
+def managed(kind: str | None = None, **settings: float) -> Callable[[Cell], Cell]:
+    """The link's queue management with these settings, or of another kind."""
+
+    def change(cell: Cell) -> Cell:
+        aqm = cell.links[0].forward.aqm
+        assert aqm is not None
+        assert kind or settings.keys() <= aqm.settings.keys()
+        kept = {} if kind else aqm.settings
+        return shaped(aqm=msgspec.structs.replace(aqm, kind=kind or aqm.kind, settings=kept | settings))(cell)
+
+    return change
+
+
+def numbered(action: str, *, more: int = 0, later_ns: int = 0) -> Callable[[Cell], Cell]:
+    """The rules of one action about other packets, or other delays."""
+
+    def change(cell: Cell) -> Cell:
+        rules = tuple(
+            msgspec.structs.replace(
+                rule, numbers=tuple(number + more for number in rule.numbers), delay_ns=rule.delay_ns + later_ns
+            )
+            if rule.action == action
+            else rule
+            for rule in cell.links[0].forward.packet_rules
+        )
+        return shaped(packet_rules=rules)(cell)
+
+    return change
+
+
+def longest(length: int) -> Callable[[Cell], Cell]:
+    """The black hole takes what is longer than that."""
+    return lambda cell: msgspec.structs.replace(
+        cell, timeline=tuple(msgspec.structs.replace(event, longer_than_bytes=length) for event in cell.timeline)
+    )
+
+
+CODEL = {"target_ns": 5 * 10**6, "interval_ns": 10**8}
+WRONG = (
+    Wrong("rules: bit errors 1e-4", "loss of 4000 packets of 1500 B", shaped(bit_error_ratio=1.2e-4)),
+    Wrong("rules: byte errors 1e-4 of frames", "loss of 4000 packets of 576 B", shaped(byte_error_ratio=1.5e-4)),
+    Wrong("rules: single packets", "packets lost that no rule names", numbered("drop", more=1)),
+    Wrong("rules: single packets", "packets that came twice and no rule names", numbered("duplicate", more=1)),
+    Wrong("rules: single packets", "delay of packet 9", numbered("delay", later_ns=20 * US)),
+    Wrong("rules: longer than 848 B", "longer packets that passed", longest(849)),
+    Wrong("rules: longer than 848 B", "other packets that vanished", longest(847)),
+    Wrong("aqm: red, 10 % too much", "probability of a drop", managed(max_p_ratio=0.4)),
+    Wrong("aqm: red, 10 % too much", "dropped below the lower threshold", managed(min_bytes=10_000)),
+    Wrong("aqm: codel", "sojourn time above the target", managed(interval_ns=99 * 10**6)),
+    Wrong("aqm: codel", "dropped with a sojourn time below", managed(target_ns=2 * 10**6)),
+    Wrong("aqm: pie", "sojourn time, mean", managed(target_ns=17 * 10**6)),
+    Wrong("aqm: pie", "sojourn time, mean", managed("codel", **CODEL)),
+    Wrong("aqm: fq_codel", "bytes by which the flow", managed("codel", **CODEL)),
+    Wrong("aqm: cake", "rate (ip)", shaped(rate_bit_s=4_999_000)),
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.name}: {wrong.quantity}")
+def test_a_wrong_cell_fails_its_probe(wrong: Wrong, checkout: Checkout, tmp_path: Path) -> None:
+    """The cell that runs is not the cell that is judged by: as if the kernel, or what it was told, were off."""
+    probe = probe_of(wrong.name, checkout)
+    cell = wrong.change(probe.cell)
+    assert cell != probe.cell
+    rows = [row for row in judged(probe, checkout, tmp_path, cell) if row.quantity.startswith(wrong.quantity)]
+    assert rows
+    assert not all(row.ok for row in rows), rows

@@ -1,0 +1,115 @@
+"""Losses by the packet on the wall clock: exact in a guest and in root's namespaces; an ordinary user's say why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.core.types import Outcome
+from support.chain_kit import Checkout, in_a_guest, python_in_a_guest
+from support.chain_packets import frames, from_host
+from support.run_files import CellFiles, RunFiles, load_run
+
+SPEC = """
+format = 1
+name = "rules"
+seed = 5
+duration = "4 s"
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+one_way_delay = "20 ms"
+[link.p1.forward]
+drop = { packet = [11], data = [1] }
+duplicate = [14]
+bit_errors = "1e-6"
+[link.p1.backward]
+drop = { syn_ack = [1] }
+[flow.x]
+from = "a"
+to = "b"
+protocol = "tcp"
+paths = ["p1"]
+bytes = "60 kB"
+"""
+IN_A_USER_NAMESPACE = """
+import os, sys
+os.execv("/usr/bin/unshare", ["unshare", "--user", "--map-root-user", sys.executable, "-m", "netwarp", *sys.argv[1:]])
+"""
+"""Root there and of nothing else, as in many containers."""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def one_cell(run: RunFiles) -> CellFiles:
+    """The only one: whole, or late and otherwise whole."""
+    (cell,) = run.cells.values()
+    outcome = cell.outcome
+    assert outcome.outcome is Outcome.COMPLETED or "late" in outcome.reason, outcome
+    return cell
+
+
+def assert_exact(cell: CellFiles) -> None:
+    """Against both captures: what the rules name is lost or comes twice, nothing else; the programs counted that."""
+    ways = {}
+    for host, other, direction in (("a", "b", "forward"), ("b", "a", "backward")):
+        sent, arrived = (from_host(host, frames(cell.captures(node, "p1")[0])) for node in (host, other))
+        (counts,) = (
+            program["counts"]
+            for program in cell.environment["network"]["packet_programs"]
+            if program["direction"] == direction
+        )
+        assert counts["packets"] == len(sent)
+        came = [frame.identity for frame in arrived]
+        ways[host] = counts, sent, {n for n, frame in enumerate(sent, 1) if frame.identity not in came}, came
+    counts, sent, lost, came = ways["a"]
+    with_data = [number for number, frame in enumerate(sent, 1) if frame.data_bytes]
+    by_rule = {11, with_data[0]}
+    on_the_way = {number for number in lost - by_rule if number > len(sent) - 3}  # as the cell ended
+    assert by_rule <= lost
+    assert len(lost - by_rule - on_the_way) == counts["bit_errors"]
+    assert came.count(sent[13].identity) == 2
+    assert (counts["dropped"], counts["duplicated"]) == (2, 1)
+    counts, sent, lost, _ = ways["b"]
+    assert sent[0].flags == 0x12
+    assert 1 in lost
+    assert all(number > len(sent) - 3 for number in lost - {1})
+    assert counts["dropped"] == 1
+
+
+def test_in_a_guest_on_the_wall_clock(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+    done = checkout.run("run", spec, "--backend", "guest", "--no-report", "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.status in (0, 1), done
+    assert_exact(one_cell(load_run(tmp_path / "run")))
+
+
+def test_in_namespaces_of_root(kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path) -> None:
+    """This machine's kernel may lack netem: a guest is the machine, and netwarp its root."""
+    done = in_a_guest(
+        kernel, checkout, tmp_path / "guest", "run", str(spec), "--backend", "netns", "--no-report",
+        "--out", "/run/cell/run",
+    )  # fmt: skip
+    said = (done.directory / "netwarp.out").read_text() + (done.directory / "netwarp.err").read_text()
+    assert (done.directory / "run").is_dir(), said
+    assert_exact(one_cell(load_run(done.directory / "run")))
+
+
+def test_a_root_of_a_user_namespace_alone_is_told_why_not(
+    kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path
+) -> None:
+    done = python_in_a_guest(
+        kernel, checkout, tmp_path / "guest", "-c", IN_A_USER_NAMESPACE, "run", str(spec), "--backend", "netns",
+        "--no-report", "--out", "/run/cell/run",
+    )  # fmt: skip
+    said = (done.directory / "netwarp.out").read_text() + (done.directory / "netwarp.err").read_text()
+    (cell,) = load_run(done.directory / "run").cells.values()
+    assert cell.outcome.outcome is Outcome.UNSUPPORTED, said
+    assert "need eBPF, which only this machine's root may load" in cell.outcome.reason
+    assert "use --backend virtual or guest" in cell.outcome.reason
+    assert not list(cell.root.glob("capture/*"))
