@@ -35,7 +35,8 @@ def test_tracepoints_in_namespaces_are_unsupported_with_the_remedy(tmp_path: Pat
 def with_packet_program() -> Cell:
     cell = two_path_cell()
     link = msgspec.structs.replace(cell.links[0], forward=LinkImpairment(bit_error_ratio=1e-5))
-    return msgspec.structs.replace(cell, links=(link, *cell.links[1:]))
+    changed: Cell = msgspec.structs.replace(cell, links=(link, *cell.links[1:]))
+    return changed
 
 
 def refused(send: Connection) -> None:

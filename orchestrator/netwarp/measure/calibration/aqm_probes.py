@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.numbers import given
-from ...core.types import Link
+from ...core.types import Flow, Link
 from ...experiment import parse_spec
 from ...plan import make_plan
 from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, probe_cell, send_words, sending_flow
@@ -76,7 +76,8 @@ def aqm_probes(program: Path, seed: int = 1) -> tuple[Probe, ...]:
     for name, (queue, aqm, streams) in AQMS.items():
         link = read_link(queue, aqm)
         assert link.forward.aqm is not None
-        kind, flows = link.forward.aqm.kind, []
+        kind = link.forward.aqm.kind
+        flows: list[Flow] = []
         end = START_NS + max(stream.lasts_ns for stream in streams) + 5 * S
         for port, stream in zip(PORTS, streams, strict=False):
             send = send_words(port, (stream.size_bytes,), stream.count, stream.interval_ns, START_NS, end)
