@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import fixed, given, readable, scale
@@ -63,6 +63,8 @@ class Tested:
     exact: str
     values: tuple[Value, ...] = ()
     """The same statistic of each source's numbers, of this kernel's, and of it under the levels of each column."""
+    alone: tuple[str, str] | None = None
+    """Title and level of the only factor in which the condition differs from the claim's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class Statement:
     en: str = ""
     amendments: tuple[Amendment, ...] = ()
     distance: float | None = None
+    levels: tuple[tuple[str, str], ...] = ()
+    """Title and level of each factor under the claim's own conditions."""
 
     @property
     def own(self) -> Tested:
@@ -102,12 +106,44 @@ class Statement:
         if len(judged) < 2:
             return ""
         held = sum(test.verdict == "holds" for test in judged)
+        ranges = self.ranges
         turned = [
-            test.condition for test in judged[1:] if test.verdict not in (judged[0].verdict, "inconclusive")
-        ]  # what one draw cannot decide has not turned
+            test.condition
+            for test in judged[1:]
+            if test.verdict not in (judged[0].verdict, "inconclusive")  # what one draw cannot decide has not turned
+            and (test.alone is None or test.alone[0] not in ranges)
+        ]
         more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
         shown = "; ".join([*turned[:MOST_TURNS], *more])
-        return f"holds in {held} of {len(judged)} conditions" + (f", turns with {shown}" if turned else "")
+        said = [f"holds in {held} of {len(judged)} conditions"]
+        said += [f"by {title}: {text}" for title, text in ranges.items()]
+        return "; ".join(said) + (f", turns with {shown}" if turned else "")
+
+    @property
+    def ranges(self) -> dict[str, str]:
+        """Title of a factor of which at least three levels were tested, all else being equal -> the levels with each
+        verdict: "holds for 5 s, 8 s, does not hold for 2 s".
+        """
+        tried: dict[str, list[tuple[str, str]]] = {}
+        for test in self.tests[1:]:
+            if test.alone is not None:
+                tried.setdefault(test.alone[0], []).append((test.alone[1], test.verdict))
+        said = {}
+        for title, levels in tried.items():
+            own = [(level, self.own.verdict) for name, level in self.levels if name == title]
+            if len(levels) < 2 or not own:
+                continue
+            ordered = sorted([*own, *levels], key=lambda one: quantity_order(one[0]))
+            verdicts = dict.fromkeys(("holds", *(verdict for _, verdict in ordered)))
+            by_verdict = {name: [level for level, verdict in ordered if verdict == name] for name in verdicts}
+            said[title] = ", ".join(f"{name} for {', '.join(found)}" for name, found in by_verdict.items() if found)
+        return said
+
+
+def quantity_order(level: str) -> tuple[float, str]:
+    """Sorts levels by the number that they begin with; those without one come last, by name."""
+    value = number(level.partition(" ")[0])
+    return (float("inf") if value is None else value, level)
 
 
 def statements(data: RunData) -> tuple[Statement, ...]:
@@ -140,7 +176,16 @@ def _statement(
         en=claim.sentence.en if claim and claim.sentence else "",
         amendments=claim.amendments if claim else (),
         distance=_distance(claim, number(rows[0].get("measured"))),
+        levels=tuple(_own_levels(data, claim)) if claim else (),
     )
+
+
+def _own_levels(data: RunData, claim: Claim) -> Iterator[tuple[str, str]]:
+    """Factors that have one level in every selector of a claim."""
+    for factor in claim.a[0] if claim.a else ():
+        levels = {tuple(selector.get(factor, ())) for selector in (*claim.a, *claim.b)}
+        if len(levels) == 1 and len(found := next(iter(levels))) == 1:
+            yield data.factor_title(factor), data.level_title(factor, found[0])
 
 
 def _distance(claim: Claim | None, measured: float | None) -> float | None:
@@ -167,7 +212,17 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
         why=detail.get("reason") or (claim.reason if claim else ""),
         exact=f"{measured} {unit}".strip() if measured else "",
         values=_values(data, row, claim if relative else None, divisor, shown_unit),
+        alone=_alone(data, claim) if claim else None,
     )
+
+
+def _alone(data: RunData, claim: Claim) -> tuple[str, str] | None:
+    if len(claim.condition) != 1:
+        return None
+    ((factor, levels),) = claim.condition.items()
+    if len(levels) != 1:
+        return None
+    return data.factor_title(factor), data.level_title(factor, levels[0])
 
 
 def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, unit: str) -> tuple[Value, ...]:

@@ -38,9 +38,12 @@ class Conclusion:
 
     @property
     def text(self) -> str:
-        """ "C6 With an outage SCTP beats TCP: smallest lead: paper +7.7 %, Linux 6.12 +5 %: holds"."""
+        """ "C6 With an outage SCTP beats TCP: smallest lead: paper +7.7 %, Linux 6.12 +5 %: holds"; where it was tested
+        over levels of a factor, also those: "; by outage: holds for 5 s, 10 s".
+        """
         said = f"{self.claim.id} {self.claim.text.rstrip('.')}"
-        return ": ".join(part for part in (said, self.values, self.claim.own.verdict) if part)
+        ranges = "".join(f"; by {title}: {text}" for title, text in self.claim.ranges.items())
+        return ": ".join(part for part in (said, self.values, self.claim.own.verdict) if part) + ranges
 
 
 def conclusions(

@@ -95,7 +95,7 @@ def _red(probe: Probe, way: Way, aqm: Aqm) -> Iterator[Row]:
             if not since:
                 reached = -1
             chance = max(0, ((average - (low << weight)) >> weight) * since - reached) if since else 0
-            ratio = min(1.0, chance / (drawn - 1 - reached))
+            ratio = min(1.0, chance / max(1, drawn - 1 - reached))
             reached += chance
             tries, expected, variance = tries + 1, expected + ratio, variance + ratio * (1 - ratio)
             if not passed:
