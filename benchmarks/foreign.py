@@ -19,22 +19,23 @@ from netwarp.core.wire import DATA, I_DATA
 
 NAMES = ("records", "TCP segments", "TCP payload bytes", "DATA chunks")
 FIELDS = ("frame.number", "tcp.len", "sctp.data_tsn", "icmp.type", "icmpv6.type")
-MAGIC = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d",
-         b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # fmt: skip
+PLAIN = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zX", b"BZh", b"\x04\x22\x4d\x18")
+"""gzip, zstd, xz, bzip2, lz4; tshark may know fewer of them."""
 Numbers = tuple[int, int, int, int]
 LIMIT_S = 600
 
 
 def captures_in(folder: Path) -> list[Path]:
-    """Files that begin as pcap, pcapng, gzip or zstd do, whatever their names (of packed ones: those named so)."""
+    """Files that begin as pcap or pcapng do, whatever their names, and packed ones that are named so."""
     found = []
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or path.is_symlink():
             continue
         with path.open("rb") as file:
             begin = file.read(4)
-        packed = begin[:2] == b"\x1f\x8b" or begin == b"\x28\xb5\x2f\xfd"
-        if begin.startswith(MAGIC) and (not packed or any(word in path.name for word in (".pcap", ".cap", ".dmp"))):
+        named = any(word in path.name for word in (".pcap", ".cap", ".dmp"))
+        if begin.startswith(PLAIN) or (begin.startswith(PACKED) and named):
             found.append(path)
     return found
 

@@ -18,7 +18,7 @@ static int by_time(const void *one, const void *other)
 /* Room for `more` elements behind `count`. */
 static bool grow(void **at, size_t *capacity, size_t count, size_t more, size_t each)
 {
-	size_t wanted = *capacity ? *capacity : 4096;
+	size_t wanted = *capacity ? *capacity : 256;
 	void *larger;
 
 	if (count + more <= *capacity)

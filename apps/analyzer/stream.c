@@ -253,6 +253,21 @@ void stream_close(struct stream *s)
 	s->fd = -1;
 }
 
+/* A record may claim megabytes that the file does not have: the buffer grows with what has come. */
+static bool grow(struct stream *s)
+{
+	uint8_t *larger = realloc(s->buffer, s->capacity * 2);
+
+	if (!larger) {
+		s->trouble = "out of memory";
+		s->at_end = true;
+		return false;
+	}
+	s->buffer = larger;
+	s->capacity *= 2;
+	return true;
+}
+
 bool stream_fill(struct stream *s, size_t bytes)
 {
 	if (s->begin) {
@@ -260,21 +275,14 @@ bool stream_fill(struct stream *s, size_t bytes)
 		s->end -= s->begin;
 		s->begin = 0;
 	}
-	if (bytes > s->capacity) {
-		uint8_t *larger = realloc(s->buffer, bytes + STREAM_BLOCK);
-
-		if (!larger) {
-			s->trouble = "out of memory";
-			s->at_end = true;
-			return false;
-		}
-		s->buffer = larger;
-		s->capacity = bytes + STREAM_BLOCK;
-	}
 	while (s->end < bytes && !s->at_end) {
-		uint8_t *to = s->buffer + s->end;
-		size_t room = s->capacity - s->end, got;
+		uint8_t *to;
+		size_t room, got;
 
+		if (s->end == s->capacity && !grow(s))
+			return false;
+		to = s->buffer + s->end;
+		room = s->capacity - s->end;
 		if (s->kind == STREAM_GZIP)
 			got = unpack_gzip(s, to, room);
 		else if (s->kind == STREAM_ZSTD)

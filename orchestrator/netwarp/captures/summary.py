@@ -125,12 +125,10 @@ def _summarise(
     detailed = len(capture.flows) if full or flow else min(len(capture.flows), DETAILED_FLOWS)
     connections = Connections(stream, detailed, flow)
     multipath = multipath_of(capture, connections.numbers.tolist(), stream.t0_ns) if whole else ()
-    notes = _notes(stream, detailed)
+    notes = _notes(stream, detailed, packet_filter)
     if flow is not None:
         notes += (f"only flow {flow} of {len(capture.flows)} is looked at (--flow)",)
         multipath = tuple(multi for multi in multipath if flow in multi.flows)
-    if packet_filter is not None:
-        notes += (f"only packets that match the filter are counted: {packet_filter}",)
     return FileSummary(
         name=name,
         files=capture.files,
@@ -163,9 +161,11 @@ def _facts(stream: Stream) -> dict[str, Any]:
     }
 
 
-def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
+def _notes(stream: Stream, detailed: int, packet_filter: str | None) -> tuple[str, ...]:
     capture = stream.capture
     notes: list[str] = []
+    if packet_filter is not None:
+        notes.append(f"only packets that match the filter are counted: {packet_filter}")
     for source, file in enumerate(capture.files):
         of = f"{os.path.basename(file)}: " if len(capture.files) > 1 else ""
         notes += [of + note for note in capture_notes(capture, source)]
@@ -181,7 +181,7 @@ def _notes(stream: Stream, detailed: int) -> tuple[str, ...]:
         which = "largest" if stream.whole else "first"
         notes.append(f"goodput and series by time are of the {which} {fixed(SERIES_FLOWS, 0)} connections only")
     if not capture.sources["packets"].any():
-        notes.append("no packet in it")
+        notes.append("no packet in it" if packet_filter is None else "no packet in it matches the filter")
     elif not len(capture.flows):
         cut = int(capture.sources["truncated"].sum())
         notes.append("no TCP connection and no SCTP association in it" + (

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import SpecError
+from ..core.errors import CaptureError, SpecError
 from . import EXIT_INTERRUPTED
-from .stop_reading import stop_reading_on_interrupt
 
 MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
@@ -79,19 +78,26 @@ def run_analyze(args: argparse.Namespace) -> int:
 
         claim_page(args.html)
     from ..engine.captures import analyze_captures
+    from .stop_reading import stop_reading_on_interrupt
 
     live = any(str(path) == "-" or path.is_fifo() for path in args.paths)
     with stop_reading_on_interrupt() if live else contextlib.nullcontext() as stop:
-        analyzed = analyze_captures(
-            args.paths,
-            join=args.join,
-            one_clock=args.one_clock,
-            merge=args.merge,
-            full=args.full,
-            packet_filter=args.filter,
-            flow=args.flow,
-            stop_fd=stop.fd if stop else None,
-        )
+        try:
+            analyzed = analyze_captures(
+                args.paths,
+                join=args.join,
+                one_clock=args.one_clock,
+                merge=args.merge,
+                full=args.full,
+                packet_filter=args.filter,
+                flow=args.flow,
+                stop_fd=stop.fd if stop else None,
+            )
+        except CaptureError as error:
+            if not (stop and stop.stopped):
+                raise
+            print(f"netwarp: stopped by Ctrl-C before there was anything to analyse ({error})", file=sys.stderr)
+            return EXIT_INTERRUPTED
     if args.csv:
         write_tables(args.csv, analyzed.files, analyzed.join)
     if args.html:

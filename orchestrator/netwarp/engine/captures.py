@@ -67,7 +67,9 @@ def analyze_captures(
         raise SpecError("--one-clock says something about joined captures: give --join too")
     points = _points([Path(path) for path in paths], merge)
     if flow is not None and (join or len(points) != 1):
-        raise SpecError(f"--flow {flow}: is a connection of one capture: give one (or --merge), without --join")
+        raise SpecError(
+            f"--flow {flow}: a number in one summary: give one capture (or --merge several), without --join"
+        )
     files = [file for _, group in points for file in group]
     joined = None
     if join:
@@ -114,7 +116,10 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
 
         captures = captures_of(path)
         if not captures:
-            raise CaptureError(f"{path}: neither a run directory (no plan.json) nor a directory of captures")
+            raise CaptureError(
+                f"{path}: neither a run directory (it has no plan.json) nor a directory of captures (it has no *.pcap, "
+                "*.pcapng or *.cap, plain or packed)"
+            )
         cell = CellDir(captures[0].parent.parent)
         if cell.cell.is_file():
             points += [(True, group) for group in _by_node(cell.read_cell(), captures)]

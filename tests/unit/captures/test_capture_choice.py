@@ -52,6 +52,11 @@ def several(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_filter_that_nothing_matches(tmp_path: Path) -> None:
+    (found,) = summarise_points([[several(tmp_path)]], packet_filter="host 192.0.2.1")
+    assert "no packet in it matches the filter" in found.notes
+
+
 def test_flow_n_is_exactly_connection_n_of_the_summary(tmp_path: Path) -> None:
     path = several(tmp_path)
     (every,) = summarise_points([[path]], full=True)

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from netwarp.cli import main
 from netwarp.cli.analyze import JSON_INDENTED
+from netwarp.cli.stop_reading import stop_reading_on_interrupt, waiting_bytes
 from netwarp.engine.captures import analyze_captures
 from support.captures import DATA, T, pcap, recorded, segment, tcp_transfer
 from support.checkout import ROOT
@@ -62,6 +64,44 @@ def test_ctrl_c_on_a_pipe_prints_the_summary_of_what_was_read(tmp_path: Path) ->
     assert process.returncode == 130
     assert json.loads(out)["files"][0]["packets"] == len(tcp_transfer())
     assert "stopped by Ctrl-C" in errors and "Traceback" not in errors
+
+
+def test_ctrl_c_before_anything_came(tmp_path: Path) -> None:
+    fifo = tmp_path / "live"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "netwarp", "analyze", str(fifo)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    with fifo.open("wb"):
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not out
+    assert errors.startswith("netwarp: stopped by Ctrl-C before there was anything to analyse")
+
+
+def test_a_second_ctrl_c_while_the_reader_takes_the_rest_along(tmp_path: Path) -> None:
+    """Python runs a handler once for both: they came during one call of the reader."""
+    fifo = tmp_path / "live"
+    os.mkfifo(fifo)
+    done = threading.Event()
+
+    def interrupt_twice(fd: int) -> None:
+        with fifo.open("wb", buffering=0) as pipe:
+            pipe.write(pcap(tcp_transfer()))
+            for number in (1, 2):
+                os.kill(os.getpid(), signal.SIGINT)
+                while waiting_bytes(fd) < number:
+                    pass
+            done.wait()
+
+    with pytest.raises(KeyboardInterrupt), stop_reading_on_interrupt() as stop:
+        thread = threading.Thread(target=interrupt_twice, args=(stop.fd,))
+        thread.start()
+        try:
+            analyze_captures([fifo], stop_fd=stop.fd)
+        finally:
+            done.set()
+            thread.join()
 
 
 def test_of_many_connections_each_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
