@@ -74,3 +74,20 @@ ssize_t bulk_read(struct flow *flow, uint8_t *to, size_t size)
 		bulk_arrived(flow, &message, clock_monotonic_offset_ns());
 	return n;
 }
+
+ssize_t bulk_read_some(struct flow *flow, uint8_t *to, size_t size)
+{
+	ssize_t n;
+
+	if (!flow->signals_in)
+		bulk_enter(flow);
+	flow->signals_in = true;
+	n = recv(flow->fd, to, size, 0);
+	if (n > 0) {
+		flow->read_ns = clock_monotonic_ns();
+		return n;
+	}
+	bulk_leave();
+	flow->signals_in = false;
+	return n;
+}

@@ -52,4 +52,10 @@ void bulk_arrived(struct flow *flow, struct msghdr *message, int64_t offset);
  */
 ssize_t bulk_read(struct flow *flow, uint8_t *to, size_t size);
 
+/*
+ * Read what has arrived of a byte stream, or wait for it: one system call instead of epoll and a read.
+ * Signals stay unblocked between two such reads that succeed. Sets flow->read_ns to now. Returns as recv(2).
+ */
+ssize_t bulk_read_some(struct flow *flow, uint8_t *to, size_t size);
+
 #endif

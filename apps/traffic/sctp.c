@@ -37,6 +37,7 @@ struct sctp {
 	int64_t jiffy_ns;
 	bool have_stats;
 	struct sctp_assoc_stats stats; /* the last ones the kernel gave */
+	struct sctp_peers peers;
 };
 
 static int prepare(struct flow *flow, struct sctp *sctp)
@@ -180,6 +181,8 @@ static void notified(struct flow *flow, struct sctp *sctp, const void *data, siz
 	const union sctp_notification *n = data;
 
 	sctp_log_notification(&flow->out, flow->read_ns, data, len);
+	if (n->sn_header.sn_type == SCTP_PEER_ADDR_CHANGE)
+		sctp_peers_forget(&sctp->peers);
 	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE && n->sn_assoc_change.sac_state != SCTP_COMM_UP &&
 	    n->sn_assoc_change.sac_state != SCTP_RESTART)
 		sctp->ended = true;
@@ -319,8 +322,10 @@ static void assoc_sample(struct flow *flow)
 {
 	struct sctp *sctp = flow->state;
 
-	sctp_log_paths(&flow->out, flow->fd, sctp->jiffy_ns);
-	sctp_log_status(&flow->out, flow->fd);
+	/* a notification that waits to be read may be of an address that came or went */
+	if (flow->config->bare || flow->waiter.events & EPOLLIN)
+		sctp_peers_forget(&sctp->peers);
+	sctp_log_association(&flow->out, flow->fd, sctp->jiffy_ns, &sctp->peers);
 }
 
 static void assoc_in_force(struct flow *flow)
@@ -375,6 +380,7 @@ static void assoc_close(struct flow *flow, bool abort)
 	if (sctp) {
 		sctp_batch_close(&sctp->in);
 		sctp_batch_close(&sctp->out);
+		sctp_peers_forget(&sctp->peers);
 	}
 	free(sctp);
 	flow->state = NULL;

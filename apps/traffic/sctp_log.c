@@ -108,64 +108,103 @@ void sctp_log_notification(struct ndjson *out, int64_t t_ns, const void *notific
 	ndjson_end(out);
 }
 
-static void write_path(struct ndjson *out, int fd, const union address *address, int64_t jiffy_ns)
+static void write_path(struct ndjson *out, const union address *address, const struct sctp_paddrinfo *info,
+		       int64_t jiffy_ns)
 {
-	struct sctp_paddrinfo info = {0};
-	socklen_t len = sizeof(info);
-
 	ndjson_object_begin(out, NULL);
 	address_write(out, "address", &address->any);
-	memcpy(&info.spinfo_address, address, sizeof(*address));
-	if (getsockopt(fd, SOL_SCTP, SCTP_GET_PEER_ADDR_INFO, &info, &len) == 0) {
-		write_name(out, "state", path_states, COUNT(path_states), info.spinfo_state);
-		ndjson_uint(out, "cwnd_bytes", info.spinfo_cwnd);
+	if (info) {
+		write_name(out, "state", path_states, COUNT(path_states), info->spinfo_state);
+		ndjson_uint(out, "cwnd_bytes", info->spinfo_cwnd);
 		/* the kernel keeps it in jiffies and does not convert it (sctp_getsockopt_peer_addr_info) */
-		ndjson_int(out, "srtt_ns", (int64_t)info.spinfo_srtt * jiffy_ns);
-		ndjson_int(out, "rto_ns", (int64_t)info.spinfo_rto * NS_PER_MS);
-		ndjson_uint(out, "mtu_bytes", info.spinfo_mtu);
+		ndjson_int(out, "srtt_ns", (int64_t)info->spinfo_srtt * jiffy_ns);
+		ndjson_int(out, "rto_ns", (int64_t)info->spinfo_rto * NS_PER_MS);
+		ndjson_uint(out, "mtu_bytes", info->spinfo_mtu);
 	}
 	ndjson_object_end(out);
 }
 
-void sctp_log_paths(struct ndjson *out, int fd, int64_t jiffy_ns)
+/* Whether SCTP_STATUS says of this path what SCTP_GET_PEER_ADDR_INFO would. */
+static bool is_primary(const struct sctp_status *status, const union address *address)
 {
-	struct sockaddr *peers = NULL;
-	int count = sctp_getpaddrs(fd, 0, &peers), i;
-	const unsigned char *at = (const unsigned char *)peers;
+	union address primary;
+
+	memcpy(&primary, &status->sstat_primary.spinfo_address, sizeof(primary));
+	/* of a path that is potentially failed the other one says nothing where net.sctp.pf_expose forbids it */
+	return status->sstat_primary.spinfo_state == SCTP_ACTIVE &&
+	       address_equal(&primary.any, &address->any);
+}
+
+static void write_paths(struct ndjson *out, int fd, int64_t jiffy_ns, const struct sctp_peers *peers,
+			const struct sctp_status *status)
+{
+	const unsigned char *at = (const unsigned char *)peers->packed;
+	struct sctp_paddrinfo info;
 	union address address;
+	socklen_t len;
+	int i;
 
 	ndjson_array_begin(out, "paths");
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < peers->count; i++) {
 		memset(&address, 0, sizeof(address));
 		memcpy(&address, at, sizeof(sa_family_t));
 		memcpy(&address, at, address_length(&address.any));
-		write_path(out, fd, &address, jiffy_ns);
 		at += address_length(&address.any);
+		if (status && is_primary(status, &address)) {
+			info = status->sstat_primary;
+			write_path(out, &address, &info, jiffy_ns);
+			continue;
+		}
+		memset(&info, 0, sizeof(info));
+		memcpy(&info.spinfo_address, &address, sizeof(address));
+		len = sizeof(info);
+		len = getsockopt(fd, SOL_SCTP, SCTP_GET_PEER_ADDR_INFO, &info, &len) ? 0 : len;
+		write_path(out, &address, len ? &info : NULL, jiffy_ns);
 	}
 	ndjson_array_end(out);
-	if (count > 0)
-		sctp_freepaddrs(peers);
 }
 
-void sctp_log_status(struct ndjson *out, int fd)
+static void write_status(struct ndjson *out, const struct sctp_status *status)
+{
+	union address primary;
+
+	ndjson_object_begin(out, "association");
+	write_name(out, "state", association_states, COUNT(association_states), status->sstat_state);
+	ndjson_uint(out, "peer_rwnd_bytes", status->sstat_rwnd);
+	ndjson_uint(out, "unacked_chunks", status->sstat_unackdata);
+	ndjson_uint(out, "pending_chunks", status->sstat_penddata);
+	ndjson_uint(out, "inbound_streams", status->sstat_instrms);
+	ndjson_uint(out, "outbound_streams", status->sstat_outstrms);
+	ndjson_uint(out, "fragmentation_point_bytes", status->sstat_fragmentation_point);
+	memcpy(&primary, &status->sstat_primary.spinfo_address, sizeof(primary));
+	address_write(out, "primary", &primary.any);
+	ndjson_object_end(out);
+}
+
+void sctp_peers_forget(struct sctp_peers *peers)
+{
+	if (peers->packed)
+		sctp_freepaddrs(peers->packed);
+	peers->packed = NULL;
+	peers->count = 0;
+}
+
+void sctp_log_association(struct ndjson *out, int fd, int64_t jiffy_ns, struct sctp_peers *peers)
 {
 	struct sctp_status status = {0};
 	socklen_t len = sizeof(status);
-	union address primary;
+	bool known = getsockopt(fd, SOL_SCTP, SCTP_STATUS, &status, &len) == 0;
 
-	if (getsockopt(fd, SOL_SCTP, SCTP_STATUS, &status, &len))
-		return;
-	ndjson_object_begin(out, "association");
-	write_name(out, "state", association_states, COUNT(association_states), status.sstat_state);
-	ndjson_uint(out, "peer_rwnd_bytes", status.sstat_rwnd);
-	ndjson_uint(out, "unacked_chunks", status.sstat_unackdata);
-	ndjson_uint(out, "pending_chunks", status.sstat_penddata);
-	ndjson_uint(out, "inbound_streams", status.sstat_instrms);
-	ndjson_uint(out, "outbound_streams", status.sstat_outstrms);
-	ndjson_uint(out, "fragmentation_point_bytes", status.sstat_fragmentation_point);
-	memcpy(&primary, &status.sstat_primary.spinfo_address, sizeof(primary));
-	address_write(out, "primary", &primary.any);
-	ndjson_object_end(out);
+	if (!known)
+		sctp_peers_forget(peers);
+	if (!peers->packed) {
+		peers->count = sctp_getpaddrs(fd, 0, &peers->packed);
+		if (peers->count <= 0)
+			peers->packed = NULL;
+	}
+	write_paths(out, fd, jiffy_ns, peers, known ? &status : NULL);
+	if (known)
+		write_status(out, &status);
 }
 
 void sctp_log_stats(struct ndjson *out, const struct sctp_assoc_stats *stats)

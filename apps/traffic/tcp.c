@@ -30,6 +30,8 @@
 #endif
 
 #define SUBFLOWS_MAX 16
+/* TCP_CLOSE of the kernel's net/tcp_states.h */
+#define STATE_CLOSE 7
 
 struct tcp {
 	uint8_t *buffer;
@@ -37,6 +39,7 @@ struct tcp {
 	size_t write_size; /* whole messages that fit into it */
 	size_t at, end;	   /* payload in the buffer that the kernel has not taken yet */
 	struct window_clamp clamp;
+	union address peer; /* of a sender's connection, once it has sampled it */
 };
 
 /* MPTCP: the state of all subflows in one call. */
@@ -213,7 +216,9 @@ static enum flow_io tcp_recv(struct flow *flow)
 	uint8_t unexpected;
 	ssize_t n;
 
-	if (flow->bulk && !tcp->clamp.bytes)
+	if (flow->bulk && tcp->clamp.bytes)
+		n = bulk_read_some(flow, tcp->buffer, tcp->size);
+	else if (flow->bulk)
 		n = bulk_read(flow, tcp->buffer, tcp->size);
 	else
 		n = read_now(flow, sender ? &unexpected : tcp->buffer, sender ? 1 : tcp->size);
@@ -231,7 +236,10 @@ static enum flow_io tcp_recv(struct flow *flow)
 		return FLOW_FAILED;
 	if (flow_received(flow, account_bytes(&flow->account, tcp->buffer, (size_t)n, &fault), &fault))
 		return FLOW_FAILED;
-	return (size_t)n == tcp->size ? FLOW_MORE : flow_after_short_read(flow);
+	/* the next read of a window clamp's receiver waits by itself */
+	if ((size_t)n == tcp->size || (flow->bulk && tcp->clamp.bytes))
+		return FLOW_MORE;
+	return flow_after_short_read(flow);
 }
 
 static int get_subflows(struct flow *flow, struct subflows *sub)
@@ -299,13 +307,16 @@ static void tcp_addresses(struct flow *flow)
 
 static void tcp_sample(struct flow *flow)
 {
-	union address peer;
-	socklen_t peer_len = sizeof(peer), len;
+	struct tcp *tcp = flow->state;
+	socklen_t peer_len = sizeof(tcp->peer), len;
 	struct tcp_info info;
 
+	if (!tcp->peer.any.sa_family && getpeername(flow->fd, &tcp->peer.any, &peer_len))
+		tcp->peer.any.sa_family = 0;
 	ndjson_array_begin(&flow->out, "paths");
-	if (getpeername(flow->fd, &peer.any, &peer_len) == 0 && get_info(flow, &info, &len) == 0)
-		tcp_info_write_path(&flow->out, &peer.any, &info, len);
+	/* a closed connection has no peer any more */
+	if (tcp->peer.any.sa_family && get_info(flow, &info, &len) == 0 && info.tcpi_state != STATE_CLOSE)
+		tcp_info_write_path(&flow->out, &tcp->peer.any, &info, len);
 	ndjson_array_end(&flow->out);
 }
 

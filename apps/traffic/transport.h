@@ -57,6 +57,7 @@ struct flow {
 	int64_t first_ns, last_ns; /* first and last arrival of new payload; 0: none yet */
 	uint64_t unique_before;	   /* account.unique_bytes at last_ns */
 	bool bulk;		   /* reads may block in the kernel (bulk.h) */
+	bool signals_in;	   /* bulk_read_some() has left signals unblocked */
 	unsigned int faults;	   /* pieces of payload with wrong bytes */
 	unsigned int refused;	   /* connections aborted because the peer is not of this flow (receiver) */
 	bool stranger;		   /* the connected peer's payload has another token (receiver) */
