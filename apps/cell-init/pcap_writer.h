@@ -25,8 +25,8 @@
 struct pcap_writer {
 	int fd;		 /* owned: pcap_writer_close() closes it */
 	int error;	 /* errno of the first failure; no record is added after it. 0: none */
-	bool drop_pages; /* set by the caller after pcap_writer_open(): drop written pages
-			    (files_drop_pages()) */
+	bool drop_pages; /* set by the caller after pcap_writer_open(), in a guest: drop written pages
+			    (files_drop_pages()), and do not fsync */
 	bool broken;	 /* .error came from write(2): pcap_writer_close() writes no more */
 	int fsync_error;
 	uint64_t packets; /* in the file, once closed */
@@ -54,7 +54,7 @@ int pcap_writer_open(struct pcap_writer *pcap, int fd);
 int pcap_writer_add(struct pcap_writer *pcap, int64_t t_ns, const void *data, uint32_t captured,
 		    uint32_t length);
 /*
- * Write the records still in memory, fsync, close. Afterwards .packets, .bytes, .error and .fsync_error are
+ * Write the records still in memory, fsync (see drop_pages), close. Afterwards .packets, .bytes, .error and .fsync_error are
  * final.
  */
 void pcap_writer_close(struct pcap_writer *pcap);

@@ -18,14 +18,14 @@ import numpy as np
 
 from ..captures.native import Bools, Ints, Rows
 from ..core.wire import ACK, FIN, MP_FASTCLOSE, MP_TCPRST, RST
-from .flow_packets import FlowPackets, sent_rows
+from .flow_packets import FlowPackets
 
 NEVER = int(np.iinfo(np.int64).max)
 
 
 def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
     """The segments with payload that the receiving kernel can have delivered, in the order of the capture."""
-    segments = sent_rows(receiver, receiver.point.capture.segments)
+    segments = receiver.sent_segments
     segments = segments[_before_resets(receiver, segments)]
     if protocol == "mptcp":
         return segments[segments["payload_bytes"] > 0]

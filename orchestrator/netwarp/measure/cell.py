@@ -243,7 +243,8 @@ def _own_metrics(
 
 
 def _measurements(cell: Cell, flow: Flow, metrics: dict[str, float | None]) -> list[Measurement]:
-    return [Measurement(cell.id, flow.name, name, value, unit_of(name)) for name, value in metrics.items()]
+    cell_id = cell.id  # a hash of the whole cell: made once
+    return [Measurement(cell_id, flow.name, name, value, unit_of(name)) for name, value in metrics.items()]
 
 
 def with_expressions(

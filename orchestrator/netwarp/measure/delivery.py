@@ -17,7 +17,7 @@ from ..captures.native import Ints, Rows
 from ..captures.sctp.messages import messages
 from ..core.wire import ABORT
 from .accepted_data import NEVER, accepted_segments
-from .flow_packets import FlowPackets, sent_rows
+from .flow_packets import FlowPackets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +34,10 @@ class Delivery:
 
 def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     """All data that the receiving application could read, from the receiver's capture."""
-    capture = receiver.point.capture
     if protocol == "mptcp":
         parts = [_mptcp(accepted_segments(receiver, protocol), _data_acks(receiver))]
     elif protocol == "sctp":
-        chunks = sent_rows(receiver, capture.chunks)
+        chunks = receiver.sent_chunks
         by_flow = [(row, chunks[chunks["flow"] == row]) for row in receiver.data_direction]
         parts = [_sctp(mine[mine["time_ns"] <= aborted_ns(receiver, row)]) for row, mine in by_flow]
     else:

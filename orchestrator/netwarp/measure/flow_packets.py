@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..captures.mptcp import data_level
 from ..captures.native import Bools, Ints, Rows
 from ..core.errors import CaptureError
 from ..core.types import Flow
-from ..core.wire import CE, ECN_MASK, IP_PROTOCOLS
+from ..core.wire import CE, DATA, ECN_MASK, I_DATA, IP_PROTOCOLS
 from .capture_point import CapturePoint
 
 
@@ -60,6 +61,32 @@ class FlowPackets:
     path_index: Mapping[int, int]
     peers: Mapping[str, int]
     t0_realtime_ns: int
+
+    @functools.cached_property
+    def sent_chunks(self) -> Rows:
+        """The SCTP chunks that the flow's sender sent. Shared by all who ask: read-only."""
+        return _shared(sent_rows(self, self.point.capture.chunks))
+
+    @functools.cached_property
+    def data_chunks(self) -> Rows:
+        """Of these, the chunks with user data."""
+        kind = self.sent_chunks["type"]
+        return _shared(self.sent_chunks[(kind == DATA) | (kind == I_DATA)])
+
+    @functools.cached_property
+    def sent_segments(self) -> Rows:
+        """The TCP segments that the flow's sender sent."""
+        return _shared(sent_rows(self, self.point.capture.segments))
+
+    @functools.cached_property
+    def data_segments(self) -> Rows:
+        """Of these, the segments with payload."""
+        return _shared(self.sent_segments[self.sent_segments["payload_bytes"] > 0])
+
+
+def _shared(rows: Rows) -> Rows:
+    rows.flags.writeable = False
+    return rows
 
 
 @dataclasses.dataclass
@@ -178,9 +205,7 @@ def _at_data_level(flow_packets: FlowPackets, packets: Rows) -> FlowPackets:
     """Which bytes are new and which were sent before, by data sequence number: MPTCP may send a byte on several
     subflows.
     """
-    segments = flow_packets.point.capture.segments
-    rows = sent_rows(flow_packets, segments)
-    rows = rows[rows["payload_bytes"] > 0]
+    rows = flow_packets.data_segments
     level = data_level(rows)
     # both are in the order of the capture: the packets of a direction and the segments in them
     flows = np.fromiter(flow_packets.data_direction, np.uint32)

@@ -8,10 +8,10 @@ import dataclasses
 
 import numpy as np
 
-from ..captures.native import UNKNOWN, Floats, Ints, Rows
+from ..captures.native import UNKNOWN, Floats, Ints
 from ..core.types import Flow
 from ..core.wire import DATA
-from .flow_packets import FlowPackets, sent_rows
+from .flow_packets import FlowPackets
 
 UNORDERED, FIRST, LAST = 4, 2, 1
 NEVER = np.iinfo(np.int64).max
@@ -74,7 +74,7 @@ class _Whole:
 
 
 def _whole(view: FlowPackets) -> _Whole:
-    chunks: Rows = sent_rows(view, view.point.capture.chunks)
+    chunks = view.sent_chunks
     fresh = chunks[(chunks["type"] == DATA) & ~chunks["is_retransmission"] & (chunks["tsn"] != UNKNOWN)]
     fresh = fresh[np.argsort(fresh["tsn"], kind="stable")]
     if not len(fresh):

@@ -21,7 +21,7 @@ from ..core.wire import DATA, I_DATA
 from ..store.derived import PageObject
 from ..store.ndjson import Record, last
 from .accepted_data import NEVER, accepted_segments
-from .flow_packets import FlowPackets, sent_rows
+from .flow_packets import FlowPackets
 
 FRAME_HEAD_BYTES = 9
 """RFC 9113 4.1; apps/web/web_frame.h."""
@@ -177,10 +177,9 @@ class _Sequences:
         turned = {row: 1 - sends for row, sends in client.data_direction.items()}
         packets = dataclasses.replace(client, data_direction=turned) if back else client
         if self._sctp:
-            self._table = sent_rows(packets, client.point.capture.chunks)
+            self._table = packets.sent_chunks
         elif back:
-            table = sent_rows(packets, client.point.capture.segments)
-            self._table = table[table["payload_bytes"] > 0]
+            self._table = packets.data_segments
         else:
             self._table = accepted_segments(client, protocol)
         self._back = back

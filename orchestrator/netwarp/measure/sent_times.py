@@ -10,8 +10,8 @@ import numpy as np
 
 from ..captures.native import Bools, Ints, Rows
 from ..core.types import Flow
-from ..core.wire import ACK, DATA, I_DATA
-from .flow_packets import FlowPackets, sent_rows
+from ..core.wire import ACK
+from .flow_packets import FlowPackets
 
 
 def data_units(packets: FlowPackets, protocol: str) -> tuple[Rows, str]:
@@ -19,10 +19,8 @@ def data_units(packets: FlowPackets, protocol: str) -> tuple[Rows, str]:
     number), which are the same at both ends.
     """
     if protocol == "sctp":
-        chunks = sent_rows(packets, packets.point.capture.chunks)
-        return chunks[np.isin(chunks["type"], (DATA, I_DATA))], "tsn"
-    segments = sent_rows(packets, packets.point.capture.segments)
-    return segments[segments["payload_bytes"] > 0], "seq"
+        return packets.data_chunks, "tsn"
+    return packets.data_segments, "seq"
 
 
 def unit_paths(packets: FlowPackets, rows: Rows) -> Ints:

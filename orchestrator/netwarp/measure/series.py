@@ -104,7 +104,7 @@ def trace_series(traces: Mapping[str, PathTrace]) -> dict[str, Sampled]:
 
 
 def _plain(values: Floats) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
+    return [None if value != value else value for value in values.tolist()]  # NaN differs from itself
 
 
 def fault_spans(cell: Cell) -> list[FaultSpan]:

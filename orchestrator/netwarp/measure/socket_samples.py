@@ -10,6 +10,7 @@ import numpy as np
 from ..captures.native import Floats
 from ..store.ndjson import Record
 
+NAN = float("nan")
 NUMBERS = ("t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstanding_packets", "outstanding_chunks")
 
 
@@ -36,7 +37,7 @@ def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_mono
     """Path name -> its samples; "" holds those of the association. path_of_peer: the receiver's address -> path; an
     address without any packet keeps the address as its name.
     """
-    rows: dict[str, list[dict[str, float]]] = {}
+    rows: dict[str, list[tuple[float, ...]]] = {}
     states: dict[str, list[tuple[float, str]]] = {}
     for record in records:
         if record.get("record") != "sample":
@@ -44,31 +45,33 @@ def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_mono
         t_s = (record["t_ns"] - t0_monotonic_ns) / 1e9
         for path in record.get("paths", ()):
             name = path_of_peer.get(path["address"], path["address"])
-            rows.setdefault(name, []).append({"t_s": t_s, **_of_path(path)})
+            rows.setdefault(name, []).append((t_s, *_of_path(path), NAN))
             known = states.setdefault(name, [])
             if (state := path.get("state")) is not None and (not known or known[-1][1] != state):
                 known.append((t_s, str(state)))
         if (whole := record.get("association")) is not None:
-            rows.setdefault("", []).append({"t_s": t_s, "outstanding_chunks": _number(whole.get("unacked_chunks"))})
+            rows.setdefault("", []).append((t_s, NAN, NAN, NAN, NAN, NAN, _number(whole.get("unacked_chunks"))))
     samples = {}
     for name, values in rows.items():
-        columns = {key: np.array([row.get(key, np.nan) for row in values], dtype=np.float64) for key in NUMBERS}
+        table = np.array(values, dtype=np.float64)
+        columns = {key: np.ascontiguousarray(table[:, number]) for number, key in enumerate(NUMBERS)}
         samples[name] = Samples(**columns, states=tuple(states.get(name, ())))
     return samples
 
 
-def _of_path(path: Record) -> dict[str, float]:
-    return {
-        "cwnd_bytes": _number(path.get("cwnd_bytes")),
-        "srtt_s": _number(path.get("srtt_ns") or None) / 1e9,  # 0: the kernel has not measured one yet
-        "ssthresh_bytes": _number(path.get("ssthresh_bytes")),
-        "rto_s": _number(path.get("rto_ns")) / 1e9,
-        "outstanding_packets": _number((path.get("tcp_info") or {}).get("unacked_packets")),
-    }
+def _of_path(path: Record) -> tuple[float, float, float, float, float]:
+    """NUMBERS without the first and the last."""
+    return (
+        _number(path.get("cwnd_bytes")),
+        _number(path.get("srtt_ns") or None) / 1e9,  # 0: the kernel has not measured one yet
+        _number(path.get("ssthresh_bytes")),
+        _number(path.get("rto_ns")) / 1e9,
+        _number((path.get("tcp_info") or {}).get("unacked_packets")),
+    )
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
+    return float(value) if isinstance(value, (int, float)) else NAN
 
 
 def time_weighted_mean(t_s: Floats, values: Floats) -> float | None:

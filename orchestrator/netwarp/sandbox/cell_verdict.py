@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.errors import StoreError
 from ..core.numbers import fixed, given, percent
 from ..core.types import Cell, Check, Flow, Outcome
-from ..store.ndjson import Record, last, read_ndjson
+from ..store.ndjson import Record, last, read_ndjson, read_records
 from ..store.run_dir import CellDir
 from ..testbed.agents import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
@@ -31,13 +31,13 @@ class Verdict:
     checks: list[Check] = field(default_factory=list)
 
 
-def records_left(path: Path) -> list[Record]:
-    """The records that cell-init or an app wrote. None if it was killed before it wrote any, or if the file is not
-    NDJSON. The verdict is then made from the other files; init.ndjson without records means a guest without an end
-    record.
+def records_left(path: Path, kind: str | None = None) -> list[Record]:
+    """The records (only those of one kind) that cell-init or an app wrote. None if it was killed before it wrote any,
+    or if the file is not NDJSON. The verdict is then made from the other files; init.ndjson without records means a
+    guest without an end record.
     """
     try:
-        return read_ndjson(path)
+        return read_ndjson(path) if kind is None else read_records(path, kind)
     except StoreError as error:
         log.debug("no records: %s", error)
         return []
@@ -137,7 +137,7 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
 
 def app_error(directory: CellDir, name: str) -> str:
     """The last error of an app: its record `error`, otherwise the last line of its stderr."""
-    error = last(records_left(directory.apps / f"{name}.ndjson"), "error")
+    error = last(records_left(directory.apps / f"{name}.ndjson", "error"), "error")
     if error is not None:
         return str(error.get("message") or error)
     try:
@@ -194,7 +194,7 @@ def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance
             late = max(begun, key=abs, default=0)
             checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
             continue
-        start = last(records_left(directory.apps / f"{flow.name}.{flow.opener}.ndjson"), "start")
+        start = last(records_left(directory.apps / f"{flow.name}.{flow.opener}.ndjson", "start"), "start")
         if start is not None:
             late, at_once = start["late_ns"], [other for other in cell.flows if other.start_ns == flow.start_ns]
             # a guest has one CPU: of senders due at once each waits for those before it

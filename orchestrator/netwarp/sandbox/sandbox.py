@@ -312,11 +312,11 @@ class SandboxBackend(abc.ABC):
 
     def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
         """Compress, clean, write the outcome, move into place."""
-        end = last(records_left(directory.init_log), "end")
+        end = last(records_left(directory.init_log, "end"), "end")
         for name in COMPRESSED:
             for path in sorted(directory.root.glob(name)):
                 if path.is_file() and not path.is_symlink():  # a program of the user's own may have left anything there
-                    compress(path)
+                    compress(path, sync=path.suffix == ".pcap")
         self.remove_programs(directory)
         outcome = CellOutcome(
             outcome=verdict.outcome,

@@ -21,12 +21,15 @@ def packed_bytes(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=LEVEL).compress(data)
 
 
-def compress(path: Path) -> None:
-    """Replace a file by name.zst, whole or not at all."""
+def compress(path: Path, *, sync: bool = False) -> None:
+    """Replace a file by name.zst, whole or not at all; sync: only once that is on the disk."""
     target = packed(path)
     temporary = path.with_name(f".{target.name}")
     with open(path, "rb") as source, open(temporary, "wb") as sink:
         zstandard.ZstdCompressor(level=LEVEL).copy_stream(source, sink, size=path.stat().st_size)
+        if sync:
+            sink.flush()
+            os.fsync(sink.fileno())
     os.replace(temporary, target)
     path.unlink()
 

@@ -23,9 +23,23 @@ def read_ndjson(path: Path) -> list[Record]:
         data = compressed.read(path)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
-    whole = data[: data.rfind(b"\n") + 1]
+    return _decoded(path, data[: data.rfind(b"\n") + 1])
+
+
+def read_records(path: Path, kind: str) -> list[Record]:
+    """The records of one kind: a line without its name is not decoded. Raises the same as `read_ndjson`."""
+    name = b'"%s"' % kind.encode()
     try:
-        return msgspec.json.Decoder(Record).decode_lines(whole)
+        lines = compressed.read(path).split(b"\n")[:-1]
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
+    found = _decoded(path, b"\n".join(line for line in lines if name in line))
+    return [record for record in found if record.get("record") == kind]
+
+
+def _decoded(path: Path, lines: bytes) -> list[Record]:
+    try:
+        return msgspec.json.Decoder(Record).decode_lines(lines)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StoreError(f"{path}: not NDJSON: {error}") from error
 

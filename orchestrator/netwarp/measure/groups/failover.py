@@ -14,8 +14,7 @@ import numpy as np
 
 from ...captures.native import UNKNOWN, Bools, Ints, Rows
 from ...core.units import QuantityError, parse_quantity
-from ...core.wire import DATA, I_DATA
-from ..flow_packets import FlowPackets, sent_rows
+from ..flow_packets import FlowPackets
 from ..message_delays import NEVER, messages_of
 from ..models.failover_inputs import failover_conditions, failover_settings
 from ..models.sctp_failover_model import FailoverPrediction, predict_failover
@@ -144,9 +143,7 @@ def _refill_time_s(observation: FlowObservation) -> float | None:
 
 
 def _data(packets: FlowPackets) -> Rows:
-    chunks: Rows = sent_rows(packets, packets.point.capture.chunks)
-    keep: Bools = np.isin(chunks["type"], (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)
-    return chunks[keep]
+    return packets.data_chunks[packets.data_chunks["tsn"] != UNKNOWN]
 
 
 def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> float | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...captures.sctp.messages import messages
-from ..flow_packets import FlowPackets, sent_rows
+from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, Window
 
 P95 = 95.0
@@ -45,7 +45,7 @@ def head_of_line_metrics(observation: FlowObservation) -> dict[str, float | None
 
 
 def _waits_as_one(receiver: FlowPackets, window: Window) -> Ints:
-    table = sent_rows(receiver, receiver.point.capture.chunks)
+    table = receiver.sent_chunks
     waits = [np.zeros(0, dtype=np.int64)]
     for row in receiver.data_direction:
         sent = messages(table[table["flow"] == row])

@@ -12,8 +12,8 @@ from ...captures.tcp.connection import analyze_tcp
 from ...captures.tcp.direction import Direction
 from ...captures.tcp.retransmission import RetransmissionCause
 from ...captures.tcp.rtt import Samples
-from ...core.wire import DATA, I_DATA, SACK
-from ..flow_packets import FlowPackets, sent_rows
+from ...core.wire import SACK
+from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, Window
 
 
@@ -113,8 +113,7 @@ def _sctp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | No
 
 
 def _sctp_chunks(receiver: FlowPackets, window: Window) -> dict[str, float | None]:
-    rows = sent_rows(receiver, receiver.point.capture.chunks)
-    rows = rows[np.isin(rows["type"], (DATA, I_DATA))]
+    rows = receiver.data_chunks
     rows = rows[window.holds(rows["time_ns"] - receiver.t0_realtime_ns)]
     packets = len(np.unique(rows["packet"]))
     return {"data_chunks": float(len(rows)), "chunks_per_packet_ratio": len(rows) / packets if packets else None}
