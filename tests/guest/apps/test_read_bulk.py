@@ -46,6 +46,40 @@ def test_the_wire_is_that_of_a_receiver_that_reads_each_packet(
     same(bulk, each)
 
 
+@pytest.mark.parametrize("shape", [LOSSY, CLEAN], ids=["losses", "no losses"])
+def test_a_window_clamps_receiver_has_the_very_packets_of_one_that_reads_each(
+    kernel: Path, tmp_path: Path, shape: LinkImpairment
+) -> None:
+    """It waits in the read instead of in epoll, and reads its clock as often: the captures are equal, byte for byte."""
+    cell = make_cell("tcp", shape=shape, total_bytes=1_000_000, receiver={"window_clamp_bytes": 65_700})
+    blocking = run(kernel, tmp_path / "blocking", cell).well()
+    each = run(kernel, tmp_path / "each", cell, change=EACH).well()
+    for name in ("a-p1", "b-p1"):
+        files = [done.result.directory / "capture" / f"{name}.pcap" for done in (blocking, each)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+        assert files[0].stat().st_size > 100_000
+    assert blocking.of("receiver", "summary") == each.of("receiver", "summary")
+
+
+@pytest.mark.parametrize("stall_deadline_ns", [None, 2 * S], ids=["no deadline", "deadline of 2 s"])
+def test_a_window_clamps_receiver_ends_when_asked_or_at_its_deadline(
+    kernel: Path, tmp_path: Path, stall_deadline_ns: int | None
+) -> None:
+    """The path is cut for good in the middle of a flow."""
+    options: dict[str, int | str | bool] = {"window_clamp_bytes": 65_700}
+    if stall_deadline_ns is not None:
+        options["stall_deadline_ns"] = stall_deadline_ns
+    hole = [Event(3 * S, "hole", "cut", "p1")]
+    done = run(
+        kernel, tmp_path, make_cell("tcp", shape=CLEAN, duration_ns=8 * S, stop_ns=20 * S, timeline=hole, receiver=options)
+    )
+    if stall_deadline_ns is None:
+        assert (done.got["reason"], done.exits()["receiver"]["status"]) == ("terminated", 0)
+    else:
+        assert done.one("receiver", "error")["message"].endswith("no new payload for --stall-deadline-ns")
+        assert 4.9 * S < done.one("receiver", "error")["t_ns"] < 5.1 * S
+
+
 def same(bulk: Run, each: Run) -> None:
     """The receivers' own words: equal counts, and instants that agree."""
     for key in ("unique_bytes", "messages", "out_of_order", "corrupt_bytes", "gap_bytes", "reason", "status"):
