@@ -15,33 +15,11 @@ void ndjson_init(struct ndjson *out, int fd)
 	out->fd = fd;
 }
 
-/* Write the whole lines of the buffer: the first `len` bytes. */
-static int write_lines(struct ndjson *out, size_t len)
-{
-	size_t done = 0;
-	ssize_t n;
-
-	while (!out->error && done < len) {
-		n = write(out->fd, out->buf + done, len - done);
-		if (n >= 0)
-			done += (size_t)n;
-		else if (errno != EINTR && !(out->retry && out->retry(out, errno)))
-			out->error = errno;
-	}
-	out->len = out->held = 0;
-	out->comma = false;
-	if (!out->error)
-		return 0;
-	errno = out->error;
-	return -1;
-}
-
 void ndjson_free(struct ndjson *out)
 {
-	write_lines(out, out->held);
 	free(out->buf);
 	out->buf = NULL;
-	out->cap = 0;
+	out->len = out->cap = 0;
 }
 
 /* Room for `more` bytes at the end of the line; NULL after a failure. */
@@ -150,7 +128,7 @@ static void member(struct ndjson *out, const char *key)
 
 void ndjson_begin(struct ndjson *out, const char *record)
 {
-	out->len = out->held;
+	out->len = 0;
 	out->comma = false;
 	put(out, "{", 1);
 	ndjson_str(out, "record", record);
@@ -158,18 +136,23 @@ void ndjson_begin(struct ndjson *out, const char *record)
 
 int ndjson_end(struct ndjson *out)
 {
-	put(out, "}\n", 2);
-	return write_lines(out, out->len);
-}
+	size_t done = 0;
+	ssize_t n;
 
-void ndjson_end_later(struct ndjson *out)
-{
 	put(out, "}\n", 2);
-	if (!out->error)
-		out->held = out->len;
+	while (!out->error && done < out->len) {
+		n = write(out->fd, out->buf + done, out->len - done);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR && !(out->retry && out->retry(out, errno)))
+			out->error = errno;
+	}
+	out->len = 0;
 	out->comma = false;
-	if (out->held >= NDJSON_HELD_BYTES)
-		write_lines(out, out->held);
+	if (!out->error)
+		return 0;
+	errno = out->error;
+	return -1;
 }
 
 void ndjson_strn(struct ndjson *out, const char *key, const char *value, size_t len)

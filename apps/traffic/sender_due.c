@@ -47,7 +47,7 @@ static void sample(struct sender *sender, int64_t now)
 	ndjson_int(&flow->out, "t_ns", now);
 	ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
 	flow->ops->sample(flow);
-	ndjson_end_later(&flow->out);
+	ndjson_end(&flow->out);
 }
 
 /* Whether nothing has been acknowledged within the stall deadline. Checked eight times within it. */
