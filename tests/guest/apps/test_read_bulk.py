@@ -70,9 +70,8 @@ def test_a_window_clamps_receiver_ends_when_asked_or_at_its_deadline(
     if stall_deadline_ns is not None:
         options["stall_deadline_ns"] = stall_deadline_ns
     hole = [Event(3 * S, "hole", "cut", "p1")]
-    done = run(
-        kernel, tmp_path, make_cell("tcp", shape=CLEAN, duration_ns=8 * S, stop_ns=20 * S, timeline=hole, receiver=options)
-    )
+    cell = make_cell("tcp", shape=CLEAN, duration_ns=8 * S, stop_ns=20 * S, timeline=hole, receiver=options)
+    done = run(kernel, tmp_path, cell)
     if stall_deadline_ns is None:
         assert (done.got["reason"], done.exits()["receiver"]["status"]) == ("terminated", 0)
     else:
