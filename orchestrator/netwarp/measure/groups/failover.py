@@ -143,7 +143,8 @@ def _refill_time_s(observation: FlowObservation) -> float | None:
 
 
 def _data(packets: FlowPackets) -> Rows:
-    return packets.data_chunks[packets.data_chunks["tsn"] != UNKNOWN]
+    chunks: Rows = packets.data_chunks[packets.data_chunks["tsn"] != UNKNOWN]
+    return chunks
 
 
 def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> float | None:
