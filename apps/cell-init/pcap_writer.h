@@ -54,8 +54,8 @@ int pcap_writer_open(struct pcap_writer *pcap, int fd);
 int pcap_writer_add(struct pcap_writer *pcap, int64_t t_ns, const void *data, uint32_t captured,
 		    uint32_t length);
 /*
- * Write the records still in memory, fsync (see drop_pages), close. Afterwards .packets, .bytes, .error and .fsync_error are
- * final.
+ * Write the records still in memory, fsync (see drop_pages), close. Afterwards .packets, .bytes, .error and
+ * .fsync_error are final.
  */
 void pcap_writer_close(struct pcap_writer *pcap);
 

@@ -130,7 +130,8 @@ static bool is_primary(const struct sctp_status *status, const union address *ad
 	union address primary;
 
 	memcpy(&primary, &status->sstat_primary.spinfo_address, sizeof(primary));
-	/* of a path that is potentially failed the other one says nothing where net.sctp.pf_expose forbids it */
+	/* of a path that is potentially failed the other one says nothing where net.sctp.pf_expose forbids it
+	 */
 	return status->sstat_primary.spinfo_state == SCTP_ACTIVE &&
 	       address_equal(&primary.any, &address->any);
 }

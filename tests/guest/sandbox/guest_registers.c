@@ -1,5 +1,6 @@
 /* First program of the guest in tests/guest/sandbox/test_guest_registers.py: processes, threads and signal
- * handlers that each keep other values in floating-point registers across system calls. Prints "@kept N of N".
+ * handlers that each keep other values in floating-point registers across system calls. Prints "@kept N of
+ * N".
  */
 #include <pthread.h>
 #include <signal.h>
