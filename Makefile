@@ -47,7 +47,7 @@ $(READY): requirements.lock pyproject.toml | packages
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
 
-$(DEV_READY) chaos determinism test lint format: KINDS += test
+$(DEV_READY) chaos determinism bisect-test test lint format: KINDS += test
 test android android-apps: KINDS += android
 
 $(DEV_READY): requirements-dev.lock $(READY) | test-packages
@@ -98,6 +98,9 @@ chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times 
 
 determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
 	@PYTHONPATH=tests .venv/bin/python -m support.determinism $(ARGS)
+
+bisect-test: setup $(DEV_READY) ## git bisect finds a regression planted in a history of Linux (docs/bisect.md); minutes
+	@PYTHONPATH=tests .venv/bin/python -m support.bisect_history $(ARGS)
 
 calibrate: setup ## measured against configured: every profile, option and fault, with bounds
 	@$(NETWARP) calibrate $(ARGS)

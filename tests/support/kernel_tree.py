@@ -27,7 +27,7 @@ allnoconfig:
 	echo CONFIG_RUSTC_VERSION=`$(RUSTC) --version || echo 0` >> .config
 olddefconfig:
 	@echo olddefconfig
-linux:
+linux: main.c
 	@echo "  CC      main.o"
 	@echo one >> {builds}
 	@{during}

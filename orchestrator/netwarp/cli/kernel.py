@@ -55,6 +55,11 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         help="build this Linux tree (in a copy), or another package (linux-source-6.1), instead of the release that "
         "runs use by default",
     )
+    build.add_argument(
+        "--incremental",
+        action="store_true",
+        help="keep the objects of this tree, and compile only what changed since the last such build (bisect)",
+    )
     build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
     build.add_argument(
         "--if-missing",
@@ -82,7 +87,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry out a verb; returns the exit status. Raises KernelError, KeyboardInterrupt."""
     if args.verb == "headers":
-        with _Shown("kernel headers") as shown:
+        with Shown("kernel headers") as shown:
             _link(args.link, make_headers(args.arch, shown.update))
         return 0
     if args.verb == "export":
@@ -104,8 +109,8 @@ def _export(file: Path, key: str | None) -> int:
 def _build(args: argparse.Namespace) -> int:
     build = find_kernel() if args.if_missing and args.source is None else None
     if build is None:
-        with _Shown() as shown:
-            build = build_kernel(args.source, args.jobs, shown.update)
+        with Shown() as shown:
+            build = build_kernel(args.source, args.jobs, shown.update, incremental=args.incremental)
     if args.headers_link is not None:
         if build.include is None:
             raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
@@ -164,7 +169,7 @@ def _positive(text: str) -> int:
     return value
 
 
-class _Shown:
+class Shown:
     """Progress on stderr: one line that is written over on a terminal, else a line a stage and every tenth."""
 
     def __init__(self, what: str = "kernel build") -> None:
@@ -180,6 +185,7 @@ class _Shown:
             print(file=sys.stderr)
 
     def update(self, progress: Progress) -> None:
+        """Show how far the build is."""
         tenth = progress.done * 10 // progress.total if progress.total else 0
         if not self._terminal and (progress.stage, tenth) == self._said:
             return

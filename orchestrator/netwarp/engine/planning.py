@@ -10,7 +10,8 @@ from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable, CellError, SpecError
 from ..core.types import GuestKernel
 from ..experiment import Spec, load_spec
-from ..guestkernel.cache import find_binary, find_named
+from ..guestkernel.build import find_build
+from ..guestkernel.cache import find_binary
 from ..plan import make_plan
 from ..plan.make import parts_of
 from ..plan.shards import shard_of
@@ -61,7 +62,7 @@ def plan_experiment(
     def build_of(name: str) -> GuestKernel:
         """Looked for once a plan: the cache could change meanwhile."""
         if name not in found:
-            build = find_named(name, loaded.path.parent)
+            build = find_build(name, loaded.path.parent)
             found[name] = GuestKernel(name, "") if build is None else GuestKernel(build.release, build.sha256)
         return found[name]
 

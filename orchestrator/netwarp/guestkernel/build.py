@@ -18,6 +18,7 @@ from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
 from .config import explain, is_known, parse_config, unmet
+from .objects import configures, kept_objects, makes_headers, synchronise
 from .recipe import Patch, Recipe, load_recipe
 from .run import Progress, Runner
 from .source import Source, file_sha256, find_source, release_of, unpack
@@ -30,10 +31,13 @@ def build_kernel(
     jobs: int | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     recipe: Recipe | None = None,
+    *,
+    incremental: bool = False,
 ) -> KernelBuild:
     """Build the kernel from `source`, unless it is cached.
 
     source: as for find_source(); None: the distribution's package. jobs: compilers at once (None: one per core).
+    incremental: keep the objects, and compile only what changed since the last such build of this tree.
     progress: called from this thread during the build. Raises KernelError: no source, a missing tool, a patch or option
     that does not apply, a compiler error, a full disk. KeyboardInterrupt is passed on after every child has ended and
     the unfinished build is removed.
@@ -66,7 +70,12 @@ def build_kernel(
         log_path = cache.kernels_dir() / f"{key}.log"
         with log_path.open("wb") as log:
             runner = Runner(log, log_path, recipe.identity, progress)
-            release = _make(tree, recipe, work, jobs or len(os.sched_getaffinity(0)), runner)
+            jobs = jobs or len(os.sched_getaffinity(0))
+            if incremental:
+                with kept_objects(tree, recipe, compiler, enter) as folder:
+                    release = _make_again(tree, recipe, folder, work, jobs, runner)
+            else:
+                release = _make(tree, recipe, work, jobs, runner)
         kernel = work / "kernel"
         build = KernelBuild(
             key=key,
@@ -84,6 +93,19 @@ def build_kernel(
         log_path.rename(kernel / "build.log")
         cache.write_record(kernel, build)
         return cache.install(kernel, key)
+
+
+def find_build(name: str, beside: Path) -> KernelBuild | None:
+    """The kernel that a spec names: the build of a tree or tarball as it is now, if `name` is a path (a relative one
+    begins at `beside`); otherwise as find_named(). None: it is not built. Raises KernelError if there is no such path.
+    """
+    if "/" not in name:
+        return cache.find_named(name)
+    recipe = load_recipe()
+    source = find_source(beside / Path(name).expanduser(), recipe)
+    key = kernel_key(source, recipe.for_release(release_of(source)), toolchain())
+    place = cache.kernels_dir() / key
+    return cache.read_build(place) if place.is_dir() else None
 
 
 def toolchain() -> str:
@@ -106,28 +128,63 @@ def kernel_key(source: Source, recipe: Recipe, compiler: str) -> str:
 def _make(source: Source, recipe: Recipe, work: Path, jobs: int, runner: Runner) -> str:
     """Unpack, patch, configure, compile; leaves work/kernel/{linux, config, include/} and returns the release."""
     tree = work / "tree"
-    make = [*recipe.make, f"-j{jobs}"]
     runner.enter("unpacks")
     unpack(source, tree, recipe, runner)
+    _prepare(recipe, tree, runner)
+    _compile(recipe, tree, jobs, runner)
+    _headers(recipe, tree, jobs, runner)
+    return _collect(tree, tree / "usr/include", work / "kernel", runner)
+
+
+def _make_again(source: Source, recipe: Recipe, folder: Path, work: Path, jobs: int, runner: Runner) -> str:
+    """The same in the directory of a source's kept objects: only what changed since the last build there."""
+    tree, include = folder / "tree", folder / "include"
+    runner.enter("copies what changed")
+    changed = synchronise(source, folder)
+    if configures(changed, tree):
+        _prepare(recipe, tree, runner)
+    _compile(recipe, tree, jobs, runner)
+    if makes_headers(changed, include):
+        _headers(recipe, tree, jobs, runner)
+        shutil.rmtree(include, ignore_errors=True)
+        _copy_headers(tree / "usr/include", include)
+    return _collect(tree, include, work / "kernel", runner)
+
+
+def _prepare(recipe: Recipe, tree: Path, runner: Runner) -> None:
     runner.enter("patches")
     for patch in recipe.patches:
         apply_patch(patch, tree)
     runner.enter("configures")
     configure(recipe, tree, runner)
+
+
+def _compile(recipe: Recipe, tree: Path, jobs: int, runner: Runner) -> None:
     runner.enter("compiles")
-    runner.run([*make, "ARCH=um", "linux"], cwd=tree, objects=recipe.objects)
-    runner.enter("makes the headers")
-    runner.run([*make, "ARCH=x86", "headers"], cwd=tree)  # ARCH=um has none; the guest's system calls are x86-64's
+    runner.run([*recipe.make, f"-j{jobs}", "ARCH=um", "linux"], cwd=tree, objects=recipe.objects)
+
+
+def _headers(recipe: Recipe, tree: Path, jobs: int, runner: Runner) -> None:
+    runner.enter("makes the headers")  # ARCH=um has none; the guest's system calls are x86-64's
+    runner.run([*recipe.make, f"-j{jobs}", "ARCH=x86", "headers"], cwd=tree)
+
+
+def _collect(tree: Path, include: Path, kernel: Path, runner: Runner) -> str:
+    """Puts the parts of a kernel's directory into the new directory `kernel`; returns the release."""
     runner.enter("installs")
-    kernel = work / "kernel"
     kernel.mkdir()
     runner.run(["strip", "-o", str(kernel / "linux"), str(tree / "linux")], cwd=tree)
     shutil.copyfile(tree / ".config", kernel / "config")
-    for header in sorted((tree / "usr/include").rglob("*.h")):  # what headers_install does, which needs rsync
-        target = kernel / "include" / header.relative_to(tree / "usr/include")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(header, target)
+    _copy_headers(include, kernel / "include")
     return (tree / "include/config/kernel.release").read_text().strip()
+
+
+def _copy_headers(made: Path, target: Path) -> None:
+    """What headers_install does, which needs rsync."""
+    for header in sorted(made.rglob("*.h")):
+        place = target / header.relative_to(made)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(header, place)
 
 
 def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
@@ -145,7 +202,8 @@ def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
     failed = [
         option
         for option in unmet(recipe.fragment, config)
-        if option.name not in recipe.where_known or is_known(option.name, tree)
+        if option.name not in recipe.where_possible
+        and (option.name not in recipe.where_known or is_known(option.name, tree))
     ]
     if failed:
         lines = "\n".join(f"  {explain(option, config, tree)}" for option in failed)

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 RECORD = "build.json"
 _FORMAT = 1
 _WORK = ".building-"
+_KINDS = ("package", "tarball", "directory")
 _ROOT_GUESSED = (6, 12)
 
 
@@ -94,17 +95,13 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
     return min(fitting, key=distance, default=None)
 
 
-def find_named(name: str, beside: Path | None = None) -> KernelBuild | None:
+def find_named(name: str) -> KernelBuild | None:
     """The kernel that a spec names, or None if it is not built.
 
     name: a release ("6.1", "6.1.192": the newest build of it by this checkout's recipe, the distribution's package
-    before others), the path of a source (the newest build of it; relative paths begin at `beside`), or a key of at
-    least 8 digits.
+    before tarballs, and those before trees), or a key of at least 8 digits. build.find_build() finds that of a path.
     """
     builds = list_kernels()
-    if "/" in name:
-        path = str(((beside or Path()) / Path(name).expanduser()).resolve())
-        return next((build for build in builds if build.source == path), None)
     if re.fullmatch(r"[0-9a-f]{8,16}", name):
         return next((build for build in builds if build.key.startswith(name)), None)
     recipe = load_recipe()
@@ -114,7 +111,7 @@ def find_named(name: str, beside: Path | None = None) -> KernelBuild | None:
         if re.match(rf"{re.escape(name)}(?![0-9])", build.release)
         and build.recipe == recipe.for_release(build.release).digest
     ]
-    return min(fitting, key=lambda build: build.kind != "package", default=None)
+    return min(fitting, key=lambda build: _KINDS.index(build.kind), default=None)
 
 
 def find_binary(sha256: str) -> KernelBuild | None:

@@ -45,7 +45,8 @@ class Recipe:
     identity: KBUILD_BUILD_* variables, which the kernel hashes into its random generator. variables: passed to every
     make. objects: approximate number of objects to compile (for the progress only). free_bytes: disk space needed for
     building. not_unpacked: tar(1) patterns of files in the package's tarball that this build never reads. where_known:
-    options that are left out where the source has none of that name. others: differences for other releases.
+    options that are left out where the source has none of that name. where_possible: options that are left out also
+    where something they depend on is missing. others: differences for other releases.
     """
 
     fragment: tuple[Option, ...]
@@ -58,6 +59,7 @@ class Recipe:
     free_bytes: int
     not_unpacked: tuple[str, ...]
     where_known: frozenset[str] = frozenset()
+    where_possible: frozenset[str] = frozenset()
     others: OtherReleases | None = None
 
     @property
@@ -93,6 +95,7 @@ class Recipe:
                     "identity": self.identity,
                     "variables": self.variables,
                     **({"where known": sorted(self.where_known)} if self.where_known else {}),
+                    **({"where possible": sorted(self.where_possible)} if self.where_possible else {}),
                 },
                 sort_keys=True,
             ).encode()

@@ -150,6 +150,18 @@ def _digest(path: Path, copy: Path | None) -> str:
     copied bytes.
     """
     total = hashlib.sha256()
+    for name, head, content in contents(path):
+        total.update(head)
+        total.update(content)
+        if copy is not None:
+            put(copy / name, head, content)
+    return total.hexdigest()
+
+
+def contents(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    """(name, head, content) of every file of a tree in order. The head holds kind, sizes and name; head and content of
+    all files are what the identity of a tree is the SHA-256 of.
+    """
     for name in _files(path):
         origin = path / name
         try:
@@ -162,15 +174,14 @@ def _digest(path: Path, copy: Path | None) -> str:
             kind, content = (b"x" if mode & stat.S_IXUSR else b"f"), origin.read_bytes()
         else:
             continue
-        total.update(b"%s %d %d " % (kind, len(os.fsencode(name)), len(content)))
-        total.update(os.fsencode(name))
-        total.update(content)
-        if copy is not None:
-            target = copy / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if kind == b"l":
-                target.symlink_to(os.fsdecode(content))
-            else:
-                target.write_bytes(content)
-                target.chmod(0o755 if kind == b"x" else 0o644)
-    return total.hexdigest()
+        yield name, b"%s %d %d " % (kind, len(os.fsencode(name)), len(content)) + os.fsencode(name), content
+
+
+def put(target: Path, head: bytes, content: bytes) -> None:
+    """Write one of contents() to a place where no file is."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if head.startswith(b"l"):
+        target.symlink_to(os.fsdecode(content))
+    else:
+        target.write_bytes(content)
+        target.chmod(0o755 if head.startswith(b"x") else 0o644)

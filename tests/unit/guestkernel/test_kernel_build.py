@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import KernelError
 from netwarp.guestkernel import build_kernel, find_kernel, list_kernels, load_recipe
+from netwarp.guestkernel.build import find_build
 from netwarp.guestkernel.cache import find_named, kernels_dir
 from netwarp.guestkernel.run import Progress
 from support.kernel_tree import builds, contents, make_tree
@@ -195,9 +196,12 @@ def test_kernels_of_several_releases_are_named_by_release_key_and_tree(tmp_path:
     assert find_named("6.18") == later
     assert find_named("6.13") is None
     assert find_named(later.key[:8]) == later
-    assert find_named(str(old)) == first
-    assert find_named("./source-6.1.192", tmp_path) == first
-    assert find_named("./none", tmp_path) is None
+    assert find_build(str(old), tmp_path) == find_build("./source-6.1.192", tmp_path) == first
+    assert find_build("6.18", tmp_path) == later
+    (old / "main.c").write_text((old / "main.c").read_text() + "/* not built yet */\n")
+    assert find_build(str(old), tmp_path) is None
+    with pytest.raises(KernelError, match="does not exist"):
+        find_build("./none", tmp_path)
     assert "CONFIG_RANDOM_TRUST_CPU=y" in (first.binary.parent / "config").read_text()
     assert "CONFIG_RANDOM_TRUST_CPU=y" not in (default.binary.parent / "config").read_text()
 
