@@ -49,6 +49,39 @@ def test_two_cells_share_an_axis(page: Page, small: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+ASIDE = """(cells) => {
+  netwarp.loadCell = (id) =>
+    id === "none" ? Promise.reject(new Error("no file")) : Promise.resolve(cells.find((one) => one.id === id));
+  const beside = [{ title: "way", ids: [cells[1].id, "none", cells[2].id] }];
+  const section = (title, ...children) => netwarp.h("section", {}, children);
+  const table = (caption, heads, rows) =>
+    netwarp.h("p", { class: "last" }, rows.map((row) => row[row.length - 1]).join("|"));
+  const place = netwarp.h("div", { id: "here" });
+  place.append(netwarp.waterfall([cells[0]], section, (cell) => cell.id, table, beside));
+  document.querySelector("main").prepend(place);
+  const choice = document.querySelector("#waterfall-beside");
+  choice.value = "0";
+  choice.dispatchEvent(new Event("change"));
+}"""
+
+
+def test_all_levels_of_a_factor_stand_beside_each_other(page: Page, small: str) -> None:
+    """A cell without a file is left out; who waits names whose packet it waits for; a long name breaks on a phone."""
+    late = {**times(1, 1.6, 2.6, 3.0), "waited_for": 0}
+    cells = [cell("A", [times(0, 1.2, 1.6, 1.6), late]), cell("B" * 70, [late]), cell("C", [times(0, 1.2, 1.6, 1.6)])]
+    page.emulate(width=390, height=844, mobile=True)
+    page.open(small)
+    page.evaluate(f"({ASIDE})({json.dumps(cells)})")
+    page.wait("document.querySelectorAll('#here .waterfall').length === 3")
+    titles = page.evaluate("[...document.querySelectorAll('#here figcaption b')].map((one) => one.textContent)")
+    assert titles == ["A", "B" * 70, "C"]
+    blocked = page.evaluate("[...document.querySelectorAll('#here .bar.blocked')].map((bar) => bar.title)")
+    assert blocked == ["complete, waits for packets of others (HTML): 400.0 ms"] * 2
+    told = page.evaluate("[...document.querySelectorAll('#here .last')].map((one) => one.textContent)")
+    assert told == ["|HTML", "HTML", ""]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_a_cell_without_pages_has_no_waterfall(page: Page, small: str) -> None:
     page.open(small)
     assert page.evaluate("netwarp.waterfall([{ id: 'A', flows: [], pages: {} }])") == ""
