@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.numbers import fixed, readable
 from netwarp.engine.bundles import bundle
 from netwarp.engine.run_directory import open_run
@@ -29,6 +30,11 @@ REFERENCE = ROOT / "results" / "reference"
 BEGIN = "<!-- numbers: experiments/reference.py writes what follows from results/reference -->"
 END = "<!-- end of the numbers -->"
 WIDTH = 158
+TABLES = {
+    "lee2008": ("table3_loss", "table3_rate", "table3_rtt", "readings", "ways", "ways_objects", "ways_wait", "far",
+                "today", "today_objects", "repairs", "repairs_sctp", "needless_sctp"),
+}  # fmt: skip
+"""Tables of a run that its README shows, besides its claims."""
 OF_ITS_OWN_UNIT = ("value", "every", "elasticity")
 Row = dict[str, str]
 
@@ -43,6 +49,10 @@ def keep(path: Path) -> str:
     shutil.copy(path / "tables" / "claims.csv", place / "claims.csv")
     for figure in sorted((path / "report" / "figures").glob("*.svg")):
         shutil.copy(figure, place / "figures" / figure.name)
+    for table in TABLES.get(run.plan.name, ()):
+        (place / "tables").mkdir(exist_ok=True)
+        if (path / "tables" / f"{table}.csv").exists():  # a part of an experiment has a part of its tables
+            shutil.copy(path / "tables" / f"{table}.csv", place / "tables" / f"{table}.csv")
     made = {
         "kernel": run.manifest.kernel_release,
         "kernel_sha256": run.manifest.kernel_sha256,
@@ -90,7 +100,55 @@ def numbers(name: str) -> str:
                 said = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
                 lines += _wrapped(f"- **{row['claim']}** {said}: **{row['verdict']}**{_turns(row, rows)}")
         lines.append("")
+    document = tomllib.loads((ROOT / "experiments" / name / "spec.toml").read_text())
+    for table in TABLES.get(name, ()):
+        if not (place / "tables" / f"{table}.csv").exists():
+            continue
+        lines += [*_table(place / "tables" / f"{table}.csv", table, document, spec), ""]
     return "\n".join(lines).rstrip()
+
+
+def _table(path: Path, name: str, document: dict[str, Any], spec: dict[str, Any]) -> list[str]:
+    """A table of the run: the mean and half of its 95 % interval; below it what stands beside it in the run."""
+    rows = list(csv.DictReader(path.read_text().splitlines()))
+    heads = list(rows[0])
+    factors, beside = heads[: heads.index("value")], heads[heads.index("note") + 1 :]
+    *sides, across = factors
+    levels = list(dict.fromkeys(row[across] for row in rows))
+    factor = document["factor"]
+
+    def title(of: str, level: str) -> str:
+        known = factor.get(of, {}).get(level, {})
+        return str(known.get("title", level)) if isinstance(known, dict) else level
+
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    others: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        key = tuple(title(side, row[side]) for side in sides)
+        found.setdefault(key, {})[row[across]] = _with_interval(row)
+        for source in beside:
+            if row[source] and (not key[1:] or key[1:] == tuple(title(side, rows[0][side]) for side in sides[1:])):
+                known = METRICS[source].title if source in METRICS else source
+                said = spec["source"].get(source, {}).get("title", known)
+                line = others.setdefault((key[0], said, *[""] * (len(key) - 2)), {})
+                line[row[across]] = readable(float(row[source]))
+    unit = rows[0]["unit"] if rows[0]["unit"] != "ratio" else ""
+    lines = [*_wrapped(document["table"][name]["title"] + (f" ({unit})" if unit else "") + ":"), ""]
+    lines.append(f"| {' | '.join([*sides, *(title(across, level) for level in levels)])} |")
+    lines.append(f"| {' | '.join(['---'] * (len(sides) + len(levels)))} |")
+    for key, numbers_of in [*found.items(), *((key, line) for key, line in others.items() if len(key) > 1)]:
+        lines.append(f"| {' | '.join([*key, *(numbers_of.get(level, '') for level in levels)])} |")
+    return lines
+
+
+def _with_interval(row: Row) -> str:
+    if not row["value"]:
+        return "-"
+    value = float(row["value"])
+    if not row["ci95_low"] or not value:
+        return readable(value)
+    half = (float(row["ci95_high"]) - float(row["ci95_low"])) / 2
+    return f"{readable(value)} ± {fixed(100 * half / abs(value), 1)} %"
 
 
 def _wrapped(text: str) -> list[str]:
