@@ -22,7 +22,7 @@ AXES_OF: dict[FigureKind, tuple[str, ...]] = {
     "box": ("x", "lines", "over"),
 }
 """What a figure of each kind may say of its axes; x and y, where it has them, it must."""
-RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details"})
+RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details", "schedules"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ def identical_levels(plan: Plan, digests: Mapping[str, Digests]) -> list[Identic
     known = [(cell, digests[cell_id]) for cell in plan.cells if digests.get(cell_id := cell.id)]
     identical: list[Identical] = []
     for factor in plan.factors:
+        if factor.schedule is not None:
+            continue  # a lost packet that changes nothing is a result, not a setting without effect
         beside: dict[str, dict[object, Digests]] = {}
         for cell, packets in known:
             rest = tuple(pair for pair in sorted(cell.factors.items()) if pair[0] != factor.name)

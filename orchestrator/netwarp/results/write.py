@@ -15,6 +15,7 @@ from ..store.run_dir import RunDir, write_atomic
 from .answers import answer_rows
 from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, number_rows
 from .run_results import Results
+from .schedule_costs import has_schedules, schedule_rows
 from .time_tables import event_rows, series_rows
 from .verdicts import Decided, decide
 
@@ -34,6 +35,7 @@ def write_tables(results: Results, folder: Path) -> tuple[Decided, ...]:
         draw_rows(results, output) if output.distribution else number_rows(results, output) for output in plan.figures
     ]
     tables += [answer_rows(results, output) for output in plan.answers]
+    tables += [schedule_rows(results)] if has_schedules(plan) else []
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
     return decided

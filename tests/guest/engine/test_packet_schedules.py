@@ -62,7 +62,8 @@ def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("schedules")
     written(place / "spec.toml", SPEC)
     written(place / "expected.toml", EXPECTED)
-    done = checkout.run("run", "spec.toml", "--out", "run", "--no-report", cwd=place).ok()
+    done = checkout.run("run", "spec.toml", "--out", "run", cwd=place).ok()
+    assert "gave identical packets" not in done.out
     assert "counterexample: run/counterexamples/slow: " in done.err
     all_completed(place / "run")
     return place / "run"
@@ -131,6 +132,27 @@ def test_what_a_flow_waits_for(run: Path) -> None:
         assert float(rows[cell.id, "silence_s"]) <= 6.75
         if cell.factors["protocol"] == "sctp":
             assert rows[cell.id, "data_on_failed_path_packets"] == "0.0"
+
+
+def test_what_each_schedule_cost(run: Path) -> None:
+    """In the table, and in the report's map of them."""
+    rows = {(row["protocol"], row["schedule"]): row for row in read_rows(run / "tables" / "schedules.csv")}
+    assert len(rows) == len(plan_of(run).cells) - 2
+    for protocol, schedule, cause, least in (
+        ("tcp", "SYN", "timer of the set-up", 1.0),
+        ("tcp", "SYN + SYN 2", "timer of the set-up", 2.0),
+        ("tcp", "ACK 1", "nothing", -0.001),
+        ("tcp", "DATA 1", "fast retransmission", 0.03),
+        ("sctp", "COOKIE ECHO", "timer of the set-up", 3.0),
+        ("sctp", "COOKIE ECHO + COOKIE ECHO 2", "timer of the set-up", 9.0),
+    ):
+        row = rows[protocol, schedule]
+        assert row["cause"].startswith(cause), row
+        assert least <= float(row["cost_s"]) <= 1.1 * abs(least) + 0.05, row
+    page = (run / "report" / "index.html").read_text()
+    assert 'id="schedules"' in page and f"{len(rows)} schedules ran" in page
+    for level in ("SYN + SYN 2", "COOKIE ECHO + COOKIE ECHO 2"):
+        assert f'title="{level}: ' in page
 
 
 def test_a_cell_begins_as_its_parent(run: Path) -> None:

@@ -22,6 +22,7 @@ from ..metric_names import GROUP_ORDER
 from ..result_tables import Grid
 from ..run_data import RunData
 from ..run_summary import Summary
+from ..schedules import make_schedules
 from ..setup import level_settings, networks
 from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
 
@@ -67,6 +68,7 @@ def index_page(
         grids=grids,
         figures=figures,
         events=events,
+        schedules=make_schedules(data),
         claims=claims,
         behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,
