@@ -41,6 +41,7 @@ NOT_RUN = {
     "export DASK_": "of several machines: tried by hand",
     "for role in": "of several machines: tried by hand",
     "done": "of several machines: tried by hand",
+    "netwarp selftest": "builds a kernel: tests/guest/selftests",
     "make ": "minutes: make -n, and the netwarp command is planned",
 }
 """How the lines begin that no test runs as they stand, and why."""

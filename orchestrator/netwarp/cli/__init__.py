@@ -36,6 +36,7 @@ COMMANDS = {
     "model": "model",
     "doctor": "doctor",
     "kernel": "kernel",
+    "selftest": "selftest",
 }
 """Command -> the module here that declares it, in the order of --help."""
 

@@ -1,0 +1,101 @@
+"""`netwarp selftest`: the kernel's own tests in guests on the virtual clock, reported as KTAP."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from ..engine.selftests import DEFAULT, SelftestRun, run_selftests
+from ..selftests.guest import VIRTUAL_LIMIT_S, Result
+from ..selftests.table import rows, update_page
+from ..selftests.tap import head, report
+from .kernel import Shown
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare it."""
+    parser = commands.add_parser("selftest", help="the kernel's own tests, in guests in virtual time")
+    parser.add_argument(
+        "tests", nargs="*", metavar="COLLECTION:PROGRAM", help="e.g. net/mptcp:simult_flows.sh (default: a set of them)"
+    )
+    parser.add_argument("--source", type=Path, metavar="DIR|TARBALL|PACKAGE", help="as of `netwarp kernel build`")
+    parser.add_argument(
+        "--kernel",
+        metavar="RELEASE|KEY",
+        help="a kernel that is built, instead of one with the options the tests ask for",
+    )
+    parser.add_argument("--jobs", type=int, help="guests at once (default: one per core)")
+    parser.add_argument("--seed", type=int, default=1, help="of all that is random in the guests (default: 1)")
+    parser.add_argument("--wall-limit", type=float, default=600.0, metavar="S", help="of each test (default: 600)")
+    parser.add_argument(
+        "--virtual-limit", type=int, default=VIRTUAL_LIMIT_S, metavar="S", help=f"(default: {VIRTUAL_LIMIT_S})"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep each test's output there (default: nowhere)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of KTAP")
+    parser.add_argument("--quiet", action="store_true", help="KTAP without what the tests print")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="put the table of results into this page (Markdown)")
+    parser.set_defaults(run=run_selftest)
+
+
+def run_selftest(args: argparse.Namespace) -> int:
+    """`netwarp selftest`; 0 if no test failed."""
+    if args.out is not None:
+        return _run(args, args.out)
+    with tempfile.TemporaryDirectory(prefix="netwarp-selftest-") as folder:
+        Path(folder).chmod(0o711)
+        return _run(args, Path(folder) / "run")
+
+
+def _run(args: argparse.Namespace, out: Path) -> int:
+    names = tuple(args.tests or DEFAULT)
+    if not args.json:
+        print("\n".join(head(len(names))), flush=True)
+
+    def finished(number: int, result: Result) -> None:
+        if not args.json:
+            output = () if args.quiet else result.output.splitlines()
+            print("\n".join(report(number, result.test.name, result.verdict, _note(result), output)), flush=True)
+
+    with Shown() as shown:
+        done = run_selftests(
+            names, source=args.source, kernel=args.kernel, jobs=args.jobs, seed=args.seed, wall_limit_s=args.wall_limit,
+            virtual_limit_s=args.virtual_limit, out=out, building=shown.update, finished=finished,
+        )  # fmt: skip
+    for program, why in done.unbuilt.items():
+        print(f"netwarp: {program} cannot be built: {why}", file=sys.stderr)
+    if args.table is not None:
+        own = "built here" if args.kernel else "with the tests' configuration"
+        title = f"Linux {done.kernel.release} {own}, seed {args.seed}, {args.jobs or 'one a core'} at once."
+        update_page(args.table, [title, "", *rows(done.results)])
+    if args.json:
+        print(json.dumps(_as_json(done)))
+    return int(any(result.verdict == "fail" for result in done.results))
+
+
+def _note(result: Result) -> str:
+    times = f"wall {result.wall_s:.1f} s"
+    if result.virtual_s is not None:
+        times = f"virtual {result.virtual_s:.1f} s, {times}"
+    return f"{result.note} ({times})" if result.note else times
+
+
+def _as_json(done: SelftestRun) -> dict[str, object]:
+    return {
+        "kernel": {"release": done.kernel.release, "sha256": done.kernel.sha256, "source": done.kernel.source},
+        "unbuilt": done.unbuilt,
+        "tests": [
+            {
+                "test": result.test.name,
+                "verdict": result.verdict,
+                "status": result.status,
+                "note": result.note,
+                "virtual_s": result.virtual_s,
+                "wall_s": round(result.wall_s, 3),
+                "cases": [[case.name, case.verdict, case.note] for case in result.cases],
+            }
+            for result in done.results
+        ],
+    }

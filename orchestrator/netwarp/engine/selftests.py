@@ -1,0 +1,116 @@
+"""Runs the kernel's own tests: their source, programs and kernel, then each in a guest, several at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import KernelError, SpecError
+from ..guestkernel import KernelBuild, build_kernel, load_recipe
+from ..guestkernel.cache import find_named
+from ..guestkernel.run import Progress as BuildProgress
+from ..guestkernel.source import find_source, release_of
+from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Result, run_test
+from ..selftests.kernel import COLLECTIONS, selftest_recipe
+from ..selftests.packages import unpacked
+from ..selftests.tree import Selftest, Tree, parse_test, unpack_tests
+
+DEFAULT = (
+    "net/mptcp:mptcp_connect.sh",
+    "net/mptcp:mptcp_join.sh",
+    "net/mptcp:simult_flows.sh",
+    "net/mptcp:mptcp_sockopt.sh",
+    "net/mptcp:diag.sh",
+    "net/mptcp:pm_netlink.sh",
+    "net/netfilter:conntrack_sctp_collision.sh",
+    "net:sctp_vrf.sh",
+    "net:tcp_fastopen_backup_key.sh",
+    "net:tcp_inq",
+    "net:tls",
+    "net:psock_snd.sh",
+    "net:psock_tpacket",
+    "net:psock_fanout",
+    "net:txtimestamp.sh",
+    "net:udpgso.sh",
+    "net:ip_defrag.sh",
+    "net:reuseport_bpf",
+    "net:reuseaddr_conflict",
+    "net:so_txtime.sh",
+)
+"""Tests that need neither another machine nor a program from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelftestRun:
+    """Results in the order asked. kernel: they ran on. unbuilt: program -> why it could not be built."""
+
+    kernel: KernelBuild
+    results: tuple[Result, ...]
+    unbuilt: dict[str, str]
+
+
+def run_selftests(
+    names: Sequence[str] = DEFAULT,
+    *,
+    source: Path | None = None,
+    kernel: str | None = None,
+    jobs: int | None = None,
+    seed: int = 1,
+    wall_limit_s: float = 600.0,
+    virtual_limit_s: int = VIRTUAL_LIMIT_S,
+    out: Path,
+    building: Callable[[BuildProgress], None] = lambda _: None,
+    finished: Callable[[int, Result], None] = lambda number, result: None,
+) -> SelftestRun:
+    """Run tests of a kernel's source on a guest kernel made from it.
+
+    names: COLLECTION:PROGRAM each. source: as for build_kernel(). kernel: a kernel that is built (find_named()) instead
+    of one with the options that the tests ask for, so that what needs those fails or is skipped. jobs: guests at once
+    (default: cores). out: a new directory that keeps the output of each. building: called during the kernel's build;
+    finished: with the number (from 1) of each test that ended, in any order. Raises SpecError for a test that is not
+    there, KernelError, CellError.
+    """
+    tests = [parse_test(name) for name in names]
+    if out.exists() and any(out.iterdir()):
+        raise SpecError(f"{out}: is not empty; name a new directory")
+    recipe = load_recipe()
+    found = find_source(source, recipe)
+    recipe = recipe.for_release(release_of(found))
+    root = unpack_tests(found, recipe)
+    tree = Tree(root)
+    for test in tests:
+        tree.check(test)
+    build = _named(kernel) if kernel else None
+    if build is None:
+        asked = dict.fromkeys([*COLLECTIONS, *(test.collection for test in tests)])
+        build = build_kernel(source, progress=building, recipe=selftest_recipe(recipe, tree.options(list(asked))))
+    if build.include is None:
+        raise KernelError(f"{build.binary} has no headers beside it, and the tests are built with those")
+    unbuilt = tree.build(tests, build.include)
+    bench = Bench(build.binary, unpacked(), tree.tests, seed, wall_limit_s)
+    out.mkdir(parents=True, exist_ok=True)
+
+    def run(number: int, test: Selftest) -> Result:
+        place = out.absolute() / f"{number:02d}-{test.collection.replace('/', '-')}-{test.program}"
+        result = run_test(bench, test, place, limit_s=virtual_limit_s)
+        shutil.rmtree(place / "overrides")
+        for left in ("init", ".uml"):
+            path = place / left
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        finished(number, result)
+        return result
+
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        results = tuple(pool.map(run, range(1, len(tests) + 1), tests))
+    return SelftestRun(build, results, unbuilt)
+
+
+def _named(name: str) -> KernelBuild:
+    build = find_named(name)
+    if build is None:
+        raise KernelError(f"the kernel {name} is not built; `netwarp kernel list` lists those that are")
+    return build

@@ -1,0 +1,133 @@
+"""Runs one test in a guest of its own on the virtual clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.built_programs import BUILD
+from ..core.errors import CellError
+from ..doctor import memory_dir
+from ..guestkernel.cache import asks_for_a_root
+from ..sandbox.privileges import hand_over, take_back, unprivileged
+from .tap import Case, Verdict, cases, verdict_of
+from .tree import Selftest
+
+MEMORY = "768M"
+VIRTUAL_LIMIT_S = 7200
+"""Of the guest's clock; a test that waits for ever reaches it in a moment."""
+OVERRIDES = Path(__file__).with_name("overrides")
+_TIMED_OUT = (124, 137)
+"""Statuses of timeout(1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a test ended. status: None: not by itself. virtual_s: of the guest's clock, None if it never ended.
+
+    note: why it was skipped or stopped; cases: the results that it printed itself.
+    """
+
+    test: Selftest
+    verdict: Verdict
+    status: int | None
+    virtual_s: float | None
+    wall_s: float
+    note: str
+    output: str
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all tests of a call share: kernel, unpacked packages, unpacked tests, seed, and the wall clock's limit."""
+
+    kernel: Path
+    packages: Path
+    tests: Path
+    seed: int
+    wall_limit_s: float
+
+
+def run_test(bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUAL_LIMIT_S) -> Result:
+    """Run one test in the new directory `place`, which keeps its output and the guest's console. Raises CellError."""
+    _prepare(bench, test, place, limit_s)
+    memory = memory_dir()
+    if memory is None:
+        raise CellError("no directory has space for the guest's memory (see `netwarp doctor`)")
+    owner = place.stat()
+    user = hand_over(place, unprivileged()) if _open(bench) else None
+    command = [
+        str(BUILD / "bin" / "guest-exec"), "--kernel", str(bench.kernel), "--dir", str(place),
+        "--seed", str(bench.seed), "--memory", MEMORY, "--mode", "virtual", "--tmpdir", str(memory),
+        "--parent", str(os.getpid()),
+        *(["--no-root"] if asks_for_a_root(bench.kernel) else []), *([] if user is None else user.arguments),
+    ]  # fmt: skip
+    started = time.monotonic()
+    with open(place / "log.txt", "wb") as log:
+        guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    try:
+        guest.wait(bench.wall_limit_s)
+        stopped = ""
+    except subprocess.TimeoutExpired:
+        stopped = f"stopped after {bench.wall_limit_s:.0f} s of wall time"
+    finally:
+        if guest.poll() is None:
+            os.killpg(guest.pid, signal.SIGKILL)
+            guest.wait()
+        if user is not None:
+            take_back(place, owner)
+    return _judge(test, place, stopped, time.monotonic() - started)
+
+
+def _prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
+    (place / "overrides").mkdir(parents=True)
+    shutil.copyfile(Path(__file__).with_name("init.sh"), place / "init")
+    (place / "init").chmod(0o755)
+    for change in sorted(OVERRIDES.glob("*")):
+        if (bench.tests / change.name.replace("@", "/")).is_file():
+            shutil.copyfile(change, place / "overrides" / change.name)
+    words = " ".join([f"./{test.program}", *test.arguments])
+    (place / "test.env").write_text(
+        f"COLLECTION={test.collection}\nTEST='{words}'\nLIMIT_S={limit_s}\n"
+        f"PACKAGES={bench.packages}\nTESTS={bench.tests}\n"
+    )
+
+
+def _open(bench: Bench) -> bool:
+    """Whether another user's guest can read what it mounts."""
+    user = unprivileged()
+    places = (bench.packages, bench.tests)
+    return user is not None and all(user.may_pass(folder) for place in places for folder in (place, *place.parents))
+
+
+def _judge(test: Selftest, place: Path, stopped: str, wall_s: float) -> Result:
+    file, left = place / "output.txt", place / "status.txt"
+    output = file.read_text(errors="replace") if file.is_file() else ""
+    found = cases(output)
+    if not left.is_file():
+        note = stopped or "the guest ended before the test: " + _last_line(place)
+        return Result(test, "fail", None, None, wall_s, note, output, found)
+    status, began, ended = left.read_text().split()
+    verdict = verdict_of(int(status))
+    note = ""
+    if int(status) in _TIMED_OUT:
+        note = "reached the limit of virtual time"
+    elif verdict == "skip":
+        lines = [line.strip("# ") for line in output.splitlines() if line.strip("# ")]
+        note = next((line for line in lines if "skip" in line.lower()), lines[-1] if lines else "")
+    return Result(test, verdict, int(status), float(ended) - float(began), wall_s, note, output, found)
+
+
+def _last_line(place: Path) -> str:
+    for name in ("console.txt", "log.txt"):
+        path = place / name
+        lines = path.read_text(errors="replace").split("\n") if path.is_file() else []
+        if said := [line for line in lines if line.strip()]:
+            return said[-1].strip()
+    return "it said nothing"

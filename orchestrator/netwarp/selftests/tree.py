@@ -1,0 +1,151 @@
+"""The tests of a kernel's source: unpacked once into the cache, and the programs that each needs, built there."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import KernelError, SpecError
+from ..core.executables import with_sbin
+from ..guestkernel.build import toolchain
+from ..guestkernel.cache import kernels_dir
+from ..guestkernel.recipe import Recipe
+from ..guestkernel.source import Source
+
+SELFTESTS = Path("tools/testing/selftests")
+_PARTS = (str(SELFTESTS), "tools/include", "tools/arch/x86", "tools/build", "tools/lib", "tools/scripts", "scripts")
+_LOCAL_SOURCE = re.compile(r"""^\s*(?:source|\.)\s+["']?(?:\$\{?\w+\}?/|\./)?([\w./-]+\.sh)""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Selftest:
+    """One test: `net/mptcp:mptcp_connect.sh -m mmap` is collection, program and arguments."""
+
+    collection: str
+    program: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As the command line has it."""
+        return " ".join([f"{self.collection}:{self.program}", *self.arguments])
+
+
+def parse_test(text: str) -> Selftest:
+    """Read a test's name. Raises SpecError."""
+    place, *arguments = text.split()
+    found = re.fullmatch(r"([\w/.-]+):([\w.-]+)", place)
+    if found is None or not all(re.fullmatch(r"[\w./:=,-]+", word) for word in arguments):
+        raise SpecError(f"'{text}' names no selftest; write COLLECTION:PROGRAM, for example net/mptcp:simult_flows.sh")
+    return Selftest(found[1], found[2], tuple(arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The unpacked tests of a source."""
+
+    root: Path
+
+    @property
+    def tests(self) -> Path:
+        """tools/testing/selftests."""
+        return self.root / SELFTESTS
+
+    def check(self, test: Selftest) -> None:
+        """Raises SpecError if the source has no such test."""
+        folder = self.tests / test.collection
+        if not folder.is_dir():
+            raise SpecError(f"{test.name}: this source has no collection {test.collection}")
+        if not any((folder / name).exists() for name in (test.program, f"{test.program}.c")):
+            near = ", ".join(sorted(path.name for path in folder.glob("*.sh"))[:8])
+            raise SpecError(f"{test.name}: {test.collection} has no {test.program} (it has {near}, ...)")
+
+    def options(self, collections: Sequence[str]) -> dict[str, str]:
+        """What the collections ask of the kernel's configuration (their files `config`): name -> value."""
+        options: dict[str, str] = {}
+        for collection in collections:
+            file = self.tests / collection / "config"
+            for line in file.read_text().splitlines() if file.is_file() else ():
+                if found := re.match(r"CONFIG_(\w+)=(\S+)", line.strip()):
+                    options[found[1]] = "y" if found[2] == "m" else found[2]
+        return options
+
+    def build(self, tests: Sequence[Selftest], include: Path) -> dict[str, str]:
+        """Build the programs that the tests call. Returns those that cannot be built: program -> what the compiler
+        says.
+        """
+        failed: dict[str, str] = {}
+        with open(self.root / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for test in tests:
+                folder = (self.tests / test.collection).resolve()
+                for program in needed(folder, test.program):
+                    target = folder / program
+                    command = ["make", "-C", str(folder), f"KHDR_INCLUDES=-isystem {include}", str(target)]
+                    done = subprocess.run(
+                        command, capture_output=True, text=True, check=False,
+                        env={"PATH": with_sbin(os.environ.get("PATH", os.defpath)), "LC_ALL": "C"},
+                    )  # fmt: skip
+                    if done.returncode:
+                        lines = [line for line in done.stderr.splitlines() if "error" in line] or ["make failed"]
+                        failed[f"{test.collection}/{program}"] = lines[0].replace(f"{folder}/", "")
+        return failed
+
+
+def needed(folder: Path, program: str) -> list[str]:
+    """The programs of C that a test is, or that its script and what this sources name; those of its folder only."""
+    if (folder / f"{program}.c").is_file():
+        return [program]
+    words = {word for text in _scripts(folder, program, set()) for word in re.findall(r"[\w-]+", text)}
+    return sorted(word for word in words if (folder / f"{word}.c").is_file())
+
+
+def _scripts(folder: Path, name: str, seen: set[Path]) -> Iterator[str]:
+    path = (folder / name).resolve()
+    if path in seen or not path.is_file():
+        return
+    seen.add(path)
+    text = path.read_text(errors="replace")
+    yield text
+    for other in _LOCAL_SOURCE.findall(text):
+        yield from _scripts(path.parent, other, seen)
+
+
+def unpack_tests(source: Source, recipe: Recipe) -> Path:
+    """The tests of a source in the cache, unpacked unless they are there. Raises KernelError."""
+    key = hashlib.sha256(f"{source.identity}\n{toolchain()}".encode()).hexdigest()[:16]
+    place = kernels_dir().parent / "selftests" / f"tests-{key}"
+    if place.is_dir():
+        return place
+    work = place.with_name(f".{place.name}.{os.getpid()}")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    try:
+        if source.kind == "directory":
+            for part in _PARTS:
+                if (source.path / part).is_dir():
+                    shutil.copytree(source.path / part, work / part, symlinks=True)
+        else:
+            _extract(source.path, work)
+        if not (work / SELFTESTS / "lib.mk").is_file():
+            raise KernelError(f"{source.path} holds no {SELFTESTS}")
+        work.rename(place)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return place
+
+
+def _extract(tarball: Path, target: Path) -> None:
+    command = ["tar", "-x", "--strip-components=1", "-C", str(target), "-f", str(tarball), "--wildcards"]
+    if tarball.name.endswith(".xz"):
+        command += ["-I", "xz -T0"]
+    done = subprocess.run([*command, *(f"*/{part}" for part in _PARTS)], capture_output=True, text=True, check=False)
+    if not (target / SELFTESTS).is_dir():
+        raise KernelError(f"{tarball}: its {SELFTESTS} cannot be unpacked: {done.stderr.strip()[-300:]}")

@@ -1,0 +1,84 @@
+"""A test in a guest: how it ends is told, time is the guest's, and its files are in memory.
+
+On the kernel that runs use; that of `netwarp selftest` takes minutes to build (docs/selftests.md has its results).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.selftests.guest import Bench, Result, run_test
+from netwarp.selftests.tree import Selftest
+from support.chain_kit import Checkout
+
+SCRIPTS = {
+    "good.sh": "echo 'ok 1 - one'; sleep 100; ip netns add x && echo 'ok 2 - two # SKIP no'; touch here /etc/there\n",
+    "skips.sh": "echo '# SKIP: there is no such thing'; exit 4\n",
+    "bad.sh": "echo 'not ok 1 - one'; exit 1\n",
+    "waits.sh": "sleep infinity\n",
+    "spins.sh": ". ./lib.sh\nbusywait 3000 false; echo after $?\n",
+}
+LIB = """\
+loopy_wait()
+{
+	local sleep_cmd=$1 timeout_ms=$2 start=$(date -u +%s%3N); shift 2
+	while true; do
+		"$@" && return 0
+		(($(date -u +%s%3N) - start > timeout_ms)) && return 1
+		$sleep_cmd
+	done
+}
+busywait()
+{
+	local timeout_ms=$1; shift
+	loopy_wait : "$timeout_ms" "$@"
+}
+"""
+
+
+@pytest.fixture
+def bench(checkout: Checkout, tmp_path: Path) -> Bench:
+    tests = tmp_path / "tests"
+    (tests / "net").mkdir(parents=True)
+    for name, text in SCRIPTS.items():
+        (tests / "net" / name).write_text("#!/bin/bash\n" + text)
+        (tests / "net" / name).chmod(0o755)
+    (tests / "net" / "lib.sh").write_text(LIB)
+    (tmp_path / "packages").mkdir()
+    return Bench(checkout.kernel, tmp_path / "packages", tests, 1, 120)
+
+
+def run(bench: Bench, name: str, place: Path, limit_s: int = 1000) -> Result:
+    return run_test(bench, Selftest("net", name), place, limit_s=limit_s)
+
+
+def test_a_test_that_passes(bench: Bench, tmp_path: Path) -> None:
+    result = run(bench, "good.sh", tmp_path / "guest")
+    assert (result.verdict, result.status, result.note) == ("pass", 0, ""), result.output
+    assert result.virtual_s is not None
+    assert 100 <= result.virtual_s < 101
+    assert [case.verdict for case in result.cases] == ["pass", "skip"]
+    assert not (bench.tests / "net" / "here").exists()
+    assert not Path("/etc/there").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "note"),
+    [
+        ("skips.sh", "skip", "SKIP: there is no such thing"),
+        ("bad.sh", "fail", ""),
+        ("waits.sh", "fail", "reached the limit of virtual time"),
+    ],
+)
+def test_how_a_test_ends_is_told(bench: Bench, tmp_path: Path, name: str, verdict: str, note: str) -> None:
+    result = run(bench, name, tmp_path / "guest")
+    assert (result.verdict, result.note) == (verdict, note)
+
+
+def test_a_loop_that_only_looks_at_the_clock_is_made_to_sleep(bench: Bench, tmp_path: Path) -> None:
+    """Reading the clock takes 256 virtual ns: without the override this would last until the limit of wall time."""
+    result = run(bench, "spins.sh", tmp_path / "guest")
+    assert "after 1" in result.output
+    assert result.virtual_s is not None
+    assert 3 <= result.virtual_s < 4

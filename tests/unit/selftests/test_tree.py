@@ -1,0 +1,85 @@
+"""Tests in a source: their names, the programs they call, the configuration they ask for; and the table of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import SpecError
+from netwarp.guestkernel import load_recipe
+from netwarp.selftests.guest import Result
+from netwarp.selftests.kernel import selftest_recipe
+from netwarp.selftests.table import rows, update_page
+from netwarp.selftests.tap import Case
+from netwarp.selftests.tree import SELFTESTS, Selftest, Tree, needed, parse_test
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    net = tmp_path / SELFTESTS / "net"
+    (net / "sub").mkdir(parents=True)
+    (net / "lib.sh").write_text("./helper -x\n")
+    (net / "sub/lib.sh").write_text('. "$(dirname "$0")/../lib.sh"\nsource "$here/../lib.sh"\n')
+    (net / "sub/one.sh").write_text('#!/bin/sh\nsource lib.sh\nip netns exec "$ns" ./talker -l | ./listener\n')
+    for name in ("sub/talker", "sub/listener", "sub/unused", "helper", "alone"):
+        (net / f"{name}.c").write_text("int main(void) { return 0; }\n")
+    (net / "config").write_text("CONFIG_VETH=y\nCONFIG_IFB=m\n# a comment\nCONFIG_MODULES=y\n")
+    return Tree(tmp_path)
+
+
+def test_names() -> None:
+    assert parse_test("net/mptcp:mptcp_connect.sh -m mmap") == Selftest("net/mptcp", "mptcp_connect.sh", ("-m", "mmap"))
+    assert parse_test("net:tls").name == "net:tls"
+    for wrong in ("tls", "net:", "net/tls.sh", "net:a; rm -rf /", "net:a $(x)"):
+        with pytest.raises(SpecError, match="COLLECTION:PROGRAM"):
+            parse_test(wrong)
+
+
+def test_a_test_that_is_not_there_is_an_error_with_those_that_are(tree: Tree) -> None:
+    tree.check(Selftest("net/sub", "one.sh"))
+    tree.check(Selftest("net", "alone"))
+    with pytest.raises(SpecError, match=r"net/sub has no two\.sh \(it has lib\.sh, one\.sh, \.\.\.\)"):
+        tree.check(Selftest("net/sub", "two.sh"))
+    with pytest.raises(SpecError, match="has no collection drivers/none"):
+        tree.check(Selftest("drivers/none", "x.sh"))
+
+
+def test_the_programs_that_a_script_and_what_it_sources_name(tree: Tree) -> None:
+    assert needed(tree.tests / "net/sub", "one.sh") == ["listener", "talker"]
+    assert needed(tree.tests / "net", "alone") == ["alone"]
+    assert needed(tree.tests / "net", "lib.sh") == ["helper"]
+
+
+def test_the_kernel_has_both_configurations_but_never_modules(tree: Tree) -> None:
+    recipe = load_recipe()
+    options = tree.options(["net", "net/sub"])
+    assert options == {"VETH": "y", "IFB": "y", "MODULES": "y"}
+    other = selftest_recipe(recipe, {**options, "IP_NF_IPTABLES": "y", "HZ": "100"})
+    values = {option.name: option.value for option in other.fragment}
+    assert values["IP_NF_IPTABLES"] == "y"
+    assert (values["MODULES"], values["HZ"], values["HW_RANDOM"]) == (None, "1000", None)
+    assert other.where_possible == {"IP_NF_IPTABLES"}
+    assert other.digest != recipe.digest
+    assert len(values) == len(other.fragment)
+
+
+def test_the_table_stands_between_the_marks_of_a_page(tmp_path: Path) -> None:
+    found = (Case("a", "pass"), Case("b", "skip", "why"))
+    results = [
+        Result(Selftest("net", "a.sh"), "pass", 0, 18.01, 2.345, "", "", found),
+        Result(Selftest("net", "b.sh"), "fail", None, None, 300.1, "stopped after 300 s | of wall time", "", ()),
+    ]
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- selftests -->\nold\n<!-- /selftests -->\nafter\n")
+    update_page(page, rows(results))
+    assert page.read_text() == (
+        "before\n<!-- selftests -->\n"
+        "| test | verdict | passed, failed, skipped inside | virtual s | wall s | reason |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 |  |\n"
+        "| `net:b.sh` | fail |  |  | 300.1 | stopped after 300 s / of wall time |\n"
+        "<!-- /selftests -->\nafter\n"
+    )
+    (tmp_path / "other.md").write_text("no marks\n")
+    with pytest.raises(SpecError, match="for the table to stand in"):
+        update_page(tmp_path / "other.md", [])
