@@ -17,7 +17,7 @@ enum {
 	OPTION_MPTCP = 30
 };
 enum { MP_CAPABLE = 0, MP_JOIN = 1, DSS = 2 };
-enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8 };
+enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8, DSS_FIN = 16 };
 
 struct options {
 	const uint8_t *sack; /* its blocks */
@@ -57,6 +57,9 @@ static void read_dss(struct options *o, const uint8_t *at, uint8_t length)
 	o->map_dsn = o->map_short ? get_be32(at + offset) : get_be64(at + offset);
 	o->map_seq = get_be32(at + offset + dsn_bytes);
 	o->map_bytes = get_be16(at + offset + dsn_bytes + 4);
+	/* the last number is the DATA_FIN's, which the subflow does not carry */
+	if ((flags & DSS_FIN) && o->map_bytes)
+		o->map_bytes--;
 }
 
 static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)

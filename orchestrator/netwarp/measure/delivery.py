@@ -67,15 +67,17 @@ def _data_acks(receiver: FlowPackets) -> Rows:
 
 def _mptcp(segments: Rows, acks: Rows) -> Delivery:
     """Delivery at MPTCP's data level. A subflow passes a segment on only when nothing before it is missing on that
-    subflow (RFC 8684 3.3.1), even if the data level has no gap. If no mapping was seen (fallback to TCP), the stream of
-    the single subflow counts.
+    subflow (RFC 8684 3.3.1), even if the data level has no gap. If no mapping was seen, or none any more of the only
+    subflow (fallback to TCP, RFC 8684 3.7), the stream of the single subflow counts.
 
     acks: the receiver's segments with a DATA_ACK. Linux drops data that a subflow passes on out of order and beyond the
     connection's receive window (net/mptcp/protocol.c, mptcp_data_queue_ofo(), counter NoDSSInWindow), although that
     subflow has acknowledged it. If the last DATA_ACK still asks for a byte that was passed on before it, that byte was
     dropped, and nothing from it on was read.
     """
-    if not (segments["options"] & MAPPED).any():
+    mapped = segments["options"] & MAPPED > 0
+    alone = len(np.unique(segments["flow"])) < 2
+    if not mapped.any() or (alone and (segments["seq"][~mapped] > segments["seq"][mapped].max()).any()):
         return _tcp(segments)
     handed, when = [], []
     for row in np.unique(segments["flow"]).tolist():

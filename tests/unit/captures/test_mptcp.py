@@ -215,6 +215,22 @@ def test_addresses_priorities_and_ends(tmp_path: Path) -> None:
     assert (found.totals["addresses_told"], found.totals["fails"]) == (2, 1)
 
 
+def test_the_first_segment_sent_again_with_a_mapping_is_not_new(tmp_path: Path) -> None:
+    """MP_CAPABLE maps it without a number (RFC 8684 3.1); Linux sends it again with a DSS."""
+    packets = [*opened(), segment(1, 100, capable(*KEYS)), sent(100, 101, 1), sent(0, 1, 1)]
+    (found,) = analyze(tmp_path, packets)
+    assert (found.totals["new_bytes"], found.totals["payload_bytes"]) == (200, 300)
+
+
+def test_the_number_of_a_data_fin_is_not_payload(tmp_path: Path) -> None:
+    """Its mapping is one longer than the segment; the next segment of the subflow begins where this one ends."""
+    number = first_number(KEYS[0]) + 1
+    last = segment(101, 100, dss(number + 100, 101, 101, 0x1C))
+    again = segment(201, 100, dss(number + 100, 201, 101, 0x1C))
+    (found,) = analyze(tmp_path, [*opened(), sent(0, 1, 1), last, again])
+    assert (found.totals["new_bytes"], found.totals["unmapped_bytes"]) == (200, 0)
+
+
 def test_a_fallback_has_no_mapped_bytes(tmp_path: Path) -> None:
     packets = [segment(0, 0, capable(), flags=SYN), segment(0, 0, flags=SYN | ACK, back=True), segment(1, 100)]
     (found,) = analyze(tmp_path, packets)

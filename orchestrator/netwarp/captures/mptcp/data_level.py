@@ -85,7 +85,8 @@ def _numbers(segments: Rows) -> tuple[Ints, Bools]:
         if not len(mapped):
             continue
         anchor = mapped[np.argmin(segments["seq"][mapped])]
-        before = mine[~known[mine] & (segments["seq"][mine] < segments["seq"][anchor])]
+        # the first segment itself may be sent again, then with its mapping
+        before = mine[~known[mine] & (segments["seq"][mine] <= segments["seq"][anchor])]
         dsn[before] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][before])
         known[before] = True
     return dsn, known
