@@ -28,6 +28,8 @@ NOT_RUN = {
     "netwarp agree agreement": "half an hour on the wall clock: planned",
     "netwarp run physics": "minutes: planned",
     "netwarp run lee2008": "minutes: planned",
+    "netwarp run schedules": "minutes: planned",
+    "python experiments/schedules/planted_bugs.py": "builds eleven kernels: tests/unit/experiment/test_planted_bugs.py",
     "netwarp run SPEC --shard": "of a matrix of runners: planned, and test_golden_runs.py",
     "netwarp analyze --flow": "of one capture: tests/unit/cli/test_analyze.py",
     "tcpdump -i": "needs an interface with traffic: tests/unit/cli/test_analyze.py has the pipe",

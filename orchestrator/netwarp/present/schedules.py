@@ -84,7 +84,7 @@ def _cost(row: Row) -> float:
 
 
 def _s(seconds: float) -> str:
-    return with_unit(seconds, "s")
+    return with_unit(seconds, "s") if seconds >= LEAST_S else "none"
 
 
 def _map(title: str, rows: Sequence[Row]) -> ScheduleMap:

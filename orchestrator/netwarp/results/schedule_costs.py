@@ -28,6 +28,8 @@ WAITS = {
     "data_repeat_wait_s": TIMEOUT,
     "acknowledgement_wait_s": ACK,
 }
+RTO_MIN_S = 0.2
+"""TCP's; a fast retransmission does not take so long on paths with less."""
 TIMEOUTS = ("timeouts", "t3_expiries")
 
 
@@ -91,6 +93,7 @@ def _cause(
     if grown[name] < LEAST_S:
         return 0.0, OTHER
     if name == TIMEOUT and (_more(before, after, TIMEOUTS) or 0.0) <= 0:
-        name = PROBE if (_more(before, after, ("tail_loss_probes",)) or 0.0) > 0 else FAST
+        probed = (_more(before, after, ("tail_loss_probes",)) or 0.0) > 0
+        name = PROBE if probed else FAST if grown[TIMEOUT] < RTO_MIN_S else TIMEOUT
         return grown[TIMEOUT], name
     return grown[name], name

@@ -15,6 +15,8 @@ from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTD
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation
 
+TOLD_NS = 2000
+"""The application is told of a change, and reads the clock, a little after what the kernel sends because of it."""
 AWAY = ("POTENTIALLY_FAILED", "UNREACHABLE")
 
 
@@ -124,7 +126,7 @@ def _on_failed_path(observation: FlowObservation, sender: FlowPackets) -> int:
     """Data packets sent on a path that the kernel had called failed, while another was not."""
     changes = sorted(
         (
-            int(record["t_ns"]) - observation.t0_monotonic_ns,
+            int(record["t_ns"]) - observation.t0_monotonic_ns - TOLD_NS,
             sender.peers[str(record["address"])],
             record["state"] in AWAY,
         )
