@@ -38,12 +38,13 @@ enum {
 	TYPE_MPLS_MULTICAST = 0x8848,
 	TYPE_PPPOE = 0x8864,
 	TYPE_QINQ = 0x88a8,
+	TYPE_FABRICPATH = 0x8903,
 	TYPE_CISCO_METADATA = 0x8909,
 	TYPE_QINQ_OLD = 0x9100, /* before IEEE 802.1ad gave QinQ its own */
 	TYPE_QINQ_OLDER = 0x9200,
 };
 enum { PPP_IPV4 = 0x0021, PPP_IPV6 = 0x0057, PPP_MPLS = 0x0281 };
-enum { VLAN_TAG = 4, MPLS_LABEL = 4, PPPOE_HEADER = 8, CISCO_METADATA = 8 };
+enum { VLAN_TAG = 4, MPLS_LABEL = 4, PPPOE_HEADER = 8, CISCO_METADATA = 8, FABRICPATH = 2 };
 enum { LLC_SNAP = 0xaa, LLC_IP = 0x06, LLC_UNNUMBERED = 0x03, SNAP_HEADER = 8 };
 enum { NFLOG_HEADER = 4, NFLOG_PAYLOAD = 9, PKTAP_HEADER_MIN = 12 };
 
@@ -183,6 +184,9 @@ uint16_t link_behind(struct packet *p, struct cursor *c, uint16_t type)
 			type = next_type(c, VLAN_TAG);
 		} else if (type == TYPE_CISCO_METADATA) {
 			type = next_type(c, CISCO_METADATA);
+		} else if (type ==
+			   TYPE_FABRICPATH) { /* Cisco's: a tree and a hop count, then the whole frame */
+			type = next_type(c, FABRICPATH + ETHERNET_HEADER);
 		} else if (type == TYPE_ETHERNET) {
 			type = next_type(c, ETHERNET_HEADER);
 		} else {
@@ -296,8 +300,7 @@ uint16_t link_payload(struct packet *p, struct cursor *c)
 	case LINK_IPV6:
 		return link_ip_type(c);
 	case LINK_PPP:
-		return below_hdlc(c);
-	case LINK_PPP_HDLC:
+	case LINK_PPP_HDLC: /* Cisco's framing too: what is captured on such a line may say either */
 		if (c->captured >= 2 && (c->at[0] == 0x0f || c->at[0] == 0x8f) && !c->at[1])
 			return ethertype(p, c, 2, 4);
 		return below_hdlc(c);

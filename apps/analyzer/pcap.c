@@ -7,6 +7,8 @@
 enum {
 	FILE_HEADER = 24,
 	RECORD_HEADER = 16,
+	WHOLE_FRAME = 1514,
+	WHOLE_FRAME_TAGGED = 1522,
 	RECORD_MAX = 16 << 20, /* a record that claims more is not believed; libpcap's own limit is 256 KiB */
 };
 
@@ -57,8 +59,9 @@ static void lengths(const struct capture_file *p, const uint8_t *header, uint32_
 
 /*
  * Programs that convert old formats cut packets and write the cut length as the one on the wire. Then several
- * records are as long as the longest and none says that it was longer. Looks at the records that are in
- * memory already. 0: nothing of the kind.
+ * records are as long as the longest and none says that it was longer. That may be so without any cut where
+ * the longest is a whole Ethernet frame. Looks at the records that are in memory already. 0: nothing of the
+ * kind.
  */
 static uint32_t limit_of(const struct capture_file *p)
 {
@@ -83,7 +86,7 @@ static uint32_t limit_of(const struct capture_file *p)
 		at += RECORD_HEADER + (size_t)captured;
 		left -= RECORD_HEADER + (size_t)captured;
 	}
-	return times > 1 ? most : 0;
+	return times > 1 && (most < WHOLE_FRAME || most > WHOLE_FRAME_TAGGED) ? most : 0;
 }
 
 bool pcap_start(struct capture_file *p)

@@ -119,6 +119,7 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
         "ppp-compressed": (9, ppp[1:]),
         "ppp-hdlc": (50, b"\xff\x03" + ppp),
         "ppp-cisco": (50, b"\x0f\0" + version + ip),
+        "ppp-9-cisco": (9, b"\x8f\0" + version + ip),
         "ppp-ethernet": (51, b"\x11\0\0\1" + struct.pack("!H", len(ppp)) + ppp),
         "ppp-direction": (204, b"\0\xff\x03" + ppp),
         "cisco-hdlc": (104, b"\x0f\0" + version + ip),
@@ -127,6 +128,7 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
         "llc-ip": (100, b"\x06\x06\x03" + ip),
         "802.3": (1, mac + struct.pack("!H", len(llc)) + llc),
         "cisco-metadata": (1, mac + b"\x89\x09\1\1\0\1\0\7" + version + ip),
+        "fabricpath": (1, mac + b"\x89\x03\x10\x20" + mac + version + ip),
         "802.11": (105, data + llc),
         "802.11-qos": (105, quality + llc),
         "radiotap": (127, b"\0\0\x09\0\2\0\0\0\0" + data + llc),
@@ -142,9 +144,9 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
 
 
 WRAPPED = (
-    "ppp", "ppp-framed", "ppp-compressed", "ppp-hdlc", "ppp-cisco", "ppp-ethernet", "ppp-direction", "cisco-hdlc",
-    "fddi", "atm", "llc-ip", "802.3", "cisco-metadata", "802.11", "802.11-qos", "radiotap", "radiotap-padded", "prism",
-    "avs", "ppi", "nflog", "pktap", "mpls-in-ppp",
+    "ppp", "ppp-framed", "ppp-compressed", "ppp-hdlc", "ppp-cisco", "ppp-9-cisco", "ppp-ethernet", "ppp-direction",
+    "cisco-hdlc", "fddi", "atm", "llc-ip", "802.3", "cisco-metadata", "fabricpath", "802.11", "802.11-qos", "radiotap",
+    "radiotap-padded", "prism", "avs", "ppi", "nflog", "pktap", "mpls-in-ppp",
 )  # fmt: skip
 
 

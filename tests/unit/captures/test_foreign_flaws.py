@@ -144,6 +144,20 @@ def test_an_ip_length_beyond_the_frame_counts_what_is_there(tmp_path: Path) -> N
     assert [int(row[0][0]) for row in rows] == capture.segments["payload_bytes"].tolist()
 
 
+def test_whole_ethernet_frames_are_no_cut(tmp_path: Path) -> None:
+    """Several are as long as the longest, as where a converter cut; an IP length beyond one of them is a lie."""
+    packets = [segment(1 + 1460 * n, 1460) for n in range(6)]
+    lie = bytearray(packets[3])
+    lie[16:18] = struct.pack("!H", 9587)
+    packets[3] = bytes(lie)
+    data = pcap(every_ms(packets))
+    capture = read(tmp_path, data)
+    assert capture.segments["payload_bytes"].tolist() == [1460] * 6
+    assert capture.sources["malformed"].tolist() == [1]
+    rows = tshark([written(tmp_path, data)], tmp_path, ["tcp.len"])
+    assert [int(row[0][0]) for row in rows] == capture.segments["payload_bytes"].tolist()
+
+
 def test_a_lost_length_is_taken_from_the_ip_header(tmp_path: Path) -> None:
     """A converter that cut at 68 bytes and wrote 68 as the length on the wire."""
     sizes = [0, 1000, 1000, 0, 500]

@@ -47,7 +47,8 @@ def test_tshark_reads_the_link_headers_alike(tmp_path: Path) -> None:
     for link in WRAPPED:
         path = tmp_path / f"{link}.pcap"
         link_type, frame = wrapped(link, segments()[0])
-        path.write_bytes(pcap([(T, frame)], link_type=link_type))
+        check = b"\0" * 4 if link == "fabricpath" else b""  # tshark takes the last four bytes of such a frame for it
+        path.write_bytes(pcap([(T, frame + check)], link_type=link_type))
         assert tshark([path], tmp_path, ["tcp.len"])[0][0][0] == "90", link
 
 
