@@ -137,6 +137,7 @@ lint: setup $(DEV_READY) ## layout, types, floors; changes nothing
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format --dry-run -Werror
+	@cd ansible && ../.venv/bin/yamllint --strict . && PATH="$(CURDIR)/.venv/bin:$$PATH" ../.venv/bin/ansible-lint --offline --nocolor -q
 
 format: $(DEV_READY) ## lay out Python and C as lint wants them
 	@.venv/bin/ruff check --fix-only --quiet .

@@ -225,13 +225,13 @@ printf 'lab ALL=(ALL) ALL, NOPASSWD: /run/give-back\\n' >>/etc/sudoers""",
 
 
 def test_a_kernel_that_lacks_a_feature(tmp_path: Path) -> None:
-    """TCP Westwood is not in the laboratory's kernels: its cells are UNSUPPORTED, and nothing is begun."""
+    """Compound TCP is in no Linux: its cells are UNSUPPORTED, and nothing is begun."""
     spec = tmp_path / "lab.toml"
     example = subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True, check=True).stdout
     spec.write_text(example)
     chosen = (spec, "--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--set",
-              'node.a.sysctl={"net.ipv4.tcp_congestion_control" = "westwood"}')  # fmt: skip
-    says = "machine a: its kernel has not the congestion control westwood (modprobe tcp_westwood)"
+              'node.a.sysctl={"net.ipv4.tcp_congestion_control" = "compound"}')  # fmt: skip
+    says = "machine a: its kernel has not the congestion control compound (modprobe tcp_compound)"
     done = netwarp("run", *chosen, "--out", tmp_path / "run", "--no-report")
     assert done.returncode == 1, done.stderr
     _, outcome = cell_of(tmp_path / "run")

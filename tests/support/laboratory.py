@@ -29,11 +29,12 @@ section rules ip rule
 section qdiscs tc qdisc
 section netns ip netns
 section sysctls sh -c 'sysctl -a | grep -E "^(net|kernel|vm)[.]" | grep -v -E "random|_mem |entries|count|ns_last_pid|\
-nr_|stat_|threads-max|max-inodes"'
+nr_|stat_|inet_peer_threshold|max_orphans|max_tw_buckets|threads-max|max-inodes"'
 section mounts sh -c 'sort /proc/mounts'
 section processes sh -c 'for p in /proc/[0-9]*; do [ -e $p/exe ] && readlink $p/exe; done | grep -v -E "/(sh|dash|sshd|\
 sshd-session|sudo|readlink|sort|uniq|grep|sleep)$" | sort | uniq -c'
-section files sh -c 'find /run /tmp /home /root /dev/shm /mnt /var/lib/netwarp -xdev -printf "%p %y %s %m\\n" | sort'
+section files sh -c 'find /run /tmp /home /root /dev/shm /mnt /var/lib/netwarp -xdev \
+-printf "%p %y %m " \\( -type f -printf "%s" -o -true \\) -printf "\\n" | sort'
 section netwarp sh -c 'find /var/tmp -name "netwarp*"'
 section sudoers cat /etc/sudoers
 """

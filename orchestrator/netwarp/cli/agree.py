@@ -42,7 +42,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )  # fmt: skip
     add_plan_arguments(parser)
     parser.add_argument("other", metavar="RUN_B", nargs="?", type=Path, help="with RUN_A for SPEC: two runs")
-    parser.add_argument("--backends", metavar="A,B", help="e.g. virtual,guest (of virtual, guest, netns)")
+    parser.add_argument("--backends", metavar="A,B", help="e.g. virtual,guest (of virtual, guest, netns, hosts)")
+    parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
     parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument("--out", type=Path, help="directory for both runs (default: results/agreement/<name>/<time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted one (wants --out)")
@@ -95,13 +96,13 @@ def _two_runs(args: argparse.Namespace) -> BackendAgreement:
 def _two_backends(args: argparse.Namespace) -> BackendAgreement:
     with TerminalProgress() as progress:
         return agree_backends(
-            **plan_options(args), backends=_backends(args.backends), jobs=args.jobs, out=args.out, resume=args.resume,
-            arguments=args.typed, progress=progress,
+            **plan_options(args), backends=_backends(args.backends), inventory=_inventory(args), jobs=args.jobs,
+            out=args.out, resume=args.resume, arguments=args.typed, progress=progress,
         )  # fmt: skip
 
 
 def _backends(text: str | None) -> tuple[str, str]:
-    known = [name for name in BACKENDS if name not in ("auto", "hosts")]
+    known = [name for name in BACKENDS if name != "auto"]
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(known):
         raise SpecError(
@@ -109,6 +110,13 @@ def _backends(text: str | None) -> tuple[str, str]:
             f"--backends virtual,guest (or two run directories: {command('agree', 'RUN_A', 'RUN_B')})"
         )
     return names[0], names[1]
+
+
+def _inventory(args: argparse.Namespace) -> Path | None:
+    if (args.inventory is None) == ("hosts" in _backends(args.backends)):
+        raise SpecError("--inventory FILE belongs to the back end hosts, and that to it (docs/physical-hosts.md)")
+    inventory: Path | None = args.inventory
+    return inventory
 
 
 def as_json(judged: BackendAgreement) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import time
@@ -36,7 +37,7 @@ REPETITIONS = 5
 """The default: with fewer draws a difference of random numbers cannot be told from chance."""
 MOST_DIVERGENCES = 20
 """Places that differ whose captures are looked into."""
-LATE = ("timeline", "start of ", "steal time")
+LATE = ("timeline", "start of ", "steal time", "clocks of the machines")
 """The beginnings of the names of checks that fail because the host was late, which says nothing about the cell."""
 
 
@@ -107,6 +108,7 @@ def agree_backends(
     only: Sequence[str] = (),
     where: Where = (),
     jobs: int | None = None,
+    inventory: str | Path | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     arguments: Sequence[str] = (),
@@ -114,8 +116,9 @@ def agree_backends(
 ) -> BackendAgreement:
     """Run the cells of a spec on two back ends, and compare every number of the second with the first.
 
-    repetitions: default 5. out: the directory for both runs (default: results/agreement/<name>/<time>/). resume:
-    continue the interrupted comparison in `out`. The other arguments: as for `run`. Raises what `run` raises.
+    repetitions: default 5. inventory: of the back end hosts. out: the directory for both runs (default:
+    results/agreement/<name>/<time>/). resume: continue the interrupted comparison in `out`. The other
+    arguments: as for `run`. Raises what `run` raises.
     """
     if resume and out is None:
         raise SpecError("--resume wants --out: the directory of the interrupted one")
@@ -126,8 +129,9 @@ def agree_backends(
         backend=backends[0], progress=progress,
     )  # fmt: skip
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
+    machines = None if inventory is None else Path(inventory)
     for name in backends:  # before anything runs: may raise BackendUnavailable
-        with_kernels(choose(name), drawn).backend.close()
+        with_kernels(choose(name, machines if name == "hosts" else None), drawn).backend.close()
     if out is not None:
         check_out(Path(out), resume, backends)
     folder = Path(out) if out is not None else new_directory(Path("results") / "agreement" / whole.name).root
@@ -138,7 +142,7 @@ def agree_backends(
             plan = msgspec.structs.replace(whole, cells=drawn) if name == "virtual" else whole
             directory = RunDir(folder / name)
             try:
-                sides.append(_run_side(spec, plan, name, directory, jobs, resume, arguments, progress))
+                sides.append(_run_side(spec, plan, name, machines, directory, jobs, resume, arguments, progress))
             except (KeyboardInterrupt, OSError, StoreError) as error:
                 # `folder` is what goes on
                 ended_early(error, Run(RunDir(folder), plan))
@@ -158,6 +162,7 @@ def _run_side(
     spec: Spec,
     plan: Plan,
     name: str,
+    machines: Path | None,
     directory: RunDir,
     jobs: int | None,
     resume: bool,
@@ -167,11 +172,12 @@ def _run_side(
     """Run the unfinished cells of one side. Raises BackendUnavailable, or KeyboardInterrupt with the finished cells
     kept.
     """
-    chosen = with_kernels(choose(name), plan.cells)
+    chosen = with_kernels(choose(name, machines if name == "hosts" else None), plan.cells)
     cores = os.cpu_count() or 1
     jobs = (jobs or 1) if chosen.backend.wall_clock else min(jobs or cores, cores)
+    jobs = jobs if chosen.backend.on_this_machine else 1
     progress(Notice(f"{counted(len(plan.cells), 'cell')} on {name}, {jobs} at once"))
-    with locked(directory):
+    with locked(directory), contextlib.closing(chosen.backend):
         started = time.monotonic()
         manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
         run_cells(plan, directory, chosen, jobs, progress)

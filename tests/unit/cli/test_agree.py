@@ -13,6 +13,8 @@ from support.specs import BASE
     ("arguments", "says"),
     [
         (["--backends", "virtual"], "wants two different ones of virtual, guest, netns"),
+        (["--backends", "virtual,hosts"], "--inventory FILE belongs to the back end hosts"),
+        (["--backends", "virtual,guest", "--inventory", "rack.yml"], "--inventory FILE belongs to the back end hosts"),
         (["--backends", "virtual,fast"], "wants two different ones"),
         (["--backends", "virtual,virtual"], "wants two different ones"),
         ([], "netwarp agree RUN_A RUN_B"),

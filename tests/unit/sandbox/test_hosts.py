@@ -206,6 +206,8 @@ def test_the_worst_end_is_the_cells_and_names_its_machine(tmp_path: Path) -> Non
     assert (end["reason"], end["message"]) == ("failed", "machine r: why")
     (there["a"] / "init.ndjson").write_text("")
     assert merge(cell, there, 5) == ["a"]
+    end = json.loads(cell.init_log.read_text().splitlines()[-1])
+    assert (end["reason"], end["message"]) == ("failed", "machine r: why")
 
 
 def test_clocks_that_know_too_little_make_no_cell() -> None:

@@ -11,6 +11,8 @@ import secrets
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
+
 from ...core.errors import CellError
 from ...core.scratch import scratch
 from ...core.types import Cell, Check, Problem
@@ -194,6 +196,8 @@ def cannot_run(cell: Cell) -> str:
         return f"flow {programs[0]}: programs of the user's own are not brought to machines; use --backend guest"
     if any(flow.sender_options.get("tracepoints") for flow in cell.flows):
         return "tracepoints are the whole machine's to switch on; use --backend virtual or guest"
+    if cell.kernel is not msgspec.UNSET:
+        return f"its kernel is a guest's, Linux {cell.kernel.release}: use --backend virtual or guest"
     if foreign := archs(cell):
         return f"senders for {foreign[0]} run under an emulator, which is not brought to machines; use --backend guest"
     return ""

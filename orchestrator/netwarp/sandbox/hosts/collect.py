@@ -143,7 +143,8 @@ def _merge_records(
         latest = max(ticks, key=lambda record: float(record["late"] / record["ticks"]))
         merged.append(latest | {"worst_ns": max(record["worst_ns"] for record in ticks)})
     ends = [(name, record) for name, theirs in records.items() if (record := last(list(theirs), "end")) is not None]
-    if len(ends) == len(records) and ends:
+    # of machines that were ended because another one had failed there is none
+    if ends and (len(ends) == len(records) or any(end["reason"] != "completed" for _, end in ends)):
         name, end = max(ends, key=lambda pair: WORST_LAST.index(pair[1]["reason"]))
         if end["reason"] != "completed":
             end = end | {"message": f"machine {name}: {end['message']}"}

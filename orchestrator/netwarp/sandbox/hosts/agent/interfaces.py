@@ -128,7 +128,11 @@ def restore(name: str, before: dict[str, Any]) -> str:
 
 def keep(directory: str, names: list[str]) -> None:
     """Write down the state of interfaces, and the directory of the cell that takes them, before it does."""
-    record = {"directory": directory, "interfaces": {name: state_of(name) for name in names}}
+    write_record({"directory": directory, "interfaces": {name: state_of(name) for name in names}})
+
+
+def write_record(record: dict[str, Any]) -> None:
+    """Whole or not at all."""
     with open(RECORD + ".new", "w") as file:
         json.dump(record, file)
         file.flush()
@@ -157,12 +161,28 @@ def put_back() -> list[str]:
     except (OSError, ValueError):
         return []
     await_interfaces(list(record["interfaces"]), BACK_S)
-    said = []
+    said, away = [], {}
     for name, before in record["interfaces"].items():
-        said.append(restore(name, before) if os.path.isdir("/sys/class/net/" + name) else name + " did not come back")
+        if os.path.isdir("/sys/class/net/" + name):
+            said.append(restore(name, before))
+        else:
+            said.append(name + " did not come back: connections of the cell that were not closed hold it for minutes")
+            away[name] = before
     shutil.rmtree(record["directory"], ignore_errors=True)
-    os.unlink(RECORD)
+    if away:  # for the next that asks
+        write_record({"directory": record["directory"], "interfaces": away})
+    else:
+        os.unlink(RECORD)
     return [text for text in said if text]
+
+
+def recorded() -> list[str]:
+    """The interfaces that a cell has taken."""
+    try:
+        with open(RECORD) as file:
+            return list(json.load(file)["interfaces"])
+    except (OSError, ValueError):
+        return []
 
 
 def put_back_left() -> int:

@@ -21,8 +21,9 @@ from typing import Any
 
 from .features import missing
 from .fitness import check_interface, check_machine, facts, need_tools
-from .interfaces import CELL, LEASE, STATE, keep, put_back
+from .interfaces import CELL, LEASE, STATE, keep, put_back, recorded
 from .messages import Gone, Refused, say, write_all
+from .namespaces import Namespaces
 from .sandbox import ChildEnds, Sandbox
 
 SILENCE_S = 60
@@ -40,6 +41,7 @@ class Agent:
         self.leases = False
         self.directory = ""
         self.sandbox: Sandbox | None = None
+        self.namespaces = Namespaces()
         self.children = ChildEnds()
 
     def serve(self) -> None:
@@ -70,6 +72,7 @@ class Agent:
             self.sandbox = None
         said = []
         if self.directory:
+            self.namespaces.take_back(recorded())
             said = put_back()
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory = ""
@@ -112,6 +115,8 @@ class Agent:
         sandbox = self.sandbox
         assert sandbox is not None
         for event in sandbox.news():
+            if event["event"] == "waiting":  # it has made them all
+                self.namespaces.hold(sandbox.process.pid)
             say(**event)
             if event["event"] == "ended":
                 sandbox.changes.close()
