@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from netwarp.core.checkout import CHECKOUT
 from netwarp.core.errors import NetwarpError
-from netwarp.doctor import memory_dir
+from netwarp.doctor import laboratory, memory_dir
 from netwarp.guestkernel import find_kernel
 
 HERE = Path(__file__).resolve().parent
@@ -86,9 +86,10 @@ def problems() -> list[str]:
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
             lacking.append(f"there is no {program}: apt-get install {package}")
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        lacking.append("/dev/net/tun cannot be opened: as root `modprobe tun; chmod 0666 /dev/net/tun`, or use root")
-    if not lacking:
+    taps = laboratory()
+    if taps.state != "ok":
+        lacking.append(f"{taps.detail}: {taps.remedy}")
+    elif not lacking:
         try:
             run(*unshare(), "true")
         except LabError as error:

@@ -12,20 +12,29 @@ from typing import TYPE_CHECKING
 from . import guest, host, machine
 from .finding import Finding
 from .guest import memory_dir, wall_kernel_build
+from .host import laboratory
 from .machine import packages
 
 if TYPE_CHECKING:
     from ..core.types import Problem
 
 __all__ = [
-    "Finding", "check_guest", "check_virtual", "examine", "findings_text", "memory_dir", "packages",
+    "Finding",
+    "check_guest",
+    "check_virtual",
+    "examine",
+    "findings_text",
+    "laboratory",
+    "memory_dir",
+    "packages",
     "wall_kernel_build",
 ]  # fmt: skip
 
 _NEEDED = (machine.machine, machine.python, guest.kernel, guest.apps, guest.memory, guest.ptrace)
 _OTHERS = (
     guest.personality, machine.disk, machine.cores, machine.installed, guest.packaged_kernel,
-    host.is_root, host.namespaces, host.captures, host.netem, host.sctp, machine.clock,
+    host.is_root, host.namespaces, host.captures, host.netem, host.sctp, host.laboratory,
+    machine.clock,
 )  # fmt: skip
 
 

@@ -57,6 +57,23 @@ def captures() -> Finding:
     return Finding("host captures", "note", "packet sockets are refused", remedy)
 
 
+def laboratory() -> Finding:
+    """`make lab`: namespaces, and taps in them (TUNSETIFF, an interface of its own in the new network namespace)."""
+    what = "laboratory"
+    tap = (
+        "libc.ioctl(libc.open(b'/dev/net/tun', 2), 0x400454CA, b'netwarp-lab'.ljust(16, b'\\0') + "
+        "(0x1002).to_bytes(2, 'little') + bytes(22)) == 0"
+    )
+    if answers_in_child(f"{_own()} and {tap}"):
+        return Finding(what, "ok", "taps can be made in namespaces: make lab, as this user")
+    if not answers_in_child(_own()):
+        return Finding(what, "note", "make lab needs namespaces of its own", "see host namespaces; or run it as root")
+    if not os.path.exists("/dev/net/tun"):
+        return Finding(what, "note", "make lab needs taps; there is no /dev/net/tun", distribution.module_remedy("tun"))
+    remedy = distribution.as_root("chmod 0666 /dev/net/tun")
+    return Finding(what, "note", "make lab needs taps; /dev/net/tun cannot be opened", f"{remedy}; or run it as root")
+
+
 def sctp() -> Finding:
     """SCTP in this kernel: opens a socket, which loads the module if that is allowed."""
     if answers_in_child(_SCTP_SOCKET):
