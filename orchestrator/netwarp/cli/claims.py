@@ -1,44 +1,101 @@
-"""`netwarp claims`: the claims of a spec, each judged by the numbers of its sources; nothing is run."""
+"""`netwarp claims`: the claims of a spec, each judged by the numbers of its sources and of a run; nothing is run."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
 from ..core.numbers import plain
 from ..core.units import counted
+from ..engine.bundles import opened
 from ..engine.claim_sources import ClaimsBySources, claims_by_sources
+from ..engine.run_directory import open_run
+from ..present.conclusions import CLASSES, verdict_words
 from ..present.style import VERDICTS
 from ..results.claims import Judged
+from ..store.tables import read_rows
 from .summary import summary_console
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
-    claims = commands.add_parser("claims", help="judge a spec's claims by the numbers of its sources, without a run")
+    claims = commands.add_parser(
+        "claims", help="judge a spec's claims by the numbers of its sources, beside those of a run; nothing is run"
+    )
     claims.add_argument("spec", metavar="SPEC", help="a spec file, or a folder name under experiments/")
+    claims.add_argument(
+        "run_dir", nargs="?", type=Path, metavar="RUN", help="a run or a bundle of it: its numbers, today and era-like"
+    )
     claims.set_defaults(run=run_claims)
 
 
 def run_claims(args: argparse.Namespace) -> int:
-    """`netwarp claims`: a line a claim, then each source's refuted claims."""
+    """`netwarp claims`: a line a claim, the counts by class, each source's refuted claims, and what was amended."""
     judged = claims_by_sources(args.spec)
     console = summary_console()
+    rows, columns = _of_a_run(args.run_dir)
     shown = Table()
     for head in ("claim", "class", "test", "expected"):
         shown.add_column(head)
-    for source in judged.sources:
-        shown.add_column(Text(source.name), justify="right", no_wrap=True)
+    for head in (*(source.name for source in judged.sources), *columns.values()):
+        shown.add_column(Text(head), justify="right", no_wrap=True)
+    if rows:
+        shown.add_column("verdict")
     for one in judged.claims:
         claim = one.claim.claim
-        numbers = (Text(_number(one.sources.get(source.name))) for source in judged.sources)
-        shown.add_row(claim.id, claim.claim_class, claim.kind, Text(_expected(one.claim)), *numbers)
+        numbers = [_number(one.sources.get(source.name)) for source in judged.sources]
+        row = rows.get(claim.id, {})
+        numbers += [_of_row(row, name) for name in columns]
+        verdict = [Text(row.get("verdict", "-"))] if rows else []
+        shown.add_row(
+            claim.id, claim.claim_class, claim.kind, Text(_expected(one.claim)), *map(Text, numbers), *verdict
+        )
     console.print(shown)
-    for line in _counts(judged):
+    for line in (*_counts(judged), *_classes(list(rows.values())), *_amended(judged)):
         console.print(line)
     return 0
+
+
+def _of_a_run(path: Path | None) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Claim -> its row of a run's claims.csv, and the columns of numbers there with their heads."""
+    if path is None:
+        return {}, {}
+    with opened(path) as place:
+        run = open_run(place)
+        rows = {row["claim"]: row for row in read_rows(run.directory.tables / "claims.csv") if not row["condition"]}
+        return rows, {"measured": "Linux"} | {column.name: column.name for column in run.plan.columns}
+
+
+def _of_row(row: Mapping[str, str], column: str) -> str:
+    """A number of claims.csv with the sign of its verdict."""
+    with contextlib.suppress(KeyError, ValueError):
+        return f"{plain(float(row[column]), 4)} {VERDICTS[row[f'{column}_verdict']][0]}"
+    return "-"
+
+
+def _classes(rows: list[dict[str, str]]) -> list[str]:
+    """A line a class: its verdicts in the run."""
+    lines = []
+    for name, words in CLASSES.items():
+        verdicts = Counter(row["verdict"] for row in rows if row["class"] == name)
+        if verdicts:
+            lines.append(f"{counted(sum(verdicts.values()), *words)}: {verdict_words(verdicts)}")
+    return lines
+
+
+def _amended(judged: ClaimsBySources) -> list[str]:
+    """Each change of a claim after a run, with its date and reason; claims changed alike together."""
+    why: dict[tuple[str, str], list[str]] = {}
+    for one in judged.claims:
+        for amendment in one.claim.claim.amendments:
+            why.setdefault((amendment.date, amendment.reason), []).append(one.claim.claim.id)
+    return [f"amended {date}: {', '.join(ids)}: {reason}" for (date, reason), ids in sorted(why.items())]
 
 
 def _number(judged: Judged | None) -> str:

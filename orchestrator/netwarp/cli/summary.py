@@ -22,6 +22,7 @@ from ..present.claim_blocks import statements
 from ..present.conclusions import conclusions, distances
 from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
+from ..present.run_summary import robustness
 from ..results import Results
 from ..results.answers import file_name
 from ..results.identical_levels import identical_levels
@@ -68,8 +69,12 @@ def print_summary(run: Run) -> None:
             console.print(line)
         own = [row for row in claims if not row["condition"]]
         console.print(f"claims: {_verdicts(own, names=True)}")
-        if len(own) < len(claims):
-            console.print(f"the same under other conditions: {_verdicts([row for row in claims if row['condition']])}")
+        others = Counter(test.verdict for claim in said for test in claim.others)
+        if others:
+            counts = ", ".join(f"{count} {verdict}" for verdict, count in others.most_common())
+            console.print(f"the same under other conditions: {counts}")
+        if left_out := sum(claim.left_out for claim in said):
+            console.print(robustness(left_out))
         console.print("each with its number and reason: tables/claims.csv")
     speed = "" if run.wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(run.wall_s, 1)} s)"
     console.print(f"cells: {', '.join(f'{count} {name}' for name, count in run.outcomes.items())}{speed}")

@@ -65,6 +65,8 @@ class Tested:
     """The same statistic of each source's numbers, of this kernel's, and of it under the levels of each column."""
     alone: tuple[str, str] | None = None
     """Title and level of the only factor in which the condition differs from the claim's own."""
+    left_out: bool = False
+    """Whether it was not tested because its condition is of the robustness part, which is not in this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,16 @@ class Statement:
     def own(self) -> Tested:
         """The test under the claim's own conditions."""
         return self.tests[0]
+
+    @property
+    def others(self) -> tuple[Tested, ...]:
+        """The tests under other conditions that this run was meant to have."""
+        return tuple(test for test in self.tests[1:] if not test.left_out)
+
+    @property
+    def left_out(self) -> int:
+        """The number of its conditions that only `--only robustness` runs."""
+        return sum(test.left_out for test in self.tests[1:])
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -213,6 +225,7 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
         exact=f"{measured} {unit}".strip() if measured else "",
         values=_values(data, row, claim if relative else None, divisor, shown_unit),
         alone=_alone(data, claim) if claim else None,
+        left_out=row["verdict"] == "not tested" and claim is not None and _of_robustness(data, claim),
     )
 
 
@@ -223,6 +236,12 @@ def _alone(data: RunData, claim: Claim) -> tuple[str, str] | None:
     if len(levels) != 1:
         return None
     return data.factor_title(factor), data.level_title(factor, levels[0])
+
+
+def _of_robustness(data: RunData, claim: Claim) -> bool:
+    """Whether a condition has another level than the usual one of a factor that the source does not state."""
+    usual = {factor.name: factor.usual for factor in data.plan.factors if factor.unstated}
+    return any(level != usual.get(name, level) for name, levels in claim.condition.items() for level in levels)
 
 
 def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, unit: str) -> tuple[Value, ...]:

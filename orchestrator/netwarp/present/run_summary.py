@@ -102,9 +102,18 @@ def _cells(cells: Sequence[CellResult]) -> str:
 
 def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
     """Claims counted by class and verdict; the tests under other conditions, which are in no other sum."""
-    others = Counter(test.verdict for claim in claims for test in claim.tests[1:])
+    others = Counter(test.verdict for claim in claims for test in claim.others)
     under = f"Of {counted(sum(others.values()), 'test')} of them under other conditions, {verdict_words(others)}."
-    return (*counts(claims, data.system), *([under] if others else []))
+    left_out = sum(claim.left_out for claim in claims)
+    return (*counts(claims, data.system), *([under] if others else []), *([robustness(left_out)] if left_out else []))
+
+
+def robustness(conditions: int) -> str:
+    """A sentence about the conditions that a run of the base leaves out."""
+    return (
+        f"{counted(conditions, 'more test')} of them under conditions that the source does not state belong to"
+        " another run (--only robustness)."
+    )
 
 
 def _comparisons(data: RunData, grids: Sequence[Grid]) -> tuple[str, ...]:

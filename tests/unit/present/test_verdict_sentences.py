@@ -1,0 +1,193 @@
+"""The first screens of a report: a sentence a conclusion with every source's number, and the set-up."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pytest
+from netwarp.cli.summary import print_summary
+from netwarp.engine.run_directory import open_run
+from netwarp.present.claim_blocks import Statement, statements
+from netwarp.present.conclusions import conclusions, counts, distances
+from netwarp.present.pages.build import make_report
+from netwarp.present.run_data import read_run
+from netwarp.present.setup import level_settings, networks
+from netwarp.store.run_dir import RunDir
+from support.report_kit import RATE_BIT_S, goodput, plan_of, spec_text, write_run
+
+STACKS = """\
+[factor.stack]
+title = "stack"
+usual = "today"
+levels = ["today", "then"]
+[factor.length]
+usual = "near"
+unstated = "how far the hosts are"
+levels = ["near", "far"]
+"""
+SENTENCE = 'paper = { ko = "둘이 낫다.", en = "Two are better." }\n'
+CLAIMS = f"""\
+headline = ["C2"]
+[source.paper]
+title = "A Paper 2009"
+kind = "paper"
+[source.simulator]
+title = "A Simulator"
+kind = "simulator"
+[column.era]
+title = "Linux as then"
+where = {{ stack = "then" }}
+[[claim]]
+id = "C1"
+text = "Two paths beat one at 20 s."
+source = "section 4"
+class = "conclusion"
+{SENTENCE}kind = "greater"
+metric = "goodput_bit_s"
+a = {{ variant = "multi", failover = "rfc4960", outage = "20 s" }}
+b = {{ variant = "tcp", outage = "20 s" }}
+also = [{{ length = "far" }}, {{ failover = "default" }}]
+[[claim]]
+id = "C2"
+text = "An outage of 20 s costs TCP more than a tenth."
+source = "section 4"
+class = "conclusion"
+{SENTENCE}kind = "less"
+metric = "goodput_bit_s"
+a = {{ variant = "tcp", outage = "20 s" }}
+b = {{ variant = "tcp", outage = "0 s" }}
+tolerance = 0.1
+[[claim]]
+id = "C3"
+text = "It costs 40 %."
+source = "section 4"
+class = "number"
+{SENTENCE}kind = "gain"
+metric = "goodput_bit_s"
+a = {{ variant = "tcp", outage = "20 s" }}
+b = {{ variant = "tcp", outage = "0 s" }}
+expected = -0.4
+tolerance = 0.01
+[[claim]]
+id = "C4"
+text = "That is because of its timer."
+source = "section 5"
+class = "cause"
+{SENTENCE}kind = "untestable"
+reason = "its timer cannot be changed"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """The base of an experiment: TCP and two ways of failover, two stacks; what is far away is not run."""
+    folder = tmp_path_factory.mktemp("run")
+    text = spec_text(more=STACKS, extra=', "stack", "length"', where='where = { stack = "today", length = "near" }')
+    plan = plan_of(text, folder / "spec", CLAIMS, repetitions=5, parts=("base",))
+    run = write_run(folder / "run", plan)
+    make_report(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def said(run: RunDir) -> tuple[Statement, ...]:
+    return statements(read_run(run))
+
+
+def measured(run: RunDir, **levels: str) -> float:
+    """The made-up goodput, by the tables."""
+    cell = next(cell for cell in read_run(run).cells if levels.items() <= cell.cell.factors.items())
+    return goodput(cell.cell)
+
+
+def test_the_headline_comes_first_and_has_every_sources_number(run: RunDir, said: tuple[Statement, ...]) -> None:
+    first, second = conclusions(said, first=read_run(run).plan.headline)
+    tcp = [measured(run, variant="tcp", outage=outage, stack="today") for outage in ("20 s", "0 s")]
+    lead = tcp[0] / tcp[1] - 1
+    assert first.text.startswith("C2 An outage of 20 s costs TCP more than a tenth: smallest lead: A Paper 2009 −38.1")
+    assert f"Linux 6.12 −{abs(100 * lead):.1f} %" in first.text and "Linux as then −" in first.text
+    assert first.text.endswith(": holds")
+    assert "A Simulator" not in first.text, "it has no number of that"
+    assert second.claim.id == "C1" and second.text.endswith(": does not hold")
+
+
+def test_what_is_of_the_robustness_part_is_in_no_sum_and_said_apart(run: RunDir, said: tuple[Statement, ...]) -> None:
+    claim = next(one for one in said if one.id == "C1")
+    assert [test.condition for test in claim.tests[1:]] == ["length: far", "failover: default"]
+    assert [test.condition for test in claim.others] == ["failover: default"] and claim.left_out == 1
+    assert claim.robustness == "holds in 1 of 2 conditions, turns with failover: default"
+    page = " ".join((run.report / "index.html").read_text().split())
+    assert "1 more test of them under conditions that the source does not state belong" in page
+    assert "were not tested" not in page and "was not tested" not in page
+
+
+def test_the_terminal_says_the_same(
+    run: RunDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    print_summary(open_run(run.root))
+    lines = capsys.readouterr().out.splitlines()
+    order = [line.split()[1] for line in lines if re.match(r"- C\d ", line)]
+    assert order == ["C2", "C1", "C4"]
+    assert "the same under other conditions: 1 holds" in lines
+    assert any("--only robustness" in line for line in lines)
+
+
+def test_classes_are_counted_apart_and_numbers_are_a_distance(run: RunDir, said: tuple[Statement, ...]) -> None:
+    assert counts(said, "Linux 6.12") == (
+        "Of 2 conclusions, 1 holds, 1 does not hold on Linux 6.12.",
+        "Of 1 number, 1 is refuted by its own source on Linux 6.12.",
+        "Of 1 cause, 1 is not testable here on Linux 6.12.",
+    )
+    (number,) = (one for one in said if one.id == "C3")
+    tcp = [measured(run, variant="tcp", outage=outage, stack="today") for outage in ("20 s", "0 s")]
+    assert number.distance == pytest.approx(tcp[0] / tcp[1] / 0.6 - 1)
+    assert distances(said) == "", "one number is no distribution"
+
+
+def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
+    page = (run.report / "index.html").read_text()
+    places = [
+        page.index(text) for text in ("Does it hold?", 'class="trust"', "The set-up", 'id="claims"', 'id="cells"')
+    ]
+    assert places == sorted(places)
+
+
+def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
+    data = read_run(run)
+    drawn = networks(data)
+    assert [network.title for network in drawn] == ["2 nodes, 2 links (80 cells)", "2 nodes, 1 link (40 cells)"]
+    two = drawn[0]
+    rows = {row[0]: row[1:] for row in two.rows}
+    assert rows["link p1"] == ("a – b", "500 kbit/s, 200 ms one way, queue 50 packets")
+    assert rows["link p2"] == rows["link p1"]
+    assert rows["flow ftp"] == ("a → b", "SCTP; over p1 and p2; until it is stopped")
+    assert rows["fault outage"] == ("link p1", "cut; at 50 s")
+    assert str(two.drawing).count("<circle") == 2 and str(two.drawing).count('class="link"') == 2
+    bends = re.findall(r'd="M[^"]* Q([\d.]+,[\d.]+)', str(two.drawing))
+    assert len(set(bends)) == 2, "two links between the same nodes do not hide each other"
+    assert "p1 from a to b; p2 from a to b" in str(two.drawing), "in words, for who cannot see it"
+
+
+def test_the_set_up_says_what_each_level_sets(run: RunDir) -> None:
+    settings = dict(level_settings(read_run(run)))
+    variants = dict(settings["variant"])
+    assert "flow.ftp.protocol = sctp" in variants["SCTP, two paths"]
+    page = (run.report / "index.html").read_text()
+    for levels in settings.values():
+        for title, _ in levels:
+            assert title in page
+
+
+def test_claims_csv_has_a_column_for_each(run: RunDir) -> None:
+    with (run.tables / "claims.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if row["claim"] == "C2" and not row["condition"])
+    assert float(row["paper"]) == pytest.approx(300_000 / 485_000 - 1)
+    tcp = (
+        measured(run, variant="tcp", outage="20 s", stack="today"),
+        measured(run, variant="tcp", outage="0 s", stack="today"),
+    )
+    assert float(row["measured"]) == pytest.approx(tcp[0] / tcp[1] - 1)
+    assert (row["paper_verdict"], row["measured_verdict"], row["era_verdict"]) == ("holds",) * 3
+    assert tcp[0] < RATE_BIT_S
