@@ -69,11 +69,34 @@ def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
         rows.append((f"flow {name}", f"{sender} \u2192 {receiver}", f"{protocols}; over {paths}; {amount}"))
     faults = [event for cell in cells for event in cell.timeline if not event.of_the_link]
     for name in dict.fromkeys(event.name for event in faults):
-        own = [event for event in faults if event.name == name]
-        when = _values(f"{readable(event.at_ns / 1e9)} s" for event in own)
-        rows.append((f"fault {name}", f"link {own[0].link}", f"{_values(event.action for event in own)}; at {when}"))
+        links = _values(event.link for event in faults if event.name == name)
+        rows.append((f"fault {name}", f"link {links}", _fault(cells, name)))
     title = f"{len(first.nodes)} nodes, {len(first.links)} link" + ("s" if len(first.links) > 1 else "")
     return DrawnNetwork(f"{title} ({len(cells)} cells)" if several else title, _drawing(first), tuple(rows))
+
+
+def _fault(cells: Sequence[Cell], name: str) -> str:
+    """ "cut at 50 s, repaired after 5 s or 10 s"; a fault that is drawn has as many times as draws."""
+    starts, lengths = [], []
+    for cell in cells:
+        own = sorted((event for event in cell.timeline if event.name == name), key=lambda event: event.at_ns)
+        begin = next((event for event in own if event.action != "repair"), None)
+        if begin is not None:
+            starts.append((begin.action, begin.at_ns))
+            repair = next((event for event in own if event.action == "repair"), None)
+            lengths.append(None if repair is None else repair.at_ns - begin.at_ns)
+    actions = _values(action for action, _ in starts)
+    text = f"{actions} at {_seconds([at for _, at in starts])}"
+    repaired = [length for length in lengths if length is not None]
+    return f"{text}, repaired after {_seconds(repaired)}" if repaired else text
+
+
+def _seconds(times_ns: Sequence[int]) -> str:
+    """ "5 s or 10 s"; of more than a few the smallest and the largest."""
+    distinct = sorted(set(times_ns))
+    if len(distinct) > MOST_VALUES:
+        return f"{readable(distinct[0] / 1e9)} to {readable(distinct[-1] / 1e9)} s ({len(distinct)} times)"
+    return " or ".join(f"{readable(at / 1e9)} s" for at in distinct)
 
 
 def _link(cells: Sequence[Cell], number: int) -> str:

@@ -163,7 +163,7 @@ def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
     assert rows["link p1"] == ("a – b", "500 kbit/s, 200 ms one way, queue 50 packets")
     assert rows["link p2"] == rows["link p1"]
     assert rows["flow ftp"] == ("a → b", "SCTP; over p1 and p2; until it is stopped")
-    assert rows["fault outage"] == ("link p1", "cut; at 50 s")
+    assert rows["fault outage"] == ("link p1", "cut at 50 s, repaired after 5 s or 10 s or 20 s")
     assert str(two.drawing).count("<circle") == 2 and str(two.drawing).count('class="link"') == 2
     bends = re.findall(r'd="M[^"]* Q([\d.]+,[\d.]+)', str(two.drawing))
     assert len(set(bends)) == 2, "two links between the same nodes do not hide each other"
