@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
 BEGIN = "<!-- numbers: experiments/reference.py writes what follows from results/reference -->"
 END = "<!-- end of the numbers -->"
+KEPT = "results/reference/{}/run.tar.xz"
 WIDTH = 158
 TABLES = {
     "lee2008": ("table3_loss", "table3_rate", "table3_rtt", "readings", "ways", "ways_objects", "ways_wait", "far",
@@ -78,7 +79,7 @@ def numbers(name: str) -> str:
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
     columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
     changed = f", with {' and '.join(made['sets'])}" if made["sets"] else ""
-    part = f" --{' --'.join(made['part'])}" if made["part"] and made["part"] != ["only base"] else ""
+    part = "" if made["part"] == ["only base"] else "".join(f" --{text}" for text in made["part"])
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in made["outcomes"].items())
     lines = [
         *_wrapped(
@@ -86,26 +87,45 @@ def numbers(name: str) -> str:
             f" (guest kernel, sha256 {made['kernel_sha256'][:12]}), seed {made['seed']}."
         ),
         "",
-        *_counts(own),
-        "",
     ]
+
+    def said(row: Row) -> list[str]:
+        claim = claims[row["claim"]]
+        found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
+        words = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
+        return _wrapped(f"- **{row['claim']}** {words}: **{row['verdict']}**{_turns(row, rows)}")
+
+    first = [row for row in ordered(own, spec) if row["claim"] in spec.get("headline", [])]
+    lines += ["What the paper says first (the number that each rule hangs on; in brackets its 95 % interval):", ""]
+    lines += [line for row in first for line in said(row)]
+    lines += ["", "All of it:", "", *_counts(own), ""]
     if (place / "figures" / f"{made['key_figure']}.svg").exists():
         lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
-    for title, kind in (("Conclusions", "conclusion"), ("Causes", "cause")):
-        lines += [f"{title} (the number that the rule of each hangs on; in brackets its 95 % interval):", ""]
-        for row in ordered(own, spec):
-            if row["class"] == kind:
-                claim = claims[row["claim"]]
-                found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
-                said = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
-                lines += _wrapped(f"- **{row['claim']}** {said}: **{row['verdict']}**{_turns(row, rows)}")
-        lines.append("")
+    lines += ["Causes, each judged by cells without it:", ""]
+    lines += [line for row in own if row["class"] == "cause" and row not in first for line in said(row)]
+    lines += ["", "The other conclusions:", ""]
+    lines += _others([row for row in own if row["class"] == "conclusion" and row not in first], rows)
+    lines.append("")
     document = tomllib.loads((ROOT / "experiments" / name / "spec.toml").read_text())
     for table in TABLES.get(name, ()):
         if not (place / "tables" / f"{table}.csv").exists():
             continue
         lines += [*_table(place / "tables" / f"{table}.csv", table, document, spec), ""]
+    lines += [
+        *_wrapped(
+            f"Every claim with its numbers: `netwarp claims {name} {KEPT.format(name)}`, and claims.csv beside it."
+        ),
+    ]
     return "\n".join(lines).rstrip()
+
+
+def _others(rows: list[Row], every: list[Row]) -> list[str]:
+    """A line a verdict with the claims that have it, and where one turns."""
+    lines = []
+    for verdict in dict.fromkeys(row["verdict"] for row in rows):
+        names = [f"{row['claim']}{_turns(row, every)}" for row in rows if row["verdict"] == verdict]
+        lines += _wrapped(f"- {verdict}: {', '.join(names)}")
+    return lines
 
 
 def _table(path: Path, name: str, document: dict[str, Any], spec: dict[str, Any]) -> list[str]:
@@ -191,15 +211,24 @@ def _shown(text: str, relative: bool) -> str:
 
 
 def _turns(row: Row, rows: list[Row]) -> str:
-    """In how many of its conditions a claim holds, where they were run."""
-    tests = [other["verdict"] for other in rows if other["claim"] == row["claim"]]
-    judged = [verdict for verdict in tests if verdict in ("holds", "does not hold", "inconclusive")]
-    return f" (holds in {judged.count('holds')} of {len(judged)} conditions)" if len(judged) > 1 else ""
+    """In how many of its conditions a claim holds, and those with another verdict, where they were run."""
+    tests = [other for other in rows if other["claim"] == row["claim"]]
+    judged = [other for other in tests if other["verdict"] in ("holds", "does not hold", "inconclusive")]
+    if len(judged) < 2:
+        return ""
+    held = sum(other["verdict"] == "holds" for other in judged)
+    turned = [
+        other["condition"] for other in judged[1:] if other["verdict"] not in (judged[0]["verdict"], "inconclusive")
+    ]
+    where = f"; turns with {'; '.join(turned)}" if turned else ""
+    return f" (holds in {held} of {len(judged)} conditions{where})"
 
 
 def write_readme(name: str) -> None:
-    """Put the numbers into experiments/NAME/README.md."""
+    """Put the numbers into experiments/NAME/README.md, where it has a place for them."""
     path = ROOT / "experiments" / name / "README.md"
+    if BEGIN not in path.read_text():
+        return
     before, rest = path.read_text().split(BEGIN)
     _, after = rest.split(END)
     path.write_text(f"{before}{BEGIN}\n{numbers(name)}\n{END}{after}")

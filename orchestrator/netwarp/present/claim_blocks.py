@@ -95,6 +95,18 @@ class Statement:
         return self.tests[0]
 
     @property
+    def sureness(self) -> str:
+        """How sure its verdict is, in words: an interval of how many draws, one draw, or the same for every seed."""
+        why = self.own.why
+        if self.own.verdict in ("not tested", "not testable here"):
+            return ""
+        if why.startswith("deterministic"):
+            return "the same for every seed"
+        if why.startswith("95 % interval"):
+            return f"95 % interval of {why.rpartition(' = ')[2]} draws"
+        return "one draw" if why.startswith("one ") else why.partition(", farthest")[0]
+
+    @property
     def others(self) -> tuple[Tested, ...]:
         """The tests under other conditions that this run was meant to have."""
         return tuple(test for test in self.tests[1:] if not test.left_out)
@@ -181,7 +193,7 @@ def _statement(
         id=base,
         text=claim.text if claim else base,
         source=rows[0].get("source") or "",
-        statistic=_STATISTICS.get(claim.kind, "") if claim else "",
+        statistic=_statistic(data, claim) if claim else "",
         tests=tuple(_tested(data, row, known.get(_name(row)), details.get(_name(row), {})) for row in rows),
         claim_class=claim.claim_class if claim else "own",
         ko=claim.sentence.ko if claim and claim.sentence else "",
@@ -198,6 +210,15 @@ def _own_levels(data: RunData, claim: Claim) -> Iterator[tuple[str, str]]:
         levels = {tuple(selector.get(factor, ())) for selector in (*claim.a, *claim.b)}
         if len(levels) == 1 and len(found := next(iter(levels))) == 1:
             yield data.factor_title(factor), data.level_title(factor, found[0])
+
+
+def _statistic(data: RunData, claim: Claim) -> str:
+    """What is compared: of a claim in a metric's own unit the metric."""
+    if claim.kind in ("value", "every", "difference"):
+        metric = data.metrics.get(claim.metric)
+        return metric.title if metric is not None else claim.metric
+    single = not claim.over and len(claim.a) == len(claim.b) == 1
+    return "difference" if single and claim.kind in ("greater", "less", "equal") else _STATISTICS.get(claim.kind, "")
 
 
 def _distance(claim: Claim | None, measured: float | None) -> float | None:

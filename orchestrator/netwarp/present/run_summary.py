@@ -34,6 +34,8 @@ class Summary:
     """Sentences, and the counts beside them: (name, symbol, CSS class, count)."""
 
     question: tuple[str, ...]
+    verdict: str
+    """How many of the paper's conclusions hold; empty where it has none."""
     answer: tuple[str, ...]
     conclusions: tuple[Conclusion, ...]
     causes: tuple[Conclusion, ...]
@@ -53,6 +55,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     verdicts = Counter(claim.own.verdict for claim in claims)
     return Summary(
         question=_question(data),
+        verdict=_verdict(data, claims),
         answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
         conclusions=conclusions(claims, first=data.plan.headline),
         causes=conclusions(claims, "cause"),
@@ -79,6 +82,21 @@ def _question(data: RunData) -> tuple[str, ...]:
                 f"{experiment.title}{varied}." if experiment.title else f"Varied: {factors}." if factors else ""
             )
     return tuple(part for part in parts if part)
+
+
+def _verdict(data: RunData, claims: Sequence[Statement]) -> str:
+    """ "Of 19 conclusions of Ha, Koh 2005, 9 hold, 10 do not hold on Linux 6.12. With Linux as then 11 of 18 hold." """
+    own = [claim for claim in claims if claim.claim_class == "conclusion"]
+    if not own:
+        return ""
+    paper = next((f" of {source.title}" for source in data.plan.sources if source.kind == "paper"), "")
+    words = verdict_words(Counter(claim.own.verdict for claim in own))
+    sentences = [f"Of {counted(len(own), 'conclusion')}{paper}, {words} on {data.system}."]
+    for column in data.plan.columns:
+        verdicts = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
+        if verdicts:
+            sentences.append(f"With {column.title}, {verdicts.count('holds')} of {len(verdicts)} hold.")
+    return " ".join(sentences)
 
 
 def _part(data: RunData) -> tuple[str, ...]:

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import StoreError
 from netwarp.engine.bundles import opened
+from netwarp.engine.planning import load_experiment
 from netwarp.engine.run_directory import open_run
+from netwarp.plan import make_plan
+from netwarp.results import Results, write_tables
 from support.checkout import ROOT
 
 sys.path.insert(0, str(ROOT / "experiments"))
@@ -65,6 +68,20 @@ def test_the_page_over_the_papers_has_every_conclusion(tmp_path: Path) -> None:
         rows = csv.DictReader((ROOT / "results" / "reference" / name / "claims.csv").read_text().splitlines())
         for row in rows:
             assert row["class"] not in ("conclusion", "cause") or f"<li>{row['claim']} " in page
+
+
+@pytest.mark.parametrize("name", ["kim2002", "lee2008"])
+def test_a_paper_that_joins_is_on_the_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims that nothing was measured of: its sources' numbers and every conclusion are there all the same."""
+    plan = make_plan(load_experiment(name))
+    write_tables(Results(plan, {}, ()), tmp_path / name)
+    monkeypatch.setattr(reference, "REFERENCE", tmp_path)
+    page = papers.page(tmp_path / "no runs")
+    with (tmp_path / name / "claims.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["class"] in ("conclusion", "cause") and not row["condition"]]
+    assert len(rows) > 5
+    assert [row["claim"] for row in rows if f"<li>{row['claim']} " not in page] == []
+    assert f"<h2>{name}: " in page and "(reference results)" in page
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -105,7 +105,7 @@ def test_the_headline_comes_first_and_has_every_sources_number(run: RunDir, said
     first, second = conclusions(said, first=read_run(run).plan.headline)
     tcp = [measured(run, variant="tcp", outage=outage, stack="today") for outage in ("20 s", "0 s")]
     lead = tcp[0] / tcp[1] - 1
-    assert first.text.startswith("C2 An outage of 20 s costs TCP more than a tenth: smallest lead: A Paper 2009 −38.1")
+    assert first.text.startswith("C2 An outage of 20 s costs TCP more than a tenth: difference: A Paper 2009 −38.1")
     assert f"Linux 6.12 −{abs(100 * lead):.1f} %" in first.text and "Linux as then −" in first.text
     assert first.text.endswith(": holds")
     assert "A Simulator" not in first.text, "it has no number of that"
@@ -149,9 +149,14 @@ def test_classes_are_counted_apart_and_numbers_are_a_distance(run: RunDir, said:
 def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
     page = (run.report / "index.html").read_text()
     places = [
-        page.index(text) for text in ("Does it hold?", 'class="trust"', "The set-up", 'id="claims"', 'id="cells"')
+        page.index(text) for text in ('class="trust"', "does it hold?", "The set-up", 'id="claims"', 'id="cells"')
     ]
     assert places == sorted(places)
+    assert (
+        "Of 2 conclusions of A Paper 2009, 1 holds, 1 does not hold on Linux 6.12. With Linux as then, 1 of 2 hold."
+        in page
+    )
+    assert "the same for every seed" in page and "95 % interval of 5 draws" in page
 
 
 def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
