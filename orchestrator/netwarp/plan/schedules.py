@@ -201,18 +201,27 @@ def children(parent: ScheduledCell, positions: Sequence[PacketPosition]) -> list
     last = max((number for number, one in enumerate(positions) if one.place in touched), default=-1)
     rtt_ns = {link.name: link.forward.one_way_delay_ns + link.backward.one_way_delay_ns for link in parent.cell.links}
     late = schedule.action == "reorder"
+    times: dict[tuple[str, str], list[int]] = {}
+    for one in positions:
+        times.setdefault((one.link, one.direction), []).append(one.t_ns)
     return [
         _touched(parent, positions[number])
         for number in counted
-        if number > last and not (late and not _overtaken(positions[number], rtt_ns[positions[number].link]))
+        if number > last
+        and not (late and not _overtaken(one := positions[number], times[one.link, one.direction], rtt_ns[one.link]))
     ]
 
 
-def _overtaken(position: PacketPosition, rtt_ns: int) -> bool:
-    """Whether the next packet of the direction would be sent even if this one were late: within the link's round
-    trip.
+def _overtaken(position: PacketPosition, times_ns: Sequence[int], rtt_ns: int) -> bool:
+    """Whether exactly the next packet of the direction would overtake this one: it follows within the link's round
+    trip, so that it would be sent even if this one were late, and the one after it does not come at the same instant.
+
+    times_ns: when the packets of the direction are sent.
     """
-    return position.gap_ns is not None and position.gap_ns < rtt_ns
+    if position.gap_ns is None or position.gap_ns >= rtt_ns:
+        return False
+    after = times_ns[position.number + 1 : position.number + 2]  # numbers are from 1
+    return not after or after[0] - position.t_ns - position.gap_ns > PAST_NS
 
 
 def _touched(parent: ScheduledCell, position: PacketPosition) -> Cell:

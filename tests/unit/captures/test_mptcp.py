@@ -222,6 +222,13 @@ def test_the_first_segment_sent_again_with_a_mapping_is_not_new(tmp_path: Path) 
     assert (found.totals["new_bytes"], found.totals["payload_bytes"]) == (200, 300)
 
 
+def test_first_segments_in_another_order_have_their_numbers(tmp_path: Path) -> None:
+    """Two of one MP_CAPABLE, the first of them lost and sent again with its mapping."""
+    packets = [*opened(), segment(101, 100, capable(*KEYS)), sent(200, 201, 1), sent(0, 1, 1)]
+    (found,) = analyze(tmp_path, packets)
+    assert (found.totals["new_bytes"], found.totals["unmapped_bytes"]) == (300, 0)
+
+
 def test_the_number_of_a_data_fin_is_not_payload(tmp_path: Path) -> None:
     """Its mapping is one longer than the segment; the next segment of the subflow begins where this one ends."""
     number = first_number(KEYS[0]) + 1

@@ -142,6 +142,18 @@ def test_a_late_packet_is_overtaken_within_a_round_trip() -> None:
     assert children(each, packets(5, gap_ns=20_000_000)) == []
 
 
+def test_a_packet_of_a_burst_cannot_be_late_by_one_place() -> None:
+    """Five packets at one instant, then one more: whatever is held back would fall behind all of them."""
+    (each,) = scheduled_cells(plan_of(f'{BASE}[factor.late]\nreorders = {{ first = 9, of = ["p1.forward"] }}\n'))
+    times = [0, 0, 0, 0, 0, 5_000_000, 9_000_000]
+    gaps = [*(after - before for before, after in itertools.pairwise(times)), None]
+    burst = [
+        PacketPosition("p1", "forward", number, time_ns, f"DATA {number}", "a", gap_ns)
+        for number, (time_ns, gap_ns) in enumerate(zip(times, gaps, strict=True), 1)
+    ]
+    assert [cell.factors["late"] for cell in children(each, burst)] == ["DATA 4 late", "DATA 5 late", "DATA 6 late"]
+
+
 def test_outputs_that_do_not_name_it_are_of_the_undisturbed_cell() -> None:
     table = '[table.t]\nmetric = "packets"\n[table.u]\nmetric = "packets"\nrows = ["schedule"]\n'
     whole = grown(plan_of(BASE + DROPS + table), packets(9))

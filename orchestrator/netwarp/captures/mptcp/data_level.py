@@ -74,8 +74,9 @@ def data_level(segments: Rows, by: str = "path") -> DataLevel:
 
 
 def _numbers(segments: Rows) -> tuple[Ints, Bools]:
-    """Data sequence numbers, and a mask of the segments that have one. Segments before the first mapping of their
-    subflow are numbered backwards from it: MP_CAPABLE maps the first segment without giving its number (RFC 8684 3.1).
+    """Data sequence numbers, and a mask of the segments that have one. Segments without a mapping are numbered
+    backwards from the next byte of their subflow that has one: MP_CAPABLE maps the first segments without giving their
+    number (RFC 8684 3.1), and they may come, or be sent again, after others.
     """
     dsn, known = segments["dsn"].astype(np.int64), segments["options"] & MAPPED != 0
     if known.all():
@@ -84,11 +85,12 @@ def _numbers(segments: Rows) -> tuple[Ints, Bools]:
         mapped = mine[known[mine]]
         if not len(mapped):
             continue
-        anchor = mapped[np.argmin(segments["seq"][mapped])]
-        # the first segment itself may be sent again, then with its mapping
-        before = mine[~known[mine] & (segments["seq"][mine] <= segments["seq"][anchor])]
-        dsn[before] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][before])
-        known[before] = True
+        anchors = mapped[np.argsort(segments["seq"][mapped], kind="stable")]
+        bare = mine[~known[mine]]
+        place = np.searchsorted(segments["seq"][anchors], segments["seq"][bare])
+        bare, anchor = bare[place < len(anchors)], anchors[place[place < len(anchors)]]
+        dsn[bare] = dsn[anchor] - (segments["seq"][anchor] - segments["seq"][bare])
+        known[bare] = True
     return dsn, known
 
 
