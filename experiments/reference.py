@@ -32,6 +32,7 @@ END = "<!-- end of the numbers -->"
 KEPT = "results/reference/{}/run.tar.xz"
 WIDTH = 158
 TABLES = {
+    "kim2002": ("later", "later_errors", "later_ecn", "later_snoop", "handovers_recovery"),
     "lee2008": ("table3_loss", "table3_rate", "table3_rtt", "readings", "ways", "ways_objects", "ways_wait", "far",
                 "today", "today_objects", "repairs", "repairs_sctp", "needless_sctp"),
 }  # fmt: skip
@@ -93,7 +94,8 @@ def numbers(name: str) -> str:
         claim = claims[row["claim"]]
         found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
         words = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
-        return _wrapped(f"- **{row['claim']}** {words}: **{row['verdict']}**{_turns(row, rows)}")
+        turns = _turns(row, rows) + _run_lengths(claim, rows)
+        return _wrapped(f"- **{row['claim']}** {words}: **{row['verdict']}**{turns}")
 
     first = [row for row in ordered(own, spec) if row["claim"] in spec.get("headline", [])]
     lines += ["What the paper says first (the number that each rule hangs on; in brackets its 95 % interval):", ""]
@@ -222,6 +224,23 @@ def _turns(row: Row, rows: list[Row]) -> str:
     ]
     where = f"; turns with {'; '.join(turned)}" if turned else ""
     return f" (holds in {held} of {len(judged)} conditions{where})"
+
+
+def _run_lengths(claim: dict[str, Any], rows: list[Row]) -> str:
+    """The run lengths for which a claim holds, where it was tested over several."""
+    own = claim.get("a", {}).get("run_length") if isinstance(claim.get("a"), dict) else None
+    tested = [row for row in rows if row["claim"] == claim["id"]]
+    verdicts: dict[str, str] = {str(own): tested[0]["verdict"]}
+    for row in tested[1:]:
+        factor, _, level = row["condition"].partition("=")
+        if factor == "run_length" and "=" not in level:
+            verdicts[level] = row["verdict"]
+    if own is None or len(verdicts) < 3:
+        return ""
+    held = [
+        level for level in sorted(verdicts, key=lambda level: float(level.split()[0])) if verdicts[level] == "holds"
+    ]
+    return f"; for run lengths of {', '.join(held) or 'none'}"
 
 
 def write_readme(name: str) -> None:

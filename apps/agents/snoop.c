@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What this does: snoop.h. The cases of data and of acknowledgements are the paper's; the timeout is srtt +
- * 4 rttvar of the last hop and doubles with every expiry until there is a sample (docs/agents.md).
+ * 4 rttvar of the last hop and doubles with every expiry, until an acknowledgement (docs/agents.md).
  */
 #include "snoop.h"
 
@@ -14,7 +14,7 @@ struct connection {
 	uint32_t last_ack;	 /* the highest that the mobile host has sent */
 	uint16_t window;	 /* of its last acknowledgement */
 	unsigned int duplicates, expected;
-	int64_t timeout_ns;		/* of the timer; doubled when it expires, 0: after a sample */
+	int64_t timeout_ns;		/* of the timer; doubled when it expires, 0: to be computed */
 	int64_t expires_ns;		/* 0: it does not run */
 	uint8_t bare[SEGMENT_BARE_MAX]; /* the mobile host's last acknowledgement */
 	size_t bare_len;
@@ -91,12 +91,13 @@ static enum agent_verdict new_acknowledgement(struct agent *agent, struct connec
 	int64_t sent_ns;
 
 	cache_acknowledge(&connection->all.cache, segment->ack, &sent_ns);
-	if (sent_ns != NO_TIME && !connection->duplicates) {
+	if (sent_ns != NO_TIME && !connection->duplicates)
 		round_trip_sample(&connection->all.trip, now_ns - sent_ns);
-		/* a doubled timeout stays until then (RFC 6298, 5; Karn and Partridge): else a last hop
-		 * slower than the timeout has every segment sent again, and so never a sample */
+	/* Before the first sample a doubled timeout stays (Karn and Partridge 1987): else a last hop slower
+	 * than it has every segment sent again, and so never a sample. Later, where many are lost, samples
+	 * are rare. */
+	if (connection->all.trip.smoothed_ns)
 		connection->timeout_ns = 0;
-	}
 	connection->last_ack = segment->ack;
 	connection->acknowledged = true;
 	connection->duplicates = connection->expected = 0;

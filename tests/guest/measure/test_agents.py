@@ -6,7 +6,6 @@ A fixed host, 10 Mbit/s and 25 ms, the router, 2 Mbit/s and 10 ms, a mobile host
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,8 @@ from netwarp.measure.cell_records import kernel_counters
 from support.chain_kit import Checkout
 from support.packet_difference import plain_captures
 from support.run_files import CellFiles, RunFiles, load_run
-from support.tshark import time_ns, tshark
+from support.tcp_segments import AGAIN, DUPLICATE, segments
 
-S = 10**9
-DUPLICATE, AGAIN = "tcp.analysis.duplicate_ack", "tcp.analysis.retransmission"
 SEEDS = 5
 
 
@@ -99,36 +96,6 @@ node.bs.agent = { kind = "itcp-proxy", buffer = "16 KiB", dies_at = "1 s" }
     air='rate = "200 kbit/s"',
     duration="12 s",
 )
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A TCP packet of a capture. t_s from T0; ack, seq: from the first of the connection."""
-
-    t_s: float
-    source: str
-    seq: int
-    ack: int
-    length: int
-    window: int
-    flags: int
-
-
-def segments(cell: CellFiles, node: str, place: Path, condition: str = "") -> list[Segment]:
-    """tshark's packets of a host's capture."""
-    (ready,) = cell.init("ready")
-    names = ["seq", "ack", "len", "window_size_value", "flags"]
-    fields = ["frame.time_epoch", "ip.src", "ip.dst", *(f"tcp.{name}" for name in names)]
-    plain = place / f"{node}.pcap"
-    (capture,) = (data for name, data in plain_captures(cell.root) if name.startswith(f"{node}-"))
-    plain.write_bytes(capture)
-    return [
-        Segment(
-            (time_ns(row[0][0]) - ready["t0_realtime_ns"]) / S, row[1][0],
-            *(int(row[3 + number][0], 0) if row[3 + number] else 0 for number in range(len(names))),
-        )
-        for row in tshark([plain], place, fields, condition)
-    ]  # fmt: skip
 
 
 def counters(cell: CellFiles) -> dict[str, int]:
