@@ -68,6 +68,12 @@ SLOW = mobile(
     'stop = "60 s"\nsender = { congestion = "reno" }', "", agent='"snoop"', air='rate = "9.6 kbit/s"', duration="61 s"
 )
 DYING = mobile(SEVEN_S, "", agent='{ kind = "snoop", dies_at = "3.5 s" }', air=TWO_IN_A_HUNDRED)
+DYING_AWAY = mobile(
+    'stop = "11 s"\nsender = { congestion = "reno" }',
+    '[event.handover]\naction = "cut"\nlink = "air"\nat = "2 s"\nfor = "2 s"',
+    agent='{ kind = "mtcp", dies_at = "3 s" }',
+    duration="12 s",
+)
 AWAY = {"0.1 s": 0.1, "0.5 s": 0.5, "2 s": 2.0, "5 s": 5.0}
 HANDOVERS = mobile(
     'stop = "8 s"\nsender = { congestion = "reno" }',
@@ -166,6 +172,16 @@ def test_traffic_flows_on_when_snoop_dies(checkout: Checkout, tmp_path: Path) ->
     (check,) = [c for c in cell.environment["checks"] if c["check"] == "packets through the agent of bs"]
     lost = counted["offered"] - counted["passed"] - counted["suppressed"]
     assert check["ok"] and check["detail"].endswith(f"{lost} lost") and 0 <= lost < 10
+
+
+def test_payload_is_whole_where_mtcp_dies_with_a_closed_window(checkout: Checkout, tmp_path: Path) -> None:
+    """Killed while the mobile host is away: the sender's own probes and timeouts open the way again."""
+    cell = next(iter(checkout.run_spec(tmp_path, DYING_AWAY, "--no-report").cells.values()))
+    assert [record["signal"] for record in cell.init("exit") if record["id"] == "bs.agent"] == [9]
+    assert [packet for packet in segments(cell, "fh", tmp_path) if packet.window == 0 and 2 < packet.t_s < 3]
+    assert cell.checks["pattern data"]["ok"]
+    assert cell.checks["payload data"]["ok"]
+    assert [packet for packet in segments(cell, "mh", tmp_path) if packet.length and packet.t_s > 4]
 
 
 @pytest.fixture(scope="module")
