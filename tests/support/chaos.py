@@ -50,7 +50,8 @@ from support.chain_kit import (
 )
 from support.checkout import ROOT
 
-BACKENDS = ("virtual", "guest", "netns")
+BACKENDS = ("virtual", "guest", "netns", "dask")
+"""The last one: in virtual time on a dask cluster of netwarp's own."""
 KILLED = -signal.SIGKILL
 LOOK_S = 0.002
 """Between two looks for a process that is not there yet."""
@@ -133,12 +134,18 @@ def workers(netwarp: int) -> list[int]:
     return [pid for pid in family(netwarp) if parent(pid) == netwarp and arguments(pid) == arguments(netwarp)]
 
 
+def dask_workers(netwarp: int) -> list[int]:
+    """The processes of a dask cluster's workers, which its nannies (threads of netwarp) start anew."""
+    return [pid for pid in family(netwarp) if b"spawn_main" in arguments(pid) and not is_guest(pid)]
+
+
 GUEST_TARGETS: dict[str, Callable[[int], list[int]]] = {
     "worker": workers, "guest": kernels, "process of a guest": in_guests
 }  # fmt: skip
 TARGETS: dict[str, dict[str, Callable[[int], list[int]]]] = {
     "virtual": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
     "guest": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
+    "dask": {"netwarp": lambda pid: [pid], **GUEST_TARGETS, "worker": dask_workers},
     "netns": {
         "netwarp": lambda pid: [pid],
         "worker": workers,
@@ -237,11 +244,12 @@ class Chaos:
         self.checkout, self.place, self.backend, self.report = checkout, place, backend, report
         for name in ("tmp", "home"):
             (place / name).mkdir(parents=True)
-        virtual = backend == "virtual"
+        self.virtual = virtual = backend in ("virtual", "dask")
         text = two_paths(factor("delay", ["10 ms", "30 ms"]) if virtual else "", duration="3 s" if virtual else "1 s")
         self.spec = place / "spec.toml"
         self.spec.write_text(text.replace('"20 ms"', '"{delay}"', 1) if virtual else text)
-        self.more = ("--jobs", "2") if virtual else ()
+        self.more = ("--backend", "virtual" if virtual else backend, *(("--jobs", "2") if virtual else ()))
+        self.more += ("--executor", "dask") if backend == "dask" else ()
         if not report:  # the short version: one cell on the wall clock, no page
             self.more += ("--no-report", *(() if virtual else ("--where", "protocol=sctp")))
         self.reference = place / "undisturbed"
@@ -252,7 +260,7 @@ class Chaos:
         assert not found, (found, done)
 
     def start(self, run: Path, *more: str) -> subprocess.Popen[str]:
-        arguments = ("run", self.spec, "--backend", self.backend, "--out", run, *self.more, *more)
+        arguments = ("run", self.spec, "--out", run, *self.more, *more)
         return self.checkout.start(*arguments, cwd=self.place, TMPDIR=str(self.place / "tmp"),
                                    HOME=str(self.place / "home"), PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
 
@@ -260,7 +268,7 @@ class Chaos:
         """What is not as in the undisturbed run, and how many cells were late."""
         late = 0
         for cell_id, outcome in outcomes(run).items():
-            if outcome.outcome is Outcome.INVALID and self.backend != "virtual" and self.was_late(run, cell_id):
+            if outcome.outcome is Outcome.INVALID and not self.virtual and self.was_late(run, cell_id):
                 late += 1
             elif outcome.outcome is not Outcome.COMPLETED:
                 return f"{cell_id} {outcome.outcome}: {outcome.reason}", late
@@ -272,7 +280,7 @@ class Chaos:
             return "no report", late
         if (run / "cells" / ".partial").exists() or list(run.rglob("*.part")):
             return "unfinished files", late
-        if self.backend == "virtual":
+        if self.virtual:
             if tables(run) != tables(self.reference):
                 return "other tables", late
             if captures(run) != captures(self.reference):
@@ -450,7 +458,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100, help="in all (100)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (drawn; printed)")
-    parser.add_argument("--backends", default=",".join(BACKENDS), help="virtual,guest,netns (all three)")
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="virtual,guest,netns,dask (all)")
     parser.add_argument("--place", type=Path, help="work here, and leave it (a temporary directory)")
     parser.add_argument("--here", action="store_true", help="netns on this machine's kernel, never in a guest")
     parser.add_argument("--no-report", action="store_true", help="runs without a page, one cell on the wall clock")

@@ -77,13 +77,7 @@ class DaskWorkers:
             self._client = connect(self._cluster, set_as_default=False)
             self._client.register_plugin(_own_worker())
         else:
-            try:
-                self._client = connect(self._address, timeout=CONNECT_S, set_as_default=False)
-            except (OSError, TimeoutError, ValueError, TypeError) as error:
-                raise BackendUnavailable(
-                    f"--executor dask:{self._address}: no scheduler answers there ({error}); start one with "
-                    "`dask scheduler`, and see docs/cluster.md for its TLS settings"
-                ) from error
+            self._client = _connected(self._address)
         self._client.subscribe_topic(self._topic, self._tell)
         self.slots()
         if not self._slots:
@@ -161,6 +155,25 @@ class DaskWorkers:
         if self._cluster is not None:
             self._cluster.close()
         self._quiet.close()
+
+
+def need_scheduler(address: str) -> None:
+    """Raise BackendUnavailable if no scheduler answers at this address."""
+    with _without_log():
+        _connected(address).close()
+
+
+def _connected(address: str) -> Any:
+    from distributed import Client
+
+    connect: Any = Client
+    try:
+        return connect(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise BackendUnavailable(
+            f"--executor dask:{address}: no scheduler answers there ({error}); start one with "
+            "`dask scheduler`, and see docs/cluster.md for its TLS settings"
+        ) from error
 
 
 def _gone(address: str | None) -> NetwarpError:

@@ -32,6 +32,7 @@ from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
 from .cell_tasks import Keep
 from .counterexamples import write_counterexamples
+from .dask_workers import need_scheduler
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
@@ -119,6 +120,8 @@ def run(
         )
     if arguments is None:
         arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend, executor)
+    if where_to.address is not None:  # before there is a run directory
+        need_scheduler(where_to.address)
     directory = choose_directory(None if out is None else Path(out), resume, plan)
     with locked(directory), contextlib.closing(chosen.backend):
         started = time.monotonic()

@@ -9,7 +9,6 @@ import itertools
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from ..core.errors import DiskFull, StoreError
+from ..core.processes import await_end_of_users
 from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json, to_json
 from . import compressed
 from .packs import PackedPath, archives
@@ -117,14 +117,16 @@ class RunDir:
 
     def clear_partial(self) -> None:
         """Remove the unfinished cells of an interrupted run; they are never read."""
-        until = time.monotonic() + DYING_S
+        again = True
         while self.partial.exists():
             try:
                 shutil.rmtree(self.partial)
             except OSError:  # the guest of a worker that was killed may still write while it dies
-                if time.monotonic() > until:
+                if not again:
                     raise
-                time.sleep(0.01)
+                places = [self.partial, *self.partial.glob("*"), *self.partial.glob("*/*")]
+                # nobody: the last one may have ended between the error and the look; then once more
+                again = await_end_of_users(places, DYING_S)
         for left in list(self.root.rglob(f".*{UNFINISHED}")):
             if left.is_dir():
                 shutil.rmtree(left)

@@ -214,8 +214,9 @@ def test_interrupted_on_a_cluster(checkout: Checkout, tmp_path: Path, cluster: C
 
 
 def test_no_scheduler_there(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
-    """Says so, and what to start."""
+    """Says so, and what to start; no run directory is left."""
     done = checkout.run("run", spec, "--out", tmp_path / "x", "--executor", "dask:tcp://127.0.0.1:1", cwd=tmp_path)
     assert done.status == 77, done
     assert "no scheduler answers there" in done.err and "dask scheduler" in done.err
     assert "Traceback" not in done.err
+    assert not (tmp_path / "x").exists()
