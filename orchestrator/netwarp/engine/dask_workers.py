@@ -56,6 +56,7 @@ class DaskWorkers:
 
     def begin(self) -> None:
         """Start our own cluster if needed, and connect. Raises BackendUnavailable if no scheduler answers."""
+        import dask.config
         from distributed import Client, LocalCluster
 
         make_cluster: Any = LocalCluster
@@ -63,12 +64,14 @@ class DaskWorkers:
         self._quiet.enter_context(_without_log())
         if self._address is None:
             try:
-                self._cluster = make_cluster(
-                    n_workers=self._jobs, threads_per_worker=1, processes=True, memory_limit=0,
-                    # other users of this machine must not be able to send it tasks
-                    protocol="tls://", security=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                    local_directory=str(self._scratch), silence_logs=logging.CRITICAL,
-                )  # fmt: skip
+                # of the scheduler, which has no argument for it here
+                with dask.config.set({"temporary-directory": str(self._scratch)}):
+                    self._cluster = make_cluster(
+                        n_workers=self._jobs, threads_per_worker=1, processes=True, memory_limit=0,
+                        # other users of this machine must not be able to send it tasks
+                        protocol="tls://", security=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                        local_directory=str(self._scratch), silence_logs=logging.CRITICAL,
+                    )  # fmt: skip
             except RuntimeError as error:
                 raise NetwarpError(
                     f"--executor dask: its workers could not be started ({error}); a script of your own needs "
