@@ -19,32 +19,35 @@ def await_end_of_users(directories: Collection[Path], timeout_s: float) -> bool:
     for directory in directories:
         with contextlib.suppress(FileNotFoundError):
             places.add(_place(directory))
-    handles = []
     poll = select.poll()
+    users: dict[int, int] = {}
     try:
         for name in os.listdir("/proc"):
-            if not name.isdigit() or int(name) == os.getpid():
-                continue
-            # it may end meanwhile, or be another user's
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-                handle = os.pidfd_open(int(name))
-                handles.append(handle)
-                if _place(Path("/proc") / name / "cwd") in places:
+            if name.isdigit() and int(name) != os.getpid() and _works_in(name, places):
+                with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+                    handle = os.pidfd_open(int(name))
+                    users[handle] = int(name)
                     poll.register(handle, select.POLLIN)
-                else:
-                    os.close(handles.pop())
-        until, left = time.monotonic() + timeout_s, list(handles)
+        left, until = set(users), time.monotonic() + timeout_s
         while left:
             ended = poll.poll(max(0.0, until - time.monotonic()) * 1000)
             if not ended:
-                raise TimeoutError(f"{len(left)} processes still work there after {timeout_s} s")
+                pids = ", ".join(str(users[handle]) for handle in sorted(left))
+                raise TimeoutError(f"after {timeout_s} s processes still work there: {pids}")
             for handle, _ in ended:
                 poll.unregister(handle)
                 left.remove(handle)
-        return bool(handles)
+        return bool(users)
     finally:
-        for handle in handles:
+        for handle in users:
             os.close(handle)
+
+
+def _works_in(pid: str, places: Collection[tuple[int, int]]) -> bool:
+    try:
+        return _place(Path("/proc") / pid / "cwd") in places
+    except OSError:  # it has ended, or is another user's
+        return False
 
 
 def _place(directory: Path) -> tuple[int, int]:
