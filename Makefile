@@ -93,7 +93,7 @@ doctor: ## what this machine can run and what it lacks; needs nothing but Python
 	elif command -v $(PYTHON) >/dev/null; then PYTHONPATH=orchestrator $(PYTHON) -B -m netwarp doctor $(ARGS); \
 	else setup/packages.sh run; exit 1; fi
 
-chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns')
+chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns,dask')
 	@PYTHONPATH=tests .venv/bin/python -m support.chaos $(ARGS)
 
 determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')

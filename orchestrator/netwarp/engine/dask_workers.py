@@ -22,6 +22,14 @@ from .local_workers import CellClock
 CONNECT_S = 10
 LOOK_S = 1.0
 """Interval at which the scheduler is asked for its number of workers."""
+OWN_CLUSTER = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Settings of our own cluster: dask otherwise looks every 10 ms what a worker does and every 20 ms how its loops are,
+which takes a tenth of a core.
+"""
 T = TypeVar("T")
 
 
@@ -64,8 +72,7 @@ class DaskWorkers:
         self._quiet.enter_context(_without_log())
         if self._address is None:
             try:
-                # of the scheduler, which has no argument for it here
-                with dask.config.set({"temporary-directory": str(self._scratch)}):
+                with dask.config.set({"temporary-directory": str(self._scratch), **OWN_CLUSTER}):
                     self._cluster = make_cluster(
                         n_workers=self._jobs, threads_per_worker=1, processes=True, memory_limit=0,
                         # other users of this machine must not be able to send it tasks

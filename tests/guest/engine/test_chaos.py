@@ -11,7 +11,7 @@ import pytest
 from support.chain_kit import Checkout
 from support.chaos import TARGETS, Kill, chaos, family, kill_of, summary
 
-SHORT = {"virtual": 2, "guest": 3, "netns": 2}
+SHORT = {"virtual": 2, "guest": 3, "netns": 2, "dask": 1}
 """The seed chooses with which target it begins. A run in a guest takes Python there some seconds to start."""
 
 
