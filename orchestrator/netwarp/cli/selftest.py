@@ -36,7 +36,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep each test's output there (default: nowhere)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of KTAP")
     parser.add_argument("--quiet", action="store_true", help="KTAP without what the tests print")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="put the table of results into this page (Markdown)")
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="put the results into the table of this page (Markdown)"
+    )
     parser.set_defaults(run=run_selftest)
 
 
@@ -67,9 +69,8 @@ def _run(args: argparse.Namespace, out: Path) -> int:
     for program, why in done.unbuilt.items():
         print(f"netwarp: {program} cannot be built: {why}", file=sys.stderr)
     if args.table is not None:
-        own = "built here" if args.kernel else "with the tests' configuration"
-        title = f"Linux {done.kernel.release} {own}, seed {args.seed}, {args.jobs or 'one a core'} at once."
-        update_page(args.table, [title, "", *rows(done.results)])
+        release = done.kernel.release
+        update_page(args.table, rows(done.results, release if args.kernel else f"{release} with the tests' options"))
     if args.json:
         print(json.dumps(_as_json(done)))
     return int(any(result.verdict == "fail" for result in done.results))

@@ -16,6 +16,7 @@ from ..guestkernel.run import Progress as BuildProgress
 from ..guestkernel.source import find_source, release_of
 from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Result, run_test
 from ..selftests.kernel import COLLECTIONS, selftest_recipe
+from ..selftests.lksctp import COLLECTION, add_lksctp
 from ..selftests.packages import unpacked
 from ..selftests.tree import Selftest, Tree, parse_test, unpack_tests
 
@@ -40,6 +41,7 @@ DEFAULT = (
     "net:reuseport_bpf",
     "net:reuseaddr_conflict",
     "net:so_txtime.sh",
+    "lksctp:every.sh",
 )
 """Tests that need neither another machine nor a program from elsewhere."""
 
@@ -82,6 +84,8 @@ def run_selftests(
     recipe = recipe.for_release(release_of(found))
     root = unpack_tests(found, recipe)
     tree = Tree(root)
+    if any(test.collection == COLLECTION for test in tests):
+        add_lksctp(tree.tests)
     for test in tests:
         tree.check(test)
     build = _named(kernel) if kernel else None

@@ -11,30 +11,34 @@ from .guest import Result
 from .tap import counted
 
 BEGIN, END = "<!-- selftests -->", "<!-- /selftests -->"
-_LONGEST_NOTE = 120
+HEAD = (
+    "| test | verdict | inside: passed, failed, skipped | virtual s | wall s | kernel | reason |",
+    "| --- | --- | --- | --- | --- | --- | --- |",
+)
+_LONGEST_NOTE = 80
 
 
-def rows(results: Sequence[Result]) -> list[str]:
-    """A row a test: verdict, its own results, virtual and wall time, the reason if it was skipped or stopped."""
-    lines = [
-        "| test | verdict | passed, failed, skipped inside | virtual s | wall s | reason |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+def rows(results: Sequence[Result], kernel: str) -> dict[str, str]:
+    """Test -> its row: verdict, its own results, virtual and wall time, the reason if it was skipped or stopped."""
+    lines = {}
     for result in results:
         inside = counted(result.cases)
         shown = ", ".join(str(inside[name]) for name in ("pass", "fail", "skip")) if result.cases else ""
         virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f}"
         note = result.note.replace("|", "/")[:_LONGEST_NOTE]
-        lines.append(
-            f"| `{result.test.name}` | {result.verdict} | {shown} | {virtual} | {result.wall_s:.1f} | {note} |"
-        )
+        cells = [f"`{result.test.name}`", result.verdict, shown, virtual, f"{result.wall_s:.1f}", kernel, note]
+        lines[result.test.name] = f"| {' | '.join(cells)} |"
     return lines
 
 
-def update_page(page: Path, lines: Sequence[str]) -> None:
-    """Put the lines between the marks of a page. Raises SpecError if it has none."""
+def update_page(page: Path, new: dict[str, str]) -> None:
+    """Put rows between the marks of a page, where they replace those of the same tests; the others stay. Raises
+    SpecError if the page has no marks.
+    """
     text = page.read_text()
     if BEGIN not in text or END not in text:
         raise SpecError(f"{page}: has no {BEGIN} ... {END} for the table to stand in")
-    block = "\n".join([BEGIN, *lines, END])
-    page.write_text(re.sub(rf"{BEGIN}.*?{END}", lambda _: block, text, flags=re.DOTALL))
+    old = text[text.index(BEGIN) : text.index(END)]
+    kept = {found[1]: found[0] for found in re.finditer(r"^\| `([^`]+)` \|.*$", old, re.MULTILINE)}
+    block = "\n".join([BEGIN, *HEAD, *{**kept, **new}.values(), END])
+    page.write_text(text.replace(old + END, block))

@@ -70,16 +70,18 @@ def test_the_table_stands_between_the_marks_of_a_page(tmp_path: Path) -> None:
         Result(Selftest("net", "b.sh"), "fail", None, None, 300.1, "stopped after 300 s | of wall time", "", ()),
     ]
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- selftests -->\nold\n<!-- /selftests -->\nafter\n")
-    update_page(page, rows(results))
-    assert page.read_text() == (
+    page.write_text("before\n<!-- selftests -->\n<!-- /selftests -->\nafter\n")
+    update_page(page, rows(results, "6.12.1"))
+    head = (
         "before\n<!-- selftests -->\n"
-        "| test | verdict | passed, failed, skipped inside | virtual s | wall s | reason |\n"
-        "| --- | --- | --- | --- | --- | --- |\n"
-        "| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 |  |\n"
-        "| `net:b.sh` | fail |  |  | 300.1 | stopped after 300 s / of wall time |\n"
-        "<!-- /selftests -->\nafter\n"
+        "| test | verdict | inside: passed, failed, skipped | virtual s | wall s | kernel | reason |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
     )
+    second = "| `net:b.sh` | fail |  |  | 300.1 | 6.12.1 | stopped after 300 s / of wall time |\n"
+    tail = "<!-- /selftests -->\nafter\n"
+    assert page.read_text() == f"{head}| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 | 6.12.1 |  |\n{second}{tail}"
+    update_page(page, rows(results[:1], "7.2"))
+    assert page.read_text() == f"{head}| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 | 7.2 |  |\n{second}{tail}"
     (tmp_path / "other.md").write_text("no marks\n")
     with pytest.raises(SpecError, match="for the table to stand in"):
-        update_page(tmp_path / "other.md", [])
+        update_page(tmp_path / "other.md", {})
