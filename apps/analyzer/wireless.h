@@ -7,8 +7,8 @@
 enum wireless_header { WIRELESS_BARE, WIRELESS_RADIOTAP, WIRELESS_PRISM, WIRELESS_AVS };
 
 /*
- * Move the cursor to the 802.2 header. false: the frame has no data, is encrypted, is a fragment, or is an
- * aggregate of frames.
+ * Move the cursor to the 802.2 header. false: no data frame, no data, encrypted, a fragment, an aggregate of
+ * frames, or not captured whole; the cursor may then stand anywhere.
  */
 bool wireless_data(struct cursor *c, enum wireless_header header);
 

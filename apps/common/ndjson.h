@@ -3,7 +3,7 @@
  * ndjson: writes one JSON object per line.
  *
  * A line is built in memory and written by one write(2) in ndjson_end(). So a process that is killed leaves
- *whole lines only, and a line costs one system call (25 to 65 us of wall time in a UML guest).
+ * whole lines only, and a line costs one system call (25 to 65 us of wall time in a UML guest).
  *
  *	struct ndjson out;
  *

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* web-server: answers requests for objects until as many connections as expected have come and gone. */
+/*
+ * web-server: answers requests for objects until as many connections as expected have come and gone.
+ *
+ * Options: web_config.h; requests: web_page.h; frames: web_frame.h (web_client.c uses the same). It writes the
+ * records options, listening and summary to stdout. orchestrator/netwarp/testbed/compile.py waits for `listening`
+ * before the client starts, and measure/checks.py reads `summary`: the names of records and members must stay.
+ */
 #include "../traffic/pattern.h"
 #include "../traffic/protocols.h"
 #include "clock.h"
@@ -28,7 +34,8 @@ struct connection {
 	uint8_t request[WEB_REQUEST_MAX];
 	size_t have; /* of a request that TCP gave in part */
 	struct job jobs[WEB_OBJECTS_MAX];
-	unsigned int count, turn;
+	unsigned int count;
+	unsigned int turn; /* --order rr, frames: whose turn is next */
 	struct web_frame frame;	 /* under way, with --frame-bytes */
 	struct connection *next; /* of those that are open, or of those to be freed */
 };
@@ -77,7 +84,7 @@ static void free_gone(struct server *server)
 	}
 }
 
-/* TCP: the oldest; SCTP: as --order says. */
+/* TCP: the oldest. SCTP, --order fcfs: the oldest; rr: in turn; else the lowest object number. */
 static unsigned int next_job(const struct server *server, struct connection *connection)
 {
 	unsigned int i, best = 0;

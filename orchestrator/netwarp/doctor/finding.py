@@ -1,4 +1,4 @@
-"""One line of the doctor's report. Standard library only: it runs before there is a virtual environment."""
+"""One line of the doctor's report, and helpers of its checks. Standard library only: it runs before there is a virtual environment."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class Finding:
 
 
 def answers_in_child(expression: str) -> bool:
-    """Whether an expression over `libc` is true in a child process, which it may change permanently.
+    """Whether an expression over `libc` is true. A child process evaluates it, since the call may change a process for good.
 
     If a signal ended the child there is no answer (somebody killed it, or the call itself is deadly here): it is
     repeated once.
     """
     code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True); raise SystemExit(not ({expression}))"
+    # -I -S: nothing of the caller's environment, no site packages
     command = [sys.executable, "-ISc", code]
     for _ in range(2):
         status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode

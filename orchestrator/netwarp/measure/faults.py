@@ -8,6 +8,7 @@ from ..core.topology import NoRoute, find_route
 from ..core.types import Cell, Event, Flow, Path
 
 FAULTS = ("cut", "blackhole", "link")
+"""The actions of a timeline that begin a fault ("link": the interface goes down)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Fault:
 def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
     """Every fault with the first later repair of the same name, sorted by time.
 
-    Events of a link's profile (a satellite's handovers) belong to the path and are not faults under test.
+    Events of a link's profile (a satellite's handovers; `of_the_link`) belong to the path and are no faults under test.
     """
     faults = []
     for event in timeline:
@@ -50,7 +51,7 @@ def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
         try:
             links |= {hop.link for hop in find_route(hosts, cell.links, source, target, entry, leaving)}
         except NoRoute:
-            continue  # a way only one direction has: its own ends are in the set
+            continue  # no route in this direction; the path's links at both ends are in the set already
     return frozenset(links)
 
 

@@ -1,7 +1,8 @@
 """An assembler for eBPF: instructions with labels -> the bytes that bpf(2) takes.
 
-No machine needs a compiler for it: programs are short, and written from linux/bpf.h. Only what netwarp's packet
-programs use is here. Registers: r0 result, r1-r5 arguments (lost in a call), r6-r9 kept, r10 the frame.
+So no eBPF compiler has to be installed: programs are short, and written from linux/bpf.h. Only what netwarp's packet
+programs use is here. Registers: r0 result, r1-r5 arguments (lost in a call), r6-r9 kept, r10 the frame pointer
+(read only).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _ARITHMETIC = {
     "add": 0x00, "sub": 0x10, "mul": 0x20, "or": 0x40, "and": 0x50, "lsh": 0x60, "rsh": 0x70, "xor": 0xA0, "mov": 0xB0,
 }  # fmt: skip
 _JUMPS = {"eq": 0x10, "gt": 0x20, "ge": 0x30, "set": 0x40, "ne": 0x50, "lt": 0xA0, "le": 0xB0}
+# class and mode of linux/bpf.h, for example _LDX = BPF_LDX | BPF_MEM; sizes are or-ed in
 _ALU64, _JMP, _LDX, _STX, _ST = 0x07, 0x05, 0x61, 0x63, 0x62
 _LD_IMM64, _MAP_VALUE, _CALL, _EXIT, _JA, _TO_BIG_ENDIAN = 0x18, 2, 0x85, 0x95, 0x05, 0xDC
 FRAME = 10

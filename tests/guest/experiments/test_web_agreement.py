@@ -11,8 +11,11 @@ from support.checkout import ROOT
 from support.run_files import RunFiles
 
 FOLDER = ROOT / "experiments" / "web-agreement"
+# tolerances by name
 WORDS = tomllib.loads((FOLDER / "expected.toml").read_text())["word"]
 PAGE_BYTES = 12 * 13_500
+RATE_BIT_S = 400e3
+# objects times size, and the link's rate: as in spec.toml
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +27,7 @@ def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFile
 
 
 def test_the_bound_is_the_one_that_was_written_down_first() -> None:
+    """The bound was fixed before the first comparison and must not be moved after it (head of expected.toml)."""
     assert (WORDS["agrees"]["tolerance"], WORDS["agrees_without_loss"]["tolerance"]) == (0.05, 0.02)
 
 
@@ -36,4 +40,4 @@ def test_real_software_takes_as_long(run: RunFiles, real: str, own: str) -> None
         # heads and frames of real software are not of one length
         assert metrics["payload_bytes"] == pytest.approx(PAGE_BYTES, rel=0.005)
     assert theirs["page_time_s"] == pytest.approx(ours["page_time_s"], rel=WORDS["agrees_without_loss"]["tolerance"])
-    assert PAGE_BYTES * 8 / 400e3 < theirs["response_time_s"] < theirs["page_time_s"]
+    assert PAGE_BYTES * 8 / RATE_BIT_S < theirs["response_time_s"] < theirs["page_time_s"]

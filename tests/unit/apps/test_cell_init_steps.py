@@ -1,4 +1,4 @@
-"""cell-init's parser of steps.txt: what the Python encoder writes it reads, and nothing else."""
+"""cell-init's parser of steps.txt: it reads what the Python encoder writes and refuses everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a capture is looked at: a filter, one connection, a pipe that is stopped; and the time-sequence graph."""
+"""Choosing part of a capture: by filter, by connection, by stopping a pipe; and the time-sequence graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_filter_leaves_what_tshark_shows(chosen: str, shown: str, tmp_path: Pa
     assert capture.packets["frame_bytes"].sum() == sum(int(row[1][0]) for row in frames)
 
 
-def test_a_filter_that_is_none_is_an_error(tmp_path: Path) -> None:
+def test_a_filter_that_is_not_valid_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap(tcp_transfer()))
     with pytest.raises(CaptureError, match=r'the filter "tcp and": .*syntax error'):

@@ -52,7 +52,7 @@ def test_one_draw_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_deterministic_numbers_are_not_called_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """TCP without loss is; SCTP's heartbeats over two paths are drawn from the seed."""
+    """TCP without loss is deterministic; SCTP's heartbeats over two paths are drawn from the seed."""
     said = summary_of(made(tmp_path), capsys)
     assert "±" not in said
     (rates,) = [part for part in said.split("Table ") if part.startswith("2:")]

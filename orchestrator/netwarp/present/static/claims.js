@@ -1,4 +1,5 @@
-// Claims by verdict and by word. Rows left out are hidden on screen only: on paper all of them stand.
+// Filters the claims table by verdict and by word. Rows left out are hidden on screen only: printed, all are shown.
+// Ids, classes and data-verdict come from templates/claims.html.j2; netwarp.counted from report.js, netwarp.state from state.js.
 "use strict";
 
 (function () {
@@ -11,6 +12,7 @@
   function filter() {
     const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
     const verdict = form.elements.verdict.value;
+    // The template offers "all" beside "" (tested ones) only where some claims are not tested; else "" means all.
     const mixed = [...form.elements.verdict.options].some((option) => option.value === "all");
     let shown = 0;
     for (const { body, verdict: own, text } of blocks) {
