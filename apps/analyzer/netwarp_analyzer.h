@@ -4,9 +4,10 @@
  * A reader makes one pass over the captures of ONE capture point (all interfaces of a node; they are merged
  * by time, and at equal times in the order of the files). The result is tables: arrays of the rows below.
  * X-macros define each row once, for the C struct and for nwa_describe(), from which
- * orchestrator/netwarp/captures/native.py builds its NumPy dtypes. Who changes a row raises NWA_ABI here and ABI
- * in native.py; the dtypes follow by themselves. Python reads columns by name: grep a name before it is renamed
- * or removed. NWA_UNKNOWN, NWA_NONE and the options of nwa_open() stand a second time in native.py: change both.
+ * orchestrator/netwarp/captures/native.py builds its NumPy dtypes. Who changes a row raises NWA_ABI here and
+ * ABI in native.py; the dtypes follow by themselves. Python reads columns by name: grep a name before it is
+ * renamed or removed. NWA_UNKNOWN, NWA_NONE and the options of nwa_open() stand a second time in native.py:
+ * change both.
  *
  * Units: times in ns since 1970 as in the capture; lengths in bytes; sequence numbers and TSNs in 64 bits,
  * relative to the flow's base (flows.base): raw = (base + value) mod 2^32. NWA_UNKNOWN stands for a number

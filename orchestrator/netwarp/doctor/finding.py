@@ -1,4 +1,6 @@
-"""One line of the doctor's report, and helpers of its checks. Standard library only: it runs before there is a virtual environment."""
+"""One line of the doctor's report, and helpers of its checks. Standard library only: there may be no virtual
+environment yet.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Finding:
 
 
 def answers_in_child(expression: str) -> bool:
-    """Whether an expression over `libc` is true. A child process evaluates it, since the call may change a process for good.
+    """True if an expression over `libc` is. A child process evaluates it: the call may change a process for good.
 
     If a signal ended the child there is no answer (somebody killed it, or the call itself is deadly here): it is
     repeated once.

@@ -117,7 +117,7 @@ def lossy(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFi
 
 
 def test_bit_errors_lose_by_their_formula(lossy: RunFiles) -> None:
-    """Packets behind node m have full size but for the first and last, so the errors are within 4 sigma of the formula."""
+    """Packets behind node m are of full size but for the first and last: within 4 sigma of the formula."""
     ratio = 1 - (1 - BIT_ERRORS) ** (8 * FULL_BYTES)
     for cell in lossy.cells.values():
         (counts,) = (p["counts"] for p in cell.environment["network"]["packet_programs"])
