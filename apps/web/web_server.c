@@ -2,9 +2,10 @@
 /*
  * web-server: answers requests for objects until as many connections as expected have come and gone.
  *
- * Options: web_config.h; requests: web_page.h; frames: web_frame.h (web_client.c uses the same). It writes the
- * records options, listening and summary to stdout. orchestrator/netwarp/testbed/compile.py waits for `listening`
- * before the client starts, and measure/checks.py reads `summary`: the names of records and members must stay.
+ * Options: web_config.h; requests: web_page.h; frames: web_frame.h (web_client.c uses the same). It writes
+ * the records options, listening and summary to stdout. orchestrator/netwarp/testbed/compile.py waits for
+ * `listening` before the client starts, and measure/checks.py reads `summary`: the names of records and
+ * members must stay.
  */
 #include "../traffic/pattern.h"
 #include "../traffic/protocols.h"
@@ -35,7 +36,7 @@ struct connection {
 	size_t have; /* of a request that TCP gave in part */
 	struct job jobs[WEB_OBJECTS_MAX];
 	unsigned int count;
-	unsigned int turn; /* --order rr, frames: whose turn is next */
+	unsigned int turn;	 /* --order rr, frames: whose turn is next */
 	struct web_frame frame;	 /* under way, with --frame-bytes */
 	struct connection *next; /* of those that are open, or of those to be freed */
 };
