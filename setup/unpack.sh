@@ -24,16 +24,24 @@ fi
 mapfile -t names < <(printf '%s\n' "${wanted[@]}" $names | sort -u)
 
 echo "Unpacking packages into $root: ${names[*]}"
-rm -rf "$root"
-mkdir -p "$root/.downloads"
-download() { (cd "$root/.downloads" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download "${names[@]}"); }
+# what was unpacked before stays until the new one is whole
+new=$root.new
+rm -rf "$new"
+mkdir -p "$new/.downloads"
+download() { (cd "$new/.downloads" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root download "${names[@]}"); }
 # a list that is too old names versions that are gone
-download || { [ "$(id -u)" = 0 ] && apt-get -q update && download; }
-for package in "$root"/.downloads/*.deb; do
-	dpkg-deb -x "$package" "$root"
+if ! download; then
+	[ "$(id -u)" = 0 ] || { echo "apt cannot download them: no network, or lists that are too old (as root: apt-get update)" >&2; exit 1; }
+	apt-get -q update
+	download
+fi
+for package in "$new"/.downloads/*.deb; do
+	dpkg-deb -x "$package" "$new"
 done
 # programs and libraries alone: links to what is not unpacked would lead nowhere
-rm -rf "$root"/{.downloads,etc,var,usr/share}
+rm -rf "$new"/{.downloads,etc,var,usr/share}
 # whoever runs the cells has to be able to read them
-chmod -R a+rX "$root"
-printf %s "${wanted[*]}" >"$root/.unpacked"
+chmod -R a+rX "$new"
+printf %s "${wanted[*]}" >"$new/.unpacked"
+rm -rf "$root"
+mv "$new" "$root"

@@ -344,7 +344,7 @@ def main() -> int:
     os.environ["PATH"] += f":{SBIN}"
     try:
         if command == "problems":
-            print("\n".join(problems()))
+            print("".join(f"{problem}\n" for problem in problems()), end="")
         else:
             {"up": up, "down": down, "hold": hold}[command]()
     except (LabError, NetwarpError) as error:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What this does: snoop.h. The cases of data and of acknowledgements are the paper's; the timeout is srtt +
- * 4 rttvar of the last hop and doubles with every expiry, until an acknowledgement (docs/agents.md).
+ * 4 rttvar of the last hop and doubles with every expiry; a new acknowledgement takes that back once there is
+ * a sample (docs/agents.md).
  */
 #include "snoop.h"
 
