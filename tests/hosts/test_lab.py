@@ -166,14 +166,18 @@ def test_two_machines_without_a_router(tmp_path: Path) -> None:
     spec.write_text(subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True).stdout)
     where = tmp_path / "two.yml"
     text = INVENTORY.read_text().partition("    r:\n")[0]
-    where.write_text(text.replace("r:vec1", "b:vec1", 1).replace("r:vec2", "b:vec2", 1))
-    # the cables lead to r, which no packet passes without its bridging them
-    bridge = "ip link add lab-bridge type bridge; for i in vec1 vec3; do ip link set $i master lab-bridge up; done; "
-    on("r", bridge + "ip link set lab-bridge up")
+    for own, far in (("vec1: r:vec1", "vec1: b:vec1"), ("        vec2: r:vec2\n", ""), ("vec1: r:vec3", "vec1: a:vec1"),
+                     ("        vec2: r:vec4\n", "")):  # fmt: skip
+        text = text.replace(own, far, 1)
+    where.write_text(text)
+    # a's plug into b's cable
+    inside = (INVENTORY.parent / "ssh").read_text().splitlines()[1].removeprefix("exec ").partition(" ssh ")[0].split()
+    plug = [*inside, "ip", "link", "set", "dev", "a1", "master"]
+    subprocess.run([*plug, "cable-b1"], check=True)
     try:
         cell = completed(tmp_path, spec, "--where", "protocol=tcp", "--where", "rate=1 Mbit/s", inventory=where)
     finally:
-        on("r", "ip link set vec1 down; ip link set vec3 down; ip link del lab-bridge")
+        subprocess.run([*plug, "cable-a1"], check=True)
     note = "the bottleneck of p1 is a namespace on b, which is an end of it"
     assert note in json.loads((cell / "environment.json").read_text())["machines"]["notes"]
     assert "The bottleneck of p1 is a namespace on b" in (cell.parent.parent / "report" / "index.html").read_text()
