@@ -42,6 +42,8 @@ PROGRAMS = {"ssh": "openssh-client", "ip": "iproute2", "unshare": "util-linux", 
 """Of this machine: program -> its package."""
 MEMORY_MIB = 384
 BOOT_S = 90
+DIES_S = 10
+"""A machine that ends so soon after its boot would do so again."""
 SIOCETHTOOL = 0x8946
 OFFLOADS = (0x17, 0x19, 0x1F, 0x24, 0x2C)
 """ETHTOOL_STXCSUM, SSG, STSO, SGSO, SGRO (linux/ethtool.h)"""
@@ -252,19 +254,23 @@ def hold() -> None:
         run("ip", "link", "set", "dev", cable, "up")
         for end in (f"{near}{near_number}", f"{far}{far_number}"):
             run("ip", "link", "set", "dev", end, "master", cable, "up")
-    guests = {boot(machine, kernel.binary, memory): machine for machine in MACHINES}
+    guests = {boot(machine, kernel.binary, memory): (machine, time.monotonic()) for machine in MACHINES}
     READY.touch()
     while True:  # a machine that is switched off is switched on again
-        pid, _ = os.wait()
-        machine = guests.pop(pid, "")
-        if machine:
-            guests[boot(machine, kernel.binary, memory)] = machine
+        pid, status = os.wait()
+        if pid not in guests:
+            continue
+        machine, booted = guests.pop(pid)
+        if time.monotonic() - booted < DIES_S:
+            said = (PLACE / machine / "console.txt").read_text(errors="replace")[-1000:]
+            raise LabError(f"machine {machine} ended within {DIES_S} s of its boot (status {status}):\n{said}")
+        guests[boot(machine, kernel.binary, memory)] = (machine, time.monotonic())
 
 
 def boot(machine: str, kernel: Path, memory: Path) -> int:
-    """Switch a machine on; returns its process."""
+    """Switch a machine on; returns its process. Its console goes on where that of the boot before ended."""
     vectors = [f"vec{i}:transport=tap,ifname={machine}{i},mac={mac(machine, i)}" for i in range(MACHINES[machine] + 1)]
-    with open(PLACE / machine / "console.txt", "wb") as console:
+    with open(PLACE / machine / "console.txt", "ab") as console:
         return subprocess.Popen(
             [
                 str(kernel), f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "ro",

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from netwarp.core.checkout import CHECKOUT
@@ -15,6 +16,8 @@ LAB = Path(os.environ.get("NETWARP_LAB", CHECKOUT / "build" / "lab"))
 INVENTORY = LAB / "inventory.yml"
 BIN = Path(sys.executable).parent
 MACHINES = {"a": "192.0.2.1", "b": "192.0.2.2", "r": "192.0.2.3"}
+AGAIN_S = 120
+"""For a machine that was switched off to boot and answer."""
 SSH = [
     LAB / "ssh", "-i", LAB / "key", "-o", f"UserKnownHostsFile={LAB / 'known_hosts'}", "-o", "BatchMode=yes", "-o",
     "ConnectTimeout=5",
@@ -81,8 +84,9 @@ def switch_off(machine: str) -> None:
 
 def await_machine(machine: str) -> None:
     """Until it has booted: ssh itself waits for a connection."""
+    deadline = time.monotonic() + AGAIN_S
     while "netwarp-lab" not in on(machine, "echo netwarp-lab"):
-        pass
+        assert time.monotonic() < deadline, f"machine {machine} does not answer {AGAIN_S} s after it was switched off"
 
 
 def netwarp(command: str, *arguments: object, inventory: Path = INVENTORY) -> subprocess.CompletedProcess[str]:

@@ -25,7 +25,7 @@ FROM_AN_EVENT = frozenset({
 
 BETWEEN_ENDS = frozenset({
     "completion_time_s", "longest_message_delay_s", "queue_wait_mean_s", "queue_wait_max_s", "queue_error_s",
-    "all_run_s",
+    "all_run_s", "silence_s",
 })  # fmt: skip
 """Times between the two ends of a flow, or from T0 to the end that has not begun it."""
 

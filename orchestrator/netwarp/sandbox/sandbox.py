@@ -141,10 +141,10 @@ class SandboxBackend(abc.ABC):
             shutil.rmtree(directory.root, ignore_errors=True)
             compiled = self.compile(cell)
             self.prepare(directory, cell, compiled)
-            if refused := self.refuses(cell):
-                return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
-            before, steady = host_state(), SteadyClock()
             try:
+                if refused := self.refuses(cell):  # which may ask machines, and get no answer
+                    return self._finish(cell, directory, run, Verdict(Outcome.UNSUPPORTED, refused), started)
+                before, steady = host_state(), SteadyClock()
                 programs = [
                     Path(program["path"]) for program in programs_used(cell).values() if program["path"] is not None
                 ]

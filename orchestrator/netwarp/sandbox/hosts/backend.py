@@ -111,6 +111,7 @@ class HostsBackend(SandboxBackend):
                 raise Interrupted
         try:
             with scratch("netwarp-machines-") as there:
+                reasons: list[str] = []
                 try:
                     results = on_each(names, lambda name: self._connect(name, events))
                     connections = {each.machine.name: each for each in results if isinstance(each, Connection)}
@@ -120,15 +121,19 @@ class HostsBackend(SandboxBackend):
                     for name, connection in connections.items():
                         (there / name).mkdir()
                         left[name] = fetch(connection, there / name)
+                except CellError as error:
+                    reasons.append(str(error))
                 finally:
-                    self._finish_machines(connections)
+                    reasons += [text for text in self._finish_machines(connections) if text not in reasons]
+                if reasons:
+                    raise CellError("; ".join(reasons))
                 clocks = clocks_of(ran, self.lateness_ns)
                 self._measured, self._clock_check = clocks.shown, clocks.check
                 self._measured |= {"namespaces": dict(placed.machine_of), "notes": list(placed.notes)}
                 self._measured |= {"commands": [asdict(each) for each in ran.commands]} if ran.commands else {}
                 silent = merge(directory, left, ran.t0_ns, clocks.error_ns, ran.commands)
-        except MachineError:
-            if self._closed.is_set():
+        except CellError:
+            if self._closed.is_set():  # then the machines are gone because we let them go
                 raise Interrupted from None
             raise
         if self._closed.is_set():
@@ -151,8 +156,8 @@ class HostsBackend(SandboxBackend):
                 connection.abandon()
         return connection
 
-    def _finish_machines(self, connections: dict[str, Connection]) -> None:
-        """Every machine as it was; a machine that cannot be put back ends the cell with that as its reason."""
+    def _finish_machines(self, connections: dict[str, Connection]) -> list[str]:
+        """Every machine as it was; returns why the cell failed: what could not be put back, and who does not answer."""
 
         def finish(name: str) -> list[str]:
             connection = connections[name]
@@ -164,9 +169,7 @@ class HostsBackend(SandboxBackend):
         results = on_each(connections, finish)
         with self._lock:
             self._connections = [each for each in self._connections if each not in connections.values()]
-        wrong = [text for result in results if isinstance(result, list) for text in result]
-        if wrong:
-            raise CellError("; ".join(wrong))
+        return [text for result in results for text in ([str(result)] if isinstance(result, MachineError) else result)]
 
     def clock_check(self, steady: SteadyClock) -> Check | None:
         """Whether the machines' clocks agree well enough."""

@@ -49,6 +49,13 @@ def events_of(cell: Cell, links: Mapping[str, object]) -> Iterator[tuple[Event, 
             yield event, "up"
 
 
+def as_cell_error(error: Exception) -> CellError:
+    """An error of a command, of whatever kind, as the reason why a cell failed."""
+    if isinstance(error, CellError):
+        return error
+    return CellError(f"a command for a link: {type(error).__name__}: {error}")
+
+
 class LinkCommands:
     """Those of an inventory: link -> commands. They run here, in the inventory's directory."""
 
@@ -77,8 +84,8 @@ class LinkCommands:
                     played.append(self._run(event, action, t0_ns))
                     if action == "up":
                         del down[event.link]
-                except CellError as error:
-                    errors.append(error)
+                except Exception as error:  # noqa: BLE001  whatever it is, the rest of the faults do not happen
+                    errors.append(as_cell_error(error))
                     return
 
         thread = threading.Thread(target=work, daemon=True)
@@ -93,8 +100,8 @@ class LinkCommands:
             for event in down.values():
                 try:
                     self._run(event, "up", t0_ns)
-                except CellError as error:
-                    errors.append(error)
+                except Exception as error:  # noqa: BLE001  the other links are to be taken up all the same
+                    errors.append(as_cell_error(error))
         if errors:
             raise errors[0]
 
@@ -104,8 +111,9 @@ class LinkCommands:
         what = f"the command for link {event.link} {action} ({shlex.join(words)})"
         try:
             done = subprocess.run(
-                words, cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                timeout=LIMIT_S, env={**os.environ, "NETWARP_LINK": event.link, "NETWARP_ACTION": action},
+                words, cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                errors="replace", check=False, timeout=LIMIT_S,
+                env={**os.environ, "NETWARP_LINK": event.link, "NETWARP_ACTION": action},
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CellError(f"{what}: {error}") from error

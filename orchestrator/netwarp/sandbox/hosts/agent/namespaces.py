@@ -30,7 +30,10 @@ class Namespaces:
             if not process.isdigit() or parent_of(process) != parent:
                 continue
             folder = f"/proc/{process}/fd"
-            for number in os.listdir(folder):
+            numbers: list[str] = []
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                numbers = os.listdir(folder)
+            for number in numbers:
                 with contextlib.suppress(OSError):  # closed meanwhile
                     name = os.readlink(f"{folder}/{number}")
                     if name.startswith("net:[") and name not in self.handles:

@@ -21,9 +21,13 @@ class Changes:
     def __init__(self, directory: str) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         self.handle: int = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-        if self.handle < 0 or libc.inotify_add_watch(self.handle, directory.encode(), IN_MODIFY | IN_CREATE) < 0:
+        if self.handle < 0:
             number = ctypes.get_errno()
-            raise OSError(number, "inotify: " + os.strerror(number))
+            raise OSError(number, "inotify_init1: " + os.strerror(number))
+        if libc.inotify_add_watch(self.handle, os.fsencode(directory), IN_MODIFY | IN_CREATE) < 0:
+            number = ctypes.get_errno()
+            os.close(self.handle)
+            raise OSError(number, "inotify_add_watch: " + os.strerror(number), directory)
 
     def forget(self) -> None:
         """Those that were told."""

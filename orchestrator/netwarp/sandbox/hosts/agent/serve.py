@@ -98,6 +98,8 @@ class Agent:
             sources.append(self.sandbox.changes.handle)
         left = self.heard + SILENCE_S - time.monotonic()
         there = select.select(sources, [], [], max(0.0, left))[0]
+        if self.children.handle in there:  # before the sandbox is asked: one that ends after that is told again
+            self.children.forget()
         if 0 in there:
             data = os.read(0, 1 << 20)
             if not data:
@@ -111,7 +113,6 @@ class Agent:
 
     def tell(self) -> None:
         """The sandbox's events."""
-        self.children.forget()
         sandbox = self.sandbox
         assert sandbox is not None
         for event in sandbox.news():
