@@ -15,10 +15,12 @@ import msgspec
 
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.numbers import given, percent
+from ..core.schedules import UNDISTURBED
 from ..core.types import CellOutcome, Outcome
 from ..core.units import counted
 from ..experiment import Spec
 from ..measure.first_divergence import Divergence, first_divergence
+from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..results.agreement import Agreement, agree
 from ..results.compare import Levels, levels_of
@@ -128,6 +130,13 @@ def agree_backends(
         spec, seed=seed, repetitions=REPETITIONS if repetitions is None else repetitions, only=only, where=where,
         backend=backends[0], progress=progress,
     )  # fmt: skip
+    growing = sorted({each.factor for each in scheduled_cells(whole)})
+    if growing:
+        raise SpecError(
+            f"agree: the levels of {', '.join(growing)} follow from the packets of a run, which two back ends need not "
+            f"share: --where {growing[0]}={UNDISTURBED} compares the undisturbed cells, and the spec.toml of a "
+            "counterexample one schedule"
+        )
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
     machines = None if inventory is None else Path(inventory)
     for name in backends:  # before anything runs: may raise BackendUnavailable

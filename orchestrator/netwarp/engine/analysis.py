@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.types import Outcome
+from ..experiment import Spec
 from ..measure.capture_point import missing_raw
+from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..results import Results, write_tables, write_timelines
@@ -18,9 +21,10 @@ from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
 from ..store.run_dir import RunDir, locked, read_json
 from .collect import collect, ran_to_its_end
+from .counterexamples import write_counterexamples
 from .data_frames import need_polars, replace_parquet
 from .execute import analyze_cells
-from .outputs import Combination, later_outputs, texts_of
+from .outputs import Combination, later_outputs, load_again, texts_of
 from .run_directory import Run
 
 
@@ -69,7 +73,23 @@ def analyze(
                 write_outputs(run, plan)
 
         _write_tables(results, run, parquet, outputs_too)
+        _counterexamples_again(None if later is None else later.spec, results, run)
     return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing)
+
+
+def _counterexamples_again(spec: Spec | None, results: Results, run: RunDir) -> None:
+    """Put the counterexamples of these results in place of the old ones. spec: None: that which is kept with the run;
+    where it is not, the old ones go, since they may contradict the tables.
+    """
+    shutil.rmtree(run.counterexamples, ignore_errors=True)
+    if not scheduled_cells(results.plan):
+        return
+    if spec is None:
+        manifest = read_json(run.manifest, Manifest)
+        kept = run.spec / Path(manifest.spec_path).name
+        spec = load_again(kept, manifest) if kept.exists() else None
+    if spec is not None:
+        write_counterexamples(spec, results, run)
 
 
 def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:

@@ -4,6 +4,7 @@ replays it alone, its numbers and its captures.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from ..store.run_dir import RunDir, write_atomic
 
 ENDED = "not-completed"
 """Directory of the smallest schedule whose cell did not complete."""
+MOST_LETTERS = 60
+"""Of a claim's name in the name of its directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def write_counterexamples(spec: Spec, results: Results, run: RunDir) -> list[Cou
 
 def _counterexamples(results: Results) -> Iterator[Counterexample]:
     by_cell = {id(each.cell): each for each in scheduled_cells(results.plan)}
+    taken = {ENDED}
     for claim in results.plan.claims:
         if claim.kind == "every" and claim.of_schedules:
             missed = [(by_cell[id(cell)], value) for cell, value in violations(claim, results) if id(cell) in by_cell]
@@ -61,7 +65,7 @@ def _counterexamples(results: Results) -> Iterator[Counterexample]:
                     f"{claim.metric} is {value!r}; {claim.expected!r} within {claim.tolerance!r} was claimed.",
                     f"{counted(len(missed), 'schedule')} did not keep it; this is the smallest.",
                 ]
-                yield _counterexample(_name(claim.name), each, lines, results)
+                yield _counterexample(_name(claim.name, taken), each, lines, results)
     ended = [
         (each, outcome)
         for each in by_cell.values()
@@ -84,5 +88,12 @@ def _counterexample(name: str, each: ScheduledCell, lines: list[str], results: R
     return Counterexample(name, each.cell, level, "\n".join(lines) + "\n")
 
 
-def _name(claim: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", claim).strip("-.")[:60] or "claim"
+def _name(claim: str, taken: set[str]) -> str:
+    """The name of a claim's directory, which no other has: with a number if its letters are those of another's. Adds
+    it to `taken`.
+    """
+    first = re.sub(r"[^A-Za-z0-9._-]+", "-", claim).strip("-.")[:MOST_LETTERS] or "claim"
+    numbered = (f"{first}-{number}" for number in itertools.count(2))
+    name = next(one for one in itertools.chain([first], numbered) if one not in taken)
+    taken.add(name)
+    return name

@@ -12,8 +12,6 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError, StoreError
-from ..experiment import load_spec
-from ..plan import make_plan
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.shards import merged_plan
 from ..plan.types import Plan
@@ -25,6 +23,7 @@ from ..store.plan_file import read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out
 from .analysis import tabulate
+from .outputs import plan_again
 from .run_directory import Run, open_run
 
 MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
@@ -80,11 +79,8 @@ def _plan_of_parts(runs: Sequence[Run]) -> Plan:
     """The plan of base and robustness together, by the spec that is kept with the runs."""
     first = runs[0]
     spec = first.directory.spec / Path(first.manifest.spec_path).name
-    plan = make_plan(
-        load_spec(spec, sets=dict(text.split("=", 1) for text in first.manifest.sets)),
-        seed=first.plan.seed,
-        only=(BASE, ROBUSTNESS),
-    )
+    cells = [cell for run in runs for cell in run.plan.cells]
+    _, plan = plan_again(spec, first.manifest, cells, only=(BASE, ROBUSTNESS))
     apart = {cell.id for run in runs for cell in run.plan.cells} ^ {cell.id for cell in plan.cells}
     if apart:
         raise SpecError(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ..core.errors import SpecError
-from ..core.types import Cell
+from ..core.types import Cell, GuestKernel
 from ..experiment import Spec, load_spec
 from ..experiment.profiles import PROFILES, profiles_named
 from ..experiment.stacks import STACKS
@@ -38,9 +41,7 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
     The cells must be those of the run: the same content at the same levels of the same factors; the run may lack some.
     Raises SpecError.
     """
-    sets = dict(text.split("=", 1) for text in manifest.sets)
-    loaded = load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
-    asked = make_plan(loaded, seed=plan.seed)
+    loaded, asked = plan_again(spec, manifest, plan.cells)
     there, new = _first_cells(undisturbed(plan)), _first_cells(asked)
     strangers = [cell for levels, cell in there.items() if levels not in new]
     if strangers:
@@ -55,6 +56,40 @@ def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutp
         raise SpecError(f"{loaded.path}: its cells are not those of the run:{lines}")
     missing = tuple(dict(levels) for levels in new if levels not in there)
     return LaterOutputs(loaded, with_cells(plan.with_outputs(asked), plan.cells), missing)
+
+
+def load_again(spec: str | Path, manifest: Manifest) -> Spec:
+    """Load a spec with the --set of a run. Raises SpecError."""
+    sets = dict(text.split("=", 1) for text in manifest.sets)
+    return load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
+
+
+def plan_again(
+    spec: str | Path, manifest: Manifest, cells: Sequence[Cell], only: Sequence[str] = ()
+) -> tuple[Spec, Plan]:
+    """Load a spec and plan it with the seed, the --set and the guest kernels of a run: a name means the build that the
+    run's cells of these levels had, not the newest of today. Raises SpecError.
+    """
+    loaded = load_again(spec, manifest)
+    plan = make_plan(loaded, seed=manifest.seed, only=only)
+    had = {frozenset(cell.factors.items()): cell.kernel for cell in cells}
+    builds: dict[str, GuestKernel] = {}
+    for cell in plan.cells:
+        build = had.get(frozenset(cell.factors.items()), msgspec.UNSET)
+        if not isinstance(cell.kernel, msgspec.UnsetType) and not isinstance(build, msgspec.UnsetType):
+            name = cell.kernel.release  # as in the spec: no build was looked for
+            if _can_mean(name, build.release):
+                builds.setdefault(name, build)
+    if builds:
+        plan = make_plan(
+            loaded, seed=manifest.seed, only=only, builds=lambda name: builds.get(name, GuestKernel(name, ""))
+        )
+    return loaded, plan
+
+
+def _can_mean(name: str, release: str) -> bool:
+    """Whether a kernel of this release can be the one that a spec names so. Of a path or a key nothing is known."""
+    return "/" in name or "." not in name or re.match(rf"{re.escape(name)}(?![0-9])", release) is not None
 
 
 def texts_of(spec: Spec) -> dict[str, bytes]:

@@ -109,6 +109,11 @@ def run(
         backend=backend,
         progress=progress,
     )
+    if where_to.dask and keep != "all" and schedules.to_expand(plan):
+        raise SpecError(
+            f"--keep {keep} with --executor dask: schedules of packets grow from captures, which the workers would "
+            "remove; leave --keep out, or run with --executor local"
+        )
     chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), plan.cells)
     if chosen.why:
         progress(Notice(chosen.why))

@@ -37,6 +37,7 @@ from .statistics import estimate
 Verdict = Literal[
     "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
 ]
+NO_QUOTIENT = "a number to divide by, or to take the logarithm of, is 0"
 SLACK = 1e-12
 """Tolerance of a closed bound: numbers that are equal on paper may differ in their last bit."""
 ABSOLUTE = ("value", "every", "difference", "elasticity")
@@ -200,7 +201,7 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
     try:
         estimated = estimate(comparison.values(), random=comparison.random)
     except ZeroDivisionError:
-        return Judged(claim, "inconclusive", None, expected, unit, "a number to divide by is 0")
+        return Judged(claim, "inconclusive", None, expected, unit, NO_QUOTIENT)
     interval = _interval(claim)
     if estimated.spread in ("deterministic", "equal"):
         verdict: Verdict = "holds" if interval.holds(estimated.mean) else "does not hold"
@@ -248,14 +249,19 @@ def _borrowed(moved: Bounds) -> str:
 
 
 def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | None:
-    """Bounds of one draw; None: no cell of its kind was repeated."""
+    """Bounds of one draw; None: no cell of its kind was repeated, or its spread would move a number to where the
+    claim's statistic has no value.
+    """
     parts = _claims_of(claim, results) or [claim]
     known: dict[Kind, Spread] = {}
     for part in parts:
         for flow, metric in itertools.product(flows_of(part), {part.metric, part.metric_b or part.metric}):
             for kind, spread in spreads(results, flow, metric).items():
                 known[kind] = known[kind] | spread if kind in known else spread
-    return bounds(comparison, known)
+    try:
+        return bounds(comparison, known)
+    except ZeroDivisionError:
+        return None
 
 
 def _compare(interval: _Interval, low: float, high: float) -> tuple[bool, bool]:

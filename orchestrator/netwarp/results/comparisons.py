@@ -129,6 +129,8 @@ def _elasticity(first: str, last: str) -> Callable[[Sequence[float]], float]:
     grown = 0.0 if known is None else math.log(known.values[last] / known.values[first])
 
     def statistic(values: Sequence[float]) -> float:
+        if values[0] <= 0 or values[1] <= 0:
+            raise ZeroDivisionError  # it has no logarithm
         return math.log(values[1] / values[0]) / grown
 
     return statistic

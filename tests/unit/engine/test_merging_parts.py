@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import netwarp
 import pytest
 from netwarp.core.errors import SpecError
+from netwarp.core.types import GuestKernel
 from netwarp.engine.outputs import texts_of
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
@@ -28,6 +30,10 @@ also = [{ failover = "rfc4960" }]
 """
 
 
+def unbuilt(name: str) -> GuestKernel:
+    return GuestKernel(name, "")
+
+
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
     folder = tmp_path / "spec"
@@ -38,9 +44,9 @@ def spec(tmp_path: Path) -> Path:
     return folder / "spec.toml"
 
 
-def part(spec: Path, name: str, place: Path) -> RunDir:
+def part(spec: Path, name: str, place: Path, builds: Callable[[str], GuestKernel] = unbuilt) -> RunDir:
     loaded = load_spec(spec)
-    run = write_run(place, make_plan(loaded, only=(name,)))
+    run = write_run(place, make_plan(loaded, only=(name,), builds=builds))
     words = ["run", str(spec), "--only", name]
     of_this = {"spec": "made-up", "spec_path": str(spec), "seed": 1, "repetitions": 1, "arguments": words}
     put(run.manifest, MANIFEST | of_this)
@@ -60,6 +66,16 @@ def test_claims_that_need_both_are_judged(spec: Path, tmp_path: Path) -> None:
     assert leads[""] > 0 > leads["failover=rfc4960"]
     assert whole.manifest.arguments[-4:] == ("--only", "base", "--only", "robustness")
     assert whole.manifest.arguments.count("--only") == 2
+
+
+def test_parts_with_kernels_of_their_own(spec: Path, tmp_path: Path) -> None:
+    """Its cells have the builds that the parts ran on, which are not looked for again."""
+    spec.write_text(spec.read_text().replace('name = "made-up"', 'name = "made-up"\nkernel = "6.1"'))
+    builds = {"6.1": GuestKernel("6.1.192", "a" * 64)}
+    runs = [part(spec, name, tmp_path / name, builds.__getitem__) for name in ("robustness", "base")]
+    whole = netwarp.merge_runs([run.root for run in runs], out=tmp_path / "whole", report=False)
+    assert {cell.kernel for cell in whole.plan.cells} == set(builds.values())
+    assert len(whole.plan.cells) == sum(len(netwarp.open_run(run.root).plan.cells) for run in runs)
 
 
 def test_parts_of_unlike_specs_are_refused(spec: Path, tmp_path: Path) -> None:

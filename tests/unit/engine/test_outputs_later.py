@@ -9,8 +9,10 @@ from pathlib import Path
 import netwarp
 import pytest
 from netwarp.core.errors import SpecError, StoreError
+from netwarp.core.types import GuestKernel
 from netwarp.engine.outputs import texts_of
 from netwarp.experiment import load_spec
+from netwarp.plan import make_plan
 from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir
 from support.report_kit import plan_of, spec_text, write_run
@@ -54,6 +56,26 @@ def rows(run: RunDir, table: str) -> list[dict[str, str]]:
 
 def files(run: RunDir) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in run.root.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def test_a_run_with_a_factor_of_kernels(tmp_path: Path) -> None:
+    """A name means the build that the run had; another release at the same level is another cell."""
+    kernels = '[factor.kernel]\nlevels = ["old", "new"]\n'
+    levels = kernels + '[factor.kernel.old]\nkernel = "6.1"\n[factor.kernel.new]\nkernel = "6.12"\n'
+    text = spec_text(more=levels, extra=', "kernel"', where='where = { kernel = "old" }')
+    place = later(tmp_path / "spec", text)
+    plan = make_plan(load_spec(place), builds=lambda name: GuestKernel(f"{name}.192", f"{name:0>64}"))
+    assert {cell.kernel.release for cell in plan.cells if cell.kernel} == {"6.1.192", "6.12.192"}
+    run = write_run(tmp_path / "run", plan)
+    cells = read_plan(run).cells
+    title = 'title = "Table 1: share of the link against the outage"'
+    assert title in text
+    done = netwarp.analyze(run.root, spec=later(tmp_path / "more", text.replace(title, 'title = "Another"')))
+    assert not done.missing
+    assert read_plan(run).cells == cells
+    assert read_plan(run).tables[0].title == "Another"
+    with pytest.raises(SpecError, match=r"kernel.release: 6.12.192 in the run, asked for: 6.10"):
+        netwarp.analyze(run.root, spec=later(tmp_path / "else", text.replace('"6.12"', '"6.10"')))
 
 
 def test_another_spec_asks_over_the_same_cells(run: RunDir, tmp_path: Path) -> None:

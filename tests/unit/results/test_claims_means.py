@@ -56,6 +56,14 @@ def test_an_elasticity_is_taken_against_the_quantities_of_the_levels(tmp_path: P
         plan_of(tmp_path, claim("elasticity", 'a = { x = "1 s" }\nover = { who = ["a", "b"] }\n' + BOUND))
 
 
+@pytest.mark.parametrize("numbers", [(0, 7, 9), (1, 7, 0), (0, 7, 0), (-1, 7, 9), (-1, 7, -9)])
+def test_an_elasticity_without_a_logarithm_is_inconclusive(tmp_path: Path, numbers: tuple[float, ...]) -> None:
+    body = 'a = { who = "a" }\n' + OVER + "expected = 2\ntolerance = 0.01\n"
+    (found,) = judged(plan_of(tmp_path, claim("elasticity", body)), {"a": rows(*numbers)})
+    assert (found.verdict, found.measured) == ("inconclusive", None)
+    assert found.reason == "a number to divide by, or to take the logarithm of, is 0"
+
+
 def test_pooled_gain_takes_lists_as_one(tmp_path: Path) -> None:
     body = 'a = { who = "a" }\nb = [{ who = "b" }, { who = "c" }]\n' + OVER
     numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(3, 3, 3)}
@@ -123,6 +131,25 @@ def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, 
     assert found.reason.startswith("one draw, no interval of its own: ")
     assert "if every drawn number were 10.00% off, a spread borrowed from c_1s_r0_" in found.reason
     assert "(the widest of 3 repeated of its kind;" in found.reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n',
+        'a = { who = "a" }\n' + OVER + "expected = 2\ntolerance = 0.01\n",
+    ],
+    ids=["greater", "elasticity"],
+)
+def test_one_draw_that_could_be_0_is_inconclusive(tmp_path: Path, body: str) -> None:
+    """What was repeated differs by 100 %: with that, the number to divide by could be 0."""
+    kind = "elasticity" if "expected" in body else "greater"
+    (tmp_path / "expected.toml").write_text(claim(kind, body))
+    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
+    (found,) = judged(plan, {"a": rows(1, 4, 9), "b": rows(1, 1, 1), "c": [[1.0, 3.0]] * 3})
+    assert found.verdict == "inconclusive"
+    assert found.measured is not None
+    assert found.reason.startswith("one repetition of cells that are random")
 
 
 def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
