@@ -8,7 +8,12 @@ set -u
 experiment=$1 good=$2
 shift 2
 netwarp=${NETWARP:-$(dirname "$0")/../.venv/bin/netwarp}
-record=$("$netwarp" kernel build --source . --incremental --json) || exit 125
+record=$("$netwarp" kernel build --source . --incremental --json)
+case $? in
+0) ;;
+3) exit 125 ;; # the source's fault; anything else is the machine's (disk, memory, tools) or Ctrl-C, and would be so at every commit
+*) exit 255 ;;
+esac
 key=$(printf '%s\n' "$record" | sed -n 's/.*"key": "\([0-9a-f]*\)".*/\1/p')
 [ -n "$key" ] || exit 255
 out=$(mktemp -d) || exit 255

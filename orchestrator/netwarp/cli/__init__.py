@@ -43,7 +43,7 @@ COMMANDS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns its exit status (0 done, 1 some cells did not complete, 2 bad spec or arguments,
-    77 the back end cannot run here, 130 interrupted)."""
+    3 a kernel's source does not build, 77 the back end cannot run here, 130 interrupted)."""
     try:
         with terminable():
             return _run(argv)

@@ -8,6 +8,7 @@ NetwarpError            base class; `exit_status` is the command line's exit sta
   StoreError            a run directory lacks something or cannot be written (1)
     DiskFull            the disk is full: the run ends at once and keeps its finished cells (1)
   KernelError           the guest kernel cannot be built, or the one asked for is not there (1)
+    DoesNotBuild        this source's fault, not the machine's: another commit may build (3)
 """
 
 from __future__ import annotations
@@ -49,3 +50,9 @@ class DiskFull(StoreError):
 
 class KernelError(NetwarpError):
     """The guest kernel cannot be built, or the one asked for is not there."""
+
+
+class DoesNotBuild(KernelError):
+    """A patch, an option or the compiler refused the source: not a fault of the machine."""
+
+    exit_status = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -73,8 +74,8 @@ def run_selftests(
     names: COLLECTION:PROGRAM each. source: as for build_kernel(). kernel: a kernel that is built (find_named()) instead
     of one with the options that the tests ask for, so that what needs those fails or is skipped. jobs: guests at once
     (default: cores). out: a new directory that keeps the output of each. building: called during the kernel's build;
-    finished: with the number (from 1) of each test that ended, in any order. Raises SpecError for a test that is not
-    there, KernelError, CellError.
+    finished: with the number (from 1) of each test that ended, in any order, one call at a time. Raises SpecError for a
+    test that is not there, KernelError, CellError.
     """
     tests = [parse_test(name) for name in names]
     if out.exists() and any(out.iterdir()):
@@ -97,6 +98,7 @@ def run_selftests(
     unbuilt = tree.build(tests, build.include)
     bench = Bench(build.binary, unpacked(), tree.tests, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
+    one_at_a_time = threading.Lock()
 
     def run(number: int, test: Selftest) -> Result:
         place = out.absolute() / f"{number:02d}-{test.collection.replace('/', '-')}-{test.program}"
@@ -105,7 +107,8 @@ def run_selftests(
         for left in ("init", ".uml"):
             path = place / left
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        finished(number, result)
+        with one_at_a_time:
+            finished(number, result)
         return result
 
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core.errors import KernelError
+from ..core.errors import DoesNotBuild, KernelError
 from ..core.executables import find_executable
 from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
 from .config import explain, is_known, parse_config, unmet
-from .objects import configures, kept_objects, makes_headers, synchronise
+from .objects import configures, finished, kept_objects, makes_headers, synchronise
 from .recipe import Patch, Recipe, load_recipe
 from .run import Progress, Runner
 from .source import Source, file_sha256, find_source, release_of, unpack
@@ -38,9 +38,9 @@ def build_kernel(
 
     source: as for find_source(); None: the distribution's package. jobs: compilers at once (None: one per core).
     incremental: keep the objects, and compile only what changed since the last such build of this tree.
-    progress: called from this thread during the build. Raises KernelError: no source, a missing tool, a patch or option
-    that does not apply, a compiler error, a full disk. KeyboardInterrupt is passed on after every child has ended and
-    the unfinished build is removed.
+    progress: called from this thread during the build. Raises DoesNotBuild: a patch or option that does not apply, a
+    compiler error; KernelError: no source, a missing tool, a full disk. KeyboardInterrupt is passed on after every
+    child has ended and the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
     missing = [tool for tool in _TOOLS if find_executable(tool) is None]
@@ -148,7 +148,9 @@ def _make_again(source: Source, recipe: Recipe, folder: Path, work: Path, jobs: 
         _headers(recipe, tree, jobs, runner)
         shutil.rmtree(include, ignore_errors=True)
         _copy_headers(tree / "usr/include", include)
-    return _collect(tree, include, work / "kernel", runner)
+    release = _collect(tree, include, work / "kernel", runner)
+    finished(folder)
+    return release
 
 
 def _prepare(recipe: Recipe, tree: Path, runner: Runner) -> None:
@@ -207,7 +209,7 @@ def configure(recipe: Recipe, tree: Path, runner: Runner) -> None:
     ]
     if failed:
         lines = "\n".join(f"  {explain(option, config, tree)}" for option in failed)
-        raise KernelError(f"the kernel's configuration did not take {len(failed)} of the fragment's options:\n{lines}")
+        raise DoesNotBuild(f"the kernel's configuration did not take {len(failed)} of the fragment's options:\n{lines}")
 
 
 def apply_patch(patch: Patch, tree: Path) -> bool:
@@ -221,6 +223,6 @@ def apply_patch(patch: Patch, tree: Path) -> bool:
         return False
     if (tried := attempt("--forward", "--dry-run")).returncode != 0:
         said = (tried.stdout + tried.stderr).decode(errors="replace").strip()
-        raise KernelError(f"patch {patch.name} does not fit this source:\n{said}")
+        raise DoesNotBuild(f"patch {patch.name} does not fit this source:\n{said}")
     attempt("--forward").check_returncode()
     return True

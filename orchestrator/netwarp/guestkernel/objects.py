@@ -1,8 +1,9 @@
 """Keeps the objects of a source's last build, so that the next one compiles only what changed: for bisecting.
 
-`<cache>/objects/<key>/{tree/, files.json, include/}`. The key: where the source is, the recipe, the toolchain.
-files.json holds the hash of every file of the source as it was copied; a file whose hash is another is copied anew, and
-make does the rest by the times of the files.
+`<cache>/objects/<key>/{tree/, files.json, unfinished.json, include/}`. The key: where the source is, the recipe, the
+toolchain. files.json holds the hash of every file of the source as it was copied; a file whose hash is another is
+copied anew, and make does the rest by the times of the files. unfinished.json is there from the copying until a kernel
+is made: the names that changed since the last kernel, over all builds that failed in between (null: everything).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from pathlib import Path
 from ..core.errors import KernelError
 from . import cache
 from .recipe import Recipe
-from .source import Source, contents, put
+from .source import Source, contents, names, put
 
-_LIST = "files.json"
+_LIST, _UNFINISHED = "files.json", "unfinished.json"
 _OF_HEADERS = (
     "include/uapi/",
     "arch/x86/include/uapi/",
@@ -55,16 +56,22 @@ def kept_objects(source: Source, recipe: Recipe, compiler: str, enter: Callable[
 
 
 def synchronise(source: Source, folder: Path) -> frozenset[str] | None:
-    """Bring folder/tree to the state of the source. Returns the names that changed; None: everything is new.
+    """Bring folder/tree to the state of the source. Returns the names that changed since the last kernel made there
+    (finished()); None: everything is new.
 
-    Only what this function copied is ever changed or removed there. Raises KernelError if the source changed meanwhile.
+    Only what this function copied is changed or removed there, and what make left in the place of a file of the source.
+    Raises KernelError if the source changed meanwhile.
     """
     tree, record = folder / "tree", folder / _LIST
     before = _read(record)
     if before is None or not tree.is_dir():
         shutil.rmtree(tree, ignore_errors=True)
         before = {}
+    earlier = _unfinished(folder)
     record.unlink(missing_ok=True)  # a killed synchronisation begins anew
+    # first: a file that becomes a directory is in the way of what is in that, a directory of a link too
+    for name in before.keys() - set(names(source.path)):
+        (tree / name).unlink(missing_ok=True)
     now: dict[str, str] = {}
     total = hashlib.sha256()
     for name, head, content in contents(source.path):
@@ -72,18 +79,21 @@ def synchronise(source: Source, folder: Path) -> frozenset[str] | None:
         total.update(content)
         now[name] = hashlib.sha256(head + content).hexdigest()
         if before.get(name) != now[name]:
-            (tree / name).unlink(missing_ok=True)
+            _clear(tree / name)
             put(tree / name, head, content)
-    for name in before.keys() - now.keys():
-        (tree / name).unlink(missing_ok=True)
     if source.identity != f"tree {total.hexdigest()}":
         raise KernelError(f"{source.path} changed while it was being copied; start again")
-    new = record.with_suffix(".new")
-    new.write_text(json.dumps(now))
-    os.replace(new, record)
-    if not before:
-        return None
-    return frozenset(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    changed = None
+    if before and earlier is not None:
+        changed = earlier.union(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    _write(folder / _UNFINISHED, None if changed is None else sorted(changed))
+    _write(record, now)
+    return changed
+
+
+def finished(folder: Path) -> None:
+    """A kernel was made of what synchronise() copied: the next changes are counted from here."""
+    (folder / _UNFINISHED).unlink(missing_ok=True)
 
 
 def configures(changed: frozenset[str] | None, tree: Path) -> bool:
@@ -98,6 +108,30 @@ def configures(changed: frozenset[str] | None, tree: Path) -> bool:
 def makes_headers(changed: frozenset[str] | None, include: Path) -> bool:
     """Whether the headers for user space have to be made again."""
     return changed is None or not include.is_dir() or any(name.startswith(_OF_HEADERS) for name in changed)
+
+
+def _unfinished(folder: Path) -> frozenset[str] | None:
+    """Names that no kernel was made of since they changed. None: of no file was one made."""
+    try:
+        left = json.loads((folder / _UNFINISHED).read_bytes())
+    except FileNotFoundError:
+        return frozenset()
+    except ValueError:
+        return None
+    return None if left is None else frozenset(left)
+
+
+def _clear(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():  # its files are gone from the source: only what make left is there
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+
+
+def _write(path: Path, value: object) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(value))
+    os.replace(new, path)
 
 
 def _read(record: Path) -> dict[str, str] | None:

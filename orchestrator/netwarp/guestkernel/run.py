@@ -15,13 +15,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from ..core.errors import KernelError
+from ..core.errors import DoesNotBuild, KernelError
 from ..core.executables import with_sbin
 
 # setpriv (util-linux) because preexec_fn is not safe in a process with threads
 _DIE_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 _COMPILED = re.compile(rb"  (?:CC|AS|HOSTCC) ")
 _TAIL_LINES = 15
+# compilers and make say it so (LC_ALL=C); the kernel kills a compiler when memory ends
+_OF_THE_MACHINE = re.compile(
+    rb"No space left on device|Disk quota exceeded|Input/output error|Read-only file system"
+    rb"|Cannot allocate memory|memory exhausted|\bKilled\b"
+)
+_NOT_STARTED = (126, 127)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +65,8 @@ class Runner:
         self._report(0, 0)
 
     def run(self, command: list[str], cwd: Path, objects: int = 0) -> None:
-        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the log's end.
+        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the log's end;
+        DoesNotBuild if make failed, and not for want of space or memory.
 
         Whatever ends this call early (Ctrl-C too) ends the command's whole process group first; if we are killed, the
         command gets SIGTERM, which make passes on to its children.
@@ -68,6 +75,7 @@ class Runner:
         self._log.flush()
         tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
         done = 0
+        fault_of_source = command[0] == "make"
         process = subprocess.Popen(
             [*_DIE_WITH_US, *command],
             cwd=cwd,
@@ -82,6 +90,8 @@ class Runner:
             for line in process.stdout:
                 self._log.write(line)
                 tail.append(line)
+                if _OF_THE_MACHINE.search(line):
+                    fault_of_source = False
                 if objects and _COMPILED.match(line):
                     done += 1
                     self._report(done, max(done, objects))
@@ -95,7 +105,9 @@ class Runner:
         self.objects += done
         if status != 0:
             last = b"".join(tail).decode(errors="replace").rstrip()
-            raise KernelError(
+            if status < 0 or status in _NOT_STARTED:
+                fault_of_source = False
+            raise (DoesNotBuild if fault_of_source else KernelError)(
                 f"the kernel build failed while it {self.stage}: {' '.join(command)} ended with status {status}\n"
                 f"{last}\nThe whole log: {self._log_path}"
             )

@@ -162,19 +162,28 @@ def contents(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """(name, head, content) of every file of a tree in order. The head holds kind, sizes and name; head and content of
     all files are what the identity of a tree is the SHA-256 of.
     """
-    for name in _files(path):
+    for name, mode in _modes(path):
         origin = path / name
-        try:
-            mode = origin.lstat().st_mode
-        except FileNotFoundError:  # git lists a tracked file that was deleted
-            continue
         if stat.S_ISLNK(mode):
             kind, content = b"l", os.fsencode(os.readlink(origin))
-        elif stat.S_ISREG(mode):
-            kind, content = (b"x" if mode & stat.S_IXUSR else b"f"), origin.read_bytes()
         else:
-            continue
+            kind, content = (b"x" if mode & stat.S_IXUSR else b"f"), origin.read_bytes()
         yield name, b"%s %d %d " % (kind, len(os.fsencode(name)), len(content)) + os.fsencode(name), content
+
+
+def names(path: Path) -> Iterator[str]:
+    """Names of the files that contents() yields, none of which is read."""
+    return (name for name, _ in _modes(path))
+
+
+def _modes(path: Path) -> Iterator[tuple[str, int]]:
+    for name in _files(path):
+        try:
+            mode = (path / name).lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):  # git lists a tracked file that was deleted
+            continue
+        if stat.S_ISLNK(mode) or stat.S_ISREG(mode):
+            yield name, mode
 
 
 def put(target: Path, head: bytes, content: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -56,7 +57,7 @@ class Bench:
 
 def run_test(bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUAL_LIMIT_S) -> Result:
     """Run one test in the new directory `place`, which keeps its output and the guest's console. Raises CellError."""
-    _prepare(bench, test, place, limit_s)
+    prepare(bench, test, place, limit_s)
     memory = memory_dir()
     if memory is None:
         raise CellError("no directory has space for the guest's memory (see `netwarp doctor`)")
@@ -85,7 +86,8 @@ def run_test(bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUA
     return _judge(test, place, stopped, time.monotonic() - started)
 
 
-def _prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
+def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
+    """Make the directory `place` with what the guest's first program reads there."""
     (place / "overrides").mkdir(parents=True)
     shutil.copyfile(Path(__file__).with_name("init.sh"), place / "init")
     (place / "init").chmod(0o755)
@@ -94,8 +96,8 @@ def _prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
             shutil.copyfile(change, place / "overrides" / change.name)
     words = " ".join([f"./{test.program}", *test.arguments])
     (place / "test.env").write_text(
-        f"COLLECTION={test.collection}\nTEST='{words}'\nLIMIT_S={limit_s}\n"
-        f"PACKAGES={bench.packages}\nTESTS={bench.tests}\n"
+        f"COLLECTION={shlex.quote(test.collection)}\nTEST={shlex.quote(words)}\nLIMIT_S={limit_s}\n"
+        f"PACKAGES={shlex.quote(str(bench.packages))}\nTESTS={shlex.quote(str(bench.tests))}\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def rows(results: Sequence[Result], kernel: str) -> dict[str, str]:
         inside = counted(result.cases)
         shown = ", ".join(str(inside[name]) for name in ("pass", "fail", "skip")) if result.cases else ""
         virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f}"
-        note = result.note.replace("|", "/")[:_LONGEST_NOTE]
+        note = textwrap.shorten(result.note.replace("|", "/"), _LONGEST_NOTE, placeholder=" ...")
         cells = [f"`{result.test.name}`", result.verdict, shown, virtual, f"{result.wall_s:.1f}", kernel, note]
         lines[result.test.name] = f"| {' | '.join(cells)} |"
     return lines

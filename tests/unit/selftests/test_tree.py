@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.guestkernel import load_recipe
-from netwarp.selftests.guest import Result
+from netwarp.selftests.guest import Bench, Result, prepare
 from netwarp.selftests.kernel import selftest_recipe
 from netwarp.selftests.table import rows, update_page
 from netwarp.selftests.tap import Case
@@ -80,8 +81,21 @@ def test_the_table_stands_between_the_marks_of_a_page(tmp_path: Path) -> None:
     second = "| `net:b.sh` | fail |  |  | 300.1 | 6.12.1 | stopped after 300 s / of wall time |\n"
     tail = "<!-- /selftests -->\nafter\n"
     assert page.read_text() == f"{head}| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 | 6.12.1 |  |\n{second}{tail}"
+    long = "a word and " * 7 + "skipping it"
+    (row,) = rows([Result(Selftest("net", "a.sh"), "skip", 4, 1.0, 1.0, long, "", ())], "7.2").values()
+    assert row.endswith(" | a word and a word and a word and a word and a word and a word and a word and ... |")
     update_page(page, rows(results[:1], "7.2"))
     assert page.read_text() == f"{head}| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 | 7.2 |  |\n{second}{tail}"
     (tmp_path / "other.md").write_text("no marks\n")
     with pytest.raises(SpecError, match="for the table to stand in"):
         update_page(tmp_path / "other.md", {})
+
+
+def test_the_guest_reads_the_names_as_they_are(tmp_path: Path) -> None:
+    """A home directory may have a blank or a dollar sign in its name."""
+    packages, tests = tmp_path / "two words; $(touch here)", tmp_path / "it's $HOME"
+    prepare(Bench(Path("linux"), packages, tests, 1, 1.0), Selftest("net", "a.sh", ("-m", "x")), tmp_path / "place", 7)
+    script = '. ./test.env; printf "%s\\n" "$COLLECTION" "$TEST" "$LIMIT_S" "$PACKAGES" "$TESTS"'
+    said = subprocess.run(["bash", "-uc", script], cwd=tmp_path / "place", capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == ["net", "./a.sh -m x", "7", str(packages), str(tests)]
+    assert not (tmp_path / "place/here").exists()
