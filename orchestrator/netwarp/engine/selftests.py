@@ -6,16 +6,16 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import KernelError, SpecError
+from ..core.errors import CellError, KernelError, SpecError
 from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.run import Progress as BuildProgress
 from ..guestkernel.source import find_source, release_of
-from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Result, run_test
+from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Guests, Result, run_test
 from ..selftests.kernel import COLLECTIONS, selftest_recipe
 from ..selftests.lksctp import COLLECTION, add_lksctp
 from ..selftests.packages import unpacked
@@ -74,8 +74,8 @@ def run_selftests(
     names: COLLECTION:PROGRAM each. source: as for build_kernel(). kernel: a kernel that is built (find_named()) instead
     of one with the options that the tests ask for, so that what needs those fails or is skipped. jobs: guests at once
     (default: cores). out: a new directory that keeps the output of each. building: called during the kernel's build;
-    finished: with the number (from 1) of each test that ended, in any order, one call at a time. Raises SpecError for a
-    test that is not there, KernelError, CellError.
+    finished: with the number (from 1) of each test that ended, in any order, one call at a time. A test that the
+    machine cannot run has failed, with the reason. Raises SpecError for a test that is not there, KernelError.
     """
     tests = [parse_test(name) for name in names]
     if out.exists() and any(out.iterdir()):
@@ -99,11 +99,17 @@ def run_selftests(
     bench = Bench(build.binary, unpacked(), tree.tests, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
     one_at_a_time = threading.Lock()
+    guests = Guests()
 
     def run(number: int, test: Selftest) -> Result:
         place = out.absolute() / f"{number:02d}-{test.collection.replace('/', '-')}-{test.program}"
-        result = run_test(bench, test, place, limit_s=virtual_limit_s)
-        shutil.rmtree(place / "overrides")
+        try:
+            result = run_test(bench, test, place, limit_s=virtual_limit_s, guests=guests)
+        except CellError as error:
+            if guests.stopped:
+                raise
+            result = Result(test, "fail", None, None, 0.0, f"could not be run: {error}", "", ())
+        shutil.rmtree(place / "overrides", ignore_errors=True)
         for left in ("init", ".uml"):
             path = place / left
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -111,9 +117,25 @@ def run_selftests(
             finished(number, result)
         return result
 
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        results = tuple(pool.map(run, range(1, len(tests) + 1), tests))
-    return SelftestRun(build, results, unbuilt)
+    return SelftestRun(build, side_by_side(run, tests, jobs or os.cpu_count() or 1, guests), unbuilt)
+
+
+def side_by_side(
+    run: Callable[[int, Selftest], Result], tests: Sequence[Selftest], jobs: int, guests: Guests
+) -> tuple[Result, ...]:
+    """Results of run() with the number (from 1) of each test, `jobs` at once. Whatever ends this early (Ctrl-C too)
+    ends the guests first, and no further test begins.
+    """
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            futures = [pool.submit(run, number, test) for number, test in enumerate(tests, 1)]
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # first: a guest that ends makes room for the next test
+            guests.stop()
+            raise
+    return tuple(future.result() for future in futures)
 
 
 def _named(name: str) -> KernelBuild:

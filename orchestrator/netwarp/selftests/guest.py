@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from ..core.built_programs import BUILD
 from ..core.errors import CellError
@@ -55,8 +58,50 @@ class Bench:
     wall_limit_s: float
 
 
-def run_test(bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUAL_LIMIT_S) -> Result:
-    """Run one test in the new directory `place`, which keeps its output and the guest's console. Raises CellError."""
+class Guests:
+    """The guests that run now, each a process group, so that another thread can end them all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+
+    def start(self, command: list[str], log: BinaryIO) -> subprocess.Popen[bytes]:
+        """Start one. Raises CellError after stop()."""
+        with self._lock:
+            if self.stopped:
+                raise CellError("the run was stopped")
+            guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self._running.add(guest)
+            return guest
+
+    def end(self, guest: subprocess.Popen[bytes]) -> None:
+        """End one if it still runs, with all its processes."""
+        with self._lock:
+            self._running.discard(guest)
+        self._kill(guest)
+        guest.wait()
+
+    def stop(self) -> None:
+        """End all, and let none start any more."""
+        with self._lock:
+            self.stopped = True
+            for guest in self._running:
+                self._kill(guest)
+
+    def _kill(self, guest: subprocess.Popen[bytes]) -> None:
+        if guest.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # it ended just now
+                os.killpg(guest.pid, signal.SIGKILL)
+
+
+def run_test(
+    bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUAL_LIMIT_S, guests: Guests | None = None
+) -> Result:
+    """Run one test in the new directory `place`, which keeps its output and the guest's console. guests: where others
+    can stop it. Raises CellError.
+    """
+    guests = guests or Guests()
     prepare(bench, test, place, limit_s)
     memory = memory_dir()
     if memory is None:
@@ -71,18 +116,18 @@ def run_test(bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUA
     ]  # fmt: skip
     started = time.monotonic()
     with open(place / "log.txt", "wb") as log:
-        guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        guest = guests.start(command, log)
     try:
         guest.wait(bench.wall_limit_s)
         stopped = ""
     except subprocess.TimeoutExpired:
         stopped = f"stopped after {bench.wall_limit_s:.0f} s of wall time"
     finally:
-        if guest.poll() is None:
-            os.killpg(guest.pid, signal.SIGKILL)
-            guest.wait()
+        guests.end(guest)
         if user is not None:
             take_back(place, owner)
+    if guests.stopped:
+        raise CellError("the run was stopped")
     return _judge(test, place, stopped, time.monotonic() - started)
 
 

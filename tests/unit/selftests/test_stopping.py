@@ -1,0 +1,63 @@
+"""A run of tests that is stopped ends what runs, and begins nothing more."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import CellError
+from netwarp.engine.selftests import side_by_side
+from netwarp.selftests.guest import Guests, Result
+from netwarp.selftests.tree import Selftest
+
+TESTS = [Selftest("net", f"{name}.sh") for name in "abcd"]
+
+
+def result(test: Selftest) -> Result:
+    return Result(test, "pass", 0, 1.0, 1.0, "", "", ())
+
+
+def test_results_are_in_the_order_of_the_tests() -> None:
+    second = threading.Event()
+
+    def run(number: int, test: Selftest) -> Result:
+        if number == 1:
+            assert second.wait(60)
+        if number == 2:
+            second.set()
+        return result(test)
+
+    assert [done.test for done in side_by_side(run, TESTS, 2, Guests())] == TESTS
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
+def test_what_ends_a_run_ends_its_guests(tmp_path: Path, error: type[BaseException]) -> None:
+    guests = Guests()
+    waits = threading.Event()
+    begun: list[int] = []
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(number: int, test: Selftest) -> Result:
+        begun.append(number)
+        if number == 2:
+            assert waits.wait(60)
+            raise error
+        with open(tmp_path / f"{number}", "wb") as log:  # a shell with a child: a group, as a guest is
+            guest = guests.start(["sh", "-c", "sleep 1000; true"], log)
+        started.append(guest)
+        waits.set()
+        try:
+            guest.wait(300)
+        finally:
+            guests.end(guest)
+        return result(test)
+
+    with pytest.raises(error):
+        side_by_side(run, TESTS, 2, guests)
+    assert started[0].returncode == -9
+    assert all(guest.returncode == -9 for guest in started)
+    assert 4 not in begun
+    with open(tmp_path / "late", "wb") as log, pytest.raises(CellError, match="stopped"):
+        guests.start(["true"], log)
