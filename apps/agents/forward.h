@@ -13,11 +13,14 @@ struct forward {
 	uint32_t interface; /* towards the mobile host */
 };
 
-/* Mark of packets that rules behind the queue count and drop (docs/agents.md). */
+/*
+ * Mark that the agent sets on a packet to suppress; nftables rules behind the queue count and drop it. The
+ * same number is MARK in orchestrator/netwarp/testbed/nftables.py.
+ */
 #define SUPPRESSED_MARK 0x6e77
 
 /*
- * Be that agent until SIGTERM; records go to standard output. Returns an exit status (agent.h: 0, 1; 77 where
+ * Run the agent until SIGTERM; records go to standard output. Returns an exit status (agent.h: 0, 1; 77 where
  * this kernel has no netfilter queue).
  */
 int forward_run(const struct forward *forward, struct agent *agent, const struct agent_kind *kind,

@@ -23,7 +23,8 @@ void map_free(struct map *m);
 /* Set the value of a key; an existing value is replaced. false: no memory. */
 bool map_put(struct map *m, uint64_t key, uint32_t value);
 
-/* Mixes all bits of a number into all bits of the result; also the hash of identity.c's fingerprints. */
+/* Mixes all bits of a number into all bits of the result; also hashes identity.c's fingerprints and flow.c's
+ * keys. */
 static inline uint64_t map_mix(uint64_t x)
 {
 	x ^= x >> 32;

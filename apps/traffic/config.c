@@ -25,6 +25,8 @@
 #define MS_MAX	  (INT64_C(24) * 3600 * 1000 * MS)
 #define YEARS_100 (INT64_C(100) * 366 * 24 * 3600 * NS_PER_S)
 
+/* Columns: struct option_row. A new option also goes into orchestrator/netwarp/experiment/options.py; a test
+ * reads this text. */
 static const struct option_row rows[] = {
     {"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp", "tcp, sctp or mptcp",
      "sctp"},

@@ -26,6 +26,7 @@ NOT_RUN = {
     "netwarp agree VIRTUAL_RUN": "of the runs that the two lines before it make",
     "netwarp agree choi2009": "an hour on the wall clock: planned",
     "netwarp agree agreement": "half an hour on the wall clock: planned",
+    "netwarp agree SPEC --backends virtual,hosts": "needs machines: tests/hosts has the laboratory",
     "netwarp run physics": "minutes: planned",
     "netwarp run lee2008": "minutes: planned",
     "netwarp run schedules": "minutes: planned",

@@ -10,6 +10,7 @@ from netwarp.captures import Capture
 from support.captures import ISN, T, pcap, read, segment
 
 PEER = 7000
+"""The responder's initial sequence number."""
 MS = 1_000_000
 MSS = 1000
 

@@ -1,4 +1,8 @@
-"""Outputs of an experiment as frozen types: tables, figures, claims and answers; and selectors of cells by level."""
+"""Outputs of an experiment as frozen types: tables, figures, claims and answers; and selectors of cells by level.
+
+A run keeps them in outputs.json, and reading refuses unknown fields: with a field renamed, removed, or added without a
+default, existing runs cannot be read any more.
+"""
 
 from __future__ import annotations
 
@@ -190,7 +194,7 @@ class Amendment(Frozen, frozen=True):
 
 
 class Column(Frozen, frozen=True):
-    """Other levels under which every claim is judged a second time, for example a stack of the paper's time."""
+    """A further column of the claims table: levels under which every claim is judged again (a stack of then)."""
 
     name: str
     title: str
@@ -279,7 +283,7 @@ class Answer(Frozen, frozen=True):
 
     flows: as `Figure.flows`. settings: the factors to choose. given: the factors that are fixed by the situation. Over
     all other factors and the repetitions the worst (largest) value counts. budgets: as the spec writes them. tempting:
-    a metric that one might use instead; a setting that keeps this metric within the budget, but not the real one, is
+    a more obvious but misleading metric; a setting that keeps this metric within the budget, but not the real one, is
     reported as sufficient only in appearance.
     """
 

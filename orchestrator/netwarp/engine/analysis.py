@@ -37,7 +37,7 @@ class Analyzed:
     run: Run
     not_analyzed: Mapping[str, list[str]]
     missing: tuple[Combination, ...] = ()
-    """Combinations of levels of the spec whose outputs were asked for that the run has no cell of."""
+    """Combinations of levels that the given spec has and the run has no cell for."""
 
     @property
     def complete(self) -> bool:
@@ -68,7 +68,7 @@ def analyze(
         results = collect(plan, run)
 
         def outputs_too() -> None:
-            if later is not None:  # from here on nothing of it is refused
+            if later is not None:  # the spec is checked: nothing below refuses it
                 keep_texts(run, texts_of(later.spec))
                 write_outputs(run, plan)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PACKED = ("", ".zst", ".gz", ".xz", ".bz2", ".lz4")
 CAPTURES = (*(f"*.{kind}{packed}" for kind in ("pcap", "pcapng") for packed in PACKED), "*.cap")
 FORMAT = 1
-"""Of as_json(); a number higher than this one has other keys."""
+"""Version of the object that as_json() makes; raised when its keys change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,9 @@ def analyze_captures(
             if not file.exists():
                 raise CaptureError(f"{file}: no such capture")
             if not file.is_file():
-                raise CaptureError(f"{file}: joining reads a capture twice, which this is no file for: write it to one")
+                raise CaptureError(
+                    f"{file}: joining reads a capture twice, which a pipe does not allow: save it as a file first"
+                )
         cell = all(cell for cell, _ in points)
         joined = join_captures(files, one_clock=one_clock or cell, whole=cell, packet_filter=packet_filter)
     errors: list[CaptureError] = []
@@ -136,7 +138,7 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
 
 
 def _by_node(cell: Cell, captures: Sequence[Path]) -> list[list[Path]]:
-    """A cell's captures (<node>-<interface>) grouped by host; those of a router stay separate, since its packets pass
+    """A cell's captures (<node>-<link>) grouped by host; those of a router stay separate, since its packets pass
     two interfaces.
     """
     hosts = {node.name for node in cell.nodes if node.kind == "host"}

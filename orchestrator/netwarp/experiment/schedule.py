@@ -28,7 +28,7 @@ SCHEDULE: dict[str, Field] = {
     "burst": Field("table", '{ messages = 3, every = "1 s" }', fields=BURST),
 }
 SCHEDULE_KEYS = {"interval": "interval_ns", "message_rate": "interval_ns", "burst": "burst_bytes"}
-"""Where each goes in a Cell."""
+"""Key of the spec -> key of Flow.sender_options."""
 
 
 def read_schedule(sender: Item | None, message_bytes: int, problems: Problems) -> dict[str, OptionValue]:

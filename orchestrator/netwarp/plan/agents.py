@@ -1,4 +1,6 @@
-"""The agents of a cell's routers, resolved: their kind, the link towards the mobile host, and their options."""
+"""The agents of a cell's routers (programs that help TCP over a wireless link: docs/agents.md), from the spec: their
+kind, the link towards the mobile host, and their options.
+"""
 
 from __future__ import annotations
 
@@ -70,10 +72,11 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
         value = _value(key, reader) if reader.has(key) else None
         if value is not None:
             options[option.cell_key] = value
-    if kind not in FORWARDING:
+    if kind not in FORWARDING:  # it listens on the ports of the flows that it relays
         options["port"] = ",".join(str(port) for port in _ports(link, routed))
         if not options["port"]:
             reader.problem("link", f'no TCP flow crosses link "{link}", so there is nothing to relay')
+    # the ends of a link fault that the agent hears of at once
     told = reader.text("told") if "told" in fields else None
     return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"), cast(AgentTold, told or "return"))
 

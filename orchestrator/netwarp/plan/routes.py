@@ -34,10 +34,11 @@ class Routed:
     flow: Flow
     routes: tuple[Route, ...]
     phase: tuple[int, int] | None = None
-    """Uniform from, to (ns), inclusive; added to the flow's start."""
+    """The flow's start is delayed by a uniform draw between these (ns, inclusive)."""
 
     def drawn(self, seed: int) -> Flow:
         """The flow with its start drawn."""
+        # the text is hashed for the draw: another one gives other starts for the same seed
         start = self.flow.start_ns + draw_phase(self.phase, f"{seed}/start/{self.flow.name}")
         return msgspec.structs.replace(self.flow, start_ns=start)
 

@@ -1,4 +1,8 @@
-"""The steps of a flow that is a program of the user's own, with addresses and times filled into its arguments."""
+"""The steps of a flow that is a program of the user's own, with addresses and times filled into its arguments.
+
+A step becomes a line of steps.txt: its verb and its fields (`id`, `ns`, `arg`, ...) are those that
+apps/cell-init/step.c reads. The names of files, `apps/...`, are part of docs/formats.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ from .layout import Layout
 from .steps import Step, step
 
 WRITABLE = "/run"
-"""Of every sandbox its own tmpfs; the file system is the host's, in a guest read-only."""
+"""The only place where a program may always write: each sandbox has a tmpfs there. The rest is the host's file system,
+read-only in a guest."""
 
 
 def listener_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int) -> Iterator[Step]:
@@ -45,7 +50,7 @@ def _spawn(
         ns=layout.namespaces.index(node),
         stdout=f"apps/{flow.name}.{role}.stdout",
         stderr=f"apps/{flow.name}.{role}.stderr",
-        flow=1,
+        flow=1,  # this process is an end of a flow: machines.py
         arg=filled,
         env=[f"TMPDIR={WRITABLE}", *([f"LD_LIBRARY_PATH={':'.join(library_folders())}"] if unpacked else [])],
         command=f"ip netns exec {node} {' '.join(filled)} &",
@@ -65,6 +70,7 @@ def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
         str(flow.port),
         *(_seconds(time_ns) for time_ns in (flow.start_ns, stop_ns, stop_ns - flow.start_ns)),
     )
+    # `single` in the order of OF_ONE, `ends` in that of JOINED: strict compares the lengths alone
     values = dict(zip((*OF_ONE, *JOINED), (*single, *map(",".join, ends)), strict=True))
     values[UNPACKED] = str(UNPACKED_PACKAGES)
     each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))

@@ -1,4 +1,4 @@
-"""Calibration of losses by the packet and of queue management: within bounds; what is wrong by a little is not."""
+"""Calibration of packet losses and of queue management: probes pass, and fail with a setting a little wrong."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_laws_hold(name: str, checkout: Checkout, tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A probe, what is changed in its cell behind its back, and the beginning of the quantity that must notice."""
+    """A probe, a change of its cell that its judge is not told of, and the beginning of the quantity that must fail."""
 
     name: str
     quantity: str

@@ -17,7 +17,7 @@ netwarp.state = (function () {
     return match ? { part: match[1], values: parse(match[2]) } : null;
   }
 
-  // The address says what was chosen in a part of the page; the way back does not lead through every choice.
+  // The address says what was chosen in a part of the page; the browser's Back does not step through every choice.
   function write(part, values) {
     const text = format(values);
     history.replaceState(history.state, "", "#" + part + (text ? "?" + text : ""));
