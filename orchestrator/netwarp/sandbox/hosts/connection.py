@@ -81,7 +81,9 @@ class Connection:
         except OSError as error:
             raise MachineError(machine.name, f"{words[0]} cannot be run: {error.strerror}") from error
         self._closed = threading.Event()
-        for task in (self._read, self._read_errors, self._keep_alive):
+        self._error_reader = threading.Thread(target=self._read_errors, daemon=True)
+        self._error_reader.start()
+        for task in (self._read, self._keep_alive):
             threading.Thread(target=task, daemon=True).start()
         sources = [(name, (AGENT / f"{name}.py").read_text()) for name in MODULES]
         source = json.dumps(sources).encode()
@@ -151,6 +153,7 @@ class Connection:
         """What ssh said, and what to do."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
+        self._error_reader.join(2)  # its last line may still be in the pipe
         said = next((line for line in reversed(self._errors) if line.strip()), "the connection ended")
         name = self.machine.name
         remedy = f"try: {shlex.join(self.machine.ssh)} true"
