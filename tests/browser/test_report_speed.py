@@ -1,4 +1,4 @@
-"""How long a report of 500 cells takes to open: printed (pytest -s), and held to the order of magnitude only."""
+"""The time that a report of 500 cells takes to open: printed (pytest -s), and held to the order of magnitude only."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ UNDISTURBED = "none"
 BETWEEN = " + "
 """Between the packets of a level's name."""
 ENDINGS: dict[ScheduleAction, str] = {"drop": "", "duplicate": " twice", "reorder": " late"}
-"""What a level's name says of a packet besides its own name."""
+"""The words that a level's name adds to a packet's own name."""
 
 
 class PacketSchedule(Frozen, frozen=True):

@@ -1,4 +1,4 @@
-"""Whether an inventory has what an experiment's cells need, and what it lacks; nothing is run, no machine is taken."""
+"""Compares an inventory with the needs of an experiment's cells; nothing is run, no machine is taken."""
 
 from __future__ import annotations
 

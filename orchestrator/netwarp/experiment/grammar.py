@@ -186,7 +186,7 @@ SCHEDULES: dict[str, Field] = {
     key: Field("table", '{ of = ["p1.forward", "p1.backward"], first = 20, together = 2 }', fields=SCHEDULE)
     for key in ("drops", "duplicates", "reorders")
 }
-"""What a factor may have in place of levels: its levels are packets of the undisturbed cell."""
+"""Keys that a factor may have in place of levels: its levels are packets of the undisturbed cell."""
 FACTOR_KEYS: dict[str, Field] = {
     "title": Field("text", '"length of the outage"'),
     **SCHEDULES,

@@ -42,7 +42,7 @@ STEPS: dict[str, tuple[int, str]] = {
     "path_mtu_bytes": (4, "multiples of 4 B"),
     "pacing_rate_bit_s": (8, "multiples of 8 bit/s"),
 }  # fmt: skip
-"""What a value must be a multiple of (cell key -> number, words)."""
+"""The number that a value must be a multiple of (cell key -> number, words)."""
 
 
 @dataclass(frozen=True, slots=True)

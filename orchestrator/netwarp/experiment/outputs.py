@@ -21,7 +21,7 @@ AXES_OF: dict[FigureKind, tuple[str, ...]] = {
     "cdf": ("lines", "over"),
     "box": ("x", "lines", "over"),
 }
-"""What a figure of each kind may say of its axes; x and y, where it has them, it must."""
+"""The axes of a figure of each kind; x and y are required where it has them."""
 RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details", "schedules"})
 
 

@@ -1,4 +1,4 @@
-"""What the agents of a cell did: packets sent again, held back for good, lost; windows closed. docs/agents.md."""
+"""The work of a cell's agents: packets sent again, held back for good, lost; windows closed. docs/agents.md."""
 
 from __future__ import annotations
 

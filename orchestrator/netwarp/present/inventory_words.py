@@ -1,4 +1,4 @@
-"""Whether an inventory has what an experiment needs, as text (`netwarp plan --backend hosts`)."""
+"""The fit of an inventory and an experiment, as text (`netwarp plan --backend hosts`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the analyser finds on the wire against what the kernel counted itself, in real guests.
+"""The analyser's numbers from the wire against the kernel's own counters, in real guests.
 
 The sender's capture is before the qdisc that drops (hosts have none; the hop shapes), so both must agree exactly. The
 kernel's counters are read when the sender stops; the wire is counted up to that instant.

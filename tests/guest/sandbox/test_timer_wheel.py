@@ -1,4 +1,4 @@
-"""How late the guest kernel's timers fire, against timer_wheel.py: T1-init of SCTP on a link that takes nothing."""
+"""The lateness of the guest kernel's timers, against timer_wheel.py: T1-init of SCTP on a link that takes nothing."""
 
 from __future__ import annotations
 

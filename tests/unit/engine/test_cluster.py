@@ -1,4 +1,4 @@
-"""What a dask worker checks before it runs a cell, and the words of --executor."""
+"""The checks of a dask worker before it runs a cell, and the words of --executor."""
 
 from __future__ import annotations
 

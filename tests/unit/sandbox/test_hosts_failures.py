@@ -1,4 +1,4 @@
-"""What goes wrong on the way to machines, and what an agent does meanwhile: real agents and programs, no machine."""
+"""Failures on the way to machines, and an agent meanwhile: real agents and programs, no machine."""
 
 from __future__ import annotations
 

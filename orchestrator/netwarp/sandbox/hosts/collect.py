@@ -1,4 +1,4 @@
-"""What the machines of a cell left, as if it were of one: on the controller's clock, in one init.ndjson."""
+"""Collects the files of a cell's machines as if they were of one: on the controller's clock, in one init.ndjson."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cell needs of each machine's kernel: the features that the agent there tries (agent/features.py)."""
+"""The needs of a cell of each machine's kernel: the features that the agent there tries (agent/features.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a cell's namespaces are: nodes and hops on machines, links that cross machines on cables."""
+"""The places of a cell's namespaces: nodes and hops on machines, links that cross machines on cables."""
 
 from __future__ import annotations
 

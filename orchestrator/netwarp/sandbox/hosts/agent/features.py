@@ -1,4 +1,4 @@
-"""What a machine's kernel can do: each feature is tried by using it, in namespaces or sockets that then go."""
+"""The features of a machine's kernel: each is tried by using it, in namespaces or sockets that then go."""
 
 from __future__ import annotations
 

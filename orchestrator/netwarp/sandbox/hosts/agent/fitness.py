@@ -1,4 +1,4 @@
-"""Whether a machine, and its interfaces, can be used for cells: asked before anything is changed."""
+"""The checks that a machine and its interfaces can be used for cells: asked before anything is changed."""
 
 from __future__ import annotations
 

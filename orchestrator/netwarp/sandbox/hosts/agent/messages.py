@@ -1,4 +1,4 @@
-"""What the agent and the controller say to each other: a JSON object a line, on standard input and output."""
+"""The messages between the agent and the controller: a JSON object a line, on standard input and output."""
 
 from __future__ import annotations
 
