@@ -69,7 +69,8 @@ const struct datagram *fragments_add(struct fragments *s, struct packet *p, bool
 	uint32_t end = p->fragment_offset + p->length, captured = 0;
 	struct datagram *d;
 
-	if (end > DATAGRAM_MAX || (p->fragment_more && p->length % 8)) {
+	/* the sum may wrap: a frame's length on the wire is any 32 bits, and one cut by TSO is as long as its frame */
+	if (p->length > DATAGRAM_MAX || end > DATAGRAM_MAX || (p->fragment_more && p->length % 8)) {
 		p->marks |= NWA_MARK_MALFORMED;
 		return NULL;
 	}

@@ -227,3 +227,12 @@ def test_reading_in_parts_gives_the_same(tmp_path: Path) -> None:
     chunks += len(handle.rows("chunks"))
     assert chunks == 14
     assert handle.rows("flow_paths")["packets"][0].tolist() == [2 + 2 * len(parts), 2]
+
+
+def test_the_length_of_a_fragment_that_wraps(tmp_path: Path) -> None:
+    """An IP length of 0 (TSO) in a frame that claims nearly 2^32 B: the end is not 1052."""
+    offset, wrapped = 2048, 1052
+    header = IP(src="10.0.0.1", dst="10.0.0.2", proto=132, id=7, frag=offset // 8, len=0)
+    frame = ether(header / (b"3" * 10))
+    on_wire = 2**32 - offset + wrapped + len(ether(header))
+    assert counts(read(tmp_path, pcap([(T, frame, on_wire)]))) == [1, 0, 0, 1]
