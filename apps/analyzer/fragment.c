@@ -69,7 +69,7 @@ const struct datagram *fragments_add(struct fragments *s, struct packet *p, bool
 	uint32_t end = p->fragment_offset + p->length, captured = 0;
 	struct datagram *d;
 
-	/* the sum may wrap: a frame's length on the wire is any 32 bits, and one cut by TSO is as long as its frame */
+	/* the sum may wrap: without an IP length (TSO) it is the frame's, any 32 bits */
 	if (p->length > DATAGRAM_MAX || end > DATAGRAM_MAX || (p->fragment_more && p->length % 8)) {
 		p->marks |= NWA_MARK_MALFORMED;
 		return NULL;
