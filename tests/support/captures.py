@@ -167,3 +167,18 @@ def lz4_frame(plain: bytes) -> bytes:
     room = ctypes.create_string_buffer(library.LZ4F_compressFrameBound(size(len(plain)), None))
     done = library.LZ4F_compressFrame(room, size(len(room)), plain, size(len(plain)), None)
     return room.raw[:done]
+
+
+def cut(frame: bytes, sizes: list[int], identity: int = 7) -> list[bytes]:
+    """The frame's datagram in fragments of so many 8-byte units each, the rest in a last one."""
+    ip = Ether(frame)[IP]
+    data, found, at = bytes(ip.payload), [], 0
+    for size in [*sizes, len(data)]:
+        part = data[at : at + size * 8]
+        if not part:
+            break
+        more = at + len(part) < len(data)
+        header = IP(src=ip.src, dst=ip.dst, proto=ip.proto, id=identity, frag=at // 8, flags="MF" if more else 0)
+        found.append(ether(header / part))
+        at += len(part)
+    return found

@@ -237,6 +237,18 @@ def test_agents_have_metrics(lossy: RunFiles, handovers: RunFiles) -> None:
             assert metrics["agent_freezes"] == summary["frozen"]
 
 
+def relayed_run(checkout: Checkout, place: Path) -> RunFiles:
+    """Both cells with the proxy; where it dies the flow fails, so the run exits 1."""
+    (place / "spec.toml").write_text(RELAYED)
+    checkout.run("run", place / "spec.toml", "--out", place / "run", "--no-report", cwd=place)
+    return load_run(place / "run")
+
+
+@pytest.fixture(scope="module")
+def relayed(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+    return relayed_run(checkout, tmp_path_factory.mktemp("relayed"))
+
+
 def test_equal_cells_have_equal_captures(
     handovers: RunFiles, lossy: RunFiles, checkout: Checkout, tmp_path: Path
 ) -> None:
@@ -251,13 +263,21 @@ def test_equal_cells_have_equal_captures(
         assert dict(plain_captures(cell.root)) == dict(plain_captures(run.cells[cell.cell.id].root))
 
 
-def test_the_proxy_acknowledges_what_the_receiver_never_gets(checkout: Checkout, tmp_path: Path) -> None:
+def test_equal_cells_with_the_proxy_have_equal_captures(relayed: RunFiles, checkout: Checkout, tmp_path: Path) -> None:
+    """Two sockets and a buffer between them follow from the seed too, also where the proxy is killed."""
+    again = relayed_run(checkout, tmp_path)
+    assert len(again.cells) == 2
+    for name, cell in again.cells.items():
+        found = dict(plain_captures(cell.root))
+        assert len(found) == 2
+        assert min(len(capture) for capture in found.values()) > 10_000
+        assert found == dict(plain_captures(relayed.cells[name].root))
+
+
+def test_the_proxy_acknowledges_what_the_receiver_never_gets(relayed: RunFiles, tmp_path: Path) -> None:
     """The sender has all of it acknowledged; the proxy dies with a third of it, and the receiver is none the wiser."""
-    (tmp_path / "spec.toml").write_text(RELAYED)
-    checkout.run("run", tmp_path / "spec.toml", "--out", tmp_path / "run", "--no-report", cwd=tmp_path)
-    run = load_run(tmp_path / "run")
-    assert run.cell(dies="never").outcome.outcome is Outcome.COMPLETED
-    cell = run.cell(dies="in time")
+    assert relayed.cell(dies="never").outcome.outcome is Outcome.COMPLETED
+    cell = relayed.cell(dies="in time")
     assert cell.outcome.outcome is Outcome.FAILED and "data.sender" in cell.outcome.reason
     from_sender = segments(cell, "fh", tmp_path)
     acknowledged = max(packet.ack for packet in from_sender if packet.source != from_sender[0].source)

@@ -14,25 +14,9 @@ from netwarp.captures.native import NONE
 from netwarp.captures.notes import capture_notes
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, PadN
-from scapy.layers.l2 import Ether
-from support.captures import ISN, T, association, data_chunk, ether, pcap, read, sctp, segment, timed
+from support.captures import ISN, T, association, cut, data_chunk, ether, pcap, read, sctp, segment, timed
 
 BUNDLE = sctp(22, *(data_chunk(ISN + n, 300, ssn=n) for n in range(5)))
-
-
-def cut(frame: bytes, sizes: list[int], identity: int = 7) -> list[bytes]:
-    """The frame's datagram in fragments of so many 8-byte units each, the rest in a last one."""
-    ip = Ether(frame)[IP]
-    data, found, at = bytes(ip.payload), [], 0
-    for size in [*sizes, len(data)]:
-        part = data[at : at + size * 8]
-        if not part:
-            break
-        more = at + len(part) < len(data)
-        header = IP(src=ip.src, dst=ip.dst, proto=ip.proto, id=identity, frag=at // 8, flags="MF" if more else 0)
-        found.append(ether(header / part))
-        at += len(part)
-    return found
 
 
 def read_all(*frames: bytes, lengths: list[int] | None = None) -> Capture:

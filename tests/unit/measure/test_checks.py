@@ -12,7 +12,7 @@ import pytest
 import zstandard
 from netwarp.core.types import Capture, Link
 from netwarp.core.types import Path as FlowPath
-from support.captures import READ_BYTES, pcap, segment
+from support.captures import READ_BYTES, cut, pcap, segment
 from support.recorded_cell import SHAPE, SUMMARY, T0, S, derive, make_cell, make_directory, write
 
 
@@ -96,6 +96,40 @@ def test_foreign_or_wrong_packets_are_found(frames: list[bytes], check: str, tmp
     root = make_directory(cell, "sctp", tmp_path / "cell")
     replace_capture(root, pcap([(T0 + S, frame) for frame in frames]), len(frames))
     assert check in derive(cell, root).failed()
+
+
+def fragmented(tmp_path: Path, frames: list[bytes], mtu_bytes: int) -> set[str]:
+    """Failed checks of path p2's capture at b, which holds these frames; path p1 carries 1500 bytes, p2 mtu_bytes."""
+    cell = make_cell("sctp")
+    links = (cell.links[0], msgspec.structs.replace(cell.links[1], mtu_bytes=mtu_bytes))
+    cell = msgspec.structs.replace(cell, links=links)
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+    replace_capture(root, pcap([(T0 + S + number, frame) for number, frame in enumerate(frames)]), len(frames))
+    return {check for check in derive(cell, root).failed() if check.endswith("b-p2")}
+
+
+PARTS = cut(segment(1, 1400), [120])
+"""A datagram in fragments of 980 and 480 bytes."""
+
+
+@pytest.mark.parametrize("frames", [PARTS, PARTS[::-1], PARTS[:1], PARTS[1:]], ids=["whole", "late", "first", "rest"])
+def test_fragments_are_readable_only_where_a_link_carries_less(frames: list[bytes], tmp_path: Path) -> None:
+    """Also those of a datagram that never comes whole: a fragment can be lost behind the router that made it."""
+    assert fragmented(tmp_path / "less", frames, 1000) == set()
+    assert fragmented(tmp_path / "equal", frames, 1500) == {"packets readable b-p2"}
+
+
+@pytest.mark.parametrize(
+    ("frames", "check"),
+    [
+        ([*PARTS, segment(1, 10)[:-3] + b"bad"], "packets readable b-p2"),
+        (cut(segment(1, 1400)[:-3] + b"bad", [120]), "packets readable b-p2"),
+        (cut(segment(1, 1400), [126]), "frame length b-p2"),
+    ],
+    ids=["wrong checksum beside them", "wrong checksum of the whole", "longer than the link's MTU"],
+)
+def test_where_fragments_may_be_nothing_else_is_let_through(frames: list[bytes], check: str, tmp_path: Path) -> None:
+    assert fragmented(tmp_path, frames, 1000) == {check}
 
 
 def test_a_metric_that_cannot_be_computed_fails_its_check_alone(tmp_path: Path) -> None:

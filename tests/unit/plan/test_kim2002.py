@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from netwarp.core.types import Cell
+from netwarp.core.types import Cell, Link
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
@@ -31,10 +31,10 @@ def test_every_claim_of_the_paper_is_there(plan: Plan) -> None:
     assert not waiting
 
 
-def test_random_cells_run_three_times_and_the_others_once(cells: tuple[Cell, ...]) -> None:
+def test_random_cells_run_five_times_and_the_others_once(cells: tuple[Cell, ...]) -> None:
     often = Counter((cell.experiment, *cell.factors.values()) for cell in cells)
     for cell in cells:
-        assert often[cell.experiment, *cell.factors.values()] == (3 if cell.random else 1)
+        assert often[cell.experiment, *cell.factors.values()] == (5 if cell.random else 1)
         drawn = cell.factors["errors"] not in ("-", "none") or cell.factors["queueing"] in ("red", "pie")
         assert cell.random == drawn
 
@@ -58,14 +58,39 @@ def test_round_trips_are_those_of_the_paper(cells: tuple[Cell, ...], network: st
     assert {cell.flows[0].paths[0].base_rtt_ns for cell in mine} == {round(rtt_ms * MS)}
 
 
+def last_link(cell: Cell) -> Link:
+    """The satellite's, or the wireless one."""
+    return next(link for link in cell.links if link.name == "l2")
+
+
 def test_figure_8_has_an_uplink_of_1_mbit_s_and_errors_towards_the_receiver(cells: tuple[Cell, ...]) -> None:
-    mine = [cell for cell in cells if cell.experiment == "errors"]
+    mine = [cell for cell in cells if cell.experiment in ("errors", "errors_rates")]
+    downlinks = {cell.experiment: set[int | None]() for cell in mine}
     for cell in mine:
-        link = next(link for link in cell.links if link.name == "l2")
+        link = last_link(cell)
         assert link.backward.rate_bit_s == MBIT
-        assert link.forward.rate_bit_s in (MBIT // 2, 2 * MBIT)
+        downlinks[cell.experiment].add(link.forward.rate_bit_s)
         assert link.backward.bit_error_ratio == link.backward.byte_error_ratio == 0
         wanted = {"of bits": link.forward.bit_error_ratio, "of bytes": link.forward.byte_error_ratio}
         level, _, unit = cell.factors["errors"].partition(" ")
         assert level == "none" or wanted[unit] == float(level)
     assert len({cell.factors["errors"] for cell in mine}) == 5
+    assert downlinks == {"errors": {MBIT // 2, 2 * MBIT}, "errors_rates": {5 * MBIT, 10 * MBIT}}
+
+
+def test_the_symmetric_satellite_has_equal_links_too(cells: tuple[Cell, ...]) -> None:
+    mine = [last_link(cell) for cell in cells if cell.experiment == "errors_equal"]
+    assert {(link.forward.rate_bit_s, link.backward.rate_bit_s) for link in mine} == {
+        (rate, rate) for rate in (MBIT // 2, 2 * MBIT, 5 * MBIT, 10 * MBIT)
+    }
+
+
+@pytest.mark.parametrize("experiment", ["rates_itcp", "initial_rates_itcp"])
+def test_figures_7_and_10_have_every_rate_and_delay_of_the_wireless_link(
+    cells: tuple[Cell, ...], experiment: str
+) -> None:
+    """4.1.2: 9.6 and 384 kbit/s and 2 Mbit/s; 2 and 200 ms; the figures' 100 ms."""
+    mine = [last_link(cell).forward for cell in cells if cell.experiment == experiment]
+    assert {(link.rate_bit_s, link.one_way_delay_ns) for link in mine} == {
+        (rate, delay * MS) for rate in (9600, 384_000, 2 * MBIT) for delay in (2, 100, 200)
+    }
