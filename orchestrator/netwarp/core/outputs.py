@@ -42,8 +42,8 @@ MOST_PACKETS = 10
 """Packets on either side of a moment that a cell keeps."""
 
 ClaimKind = Literal[
-    "greater", "less", "equal", "mean_greater", "difference", "gain", "mean_gain", "pooled_gain", "mean", "value",
-    "every", "constant", "varies", "elasticity", "increasing", "decreasing", "later", "untestable",
+    "greater", "less", "equal", "equal_means", "mean_greater", "difference", "gain", "mean_gain", "pooled_gain", "mean",
+    "value", "every", "constant", "varies", "elasticity", "increasing", "decreasing", "later", "untestable",
 ]  # fmt: skip
 ClaimClass = Literal["conclusion", "number", "cause", "own"]
 """Classes of claims: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""

@@ -17,6 +17,7 @@ _STATISTICS = {
     "less": "smallest lead",
     "mean_greater": "mean lead",
     "equal": "largest difference",
+    "equal_means": "largest difference of the means",
     "gain": "mean gain",
     "mean_gain": "mean of the gains",
     "pooled_gain": "gain of the means",
@@ -27,7 +28,18 @@ _STATISTICS = {
     "decreasing": "smallest step",
 }
 # Kinds whose number must lie around an expected one.
-_AROUND = ("equal", "value", "every", "elasticity", "difference", "gain", "mean_gain", "pooled_gain", "mean")
+_AROUND = (
+    "equal",
+    "equal_means",
+    "value",
+    "every",
+    "elasticity",
+    "difference",
+    "gain",
+    "mean_gain",
+    "pooled_gain",
+    "mean",
+)
 
 
 MOST_TURNS = 3

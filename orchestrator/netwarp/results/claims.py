@@ -5,6 +5,7 @@ Each kind is one statistic and the interval it must lie in:
 greater     a/b - 1 > tolerance                      increasing  relative step of a, or of a/b, > tolerance
 less        a/b - 1 < -tolerance                     decreasing  relative step < -tolerance
 equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
+equal_means mean of a / mean of b over the repetitions - 1 within +- tolerance
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
 mean_greater mean of a/b - 1 > tolerance             difference  a - b = expected +- tolerance
@@ -311,7 +312,7 @@ def expectation(claim: Claim) -> str:
             return f"< {-claim.tolerance!r}" if claim.tolerance else "< 0"
         case "constant":
             return f"<= {claim.tolerance!r}"
-        case "equal":
+        case "equal" | "equal_means":
             return "0"
         case "later" | "untestable":
             return ""

@@ -17,10 +17,14 @@ Series = list[RepeatedValue]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The places that a comparison reads, and the function of their values in one repetition (unit: the claim's)."""
+    """The places that a comparison reads, and the function of their values in one repetition (unit: the claim's).
+
+    of_means: the function is of the means over the repetitions, for places whose repetitions do not belong together.
+    """
 
     places: tuple[RepeatedValue, ...]
     statistic: Callable[[Sequence[float]], float]
+    of_means: bool = False
 
     @property
     def random(self) -> bool:
@@ -37,8 +41,13 @@ class Comparison:
         return [[_value(place, number) for place in self.places] for number in self.repetitions()]
 
     def values(self) -> list[float]:
-        """One number for each repetition that every place has. Raises ZeroDivisionError."""
-        return [self.statistic(row) for row in self.rows()]
+        """One number for each repetition that every place has; of_means: their jackknife's pseudo-values, of which mean
+        and spread are those of the statistic of the means. Raises ZeroDivisionError.
+        """
+        rows = self.rows()
+        if self.of_means and len(rows) > 1:
+            return _pseudo_values(rows, self.statistic)
+        return [self.statistic(row) for row in rows]
 
 
 def mean_of(parts: Sequence[Comparison]) -> Comparison:
@@ -67,9 +76,9 @@ def comparisons(
     """
     pairs = list(itertools.product(a, b))
     match kind:
-        case "greater" | "less" | "equal":
+        case "greater" | "less" | "equal" | "equal_means":
             return [
-                Comparison(two, lambda values: values[0] / values[1] - 1)
+                Comparison(two, lambda values: values[0] / values[1] - 1, of_means=kind == "equal_means")
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
@@ -104,6 +113,17 @@ def comparisons(
             return [Comparison(two, _step) for series in a for two in itertools.pairwise(series)]
         case _:
             return []
+
+
+def _pseudo_values(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[float]], float]) -> list[float]:
+    """n f(all) - (n - 1) f(all but one), for each one (Tukey 1958). A mean of ratios of independent draws is larger
+    than the ratio of their means, by 1/6 where b spreads by 40 %; this has next to no bias.
+    """
+    count = len(rows)
+    sums = [math.fsum(column) for column in zip(*rows, strict=True)]
+    whole = statistic([total / count for total in sums])
+    without = [[(total - value) / (count - 1) for total, value in zip(sums, row, strict=True)] for row in rows]
+    return [count * whole - (count - 1) * statistic(means) for means in without]
 
 
 def _gain_of_sums(values: Sequence[float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,43 @@ def test_pooled_gain_takes_lists_as_one(tmp_path: Path) -> None:
     numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1), "c": rows(3, 3, 3)}
     (found,) = judged(plan_of(tmp_path, claim("pooled_gain", body + BOUND)), numbers)
     assert (found.verdict, found.measured, found.unit) == ("holds", pytest.approx(0.5), "ratio")
+
+
+def test_equal_means_is_the_ratio_of_the_means_with_its_interval(tmp_path: Path) -> None:
+    """Draws that do not belong together: here b's are a's in another order. The mean of their ratios is 1.56."""
+    body = A_B + 'over = { x = ["1 s"] }\ntolerance = 0.05\n'
+    numbers = {"a": [[1.0, 2.0, 4.0]] * 3, "b": [[2.0, 4.0, 1.0]] * 3}
+    (found,) = judged(plan_of(tmp_path, claim("equal", body), 3, LOSS), numbers)
+    assert found.measured == pytest.approx((0.5 + 0.5 + 4) / 3 - 1)
+    (found,) = judged(plan_of(tmp_path, claim("equal_means", body), 3, LOSS), numbers)
+    # by hand: 3 * 1 - 2 * 6/5, 3 - 2 * 5/3, 3 - 2 * 3/6
+    pseudo = [3 - 2 * 6 / 5, 3 - 2 * 5 / 3, 3 - 2 * 3 / 6]
+    mean = sum(pseudo) / 3
+    assert found.measured == pytest.approx(mean - 1)
+    assert found.verdict == "inconclusive"
+    half = 4.303 * (sum((value - mean) ** 2 for value in pseudo) / 2 / 3) ** 0.5
+    assert (found.low, found.high) == (pytest.approx(mean - 1 - half), pytest.approx(mean - 1 + half))
+
+
+def test_equal_means_covers_its_number_as_often_as_it_says(tmp_path: Path) -> None:
+    """Of 400 pairs of 20 independent draws of one distribution (spread 40 %), 0 lies in about 95 % of the intervals."""
+    draw = random.Random(5)
+    plan = plan_of(tmp_path, claim("equal_means", A_B + 'over = { x = ["1 s"] }\ntolerance = 0.05\n'), 20, LOSS)
+    covered = 0
+    for _ in range(400):
+        numbers = {who: [[draw.gammavariate(6.25, 1) for _ in range(20)]] * 3 for who in "ab"}
+        (found,) = judged(plan, numbers)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0 <= found.high
+    assert 0.91 * 400 <= covered <= 0.98 * 400
+
+
+def test_equal_means_of_what_is_not_random_is_the_ratio(tmp_path: Path) -> None:
+    body = A_B + OVER + "tolerance = 0.5\n"
+    numbers = {"a": rows(3, 3, 3), "b": rows(2, 4, 3)}
+    (found,) = judged(plan_of(tmp_path, claim("equal_means", body)), numbers)
+    assert (found.verdict, found.measured, found.reason) == ("holds", pytest.approx(0.5), "deterministic, n = 1")
 
 
 def test_mean_of_claims_also_under_other_conditions(tmp_path: Path) -> None:
