@@ -18,7 +18,8 @@ from netwarp.core.built_programs import BUILD
 from netwarp.core.units import parse_quantity
 from netwarp.doctor import memory_dir
 from netwarp.sandbox.choose import choose
-from netwarp.store.ndjson import last, read_ndjson
+from netwarp.store.init_records import End, Exit, read_init_log
+from netwarp.store.ndjson import last, of_kind
 from netwarp.testbed.steps import step, to_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,14 +55,14 @@ def main() -> int:
         "--seed", "1", "--memory", args.memory, "--mode", "wall", "--tmpdir", str(place), "--parent", str(os.getpid()),
     ]  # fmt: skip
     subprocess.run(command, check=False, stdin=subprocess.DEVNULL)
-    records = read_ndjson(args.dir / "init.ndjson")
+    records = read_init_log(args.dir / "init.ndjson")
     for name, stream in (("netwarp.out", sys.stdout), ("netwarp.err", sys.stderr)):
         stream.write((args.dir / name).read_text())
-    ended = last([one for one in records if one.get("id") == "netwarp"], "exit")
-    if ended is None or ended.get("killed") or ended.get("signal"):
-        print(f"in_a_guest: netwarp did not end by itself: {ended or last(records, 'end')}", file=sys.stderr)
+    ended = next((exited for exited in of_kind(records, Exit) if exited.id == "netwarp"), None)
+    if ended is None or ended.killed or ended.status is None:
+        print(f"in_a_guest: netwarp did not end by itself: {ended or last(records, End)}", file=sys.stderr)
         return 1
-    return int(ended["status"])
+    return ended.status
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from netwarp.sandbox.hosts.connection import Connection
 from netwarp.sandbox.hosts.inventory import read_inventory
-from netwarp.store.ndjson import Record, read_ndjson
+from netwarp.store.init_records import Proc, Timeline, read_init_log
+from netwarp.store.ndjson import of_kind
 from support.laboratory import (
     BIN,
     INVENTORY,
@@ -89,8 +90,8 @@ def measured(cell: Path) -> dict[str, float]:
     return {line.split(",")[2]: float(line.split(",")[3]) for line in rows[1:] if line.split(",")[3]}
 
 
-def timeline(cell: Path) -> list[Record]:
-    return [record for record in read_ndjson(cell / "init.ndjson") if record.get("record") == "timeline"]
+def timeline(cell: Path) -> list[Timeline]:
+    return of_kind(read_init_log(cell / "init.ndjson"), Timeline)
 
 
 def test_playbooks_change_nothing_twice_and_teardown_puts_everything_back() -> None:
@@ -131,9 +132,9 @@ def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
     environment = json.loads((cell / "environment.json").read_text())
     assert environment["machines"]["namespaces"] == {"a": "a", "b": "b", "p1.hop": "r", "p2.hop": "r"}
     assert {path.name.partition(".")[0] for path in (cell / "capture").iterdir()} == {"a-p1", "a-p2", "b-p1", "b-p2"}
-    assert {record["on"] for record in timeline(cell) if record["verb"] == "netlink"} == {"r"}
-    counters = [r for r in read_ndjson(cell / "init.ndjson") if r.get("record") == "proc" and "sctp" in r["path"]]
-    assert any("SctpT3Retransmits" in (record["text"] or "") for record in counters)
+    assert {step.on for step in timeline(cell) if step.verb == "netlink"} == {"r"}
+    counters = [file.text or "" for file in of_kind(read_init_log(cell / "init.ndjson"), Proc) if "sctp" in file.path]
+    assert any("SctpT3Retransmits" in text for text in counters)
     metrics = measured(cell)
     # one RTO (at least 1 s, at most 1 s and what 1 s of queue makes of it) and the way there
     assert 1.0 < metrics["failover_time_s"] < 6.0, metrics
@@ -151,12 +152,12 @@ def test_a_users_command_makes_the_fault(tmp_path: Path) -> None:
     lines = f"    netwarp_commands: {{p1: {{down: {program} down, up: {program} up}}}}\n    ansible_user: lab\n"
     where = edited(tmp_path, ("    ansible_user: lab\n", lines))
     cell = completed(tmp_path, *CHOI, "--where", "fault=link", inventory=where)
-    events = [record for record in timeline(cell) if record["verb"] == "command"]
-    assert [(record["link"], record["action"], record["at_ns"]) for record in events] == [
+    events = [step for step in timeline(cell) if step.verb == "command"]
+    assert [(step.link, step.action, step.at_ns) for step in events] == [
         ("p1", "down", 10_000_000_000), ("p1", "up", 20_000_000_000),
     ]  # fmt: skip
-    assert all(0 <= record["t_ns"] - record["at_ns"] < 10_000_000 for record in events)
-    assert all(record["ended_ns"] > record["t_ns"] for record in events)
+    assert all(0 <= (step.t_ns or 0) - step.at_ns < 10_000_000 for step in events)
+    assert all((step.ended_ns or 0) > (step.t_ns or 0) for step in events)
     assert 1.0 < measured(cell)["outage_s"] < 6.0
 
 

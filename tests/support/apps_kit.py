@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from netwarp.store.app_records import DECODER
+
 from support.checkout import BUILD, make_apps
 
 PROGRAMS = ("sender", "receiver", "web-server", "web-client", "traffic-test-driver")
@@ -41,8 +43,9 @@ def run(program: str, *arguments: str, env: dict[str, str] | None = None) -> sub
 
 
 def records(text: str) -> list[Record]:
-    """Every line of an app's output; each has to be one JSON object."""
+    """Every line of an app's output; each has to be a record as netwarp.store has its type."""
     assert not text or text.endswith("\n")
+    DECODER.decode_lines(text)
     return [json.loads(line) for line in text.splitlines()]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from netwarp.doctor.finding import Finding
 from netwarp.doctor.host import namespaces as doctor_namespaces
+from netwarp.store.init_records import DECODER
 from netwarp.testbed import messages
 from netwarp.testbed.messages import Request, VethEnd
 from netwarp.testbed.netem import Netem
@@ -115,7 +116,8 @@ class Result:
         return (self.directory / "console.txt").read_text(errors="replace")
 
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """Every record, or those of one kind."""
+        """Every record, or those of one kind; each has to be as netwarp.store has its type."""
+        DECODER.decode_lines(self.text[: self.text.rfind("\n") + 1])
         found = [json.loads(line) for line in self.text.splitlines()]
         return [record for record in found if kind is None or record["record"] == kind]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ import zstandard
 from netwarp.core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.cell import CellDir, analyze_cell
+from netwarp.store.app_records import Summary
+from netwarp.store.init_records import Capture as CaptureRecord
+from netwarp.store.init_records import Ready, Start
+from netwarp.store.ndjson import Record
 from netwarp.store.run_dir import read_json
 
 from support.captures import DATA, READ_BYTES
@@ -21,8 +26,8 @@ S = 1_000_000_000
 T0 = 1_699_999_995 * S
 MONOTONIC = 5 * S
 FAULT, REPAIR, STOP = 6.0, 9.0, 11.0
+START = Start(1, "6.12.0", "#1", "x86_64", T0, MONOTONIC)
 SHAPE = LinkImpairment(one_way_delay_ns=20_000_000, rate_bit_s=1_000_000, queue_packets=1000)
-SUMMARY = {"record": "summary", "gap_bytes": 0, "corrupt_bytes": 0}
 
 
 def make_cell(name: str, **changes: Any) -> Cell:
@@ -67,10 +72,7 @@ def make_directory(cell: Cell, name: str, root: Path, **summary: Any) -> Path:
     """A finished cell's raw files; records made from the captures themselves, which every check compares."""
     (root / "capture").mkdir(parents=True)
     (root / "apps").mkdir()
-    records: list[dict[str, Any]] = [
-        {"record": "start", "version": "1"},
-        {"record": "ready", "t0_realtime_ns": T0, "t0_monotonic_ns": MONOTONIC, "waited_ns": 0},
-    ]
+    records: list[Record] = [START, Ready(T0, MONOTONIC, 0)]
     for capture in cell.captures:
         source = DATA / f"{name}-{capture.node}-{capture.link}.pcap.zst"
         shutil.copy(source, root / "capture" / f"{capture.node}-{capture.link}.pcap.zst")
@@ -80,15 +82,15 @@ def make_directory(cell: Cell, name: str, root: Path, **summary: Any) -> Path:
         while offset < len(plain):
             offset += 16 + int.from_bytes(plain[offset + 8 : offset + 12], "little")
             packets += 1
-        record = {"file": f"capture/{capture.node}-{capture.link}.pcap", "packets": packets, "bytes": len(plain)}
-        records.append({"record": "capture", **record, "dropped": 0, "truncated": 0, "errno": 0, "fsync_errno": 0})
+        file = f"capture/{capture.node}-{capture.link}.pcap"
+        records.append(CaptureRecord(file, capture.link, packets, len(plain), 0, 0, None, None, 0, 0))
     write(root / "init.ndjson", records)
-    write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": READ_BYTES[name]} | summary])
+    write(root / "apps" / "ftp.receiver.ndjson", [Summary(**{"t_ns": 0, "unique_bytes": READ_BYTES[name]} | summary)])
     return root
 
 
-def write(path: Path, records: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+def write(path: Path, records: Sequence[Record]) -> None:
+    path.write_bytes(msgspec.json.Encoder().encode_lines(records))
 
 
 @dataclass

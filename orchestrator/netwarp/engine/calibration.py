@@ -42,8 +42,9 @@ from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS
 from ..store import calibration as records
 from ..store.calibration import Calibration, Curve, Row
+from ..store.init_records import Ready, read_init_log
 from ..store.manifest import now_utc
-from ..store.ndjson import last, read_ndjson
+from ..store.ndjson import last
 from ..store.run_dir import CellDir, RunDir, locked, read_json, write_json
 from ..store.run_locations import check_out
 from ..testbed.compile import Clock, compile_cell
@@ -277,11 +278,11 @@ def _measure(
 
 def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[Row], list[Curve]]:
     """A capture that holds nothing to judge gives a row that fails."""
-    ready = last(read_ndjson(cell.init_log), "ready")
+    ready = last(read_init_log(cell.init_log), Ready)
     try:
         if ready is None:
             raise CaptureError(f"calibration: {probe.name}: cell-init never said when T0 was")
-        return judge_profile(probe, cell.root, int(ready["t0_realtime_ns"]), WALL if backend.wall_clock else VIRTUAL)
+        return judge_profile(probe, cell.root, ready.t0_realtime_ns, WALL if backend.wall_clock else VIRTUAL)
     except CaptureError as error:
         return [Row(probe.name, str(error), 1, 0, 0, NOT_COMPLETED, False)], []
 

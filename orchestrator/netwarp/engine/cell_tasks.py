@@ -78,7 +78,7 @@ def _drop(cell: CellDir, keep: Keep) -> None:
 def keep_positions(directory: CellDir) -> list[PacketPosition]:
     """List the packets that a cell's hosts sent, and keep the list with what is derived. Raises CaptureError."""
     cell = directory.read_cell()
-    positions = packet_positions(cell, directory.root, read_cell_records(directory.init_log).t0_realtime_ns)
+    positions = packet_positions(cell, directory.root, read_cell_records(directory.init_log).ready.t0_realtime_ns)
     write_packed_json(directory.positions, positions)
     return positions
 

@@ -43,7 +43,7 @@ def export_har(run_dir: str | Path, cell_id: str, out: str | Path) -> list[Path]
         if target.exists():
             raise StoreError(f"{target}: exists already; give another --out")
     folder.mkdir(parents=True, exist_ok=True)
-    t0_ns = read_cell_records(directory.init_log).t0_realtime_ns
+    t0_ns = read_cell_records(directory.init_log).ready.t0_realtime_ns
     for target, flow in targets.items():
         archive = har_of(cell, flow, pages[flow.name], t0_ns)
         write_atomic(target, msgspec.json.format(msgspec.json.encode(archive), indent=1) + b"\n")

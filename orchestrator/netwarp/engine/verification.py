@@ -235,7 +235,7 @@ def _first(cell: Cell, name: str, here: CellDir, there: CellDir) -> str:
         return "its digest differs, and the captures of one run are not there to be looked into (netwarp replay)"
     try:
         difference = difference_of_files(files[0], files[1])
-        t0_ns = read_cell_records(here.init_log).t0_realtime_ns
+        t0_ns = read_cell_records(here.init_log).ready.t0_realtime_ns
     except CaptureError as error:
         return str(error)
     return "equal packets in files that differ" if difference is None else difference.words(t0_ns)

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from ..core.types import Cell
 from ..store import compressed
-from ..store.ndjson import Record, read_ndjson
+from ..store.app_records import Freeze, Retransmit, read_app_log
+from ..store.init_records import Dump
+from ..store.ndjson import of_kind
 from ..store.run_dir import CellDir
 from ..testbed.agents import agent_id, agents_of, forwarding
 from ..testbed.nftables import decode_rules
 
 
-def agent_metrics(cell: Cell, directory: CellDir, dumps: Sequence[Record]) -> dict[str, float | None]:
+def agent_metrics(cell: Cell, directory: CellDir, dumps: Sequence[Dump]) -> dict[str, float | None]:
     """Metrics of a cell with agents on the forwarding path, over all of them; {} for another.
 
     dumps: of their rules at the end. An agent's own records are whole lines up to the moment it was killed.
@@ -20,16 +22,16 @@ def agent_metrics(cell: Cell, directory: CellDir, dumps: Sequence[Record]) -> di
     nodes = forwarding(cell)
     if not nodes:
         return {}
-    counted = [decode_rules(bytes.fromhex(reply) for reply in dump["replies"]) for dump in dumps]
+    counted = [decode_rules(dump.data()) for dump in dumps]
     known = [rules for rules in counted if rules is not None]
     whole = len(known) == len(nodes)
     paths = [directory.apps / f"{agent_id(node)}.ndjson" for node in nodes]
-    records = [record["record"] for path in paths if compressed.exists(path) for record in read_ndjson(path)]
+    records = [record for path in paths if compressed.exists(path) for record in read_app_log(path)]
     return {
-        "agent_retransmitted_packets": float(records.count("retransmit")),
+        "agent_retransmitted_packets": float(len(of_kind(records, Retransmit))),
         "agent_suppressed_packets": float(sum(rules.suppressed for rules in known)) if whole else None,
         "agent_lost_packets": float(sum(rules.lost for rules in known)) if whole else None,
-        "agent_freezes": float(records.count("freeze"))
+        "agent_freezes": float(len(of_kind(records, Freeze)))
         if any(agent.kind == "mtcp" for agent in agents_of(cell).values())
         else None,
     }

@@ -15,8 +15,9 @@ from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, parameter_numbers
 from ..core.types import Cell, Check, Flow, Measurement
 from ..store import compressed
+from ..store.app_records import AppRecord, InForce, Summary, read_app_log
 from ..store.derived import CellEvent, CellSeries, FlowSeries, NearPacket
-from ..store.ndjson import Record, last, read_ndjson
+from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
 from . import series
@@ -74,14 +75,14 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     checks.append(memory_check(kernel_counters(records.proc, layout.namespaces)))
     counted = counted_at_end(cell, layout, records.qdiscs)
     checks += mark_checks(cell, counted, points)
-    span_ns = series.span_ns(cell, points.values(), records.t0_realtime_ns)
+    span_ns = series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     of_the_cell |= aqm_metrics(counted) | agent_metrics(cell, directory, records.rules)
     measurements: list[Measurement] = []
     for flow in cell.flows:
-        metrics, clocks = within_clocks(flow, results[flow.name].metrics | shared[flow.name], records)
+        metrics, clocks = within_clocks(flow, results[flow.name].metrics | shared[flow.name], records.ready)
         checks += clocks
         own, failed = _own_metrics(cell, flow, metrics)
         measurements += _measurements(cell, flow, metrics | own)
@@ -137,11 +138,11 @@ def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, CapturePoint], l
     return points, checks
 
 
-def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record], list[Check]]:
+def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[AppRecord], list[Check]]:
     """The records of an application; none if the file is missing."""
     path = directory.apps / f"{flow.name}.{role}.ndjson"
     try:
-        return (read_ndjson(path) if compressed.exists(path) else []), []
+        return (read_app_log(path) if compressed.exists(path) else []), []
     except StoreError as error:
         return [], [Check(f"output of {flow.name}.{role}", False, relative(str(error), directory.root))]
 
@@ -149,8 +150,10 @@ def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[Record
 def _flow(
     cell: Cell, flow: Flow, directory: CellDir, points: dict[str, CapturePoint], records: CellRecords, span_ns: int
 ) -> _FlowResult:
-    t0_ns = records.t0_realtime_ns
-    sender, receiver, path_names = packets_at_both_ends(flow, points.get(flow.sender), points.get(flow.receiver), t0_ns)
+    ready = records.ready
+    sender, receiver, path_names = packets_at_both_ends(
+        flow, points.get(flow.sender), points.get(flow.receiver), ready.t0_realtime_ns
+    )
     if flow.is_datagrams:
         return _datagrams(cell, flow, points.get(flow.receiver), records)
     sender_records, checks = _app_records(directory, flow, "sender")
@@ -158,7 +161,7 @@ def _flow(
     checks += more
     end = sender or receiver
     peers = {address: path_names[index] for address, index in (end.peers if end else {}).items()}
-    traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), records.t0_monotonic_ns)
+    traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), ready.t0_monotonic_ns)
     window = window_of(flow, receiver)
     observation = FlowObservation(
         cell=cell,
@@ -168,10 +171,10 @@ def _flow(
         path_names=path_names,
         window=window,
         moments=moments_of(cell, flow, sender, receiver, window),
-        samples=with_thresholds(read_samples(sender_records, peers, records.t0_monotonic_ns), traces),
+        samples=with_thresholds(read_samples(sender_records, peers, ready.t0_monotonic_ns), traces),
         sender_records=sender_records,
         receiver_records=receiver_records,
-        t0_monotonic_ns=records.t0_monotonic_ns,
+        t0_monotonic_ns=ready.t0_monotonic_ns,
     )
     metrics = flow_metrics(observation)
     if flow.program is None:
@@ -196,7 +199,7 @@ def _flow(
 def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: CellRecords) -> _FlowResult:
     """A flow of UDP or ICMP: packets and bytes by its addresses. Metrics that need sequence numbers have no value."""
     metrics = without_values(flow)
-    t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.t0_realtime_ns)
+    t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.ready.t0_realtime_ns)
     if receiver is not None:
         metrics |= datagram_metrics(flow, t_ns, ip_bytes)
     checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"])
@@ -204,15 +207,15 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
 
 
-def _mss(records: list[Record]) -> int | None:
+def _mss(records: list[AppRecord]) -> int | None:
     """The bytes that the kernel's TCP counts as one packet, as the sender read it back; for MPTCP that of the first
     subflow.
     """
-    value = (last(records, "in_force") or {}).get("mss_bytes")
-    if value is None:
-        paths = ((last(records, "summary") or {}).get("kernel") or {}).get("paths") or [{}]
-        value = (paths[0].get("tcp_info") or {}).get("snd_mss_bytes")
-    return value if isinstance(value, int) and value > 0 else None
+    in_force, summary = last(records, InForce), last(records, Summary)
+    value = in_force.mss_bytes if in_force else None
+    if value is None and summary is not None and summary.kernel.paths and summary.kernel.paths[0].tcp_info is not None:
+        value = summary.kernel.paths[0].tcp_info.snd_mss_bytes
+    return value or None
 
 
 def _own_metrics(

@@ -1,103 +1,69 @@
-"""Reads init.ndjson (docs/formats.md) for the analysis: T0 on both clocks, cell-init's record of each capture, and the
+"""The part of init.ndjson that the analysis needs: T0 on both clocks, cell-init's record of each capture, and the
 kernel's counters of each host's namespace at the end.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from ..core.errors import CaptureError, StoreError
-from ..store.ndjson import Record, last, read_ndjson
+from ..store.init_records import Capture, Dump, Proc, Ready, Trace, read_init_log
+from ..store.ndjson import last, of_kind
 from ..testbed.compile import COUNTERS
 
 
-class CaptureRecord(msgspec.Struct):
-    """The record `capture` of one capture file."""
+@dataclasses.dataclass(frozen=True)
+class CellRecords:
+    """ready: T0 on both clocks (ns). captures: by file name. trace: None without one.
 
-    file: str
-    packets: int
-    bytes: int
-    dropped: int
-    truncated: int
-    errno: int
-    fsync_errno: int
-
-
-class TraceRecord(msgspec.Struct):
-    """The record `trace`: events written, and events lost because the kernel's buffer was full."""
-
-    events: int
-    lost: int
-    errno: int
-
-
-class CellRecords(msgspec.Struct):
-    """T0 on both clocks (ns), the records of the captures by file name, and the record of the trace (None: no
-    trace).
+    proc: files of /proc as the hosts saw them at the end, which kernel_counters() reads. qdiscs: dumps of them, in the
+    order of the cell; rules: of the agents' rules, at its end.
     """
 
-    t0_realtime_ns: int
-    t0_monotonic_ns: int
-    captures: dict[str, CaptureRecord]
-    trace: TraceRecord | None = None
-    proc: list[Record] = []
-    """Files of /proc as the hosts saw them at the end: what kernel_counters() reads."""
-    qdiscs: list[Record] = []
-    """Dumps of qdiscs, in the order of the cell."""
-    rules: list[Record] = []
-    """Dumps of the agents' rules, at its end."""
-    clock_error_ns: int = 0
-    """By how much times of two machines may be wrong against each other; 0 on one machine."""
-    event_error_ns: int = 0
-    """The longest that a command of the user's took which made a fault or a repair."""
-
-
-msgspec.json.Decoder(CellRecords)  # what convert() needs is made here, in one thread (model.from_json says why)
+    ready: Ready
+    captures: dict[str, Capture]
+    trace: Trace | None
+    proc: list[Proc]
+    qdiscs: list[Dump]
+    rules: list[Dump]
 
 
 def read_cell_records(path: Path) -> CellRecords:
     """Read init.ndjson. Raises CaptureError: unreadable, without a record `ready` (no T0), or of another version."""
     try:
-        records = read_ndjson(path)
+        records = read_init_log(path)
     except StoreError as error:
         raise CaptureError(str(error)) from error
-    ready = last(records, "ready")
+    ready = last(records, Ready)
     if ready is None:
         raise CaptureError(f"{path}: holds no `ready` record, so there is no T0 to count from")
-    try:
-        return msgspec.convert(
-            {
-                **{key: ready.get(key) for key in ("t0_realtime_ns", "t0_monotonic_ns")},
-                **{key: ready.get(key, 0) for key in ("clock_error_ns", "event_error_ns")},
-                "captures": {record.get("file"): record for record in records if record.get("record") == "capture"},
-                "trace": last(records, "trace"),
-                "proc": [record for record in records if record.get("record") == "proc"],
-                "qdiscs": [record for record in records if record.get("label") == "qdisc"],
-                "rules": [record for record in records if record.get("label") == "rules"],
-            },
-            CellRecords,
-        )
-    except msgspec.ValidationError as error:
-        raise CaptureError(f"{path}: {error}") from error
+    dumps = of_kind(records, Dump)
+    return CellRecords(
+        ready=ready,
+        captures={capture.file: capture for capture in of_kind(records, Capture)},
+        trace=last(records, Trace),
+        proc=of_kind(records, Proc),
+        qdiscs=[dump for dump in dumps if dump.label == "qdisc"],
+        rules=[dump for dump in dumps if dump.label == "rules"],
+    )
 
 
-def kernel_counters(init_records: Sequence[Record], namespaces: Sequence[str]) -> dict[str, dict[str, int]]:
+def kernel_counters(files: Sequence[Proc], namespaces: Sequence[str]) -> dict[str, dict[str, int]]:
     """Namespace (node) -> "Group.Name" -> count, from /proc/net/snmp, netstat and sctp/snmp: Tcp.RetransSegs,
-    TcpExt.TCPDSACKRecv, Sctp.SctpT3Retransmits, ... init_records: of init.ndjson; namespaces: names by number.
+    TcpExt.TCPDSACKRecv, Sctp.SctpT3Retransmits, ... namespaces: names by number.
 
     A file that this kernel does not have gives no counters. For SCTP the group is "Sctp" and the names are the
     kernel's.
     """
     counters: dict[str, dict[str, int]] = {}
-    for record in init_records:
-        if record.get("record") != "proc" or record.get("path") not in COUNTERS:
+    for file in files:
+        if file.path not in COUNTERS:
             continue
-        counts = counters.setdefault(namespaces[record["ns"]], {})
-        text = record.get("text") or ""
-        counts.update(_sctp(text) if record["path"] == "net/sctp/snmp" else _groups(text))
+        counts = counters.setdefault(namespaces[file.ns], {})
+        text = file.text or ""
+        counts.update(_sctp(text) if file.path == "net/sctp/snmp" else _groups(text))
     return counters
 
 

@@ -11,9 +11,10 @@ import msgspec
 
 from ..core.numbers import fixed
 from ..core.types import Cell, Check, Flow
-from ..store.ndjson import Record, last
+from ..store.app_records import AppRecord, Options, Summary
+from ..store.init_records import Capture
+from ..store.ndjson import last
 from .capture_point import CapturePoint
-from .cell_records import CaptureRecord
 from .delivery import Delivery
 from .flow_packets import FlowPackets
 
@@ -21,7 +22,7 @@ ETHERNET_HEADER = 14
 UTILIZATION_MAX = 1.0005
 
 
-def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, CaptureRecord]) -> list[Check]:
+def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Capture]) -> list[Check]:
     """Checks of each capture: read to its end, as many packets as cell-init recorded, no losses, no packet of anybody
     else.
     """
@@ -58,7 +59,7 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
     return checks
 
 
-def _against_record(name: str, record: CaptureRecord | None, source: msgspec.Struct | object) -> Check:
+def _against_record(name: str, record: Capture | None, source: msgspec.Struct | object) -> Check:
     check = f"capture record {name}"
     if record is None:
         return Check(check, False, "init.ndjson has no end record of this capture")
@@ -91,21 +92,21 @@ PARTIAL = ("lifetime_ns", "max_retransmissions")
 """Options with which an SCTP sender gives messages up (RFC 7496): then some are missing among those that arrive."""
 
 
-def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[Record]) -> list[Check]:
+def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[AppRecord]) -> list[Check]:
     """Checks the receiving application's count of payload against the captures at its own interfaces.
 
     new_bytes: payload never seen before in the receiver's captures, over the whole run. The application must have read
     exactly the payload that could be delivered (in order, whole messages).
     """
     name = f"payload {flow.name}"
-    summary = next((record for record in reversed(app) if record.get("record") == "summary"), None)
+    summary = last(app, Summary)
     if summary is None:
         return [Check(name, False, "the receiver left no summary")]
-    read = int(summary.get("unique_bytes") or 0)
+    read = summary.unique_bytes or 0
     partial = any(flow.sender_options.get(key) is not None for key in PARTIAL)
     faults = ("corrupt_bytes",) if partial else ("gap_bytes", "corrupt_bytes")
-    faulty = {key: summary[key] for key in faults if summary.get(key)}
-    given_up = f", {summary.get('gap_bytes')} B given up by the sender" if partial else ""
+    faulty = {key: value for key in faults if (value := getattr(summary, key))}
+    given_up = f", {summary.gap_bytes} B given up by the sender" if partial else ""
     checks = [
         Check(f"pattern {flow.name}", not faulty, f"{faulty}" if faulty else f"{read} B as sent, in order{given_up}")
     ]
@@ -122,21 +123,22 @@ def program_check(flow: Flow) -> list[Check]:
     return [Check(f"payload {flow.name}", True, detail)]
 
 
-def sent_check(flow: Flow, sender: FlowPackets | None, app: list[Record]) -> list[Check]:
+def sent_check(flow: Flow, sender: FlowPackets | None, app: list[AppRecord]) -> list[Check]:
     """Checks the sending application's count of payload against the captures at its own interfaces.
 
     If the flow was closed gracefully and ended well, each byte that the kernel accepted must have been sent at least
     once. If it was aborted or failed, some bytes may be missing. In no case may anything else be sent.
     """
-    summary = last(app, "summary")
-    if sender is None or summary is None:
+    summary = last(app, Summary)
+    if sender is None or summary is None or summary.sent_bytes is None:
         return []
-    taken, wire = int(summary["sent_bytes"]), int(sender.data.new_bytes.sum())
-    options = last(app, "options") or {}
+    taken, wire = summary.sent_bytes, int(sender.data.new_bytes.sum())
+    options = last(app, Options)
     exact = (
-        options.get("close") == "graceful"
-        and summary.get("status") == 0
-        and summary.get("reason") not in ("terminated", "gave_up")
+        options is not None
+        and options.close == "graceful"
+        and summary.status == 0
+        and summary.reason not in ("terminated", "gave_up")
     )
     ok = wire == taken if exact else wire <= taken
     detail = f"the kernel took {taken} B, sent on the wire {wire} B, {'equal' if exact else 'at most that'} wanted"

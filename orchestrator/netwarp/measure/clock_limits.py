@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.types import Check, Flow
-from .cell_records import CellRecords
+from ..store.init_records import Ready
 
 SHARE = 10
 """A time is worth something if it is this many times what it may be wrong by."""
@@ -46,10 +46,10 @@ JUDGED = {
 
 
 def within_clocks(
-    flow: Flow, metrics: Mapping[str, float | None], records: CellRecords
+    flow: Flow, metrics: Mapping[str, float | None], ready: Ready
 ) -> tuple[dict[str, float | None], list[Check]]:
     """The metrics without those that need more than the clocks give; and a check that names these (it never fails)."""
-    clock_s, event_s = records.clock_error_ns / 1e9, max(records.clock_error_ns, records.event_error_ns) / 1e9
+    clock_s, event_s = ready.clock_error_ns / 1e9, max(ready.clock_error_ns, ready.event_error_ns) / 1e9
     if not event_s:
         return dict(metrics), []
     need_s = min((path.base_rtt_ns for path in flow.paths), default=0) / 1e9 / SHARE

@@ -4,18 +4,20 @@ errors of the sender's socket.
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from ..core.numbers import fixed
 from ..core.types import Cell
 from ..core.wire import HEARTBEAT, HEARTBEAT_ACK
+from ..store.app_records import Error, GaveUp, Notification, SwitchPrimary
 from ..store.derived import CellEvent
 from .groups.mptcp import mptcp_events
 from .observation import FlowObservation
 
 HEARTBEATS_SHOWN = 60
 AFTER_REPAIR_NS = 10_000_000_000
-ANNOTATED = ("notification", "switch_primary", "gave_up", "error")
+ANNOTATED = (Notification, SwitchPrimary, GaveUp, Error)
 
 
 def timeline_events(cell: Cell) -> list[CellEvent]:
@@ -90,16 +92,16 @@ def _socket(observation: FlowObservation) -> list[CellEvent]:
     """Notifications, primary switches and errors that the sender's socket reported."""
     events = []
     for record in observation.sender_records:
-        kind = record.get("record")
-        if kind not in ANNOTATED or not isinstance(record.get("t_ns"), int):
+        if not isinstance(record, ANNOTATED) or record.t_ns is None:
             continue
         texts = [
             f"{key} {value}" if key not in ("type", "state") else str(value)
-            for key, value in record.items()
-            if key not in ("record", "t_ns", "flags") and value not in (None, 0, "")
+            for key, value in msgspec.structs.asdict(record).items()
+            if key not in ("t_ns", "flags") and value not in (None, 0, "")
         ]
-        t_s = (record["t_ns"] - observation.t0_monotonic_ns) / 1e9
-        events.append(CellEvent(t_s, observation.flow.name, str(kind), ", ".join(texts)))
+        t_s = (record.t_ns - observation.t0_monotonic_ns) / 1e9
+        kind = str(record.__struct_config__.tag)
+        events.append(CellEvent(t_s, observation.flow.name, kind, ", ".join(texts)))
     return events
 
 

@@ -105,7 +105,7 @@ class _Sender:
 
 def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender:
     flow = next(flow for flow in cell.flows if flow.name == flow_name)
-    t0_ns = read_cell_records(directory.init_log).t0_realtime_ns
+    t0_ns = read_cell_records(directory.init_log).ready.t0_realtime_ns
     points: list[CapturePoint | None] = []
     for node in (flow.sender, flow.receiver):
         links = [capture.link for capture in cell.captures if capture.node == node]

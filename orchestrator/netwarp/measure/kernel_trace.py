@@ -14,7 +14,7 @@ import numpy as np
 
 from ..captures.native import Bools, Floats, Rows
 from ..core.types import Cell, Check, Flow
-from .cell_records import TraceRecord
+from ..store.init_records import Trace
 from .socket_samples import Samples
 
 SCTP_PATH, TCP = 1, 2
@@ -45,7 +45,7 @@ class PathTrace:
     srtt_s: Floats
 
 
-def trace_check(cell: Cell, record: TraceRecord | None) -> list[Check]:
+def trace_check(cell: Cell, record: Trace | None) -> list[Check]:
     """Checks that no event was lost, if a flow asks for tracepoints."""
     if not any(flow.sender_options.get("tracepoints") for flow in cell.flows):
         return []

@@ -11,8 +11,9 @@ import numpy as np
 from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow_groups
 from ..captures.native import Bools, Ints
 from ..core.types import Cell, Flow
+from ..store.app_records import AppRecord, Connected
 from ..store.derived import PageObject
-from ..store.ndjson import Record
+from ..store.ndjson import of_kind
 from .bytes_in_flight import Outstanding, outstanding_of
 from .delivery import Delivery, delivered
 from .faults import Fault, faults_met, links_of
@@ -79,8 +80,8 @@ class FlowObservation:
     window: Window = Window()
     moments: Moments = Moments()
     samples: Mapping[str, Samples] = dataclasses.field(default_factory=dict)
-    sender_records: list[Record] = dataclasses.field(default_factory=list)
-    receiver_records: list[Record] = dataclasses.field(default_factory=list)
+    sender_records: list[AppRecord] = dataclasses.field(default_factory=list)
+    receiver_records: list[AppRecord] = dataclasses.field(default_factory=list)
     t0_monotonic_ns: int = 0
 
     @functools.cached_property
@@ -124,8 +125,8 @@ class FlowObservation:
     @functools.cached_property
     def connected_ns(self) -> int | None:
         """The time at which the sending application was connected, from T0."""
-        record = next((record for record in self.sender_records if record.get("record") == "connected"), None)
-        return None if record is None else int(record["t_ns"]) - self.t0_monotonic_ns
+        connected = of_kind(self.sender_records, Connected)
+        return connected[0].t_ns - self.t0_monotonic_ns if connected else None
 
     @functools.cached_property
     def longest_gap(self) -> tuple[int, int] | None:

@@ -18,8 +18,9 @@ from ..captures.native import Ints, Rows
 from ..captures.sctp.messages import messages
 from ..core.types import Check, Flow
 from ..core.wire import DATA, I_DATA
+from ..store.app_records import AppRecord, Object, Summary
 from ..store.derived import PageObject
-from ..store.ndjson import Record, last
+from ..store.ndjson import last, of_kind
 from .accepted_data import NEVER, accepted_segments
 from .flow_packets import FlowPackets
 
@@ -70,9 +71,11 @@ class ByteSequence:
         return cuts, first
 
 
-def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_monotonic_ns: int) -> list[PageObject]:
+def page_objects(
+    flow: Flow, client: FlowPackets, records: Iterable[AppRecord], t0_monotonic_ns: int
+) -> list[PageObject]:
     """Every object that the client has complete, in the order of pages and numbers."""
-    told = sorted((record for record in records if record.get("record") == "object"), key=_requested)
+    told = sorted(of_kind(records, Object), key=lambda record: record.requested_t_ns)
     rows = _rows_by_port(client)
     request_bytes = int(flow.receiver_options["request_bytes"])
     answers, requests = _Sequences(client, flow.protocol, back=False), _Sequences(client, flow.protocol, back=True)
@@ -81,11 +84,11 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
     waiting: list[tuple[int, int, int, int]] = []
     owners: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for record in told:
-        asked_ns = int(record["requested_t_ns"]) - t0_monotonic_ns
-        row = _row_at(rows, client, int(record["port"]), asked_ns)
+        asked_ns = record.requested_t_ns - t0_monotonic_ns
+        row = _row_at(rows, client, record.port, asked_ns)
         if row is None:
             continue
-        stream, size = int(record["stream"]), int(record["bytes"])
+        stream, size = record.stream, record.bytes
         count, begin = taken.get((row, stream), (0, 0))
         taken[row, stream] = count + 1, begin + size
         requested, _ = requests.of(row, stream).seen(count * request_bytes, (count + 1) * request_bytes)
@@ -93,14 +96,14 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
         seen = [answers.of(row, stream).seen(start, end) for start, end in pieces]
         first, complete = min(one for one, _ in seen), max(last for _, last in seen)
         delivered = answers.delivered_ns(row, stream, pieces[-1][1])
-        head = FRAME_HEAD_BYTES if "pieces" in record else 0
-        owners.setdefault((row, stream), []).extend((start - head, int(record["object"])) for start, _ in pieces)
+        head = 0 if record.pieces is None else FRAME_HEAD_BYTES
+        owners.setdefault((row, stream), []).extend((start - head, record.object) for start, _ in pieces)
         opened = int(client.point.capture.flows["first_ns"][row]) - client.t0_realtime_ns
         objects.append(
             PageObject(
-                page=int(record["page"]),
-                object=int(record["object"]),
-                port=int(record["port"]),
+                page=record.page,
+                object=record.object,
+                port=record.port,
                 stream=stream,
                 bytes=size,
                 opened_s=opened / 1e9,
@@ -108,7 +111,7 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
                 first_s=_seconds(first, client),
                 complete_s=_seconds(complete, client),
                 delivered_s=_seconds(delivered, client),
-                told_s=(int(record["complete_t_ns"]) - t0_monotonic_ns) / 1e9,
+                told_s=(record.complete_t_ns - t0_monotonic_ns) / 1e9,
             )
         )
         if complete < delivered != NEVER:
@@ -120,17 +123,16 @@ def page_objects(flow: Flow, client: FlowPackets, records: Iterable[Record], t0_
     return sorted(objects, key=lambda each: (each.page, each.object))
 
 
-def _pieces(record: Record) -> list[tuple[int, int]]:
+def _pieces(record: Object) -> list[tuple[int, int]]:
     """Where the frames of an object lie in its connection's bytes, by the client's word; [] if it came whole."""
-    told = str(record.get("pieces", ""))
-    places = [tuple(map(int, piece.split(":"))) for piece in told.split(",")] if told else []
+    places = [tuple(map(int, piece.split(":"))) for piece in record.pieces.split(",")] if record.pieces else []
     return [(start, start + size) for start, size in places]
 
 
-def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[Record]) -> list[Check]:
+def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[AppRecord]) -> list[Check]:
     """The client's word against its captures: every object is there, and not said to be complete before it could be."""
-    summary = last(records, "summary") or {}
-    told = sum(1 for record in records if record.get("record") == "object")
+    summary = last(records, Summary)
+    told = len(of_kind(records, Object))
     missing = [each for each in objects if each.delivered_s is None]
     late = [each.told_s - each.delivered_s for each in objects if each.delivered_s is not None]
     early, longest = min(late, default=0.0), max(late, default=0.0)
@@ -140,12 +142,9 @@ def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[Record]
         f"{early * 1e6:.1f} to {longest * 1e6:.1f} us after"
     )
     asked = int(flow.receiver_options["pages"])
-    pages = f"{summary.get('pages')} of {asked} pages complete: {summary.get('reason')}"
+    complete, reason = (summary.pages, summary.reason) if summary else (None, None)
+    pages = f"{complete} of {asked} pages complete: {reason}"
     return [Check(f"objects {flow.name}", ok, detail), Check(f"pages {flow.name}", True, pages)]
-
-
-def _requested(record: Record) -> int:
-    return int(record["requested_t_ns"])
 
 
 def _seconds(time_ns: int, client: FlowPackets) -> float | None:

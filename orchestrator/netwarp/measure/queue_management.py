@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.types import Cell, Check, DirectionName
 from ..core.wire import CE, ECN_MASK
-from ..store.ndjson import Record
+from ..store.init_records import Dump
 from ..testbed.layout import Layout
 from ..testbed.readback import Qdisc, decode_qdiscs
 from .capture_point import CapturePoint
@@ -15,15 +15,15 @@ Counted = Mapping[tuple[str, DirectionName], Qdisc]
 """(link, direction) -> its AQM as the last dump of the cell shows it."""
 
 
-def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Record]) -> Counted:
+def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Dump]) -> Counted:
     """The AQM qdiscs in the last qdisc dump of each namespace. dumps: from init.ndjson, in their order."""
     if not any(shape.aqm for link in cell.links for shape in (link.forward, link.backward)):
         return {}
-    last = {record["ns"]: record for record in dumps}
+    last = {dump.ns: dump for dump in dumps}
     seen = {
         (namespace, qdisc.ifindex): qdisc
-        for namespace, record in last.items()
-        for qdisc in decode_qdiscs(bytes.fromhex(reply) for reply in record["replies"])
+        for namespace, dump in last.items()
+        for qdisc in decode_qdiscs(dump.data())
         if qdisc.aqm is not None
     }
     places = {key: (interface.namespace, interface.ifindex) for key, interface in layout.shaped.items()}

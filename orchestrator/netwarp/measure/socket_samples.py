@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..captures.native import Floats
-from ..store.ndjson import Record
+from ..store.app_records import AppRecord, PathState, Sample
+from ..store.ndjson import of_kind
 
 NAN = float("nan")
 NUMBERS = ("t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstanding_packets", "outstanding_chunks")
@@ -33,24 +34,22 @@ class Samples:
     states: tuple[tuple[float, str], ...] = ()
 
 
-def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_monotonic_ns: int) -> dict[str, Samples]:
+def read_samples(records: list[AppRecord], path_of_peer: Mapping[str, str], t0_monotonic_ns: int) -> dict[str, Samples]:
     """Path name -> its samples; "" holds those of the association. path_of_peer: the receiver's address -> path; an
     address without any packet keeps the address as its name.
     """
     rows: dict[str, list[tuple[float, ...]]] = {}
     states: dict[str, list[tuple[float, str]]] = {}
-    for record in records:
-        if record.get("record") != "sample":
-            continue
-        t_s = (record["t_ns"] - t0_monotonic_ns) / 1e9
-        for path in record.get("paths", ()):
-            name = path_of_peer.get(path["address"], path["address"])
+    for sample in of_kind(records, Sample):
+        t_s = (sample.t_ns - t0_monotonic_ns) / 1e9
+        for path in sample.paths:
+            name = path_of_peer.get(path.address, path.address)
             rows.setdefault(name, []).append((t_s, *_of_path(path), NAN))
             known = states.setdefault(name, [])
-            if (state := path.get("state")) is not None and (not known or known[-1][1] != state):
-                known.append((t_s, str(state)))
-        if (whole := record.get("association")) is not None:
-            rows.setdefault("", []).append((t_s, NAN, NAN, NAN, NAN, NAN, _number(whole.get("unacked_chunks"))))
+            if path.state is not None and (not known or known[-1][1] != path.state):
+                known.append((t_s, str(path.state)))
+        if sample.association is not None:
+            rows.setdefault("", []).append((t_s, NAN, NAN, NAN, NAN, NAN, sample.association.unacked_chunks))
     samples = {}
     for name, values in rows.items():
         table = np.array(values, dtype=np.float64)
@@ -59,19 +58,19 @@ def read_samples(records: list[Record], path_of_peer: Mapping[str, str], t0_mono
     return samples
 
 
-def _of_path(path: Record) -> tuple[float, float, float, float, float]:
+def _of_path(path: PathState) -> tuple[float, float, float, float, float]:
     """NUMBERS without the first and the last."""
     return (
-        _number(path.get("cwnd_bytes")),
-        _number(path.get("srtt_ns") or None) / 1e9,  # 0: the kernel has not measured one yet
-        _number(path.get("ssthresh_bytes")),
-        _number(path.get("rto_ns")) / 1e9,
-        _number((path.get("tcp_info") or {}).get("unacked_packets")),
+        _number(path.cwnd_bytes),
+        _number(path.srtt_ns or None) / 1e9,  # 0: the kernel has not measured one yet
+        _number(path.ssthresh_bytes),
+        _number(path.rto_ns) / 1e9,
+        _number(path.tcp_info.unacked_packets if path.tcp_info is not None else None),
     )
 
 
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else NAN
+def _number(value: int | None) -> float:
+    return NAN if value is None else float(value)
 
 
 def time_weighted_mean(t_s: Floats, values: Floats) -> float | None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from ..core.errors import StoreError
 from ..core.numbers import fixed, given, percent
 from ..core.types import Cell, Check, Flow, Outcome
-from ..store.ndjson import Record, last, read_ndjson, read_records
+from ..store import app_records as app
+from ..store import init_records as init
+from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
 from ..testbed.agents import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
@@ -31,13 +33,21 @@ class Verdict:
     checks: list[Check] = field(default_factory=list)
 
 
-def records_left(path: Path, kind: str | None = None) -> list[Record]:
-    """The records (only those of one kind) that cell-init or an app wrote. None if it was killed before it wrote any,
-    or if the file is not NDJSON. The verdict is then made from the other files; init.ndjson without records means a
-    guest without an end record.
+def records_left(path: Path, named: str = "") -> list[init.InitRecord]:
+    """The records of an init.ndjson (of the lines with a kind's name). None if cell-init was killed before it wrote
+    any, or if the file is not NDJSON: the verdict is then that of a guest without an end record.
     """
     try:
-        return read_ndjson(path) if kind is None else read_records(path, kind)
+        return init.read_init_log(path, named)
+    except StoreError as error:
+        log.debug("no records: %s", error)
+        return []
+
+
+def app_records_left(directory: CellDir, name: str, named: str) -> list[app.AppRecord]:
+    """The records of an app, as records_left() gives cell-init's."""
+    try:
+        return app.read_app_log(directory.apps / f"{name}.ndjson", named)
     except StoreError as error:
         log.debug("no records: %s", error)
         return []
@@ -56,26 +66,26 @@ def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
     return tuple(kept[-lines:])
 
 
-def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str) -> Verdict:
+def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_text: str) -> Verdict:
     """The outcome according to cell-init and the apps (testbed.readback judges the read-backs)."""
-    end = last(records, "end")
-    if end is None or not records or records[-1] is not end:
+    end = last(records, init.End)
+    if end is None or records[-1] is not end:
         panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
         log_text = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
         why = panic or ": ".join(filter(None, (exit_text, log_text.rpartition("\n")[2])))
         return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
     ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
     ours |= {agent_id(node) for node in agents_of(cell)}
-    for exited in (record for record in records if record.get("record") == "exit" and record.get("id") in ours):
-        if exited.get("status") == EXIT_UNSUPPORTED:
-            return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited["id"]) or "this kernel cannot run the flow")
-    if end["reason"] == "unsupported":
-        return Verdict(Outcome.UNSUPPORTED, f"{end.get('message')}; use --backend virtual")
-    if end["reason"] == "timed_out":
-        return Verdict(Outcome.TIMED_OUT, str(end.get("message") or "the cell did not end by its virtual deadline"))
-    if end["reason"] != "completed":
-        where = "" if end.get("step") is None else f" (steps.txt line {end['step']})"
-        return Verdict(Outcome.FAILED, f"{end.get('message')}{where}{_app_hint(directory, records)}")
+    for exited in of_kind(records, init.Exit):
+        if exited.id in ours and exited.status == EXIT_UNSUPPORTED:
+            return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited.id) or "this kernel cannot run the flow")
+    if end.reason == "unsupported":
+        return Verdict(Outcome.UNSUPPORTED, f"{end.message}; use --backend virtual")
+    if end.reason == "timed_out":
+        return Verdict(Outcome.TIMED_OUT, end.message or "the cell did not end by its virtual deadline")
+    if end.reason != "completed":
+        where = "" if end.step is None else f" (steps.txt line {end.step})"
+        return Verdict(Outcome.FAILED, f"{end.message}{where}{_app_hint(directory, records)}")
     return (
         _agents_verdict(cell, directory, records)
         or _apps_verdict(cell, directory, records)
@@ -83,24 +93,26 @@ def judge(cell: Cell, directory: CellDir, records: list[Record], exit_text: str)
     )
 
 
-def _agents_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verdict | None:
+def _agents_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> Verdict | None:
     """An agent ends when the cell does, or when the spec has it killed."""
-    exits = {record["id"]: record for record in records if record.get("record") == "exit"}
+    exits = {exited.id: exited for exited in of_kind(records, init.Exit)}
     for node, agent in agents_of(cell).items():
         name = agent_id(node)
-        exited = exits.get(name, {})
-        if exited.get("status") == 0:
+        exited = exits.get(name)
+        if exited is None:
+            return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
+        if exited.status == 0:
             continue
-        killed = agent.dies_ns is not None and int(exited.get("t_ns") or 0) >= agent.dies_ns - KILLED_EARLY_NS
-        if exited.get("signal") == signal.SIGKILL and killed:
+        killed = agent.dies_ns is not None and (exited.t_ns or 0) >= agent.dies_ns - KILLED_EARLY_NS
+        if exited.signal == signal.SIGKILL and killed:
             continue
-        how = f"signal {exited['signal']}" if exited.get("signal") else f"status {exited.get('status')}"
+        how = f"signal {exited.signal}" if exited.signal else f"status {exited.status}"
         return Verdict(Outcome.FAILED, f"{name} ended with {how}: {app_error(directory, name)}")
     return None
 
 
-def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verdict | None:
-    exits = {record["id"]: record for record in records if record.get("record") == "exit"}
+def _apps_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> Verdict | None:
+    exits = {exited.id: exited for exited in of_kind(records, init.Exit)}
     for flow in cell.flows:
         for role in ("sender", "receiver"):
             name = f"{flow.name}.{role}"
@@ -109,22 +121,20 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[Record]) -> Verd
             exited = exits.get(name)
             if exited is None:
                 return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
-            if exited.get("killed"):
+            if exited.killed:
                 return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
             if asked_to_end(cell, flow, role, exited):
                 continue
-            if exited.get("signal"):
+            if exited.signal:
+                return Verdict(Outcome.FAILED, f"{name} died of signal {exited.signal}: {app_error(directory, name)}")
+            if exited.status != 0:
                 return Verdict(
-                    Outcome.FAILED, f"{name} died of signal {exited['signal']}: {app_error(directory, name)}"
-                )
-            if exited.get("status") != 0:
-                return Verdict(
-                    Outcome.FAILED, f"{name} ended with status {exited.get('status')}: {app_error(directory, name)}"
+                    Outcome.FAILED, f"{name} ended with status {exited.status}: {app_error(directory, name)}"
                 )
     return None
 
 
-def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
+def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
     """Whether a program of the user's own ended when it was asked to: that counts as success whatever its exit
     status.
     """
@@ -132,14 +142,14 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: Record) -> bool:
         return False
     interrupted = role == flow.opener and flow.program.interrupt and flow.stop_ns is not None
     asked_ns = flow.stop_ns if interrupted and flow.stop_ns is not None else cell.duration_ns + LINGER_NS
-    return int(exited.get("t_ns") or 0) >= asked_ns
+    return (exited.t_ns or 0) >= asked_ns
 
 
 def app_error(directory: CellDir, name: str) -> str:
     """The last error of an app: its record `error`, otherwise the last line of its stderr."""
-    error = last(records_left(directory.apps / f"{name}.ndjson", "error"), "error")
+    error = last(app_records_left(directory, name, "error"), app.Error)
     if error is not None:
-        return str(error.get("message") or error)
+        return error.message
     try:
         lines = (directory.apps / f"{name}.stderr").read_text(errors="replace").strip().splitlines()
     except FileNotFoundError:
@@ -147,19 +157,17 @@ def app_error(directory: CellDir, name: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _app_hint(directory: CellDir, records: list[Record]) -> str:
-    for record in reversed(records):
-        if record.get("record") == "exit" and record.get("status"):
-            return f"; {record['id']}: {app_error(directory, record['id'])}"
-    return ""
+def _app_hint(directory: CellDir, records: list[init.InitRecord]) -> str:
+    failed = [exited.id for exited in of_kind(records, init.Exit) if exited.status]
+    return f"; {failed[-1]}: {app_error(directory, failed[-1])}" if failed else ""
 
 
-def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> list[Check]:
+def check_captures(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> list[Check]:
     """Checks that every capture exists, is complete and lost no packet, by comparing cell-init's record with
     the file.
     """
     checks: list[Check] = []
-    end_records = {record["file"]: record for record in records if record.get("record") == "capture"}
+    end_records = {record.file: record for record in of_kind(records, init.Capture)}
     for capture in cell.captures:
         name = f"capture/{capture.node}-{capture.link}.pcap"
         record = end_records.get(name)
@@ -167,36 +175,34 @@ def check_captures(cell: Cell, directory: CellDir, records: list[Record]) -> lis
             checks.append(Check(f"{name} end record", False, "the capture process left no end record"))
             continue
         for key in ("dropped", "truncated", "errno", "fsync_errno"):
-            checks.append(Check(f"{name} {key}", record[key] == 0, str(record[key])))
+            value = getattr(record, key)
+            checks.append(Check(f"{name} {key}", value == 0, str(value)))
         try:
             size = (directory.root / name).stat().st_size
         except FileNotFoundError:
             size = -1
-        checks.append(Check(f"{name} size", size == record["bytes"], f"file {size}, record {record['bytes']} bytes"))
+        checks.append(Check(f"{name} size", size == record.bytes, f"file {size}, record {record.bytes} bytes"))
     return checks
 
 
-def check_times(cell: Cell, directory: CellDir, records: list[Record], tolerance_ns: int) -> list[Check]:
+def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], tolerance_ns: int) -> list[Check]:
     """Checks that every step of the timeline began, and every sender connected, within the tolerance of its time.
 
     Steps that start a program are early by design; what counts is when the sender began. A sender that never began has
     no record `start`.
     """
-    late = max(
-        (abs(r["t_ns"] - r["at_ns"]) for r in records if r.get("record") == "timeline" and r.get("verb") != "spawn"),
-        default=0,
-    )
+    begun = [(step, step.t_ns - step.at_ns) for step in of_kind(records, init.Timeline) if step.t_ns is not None]
+    late = max((abs(late_ns) for step, late_ns in begun if step.verb != "spawn"), default=0)
     checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
     for flow in cell.flows:
         if flow.program is not None:  # says nothing of when it began: what counts is when it was started
-            spawned = [r for r in records if r.get("record") == "timeline" and r.get("verb") == "spawn"]
-            begun = [r["t_ns"] - r["at_ns"] for r in spawned if r["at_ns"] == flow.start_ns]
-            late = max(begun, key=abs, default=0)
+            spawned = [late_ns for step, late_ns in begun if step.verb == "spawn" and step.at_ns == flow.start_ns]
+            late = max(spawned, key=abs, default=0)
             checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
             continue
-        start = last(records_left(directory.apps / f"{flow.name}.{flow.opener}.ndjson", "start"), "start")
+        start = last(app_records_left(directory, f"{flow.name}.{flow.opener}", "start"), app.Start)
         if start is not None:
-            late, at_once = start["late_ns"], [other for other in cell.flows if other.start_ns == flow.start_ns]
+            late, at_once = start.late_ns, [other for other in cell.flows if other.start_ns == flow.start_ns]
             # a guest has one CPU: of senders due at once each waits for those before it
             bound_ns = tolerance_ns * len(at_once)
             among = f", one of {len(at_once)} that start at once" if len(at_once) > 1 else ""
@@ -210,14 +216,14 @@ other.
 """
 
 
-def check_memory(records: list[Record]) -> Check:
+def check_memory(records: list[init.InitRecord]) -> Check:
     """Checks that the guest's kernel reclaimed no memory; if it did, equal cells could differ (docs/decisions/0007)."""
-    memory = last(records, "memory")
-    if memory is None or memory["kswapd_sleeps"] is None:
+    memory = last(records, init.Memory)
+    if memory is None or memory.kswapd_sleeps is None:
         return Check("guest memory", False, "the guest left no record of its kernel's kswapd")
-    if memory["kswapd_sleeps"] <= FIRST_SLEEPS:
+    if memory.kswapd_sleeps <= FIRST_SLEEPS:
         return Check("guest memory", True, "none reclaimed")  # no number of bytes: it follows the directory's name
-    why = f"it ran short (its kernel woke kswapd, {memory['kswapd_sleeps']} sleeps), so that equal cells can differ"
+    why = f"it ran short (its kernel woke kswapd, {memory.kswapd_sleeps} sleeps), so that equal cells can differ"
     return Check("guest memory", False, f"{why}: lower rates, smaller queues and buffers, or fewer captures need less")
 
 
@@ -225,15 +231,15 @@ LATE_TICKS_LIMIT = 0.02
 """Share of late ticks in a wall-clock cell above which the host affected what the cell measured."""
 
 
-def check_ticks(records: list[Record]) -> tuple[dict[str, float], list[Check]]:
+def check_ticks(records: list[init.InitRecord]) -> tuple[dict[str, float], list[Check]]:
     """How late the sandbox woke between its steps: numbers for environment.json, and the check they must pass."""
-    ticks = last(records, "ticks")
+    ticks = last(records, init.Ticks)
     if ticks is None:
         return {}, []
-    ratio = ticks["late"] / ticks["ticks"]
+    ratio = ticks.late / ticks.ticks
     detail = (
-        f"{percent(ratio)} of {ticks['ticks']} wakes more than {given(ticks['late_ns'] / 1e6)} ms late, at most "
-        f"{percent(LATE_TICKS_LIMIT)}; the latest {fixed(ticks['worst_ns'] / 1e6, 1)} ms"
+        f"{percent(ratio)} of {ticks.ticks} wakes more than {given(ticks.late_ns / 1e6)} ms late, at most "
+        f"{percent(LATE_TICKS_LIMIT)}; the latest {fixed(ticks.worst_ns / 1e6, 1)} ms"
     )
-    environment = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": ticks["worst_ns"] / 1e9}
+    environment = {"late_wakes_ratio": round(ratio, 6), "latest_wake_s": ticks.worst_ns / 1e9}
     return environment, [Check("timeline between steps", ratio <= LATE_TICKS_LIMIT, detail)]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..core.errors import CellError
 from ..core.types import Cell
-from ..store.ndjson import last
+from ..store.init_records import End, Exit
+from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
 from ..testbed.compile import S, compile_cell
 from ..testbed.steps import Step, step
@@ -70,11 +71,11 @@ def guest_shell(
 def shell_status(directory: CellDir) -> int:
     """The exit status of the command, 128 + N if signal N ended it. Raises CellError if it was never started."""
     records = records_left(directory.init_log)
-    for record in records:
-        if record.get("record") == "exit" and record.get("id") == ID:
-            return int(record["status"]) if record["signal"] is None else 128 + int(record["signal"])
-    end = last(records, "end") or {}
-    reason = end.get("message") or " ".join(console_tail(directory.console, 1)) or "no reason given"
+    for exited in of_kind(records, Exit):
+        if exited.id == ID:
+            return exited.status if exited.status is not None else 128 + (exited.signal or 0)
+    end = last(records, End)
+    reason = (end.message if end else None) or " ".join(console_tail(directory.console, 1)) or "no reason given"
     raise CellError(f"the command could not be started in the guest: {reason}")
 
 

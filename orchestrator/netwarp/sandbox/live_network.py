@@ -15,6 +15,7 @@ import msgspec
 from ..core.errors import BackendUnavailable, CellError
 from ..core.executables import find_executable
 from ..core.types import Cell
+from ..store.init_records import End, Ready
 from ..store.ndjson import last
 from ..store.run_dir import CellDir
 from ..testbed.compile import compile_cell
@@ -90,11 +91,11 @@ def _wait_until_ready(sandbox: subprocess.Popen[bytes], directory: CellDir) -> N
     try:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
-        while last(records_left(directory.init_log), "ready") is None:
+        while last(records_left(directory.init_log), Ready) is None:
             if poll.poll(POLL_MS):
-                end = last(records_left(directory.init_log), "end") or {}
+                end = last(records_left(directory.init_log), End)
                 tails = (console_tail(file, 1) for file in (directory.console, directory.log))
-                reason = end.get("message") or next((tail[0] for tail in tails if tail), "no reason given")
+                reason = (end.message if end else None) or next((tail[0] for tail in tails if tail), "no reason given")
                 raise CellError(f"the network could not be set up: {reason}")
     finally:
         os.close(handle)

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..core.scratch import scratch
 from ..core.types import Cell, Link, LinkImpairment, Node, Problem
 from ..doctor.host import namespaces, netem
+from ..store.init_records import End
 from ..store.ndjson import last
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock, compile_cell
@@ -101,11 +102,11 @@ class NetnsBackend(SandboxBackend):
             records = records_left(CellDir(directory).init_log)
             console = CellDir(directory).console
             output = done.stderr or (console.read_text(errors="replace") if console.exists() else "")
-        end = last(records, "end")
+        end = last(records, End)
         if end is None:
             return [_no_end((output.strip().splitlines() or [f"exit status {done.returncode}"])[-1])]
-        if end["reason"] != "completed":
-            return [_refused(str(end["message"]), compiled.steps[(end["step"] or 2) - 2].command)]
+        if end.reason != "completed":
+            return [_refused(str(end.message), compiled.steps[(end.step or 2) - 2].command)]
         return [
             Problem(f"{check.check}: {check.detail}", "use --backend virtual")
             for check in verify(compiled, records)[0]

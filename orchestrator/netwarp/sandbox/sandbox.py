@@ -25,9 +25,10 @@ from ..core.built_programs import CELL_FILES, BuiltFile
 from ..core.errors import CellError, DiskFull, StoreError
 from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Check, Outcome, Problem, to_json
+from ..store import init_records as init
 from ..store.compressed import compress
 from ..store.environment import Environment, Kernel
-from ..store.ndjson import last
+from ..store.ndjson import last, of_kind
 from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
 from ..testbed.readback import verify
@@ -275,10 +276,10 @@ class SandboxBackend(abc.ABC):
             checks.append(clock)
             if not clock.ok:  # whatever else came of it
                 verdict = Verdict(Outcome.INVALID, f"clock: {clock.detail}")
-        start = last(records, "start") or {}
+        start = last(records, init.Start)
         environment = Environment(
             backend=self.name,
-            kernel=Kernel(start.get("kernel"), start.get("kernel_version"), start.get("machine")),
+            kernel=Kernel(start.kernel, start.kernel_version, start.machine) if start else Kernel(None, None, None),
             network=network,
             programs=programs_used(cell) | arch_used(cell, self.apps) or None,
             host=host,
@@ -287,14 +288,12 @@ class SandboxBackend(abc.ABC):
         )
         write_json(directory.environment, environment)
         failed = [check for check in checks if not check.ok]
-        unwritten = next(
-            (r for r in records if r.get("record") == "capture" and (r["errno"] or r["fsync_errno"])), None
-        )
+        unwritten = next((file for file in of_kind(records, init.Capture) if file.errno or file.fsync_errno), None)
         if unwritten is not None:
-            number, where = unwritten["errno"] or unwritten["fsync_errno"], unwritten.get("on")
+            number, where = unwritten.errno or unwritten.fsync_errno, unwritten.on
             if number in NO_ROOM and where is None:
-                raise OSError(number, os.strerror(number), unwritten["file"])
-            file = unwritten["file"] if where is None else f"machine {where}: {unwritten['file']}"
+                raise OSError(number, os.strerror(number), unwritten.file)
+            file = unwritten.file if where is None else f"machine {where}: {unwritten.file}"
             verdict = Verdict(Outcome.FAILED, f"{file} could not be written: {os.strerror(number)}")
         if verdict.outcome is Outcome.COMPLETED and failed:
             more = f" (and {len(failed) - 1} more, see environment.json)" if len(failed) > 1 else ""
@@ -312,7 +311,7 @@ class SandboxBackend(abc.ABC):
 
     def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
         """Compress, clean, write the outcome, move into place."""
-        end = last(records_left(directory.init_log, "end"), "end")
+        end = last(records_left(directory.init_log, "end"), init.End)
         for name in COMPRESSED:
             for path in sorted(directory.root.glob(name)):
                 if path.is_file() and not path.is_symlink():  # a program of the user's own may have left anything there
@@ -322,7 +321,7 @@ class SandboxBackend(abc.ABC):
             outcome=verdict.outcome,
             reason=verdict.reason,
             # a cell that ended while it was set up: before T0, after no second of its own
-            virtual_s=None if end is None or end.get("t_ns") is None else max(0.0, end["t_ns"] / 1e9),
+            virtual_s=None if end is None or end.t_ns is None else max(0.0, end.t_ns / 1e9),
             wall_s=round(time.monotonic() - started, 3),
             console_tail=() if verdict.outcome is Outcome.COMPLETED else console_tail(directory.console),
             host_load_1min=os.getloadavg()[0],

@@ -1,49 +1,64 @@
-"""Reads NDJSON as cell-init and the apps write it (docs/formats.md). Nothing else parses it."""
+"""Reads the NDJSON of cell-init and the apps, one record a line, as types: init_records.py and app_records.py. Nothing
+else parses it.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, Union
 
 import msgspec
 
 from ..core.errors import StoreError
 from . import compressed
 
-Record = dict[str, Any]
+
+def _tag(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def read_ndjson(path: Path) -> list[Record]:
-    """Every record of a file, plain or compressed.
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_field="record", tag=_tag):
+    """Base of every kind of record. Its first member `record` is the class's name in lower case: GaveUp is `gave_up`.
 
-    Raises StoreError if it cannot be read or a complete line is not a JSON object. A last line without a line feed was
-    being written when the writer died, and is left out.
+    A member without a default is in every record of its kind; one that the class does not have is ignored.
+    """
+
+
+R = TypeVar("R", bound=Record)
+
+
+def decoder_of(base: type[R]) -> msgspec.json.Decoder[R]:
+    """A decoder of every kind below a base; made once a module, in one thread (core/types.from_json says why)."""
+    return msgspec.json.Decoder(Union[tuple(base.__subclasses__())])  # noqa: UP007 (of as many as there are)
+
+
+def read_ndjson(path: Path, decoder: msgspec.json.Decoder[R], named: str = "") -> list[R]:
+    """The records of a file, plain or compressed; only of the lines with a kind's name, where one is given.
+
+    Raises StoreError if it cannot be read or a complete line is no record that the decoder knows. A last line without a
+    line feed was being written when the writer died, and is left out.
     """
     try:
         data = compressed.read(path)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
-    return _decoded(path, data[: data.rfind(b"\n") + 1])
-
-
-def read_records(path: Path, kind: str) -> list[Record]:
-    """The records of one kind: a line without its name is not decoded. Raises the same as `read_ndjson`."""
-    name = b'"%s"' % kind.encode()
+    data = data[: data.rfind(b"\n") + 1]
+    if named:
+        name = b'"%s"' % named.encode()
+        data = b"\n".join(line for line in data.split(b"\n") if name in line)
     try:
-        lines = compressed.read(path).split(b"\n")[:-1]
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}") from error
-    found = _decoded(path, b"\n".join(line for line in lines if name in line))
-    return [record for record in found if record.get("record") == kind]
-
-
-def _decoded(path: Path, lines: bytes) -> list[Record]:
-    try:
-        return msgspec.json.Decoder(Record).decode_lines(lines)
+        return decoder.decode_lines(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path}: not NDJSON: {error}") from error
+        raise StoreError(f"{path}: not the records of this version: {error}") from error
 
 
-def last(records: list[Record], kind: str) -> Record | None:
+def of_kind(records: Iterable[Record], kind: type[R]) -> list[R]:
+    """The records of a kind."""
+    return [record for record in records if isinstance(record, kind)]
+
+
+def last(records: list[Record] | list[R], kind: type[R]) -> R | None:
     """The last record of a kind."""
-    return next((record for record in reversed(records) if record.get("record") == kind), None)
+    return next((record for record in reversed(records) if isinstance(record, kind)), None)

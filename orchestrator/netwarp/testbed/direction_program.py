@@ -8,9 +8,9 @@ import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..core.types import Cell, Check, DirectionName, LinkImpairment
+from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tag
 from .layout import Interface, Layout
@@ -89,12 +89,12 @@ class DirectionProgram:
         """Its name in the kernel."""
         return f"netwarp-{self.link}-{self.direction}"
 
-    def check(self, record: Mapping[str, Any], now: bytes) -> tuple[list[Check], Counts]:
+    def check(self, record: Bpf, now: bytes) -> tuple[list[Check], Counts]:
         """Compares the settings in its record at the end with those asked for last; also returns its counters."""
         what = f"settings of the packet program of {self.link} {self.direction}"
-        same = bytes.fromhex(record["settings"]) == now
-        detail = "as asked" if same else f"asked {now.hex()}, found {record['settings']}"
-        return [Check(what, same, detail)], counts(bytes.fromhex(record["state"]))
+        same = bytes.fromhex(record.settings) == now
+        detail = "as asked" if same else f"asked {now.hex()}, found {record.settings}"
+        return [Check(what, same, detail)], counts(bytes.fromhex(record.state))
 
     def check_attached(self, attributes: Mapping[str, str]) -> Check:
         """Checks the interface's filters (name -> the kernel's tag): this program must be the one attached."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,8 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from ..core.types import Check, Frozen
+from ..store import init_records as init
+from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
@@ -66,15 +68,14 @@ class Qdisc(Frozen, frozen=True):
     """ECN marks, of an AQM."""
 
 
-def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[list[Check], dict[str, Any]]:
+def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list[Check], dict[str, Any]]:
     """Compare every read-back with the configuration.
 
     Returns the checks, and the read-backs in readable form for environment.json: per namespace its links, addresses,
     routes and sysctls at the start, and the qdiscs of every dump with their counters.
     """
-    records = list(records)
-    played = {record["step"] for record in records if record.get("record") == "timeline"}
-    over_ns = max((record["t_ns"] or 0 for record in records if record.get("record") == "exit"), default=NEVER_NS)
+    played = {record.step for record in of_kind(records, init.Timeline) if record.step is not None}
+    over_ns = max((record.t_ns or 0 for record in of_kind(records, init.Exit)), default=NEVER_NS)
     skipped = compiled.skipped(played, over_ns)
     checks: list[Check] = []
     unanswered = dict(compiled.restored)
@@ -85,53 +86,51 @@ def verify(compiled: Compiled, records: Iterable[Mapping[str, Any]]) -> tuple[li
     devices = {(each.namespace, each.name) for each in compiled.layout.interfaces() if each.is_device}
     sysctls = 0
     for record in records:
-        kind = record.get("record")
-        if kind == "sysctl":
+        if isinstance(record, init.Sysctl):
             sysctls += 1
-            name = compiled.layout.namespaces[record["ns"]]
-            asked, got = " ".join(record["asked"].split()), " ".join(record["value"].split())
-            checks.append(_same(f"sysctl {record['path']} in {name}", asked, got))
-            network["namespaces"][name].setdefault("sysctls", {})[record["path"]] = got
-        elif kind == "offload":
-            key = record["ns"], record["iface"]
+            name = compiled.layout.namespaces[record.ns]
+            asked, got = " ".join(record.asked.split()), " ".join(record.value.split())
+            checks.append(_same(f"sysctl {record.path} in {name}", asked, got))
+            network["namespaces"][name].setdefault("sysctls", {})[record.path] = got
+        elif isinstance(record, init.Offload):
+            key = record.ns, record.iface
             # some network cards cannot leave checksums to the kernel: a packet's length and time do not hang on them
             asked_off = OFFLOADS[2:] if key in devices else OFFLOADS
-            state = {feature: record[feature] for feature in asked_off}
-            where = f"{compiled.layout.namespaces[record['ns']]} {record['iface']}"
+            state = {feature: getattr(record, feature) for feature in asked_off}
+            where = f"{compiled.layout.namespaces[record.ns]} {record.iface}"
             checks.append(_same(f"offloads off on {where}", dict.fromkeys(asked_off, 0), state))
-        elif kind == "bpf":
-            program = compiled.programs[record["step"]]
+        elif isinstance(record, init.Bpf):
+            program = compiled.programs[record.step]
             judged, counted = program.check(record, compiled.settings_at_end(program.index, played))
             checks += judged
             network["packet_programs"].append({"link": program.link, "direction": program.direction, "counts": counted})
-        elif kind == "dump":
-            data = [bytes.fromhex(reply) for reply in record["replies"]]
-            namespace = record["ns"]
-            if record["label"] == "rules":
-                node = compiled.rules[record["step"]]
+        elif isinstance(record, init.Dump):
+            data, namespace, label = record.data(), record.ns, record.label
+            if label == "rules":
+                node = compiled.rules[record.step]
                 through = decode_rules(data)
                 checks.append(check_rules(node, through, node in compiled.dying))
                 network.setdefault("agents", {})[node] = through
-            elif record["label"] == "filter":
-                checks.append(compiled.filters[record["step"]].check_attached(dict(decode_programs(data))))
-            elif record["label"] == "qdisc":
+            elif label == "filter":
+                checks.append(compiled.filters[record.step].check_attached(dict(decode_programs(data))))
+            elif label == "qdisc":
                 qdiscs = list(decode_qdiscs(data))
-                expected = compiled.expected(record["step"], namespace, played)
+                expected = compiled.expected(record.step, namespace, played)
                 checks += _check_qdiscs(compiled, namespace, expected, qdiscs)
                 network["qdiscs"].append(
-                    {"step": record["step"], "namespace": compiled.layout.namespaces[namespace], "qdiscs": qdiscs}
+                    {"step": record.step, "namespace": compiled.layout.namespaces[namespace], "qdiscs": qdiscs}
                 )
-            elif (namespace, record["label"]) not in seen:  # the first dump is the one before T0
-                seen.add((namespace, record["label"]))
-                entries = list(decode(record["label"], data))
-                checks += _check_entries(compiled, namespace, record["label"], entries)
+            elif (namespace, label) not in seen:  # the first dump is the one before T0
+                seen.add((namespace, label))
+                entries = list(decode(label, data))
+                checks += _check_entries(compiled, namespace, label, entries)
                 name = compiled.layout.namespaces[namespace]
                 shown = [_readable(entry) for entry in entries]
-                if record["label"] == "neighbour":  # dumped in the order of a hash of addresses inside the kernel
+                if label == "neighbour":  # dumped in the order of a hash of addresses inside the kernel
                     shown.sort(key=str)
-                network["namespaces"][name][record["label"]] = shown
-            elif unanswered.pop(record["step"], None):
-                checks += _check_entries(compiled, namespace, record["label"], list(decode(record["label"], data)))
+                network["namespaces"][name][label] = shown
+            elif unanswered.pop(record.step, None):
+                checks += _check_entries(compiled, namespace, label, list(decode(label, data)))
     checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
     for number, name in enumerate(compiled.layout.namespaces):
         for label in ("link", "address", "route", "neighbour", *(("rule",) if number in compiled.relays else ())):

@@ -9,7 +9,7 @@ from netwarp.core.errors import DiskFull
 from netwarp.core.types import Cell, CellOutcome, Check, Measurement, Outcome, to_json
 from netwarp.engine.cell_tasks import analyze_one
 from netwarp.store.run_dir import CellDir, read_json
-from support.recorded_cell import make_cell, make_directory, write
+from support.recorded_cell import START, make_cell, make_directory, write
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def cell(tmp_path: Path) -> CellDir:
 
 
 def test_records_that_cannot_be_used(cell: CellDir) -> None:
-    write(cell.init_log, [{"record": "start"}])
+    write(cell.init_log, [START])
     analyze_one(cell)
     outcome = cell.read_outcome()
     assert outcome.outcome is Outcome.INVALID

@@ -18,8 +18,30 @@ from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Event, Link
 from netwarp.measure.cell import analyze_cell
 from netwarp.measure.socket_samples import time_weighted_mean
+from netwarp.store.app_records import (
+    Association,
+    GaveUp,
+    Notification,
+    PathState,
+    Sample,
+    SwitchPrimary,
+    TcpInfo,
+)
 from support.captures import DATA, READ_BYTES
-from support.recorded_cell import FAULT, MONOTONIC, REPAIR, SHAPE, STOP, T0, S, derive, make_cell, make_directory, write
+from support.recorded_cell import (
+    FAULT,
+    MONOTONIC,
+    REPAIR,
+    SHAPE,
+    START,
+    STOP,
+    T0,
+    S,
+    derive,
+    make_cell,
+    make_directory,
+    write,
+)
 
 
 @dataclass
@@ -291,26 +313,26 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     root = make_directory(cell, "sctp", tmp_path / "cell")
 
-    def sample(t_s: float, cwnd: int, srtt_ns: int | None) -> dict[str, Any]:
-        paths = [
-            {"address": "10.1.2.1", "cwnd_bytes": cwnd, "srtt_ns": srtt_ns},
-            {"address": "10.2.2.1", "cwnd_bytes": 1, "srtt_ns": 0},
-        ]
-        return {"record": "sample", "t_ns": MONOTONIC + int(t_s * S), "paths": paths}
+    def sample(t_s: float, cwnd: int, srtt_ns: int | None) -> Sample:
+        paths = (
+            PathState("10.1.2.1", cwnd_bytes=cwnd, srtt_ns=srtt_ns),
+            PathState("10.2.2.1", cwnd_bytes=1, srtt_ns=0),
+        )
+        return Sample(MONOTONIC + int(t_s * S), 0, paths)
 
-    told = [sample(1, 1000, None), sample(2, 4000, 50_000_000), sample(5, 9999, 90_000_000)]
-    told.append(
-        {
-            "record": "notification",
-            "t_ns": MONOTONIC + 7 * S,
-            "type": "PEER_ADDR_CHANGE",
-            "address": "10.1.2.1",
-            "state": "POTENTIALLY_FAILED",
-            "error": 0,
-        }
+    samples = [sample(1, 1000, None), sample(2, 4000, 50_000_000), sample(5, 9999, 90_000_000)]
+    change = Notification(
+        MONOTONIC + 7 * S, "PEER_ADDR_CHANGE", 0, address="10.1.2.1", state="POTENTIALLY_FAILED", error=0
     )
-    told.append({"record": "switch_primary", "t_ns": MONOTONIC + 8 * S, "address": "10.2.2.1", "errno": 0})
-    write(root / "apps" / "ftp.sender.ndjson", told)
+    write(
+        root / "apps" / "ftp.sender.ndjson",
+        [
+            *samples,
+            change,
+            SwitchPrimary(MONOTONIC + 8 * S, None, "10.2.2.1", 0),
+            GaveUp(MONOTONIC + 9 * S, "send", 110),
+        ],
+    )
     derived = derive(cell, root)
     assert derived.metrics["cwnd_bytes"] == (1000 * 1 + 4000 * 3) / 4
     assert derived.metrics["srtt_s"] == pytest.approx(0.05, rel=1e-12)
@@ -322,18 +344,19 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
     assert events["notification"]["t_s"] == 7
     assert events["notification"]["text"] == "PEER_ADDR_CHANGE, address 10.1.2.1, POTENTIALLY_FAILED"
     assert events["switch_primary"]["text"] == "address 10.2.2.1"
+    assert events["gave_up"]["text"] == "what send, errno 110"
 
 
 def test_more_of_the_kernels_words(tmp_path: Path) -> None:
     from netwarp.measure.series import _columns
     from netwarp.measure.socket_samples import read_samples
 
-    def sample(t_s: int, state: str, **more: object) -> dict[str, Any]:
-        path = {"address": "10.1.2.1", "cwnd_bytes": 1, "srtt_ns": 0, "rto_ns": t_s * S, "state": state, **more}
-        return {"record": "sample", "t_ns": t_s * S, "paths": [path], "association": {"unacked_chunks": 10 * t_s}}
+    def sample(t_s: int, state: str, **more: Any) -> Sample:
+        path = PathState("10.1.2.1", state=state, cwnd_bytes=1, srtt_ns=0, rto_ns=t_s * S, **more)
+        return Sample(t_s * S, 0, (path,), Association(10 * t_s))
 
-    told = [sample(1, "ACTIVE"), sample(2, "ACTIVE", ssthresh_bytes=9), sample(3, "PF"), sample(4, "ACTIVE")]
-    found = read_samples(told, {"10.1.2.1": "p1"}, 0)
+    states = [sample(1, "ACTIVE"), sample(2, "ACTIVE", ssthresh_bytes=9), sample(3, "PF"), sample(4, "ACTIVE")]
+    found = read_samples(states, {"10.1.2.1": "p1"}, 0)
     assert found["p1"].states == ((1.0, "ACTIVE"), (3.0, "PF"), (4.0, "ACTIVE"))
     assert _columns(found["p1"]) == {
         "t_s": [1, 2, 3, 4],
@@ -343,7 +366,7 @@ def test_more_of_the_kernels_words(tmp_path: Path) -> None:
         "rto_s": [1, 2, 3, 4],
     }
     assert _columns(found[""]) == {"t_s": [1, 2, 3, 4], "outstanding_chunks": [10, 20, 30, 40]}
-    tcp = read_samples([sample(1, "", tcp_info={"unacked_packets": 7})], {}, 0)["10.1.2.1"]
+    tcp = read_samples([sample(1, "", tcp_info=TcpInfo(1448, 7))], {}, 0)["10.1.2.1"]
     assert tcp.outstanding_packets.tolist() == [7]
 
 
@@ -358,7 +381,7 @@ def test_time_weighted_mean_of_little() -> None:
 def test_no_t0_is_an_error(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     root = make_directory(cell, "sctp", tmp_path / "cell")
-    write(root / "init.ndjson", [{"record": "start"}])
+    write(root / "init.ndjson", [START])
     with pytest.raises(CaptureError, match="no `ready` record"):
         analyze_cell(cell, root)
 

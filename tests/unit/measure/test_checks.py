@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,29 @@ import pytest
 import zstandard
 from netwarp.core.types import Capture, Link
 from netwarp.core.types import Path as FlowPath
+from netwarp.store.app_records import Options, Summary
+from netwarp.store.init_records import Capture as CaptureRecord
+from netwarp.store.init_records import Proc, read_init_log
+from netwarp.store.ndjson import Record
 from support.captures import READ_BYTES, cut, pcap, segment
-from support.recorded_cell import SHAPE, SUMMARY, T0, S, derive, make_cell, make_directory, write
+from support.recorded_cell import SHAPE, T0, S, derive, make_cell, make_directory, write
 
 
 def change_record(root: Path, capture: str, **changes: Any) -> None:
-    records = [json.loads(line) for line in (root / "init.ndjson").read_text().splitlines()]
-    for record in records:
-        if record.get("file") == f"capture/{capture}.pcap":
-            record |= changes
-    write(root / "init.ndjson", records)
+    write(
+        root / "init.ndjson",
+        [
+            msgspec.structs.replace(record, **changes)
+            if isinstance(record, CaptureRecord) and record.file == f"capture/{capture}.pcap"
+            else record
+            for record in read_init_log(root / "init.ndjson")
+        ],
+    )
 
 
-def add_record(root: Path, record: dict[str, Any]) -> None:
-    with (root / "init.ndjson").open("a") as log:
-        log.write(json.dumps(record) + "\n")
+def add_record(root: Path, record: Record) -> None:
+    with (root / "init.ndjson").open("ab") as log:
+        log.write(msgspec.json.encode(record) + b"\n")
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
@@ -40,19 +47,15 @@ FAULTS: dict[str, tuple[Any, str]] = {
         "capture record a-p1",
     ),
     "a byte the application never read": (
-        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_199}]),
+        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [Summary(0, unique_bytes=1_201_199)]),
         "payload ftp",
     ),
     "a gap in the pattern": (
-        lambda root: write(
-            root / "apps" / "ftp.receiver.ndjson", [SUMMARY | {"unique_bytes": 1_201_200, "gap_bytes": 1}]
-        ),
+        lambda root: write(root / "apps" / "ftp.receiver.ndjson", [Summary(0, unique_bytes=1_201_200, gap_bytes=1)]),
         "pattern ftp",
     ),
     "memory pressure": (
-        lambda root: add_record(
-            root, {"record": "proc", "ns": 1, "path": "net/netstat", "text": "TcpExt: TCPMemoryPressures\nTcpExt: 3\n"}
-        ),
+        lambda root: add_record(root, Proc(9, 1, "net/netstat", "TcpExt: TCPMemoryPressures\nTcpExt: 3\n")),
         "memory for TCP's buffers",
     ),
     "no summary": (lambda root: write(root / "apps" / "ftp.receiver.ndjson", []), "payload ftp"),
@@ -205,8 +208,8 @@ def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> No
 
 def taken(root: Path, bytes_taken: int, close: str, reason: str, status: int = 0) -> None:
     """What the sender says it handed to the kernel, and how it ended."""
-    summary = {"record": "summary", "sent_bytes": bytes_taken, "reason": reason, "status": status}
-    write(root / "apps" / "ftp.sender.ndjson", [{"record": "options", "close": close}, summary])
+    summary = Summary(0, sent_bytes=bytes_taken, reason=reason, status=status)
+    write(root / "apps" / "ftp.sender.ndjson", [Options(close), summary])
 
 
 @pytest.mark.parametrize("name", ["tcp", "sctp"])

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from netwarp.captures.native import Rows
 from netwarp.core.types import Cell
-from netwarp.measure.cell_records import TraceRecord, kernel_counters
+from netwarp.measure.cell_records import kernel_counters
 from netwarp.measure.kernel_trace import RECORD, path_traces, read_trace, trace_check, with_thresholds
 from netwarp.measure.series import TRACE_POINTS, trace_series
 from netwarp.measure.socket_samples import Samples
+from netwarp.store.init_records import Proc, Trace
 from netwarp.testbed.compile import Clock, compile_cell
 from support.cell_init_driver import Driver
 from support.cells import S, two_path_cell
@@ -200,8 +201,8 @@ def test_a_trace_with_losses_fails_its_check() -> None:
     cell = with_options(two_path_cell(), {"tracepoints": True})
     assert trace_check(two_path_cell(), None) == []
     assert [check.ok for check in trace_check(cell, None)] == [False]
-    assert [check.ok for check in trace_check(cell, TraceRecord(events=5, lost=1, errno=0))] == [False]
-    assert [check.ok for check in trace_check(cell, TraceRecord(events=5, lost=0, errno=0))] == [True]
+    assert [check.ok for check in trace_check(cell, Trace(11, "trace.bin", 5, 1, 0))] == [False]
+    assert [check.ok for check in trace_check(cell, Trace(11, "trace.bin", 5, 0, 0))] == [True]
 
 
 def test_steps_of_a_traced_cell() -> None:
@@ -221,10 +222,10 @@ def test_steps_of_a_traced_cell() -> None:
 
 def test_counters_are_read() -> None:
     records = [
-        {"record": "proc", "ns": 1, "path": "net/snmp", "text": "Tcp: RetransSegs MaxConn\nTcp: 7 -1\nIp: A\nIp: 2\n"},
-        {"record": "proc", "ns": 1, "path": "net/sctp/snmp", "text": "SctpT3Retransmits               \t4\n"},
-        {"record": "proc", "ns": 0, "path": "net/sctp/snmp", "text": None},
-        {"record": "sysctl", "ns": 0},
+        Proc(7, 1, "net/snmp", "Tcp: RetransSegs MaxConn\nTcp: 7 -1\nIp: A\nIp: 2\n"),
+        Proc(8, 1, "net/sctp/snmp", "SctpT3Retransmits               \t4\n"),
+        Proc(9, 0, "net/sctp/snmp", None),
+        Proc(10, 0, "sys/kernel/random/boot_id", "a file of others"),
     ]
     assert kernel_counters(records, ["a", "b"]) == {
         "b": {"Tcp.RetransSegs": 7, "Tcp.MaxConn": -1, "Ip.A": 2, "Sctp.SctpT3Retransmits": 4},

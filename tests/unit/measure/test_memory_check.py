@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from netwarp.sandbox.cell_verdict import check_memory
+from netwarp.store.init_records import InitRecord, Memory
 
 
-def record(sleeps: int | None) -> list[dict[str, object]]:
-    return [{"record": "memory", "kswapd_sleeps": sleeps, "least_free_bytes": 240 << 20, "most_cached_bytes": 1 << 20}]
+def record(sleeps: int | None) -> list[InitRecord]:
+    return [Memory(sleeps, 240 << 20, 1 << 20)]
 
 
 @pytest.mark.parametrize("sleeps", [0, 1])
@@ -24,5 +25,5 @@ def test_reclaim_makes_a_cell_invalid_and_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("records", [[], record(None)])
-def test_a_guest_that_cannot_tell_is_not_believed(records: list[dict[str, object]]) -> None:
+def test_a_guest_that_cannot_tell_is_not_believed(records: list[InitRecord]) -> None:
     assert not check_memory(records).ok

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from netwarp.core.outputs import MOMENTS, MOST_PACKETS
 from netwarp.measure.bytes_in_flight import Outstanding, rounds
 from netwarp.measure.cell import analyze_cell
 from netwarp.store import compressed
+from netwarp.store.app_records import PathState, Sample
 from support.captures import DATA
-from support.recorded_cell import FAULT, MONOTONIC, REPAIR, STOP, T0, S, make_cell, make_directory
+from support.recorded_cell import FAULT, MONOTONIC, REPAIR, STOP, T0, S, make_cell, make_directory, write
 
 RTT = 100_000_000
 
@@ -51,13 +53,10 @@ def test_the_window_is_full_to_within_one_packet() -> None:
     assert outstanding[before] >= 39_000 > max(outstanding[:before])
 
 
-def derived(
-    cell: Any, name: str, root: Path, samples: list[dict[str, Any]] | None = None
-) -> tuple[dict[str, Any], Any]:
+def derived(cell: Any, name: str, root: Path, samples: Sequence[Sample] | None = None) -> tuple[dict[str, Any], Any]:
     directory = make_directory(cell, name, root)
     if samples is not None:
-        text = "".join(json.dumps(one) + "\n" for one in samples)
-        (directory / "apps" / "ftp.sender.ndjson").write_text(text)
+        write(directory / "apps" / "ftp.sender.ndjson", samples)
     analyze_cell(cell, directory)
     values = json.loads((directory / "derived" / "measurements.json").read_text())
     rows = json.loads(compressed.read(directory / "derived" / "exchange.json"))["ftp"]
@@ -117,8 +116,8 @@ def test_the_kernels_window_by_its_samples(tmp_path: Path) -> None:
     for number in range(int(STOP * 2)):
         at = number / 2
         cwnd = 4380 if at < 2 else 4380 + 3000 * (number - 3) if at < FAULT + 1 else 1500
-        paths = [{"address": peer, "cwnd_bytes": cwnd, "srtt_ns": 100_000_000}]
-        samples.append({"record": "sample", "t_ns": MONOTONIC + int(at * S), "paths": paths})
+        path = PathState(peer, cwnd_bytes=cwnd, srtt_ns=100_000_000)
+        samples.append(Sample(MONOTONIC + int(at * S), 0, (path,)))
     metrics, _ = derived(make_cell("sctp"), "sctp", tmp_path, samples)
     window = int(capture.inits["a_rwnd_bytes"][capture.inits["direction"] == 1].max())
     assert metrics["peer_window_bytes"] == window

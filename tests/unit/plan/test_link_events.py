@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from netwarp.core.types import Cell
 from netwarp.measure.faults import faults_met, faults_of
+from netwarp.store.init_records import Exit, Timeline
 from netwarp.testbed.compile import Clock, S, compile_cell
 from netwarp.testbed.readback import verify
 from support.specs import BASE, plan_of, problems_of, replaced
@@ -94,9 +95,9 @@ def test_events_after_a_cells_end_are_not_expected() -> None:
     compiled = compile_cell(cell_of(BASE + OWN), Clock(t0_realtime_ns=0))
     first, second = list(compiled.events)[:2]
     timeline = [step.number for step in numbered(compiled.steps) if step.number <= first and step.at_ns is not None]
-    records = [{"record": "timeline", "step": number} for number in timeline]
-    records.append({"record": "exit", "t_ns": 3_010_000_000})
-    played = {record["step"] for record in records if record["record"] == "timeline"}
+    begun = [Timeline(number, "netlink", 0, 0) for number in timeline]
+    records = [*begun, Exit("ftp.sender", 0, None, killed=False, t_ns=3_010_000_000)]
+    played = set(timeline)
     (root, *_) = compiled.expected(compiled.last_step + 1, 2, played)  # type: ignore[arg-type]
     assert root.stage.loss == 0xFFFFFFFF  # it ended inside the first gap
     (whole, *_) = compiled.expected(compiled.last_step + 1, 2, {*played, second})  # type: ignore[arg-type]
@@ -106,7 +107,7 @@ def test_events_after_a_cells_end_are_not_expected() -> None:
     assert later
     assert not any(f"{number}," in missing or f"{number}]" in missing for number in later)
     # but a step whose time had come is missed
-    records[-1] = {"record": "exit", "t_ns": 9_900_000_000}
+    records[-1] = Exit("ftp.sender", 0, None, killed=False, t_ns=9_900_000_000)
     missing = next(check for check in verify(compiled, records)[0] if check.check == "qdisc dumps").detail
     assert all(str(number) in missing for number in compiled.qdiscs if number in later)
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from netwarp.core.types import Agent, Link, LinkImpairment, Node, Outcome
 from netwarp.sandbox.cell_verdict import check_times, judge
 from netwarp.sandbox.virtual import VIRTUAL_LATENESS_NS
+from netwarp.store.app_records import Error, Start
+from netwarp.store.init_records import End, Exit, InitRecord, Timeline
 from netwarp.store.run_dir import CellDir
 from support.cells import two_path_cell
+from support.recorded_cell import write
 
 
 def failed(place: Path, deviation_ns: int, late_ns: int | None) -> list[str]:
     """The checks that fail for a step begun so far from its time and a sender connected so late."""
     directory = CellDir(place)
     directory.apps.mkdir(exist_ok=True)
-    said = [] if late_ns is None else [{"record": "start", "late_ns": late_ns}]
-    (directory.apps / "ftp.sender.ndjson").write_text("".join(json.dumps(record) + "\n" for record in said))
-    records = [
-        {"record": "timeline", "verb": "spawn", "at_ns": 5, "t_ns": 5_000_000},
-        {"record": "timeline", "verb": "netlink", "at_ns": 10_000, "t_ns": 10_000 + deviation_ns},
+    write(directory.apps / "ftp.sender.ndjson", [] if late_ns is None else [Start(0, late_ns, 0)])
+    records: list[InitRecord] = [
+        Timeline(step=8, verb="spawn", at_ns=5, t_ns=5_000_000),
+        Timeline(step=9, verb="netlink", at_ns=10_000, t_ns=10_000 + deviation_ns),
     ]
     checks = check_times(two_path_cell(), directory, records, VIRTUAL_LATENESS_NS)
     return [check.check for check in checks if not check.ok]
@@ -47,12 +48,12 @@ def agents_outcome(place: Path, ended: dict[str, int], *, dies_ns: int | None = 
     )
     directory = CellDir(place)
     directory.apps.mkdir(exist_ok=True)
-    (directory.apps / "bs.agent.ndjson").write_text('{"record":"error","message":"no netfilter queue"}\n')
-    records = [
-        {"record": "exit", "id": "ftp.sender", "status": 0, "signal": None},
-        {"record": "exit", "id": "ftp.receiver", "status": 0, "signal": None},
-        {"record": "exit", "id": "bs.agent", "status": None, "signal": None, "t_ns": 4_000_000_000, **ended},
-        {"record": "end", "reason": "completed", "message": None, "step": None},
+    write(directory.apps / "bs.agent.ndjson", [Error("no netfilter queue")])
+    records: list[InitRecord] = [
+        Exit("ftp.sender", 0, None, killed=False, t_ns=3_000_000_000),
+        Exit("ftp.receiver", 0, None, killed=False, t_ns=3_000_000_000),
+        Exit("bs.agent", ended.get("status"), ended.get("signal"), killed=False, t_ns=4_000_000_000),
+        End("completed", None, None, 4_000_000_000),
     ]
     verdict = judge(cell, directory, records, "exit status 0")
     assert verdict.outcome is Outcome.COMPLETED or "no netfilter queue" in verdict.reason

@@ -21,10 +21,14 @@ from netwarp.sandbox.hosts.collect import clocks_of, merge, shift_capture
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands, Played
 from netwarp.sandbox.hosts.inventory import Inventory, from_listing
 from netwarp.sandbox.hosts.placement import place
+from netwarp.store.app_records import Object, Sample, read_app_log
+from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init_log
+from netwarp.store.ndjson import of_kind
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.layout import NetworkDevice
 from netwarp.testbed.machines import devices_of, flows_of, machine_text
+from support.recorded_cell import START, write
 
 CLOCK = Clock(sandbox="namespaces", t0_after_ready_ns=600_000_000, t0_file="t0", over_file="over", tick_ns=20_000_000)
 
@@ -158,23 +162,22 @@ def test_a_capture_is_moved_and_nothing_else(tmp_path: Path, shift_ns: int) -> N
     assert (tmp_path / "b").read_bytes() == pcap(*((t + shift_ns, data) for t, data in packets))
 
 
-def left(place: Path, t0_ns: int, monotonic_ns: int, reason: str = "completed") -> Path:
+def left(place: Path, t0_ns: int, monotonic_ns: int, reason: Any = "completed") -> Path:
     for name in ("capture", "apps"):
         (place / name).mkdir(parents=True)
     records = [
-        {"record": "start", "kernel": "6.12"},
-        {"record": "ready", "t0_realtime_ns": t0_ns, "t0_monotonic_ns": monotonic_ns},
-        {"record": "ticks", "ticks": 10, "late": t0_ns % 5, "worst_ns": monotonic_ns, "every_ns": 1, "late_ns": 1},
-        {
-            "record": "end",
-            "reason": reason,
-            "step": None,
-            "message": "why" if reason != "completed" else None,
-            "t_ns": 5,
-        },
+        START,
+        Proc(7, 0, "net/snmp", None),
+        Ready(t0_ns, monotonic_ns, 0),
+        Ticks(every_ns=1, late_ns=1, ticks=10, late=t0_ns % 5, worst_ns=monotonic_ns),
+        End(reason, None, "why" if reason != "completed" else None, 5),
     ]
-    (place / "init.ndjson").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (place / "apps" / "f.sender.ndjson").write_text(json.dumps({"record": "sample", "t_ns": monotonic_ns + 7}) + "\n")
+    write(place / "init.ndjson", records)
+    write(place / "apps" / "f.sender.ndjson", [Sample(monotonic_ns + 7, 0)])
+    write(
+        place / "apps" / f"{place.name}.receiver.ndjson",
+        [Object(0, 1, 80, 0, 9, *(monotonic_ns + t for t in (1, 2, 3)))],
+    )
     (place / "capture" / f"{place.name}-p1.pcap").write_bytes(pcap((t0_ns + 9, b"x")))
     return place
 
@@ -188,12 +191,14 @@ def test_machines_with_unlike_clocks_become_one_cell(tmp_path: Path) -> None:
     assert merge(cell, there, t0) == []
     assert (cell.capture / "a-p1.pcap").read_bytes() == pcap((t0 + 9, b"x"))
     assert (cell.capture / "b-p1.pcap").read_bytes() == pcap((t0 + 9, b"x"))
-    assert json.loads((cell.apps / "f.sender.ndjson").read_text())["t_ns"] == 1007
-    records = [json.loads(line) for line in cell.init_log.read_text().splitlines()]
-    assert [record["t0_realtime_ns"] for record in records if record["record"] == "ready"] == [t0]
-    assert [(r["ticks"], r["late"], r["worst_ns"]) for r in records if r["record"] == "ticks"] == [(10, 2, 1000)]
-    assert records[-1]["record"] == "end"
-    assert records[-1]["reason"] == "completed"
+    assert read_app_log(cell.apps / "f.sender.ndjson") == [Sample(1007, 0)]
+    assert read_app_log(cell.apps / "b.receiver.ndjson") == [Object(0, 1, 80, 0, 9, 1001, 1002, 1003)]
+    records = read_init_log(cell.init_log)
+    assert of_kind(records, Start) == [START]
+    assert [file.on for file in of_kind(records, Proc)] == ["a", "b"]
+    assert of_kind(records, Ready) == [Ready(t0, 1000, 0)]
+    assert [(ticks.ticks, ticks.late, ticks.worst_ns) for ticks in of_kind(records, Ticks)] == [(10, 2, 1000)]
+    assert records[-1] == End("completed", None, None, 5)
 
 
 def test_the_worst_end_is_the_cells_and_names_its_machine(tmp_path: Path) -> None:
@@ -202,12 +207,10 @@ def test_the_worst_end_is_the_cells_and_names_its_machine(tmp_path: Path) -> Non
         folder.mkdir(parents=True)
     there = {"a": left(tmp_path / "a", 5, 1), "r": left(tmp_path / "r", 5, 1, "failed")}
     merge(cell, there, 5)
-    end = json.loads(cell.init_log.read_text().splitlines()[-1])
-    assert (end["reason"], end["message"]) == ("failed", "machine r: why")
+    assert read_init_log(cell.init_log)[-1] == End("failed", None, "machine r: why", 5)
     (there["a"] / "init.ndjson").write_text("")
     assert merge(cell, there, 5) == ["a"]
-    end = json.loads(cell.init_log.read_text().splitlines()[-1])
-    assert (end["reason"], end["message"]) == ("failed", "machine r: why")
+    assert read_init_log(cell.init_log)[-1] == End("failed", None, "machine r: why", 5)
 
 
 def test_clocks_that_know_too_little_make_no_cell() -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.types import Cell, Event, Link, LinkImpairment, Node
+from netwarp.store.init_records import Dump
 from netwarp.testbed import messages
 from netwarp.testbed.compile import Clock, Compiled, compile_cell
 from netwarp.testbed.layout import make_layout
@@ -185,9 +186,9 @@ def test_a_sender_that_starts_soon_after_t0_is_spawned_before_it() -> None:
 def read_back(result: Compiled, namespace: str, label: str, replies: list[str]) -> list[Check]:
     """The checks of the one answer to the dump made after a repair; the dumps at the start are answered by nothing."""
     number = result.layout.namespaces.index(namespace)
-    first = {"record": "dump", "ns": number, "label": label, "replies": [], "step": 1}
+    first = Dump(step=1, label=label, ns=number, replies=())
     ((step_number, _),) = [item for item in result.restored.items() if item[1] == (number, label)]
-    checks, _ = verify(result, [first, first | {"replies": replies, "step": step_number}])
+    checks, _ = verify(result, [first, msgspec.structs.replace(first, replies=tuple(replies), step=step_number)])
     names = {"route": "static routes", "neighbour": "permanent neighbours", "address": "addresses"}
     return [check for check in checks if check.check == f"{names[label]} of {namespace}"][1:]
 

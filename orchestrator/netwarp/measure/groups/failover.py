@@ -14,6 +14,8 @@ import numpy as np
 
 from ...captures.native import UNKNOWN, Bools, Ints, Rows
 from ...core.units import QuantityError, parse_quantity
+from ...store.app_records import Notification
+from ...store.ndjson import of_kind
 from ..flow_packets import FlowPackets
 from ..message_delays import NEVER, messages_of
 from ..models.failover_inputs import failover_conditions, failover_settings
@@ -99,19 +101,17 @@ def _notifications(observation: FlowObservation, sender: FlowPackets) -> dict[st
     if fault is None:
         return {}
     changes = [
-        (int(record["t_ns"]) - observation.t0_monotonic_ns - fault.from_ns, record)
-        for record in observation.sender_records
-        if record.get("record") == "notification" and record.get("type") == "PEER_ADDR_CHANGE"
+        (change.t_ns - observation.t0_monotonic_ns - fault.from_ns, change)
+        for change in of_kind(observation.sender_records, Notification)
+        if change.type == "PEER_ADDR_CHANGE"
     ]
-    after = [(since_ns, record) for since_ns, record in changes if since_ns >= 0]
+    after = [(since_ns, change) for since_ns, change in changes if since_ns >= 0]
     metrics: dict[str, float | None] = {"state_changes": float(len(after))}
     for name, states in (("notification_time_s", FAILED), ("unreachable_time_s", FAILED[1:])):
         times = [
             since_ns / 1e9
-            for since_ns, record in after
-            if record.get("state") in states
-            and sender.peers.get(str(record.get("address"))) == in_use
-            and in_use is not None
+            for since_ns, change in after
+            if change.state in states and sender.peers.get(str(change.address)) == in_use and in_use is not None
         ]
         metrics[name] = min(times, default=None)
     return metrics

@@ -9,6 +9,7 @@ import numpy as np
 from ...captures.native import Ints
 from ...core.types import Flow
 from ...core.wire import HEARTBEAT_ACK
+from ...store.app_records import GaveUp
 from ...store.ndjson import last
 from ..faults import Fault
 from ..flow_packets import FlowPackets
@@ -68,9 +69,9 @@ def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str,
 
 def _gave_up_s(observation: FlowObservation) -> float | None:
     """Time from the flow's start until its sender's kernel gave the connection up; None if it did not."""
-    record = last(observation.sender_records, "gave_up")
+    record = last(observation.sender_records, GaveUp)
     since_ns = observation.t0_monotonic_ns + observation.flow.start_ns
-    return None if record is None else (record["t_ns"] - since_ns) / 1e9
+    return None if record is None else (record.t_ns - since_ns) / 1e9
 
 
 def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: int, fault: Fault) -> int:

@@ -6,12 +6,12 @@ Times between packets are those of one host's own captures, where it sends them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from ...captures.native import UNKNOWN, Ints, Rows
 from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTDOWN, SHUTDOWN_ACK, SYN
+from ...store.app_records import Notification, Summary
+from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation
 
@@ -106,34 +106,27 @@ def _aborts(segments: Rows, chunks: Rows) -> int:
 def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
     """What netwarp's own programs know: what was read of what was asked for, how each end ended."""
     flow = observation.flow
-    ends = [_last(records) for records in (observation.sender_records, observation.receiver_records)]
+    sent, read = (last(records, Summary) for records in (observation.sender_records, observation.receiver_records))
     metrics: dict[str, float | None] = {"undelivered_bytes": None}
     if flow.total_bytes is not None and not flow.is_page:
-        read = ends[1].get("unique_bytes")
-        metrics["undelivered_bytes"] = float(flow.total_bytes - (read if isinstance(read, int) else 0))
-    sender_well = ends[0].get("status") == 0 and ends[0].get("reason") != "gave_up"
-    metrics["ends_disagree"] = float(sender_well != (ends[1].get("reason") == "closed"))
+        metrics["undelivered_bytes"] = float(flow.total_bytes - (read.unique_bytes or 0 if read else 0))
+    sender_well = sent is not None and sent.status == 0 and sent.reason != "gave_up"
+    metrics["ends_disagree"] = float(sender_well != (read is not None and read.reason == "closed"))
     if flow.protocol == "sctp":
         metrics["data_on_failed_path_packets"] = float(_on_failed_path(observation, sender))
     return metrics
-
-
-def _last(records: Iterable[dict[str, object]]) -> dict[str, object]:
-    return next((record for record in reversed(list(records)) if record.get("record") == "summary"), {})
 
 
 def _on_failed_path(observation: FlowObservation, sender: FlowPackets) -> int:
     """Data packets sent on a path that the kernel had called failed, while another was not."""
     changes = sorted(
         (
-            int(record["t_ns"]) - observation.t0_monotonic_ns - TOLD_NS,
-            sender.peers[str(record["address"])],
-            record["state"] in AWAY,
+            change.t_ns - observation.t0_monotonic_ns - TOLD_NS,
+            sender.peers[str(change.address)],
+            change.state in AWAY,
         )
-        for record in observation.sender_records
-        if record.get("record") == "notification"
-        and record.get("type") == "PEER_ADDR_CHANGE"
-        and str(record.get("address")) in sender.peers
+        for change in of_kind(observation.sender_records, Notification)
+        if change.type == "PEER_ADDR_CHANGE" and str(change.address) in sender.peers
     )
     data = sender.data
     carries = data.payload_bytes > 0

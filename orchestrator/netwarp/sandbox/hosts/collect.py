@@ -8,17 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from ...core.types import Check
-from ...store.ndjson import Record, last, read_ndjson
+from ...store.init_records import End, InitRecord, Memory, Ready, Start, Ticks, Timeline, Waiting, read_init_log
+from ...store.ndjson import last, of_kind
 from ...store.run_dir import CellDir
 from .cell_run import CellRun
 from .commands import Played
 
 PCAP_HEADER, RECORD_HEADER = 24, 16
 NS = 1_000_000_000
-MONOTONIC = ("t_ns", "first_t_ns", "last_t_ns", "t0_monotonic_ns", "monotonic_ns")
-"""Members of the apps' records that are times of CLOCK_MONOTONIC (docs/formats.md)."""
+MONOTONIC = ("t_ns", "t0_monotonic_ns", "monotonic_ns")
+"""Ends of the names of the apps' members that are times of CLOCK_MONOTONIC (docs/formats.md)."""
 WORST_LAST = ("completed", "unsupported", "timed_out", "failed")
+SINGLE = (Start, Ready, Waiting, Ticks, End, Memory)
+"""Records of which the whole cell has one; the others are kept of every machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,13 @@ def merge(
     Returns the machines that left no end record.
     """
     records = {name: _records(place / "init.ndjson") for name, place in left.items()}
-    ready = {name: last(theirs, "ready") for name, theirs in records.items()}
+    ready = {name: last(theirs, Ready) for name, theirs in records.items()}
     reference = next((record for record in ready.values() if record is not None), None)
     for name, place in left.items():
         mine = ready[name]
         shifted = mine is not None and reference is not None
-        realtime_ns = t0_realtime_ns - int(mine["t0_realtime_ns"]) if mine is not None else 0
-        monotonic_ns = int(reference["t0_monotonic_ns"]) - int(mine["t0_monotonic_ns"]) if mine and reference else 0
+        realtime_ns = t0_realtime_ns - mine.t0_realtime_ns if mine is not None else 0
+        monotonic_ns = reference.t0_monotonic_ns - mine.t0_monotonic_ns if mine and reference else 0
         for path in sorted((place / "capture").glob("*.pcap")):
             shift_capture(path, directory.capture / path.name, realtime_ns)
         for path in sorted(p for p in (place / "apps").iterdir() if p.is_file()):
@@ -61,10 +67,12 @@ def merge(
     _write_console(directory, left)
     if reference is not None:
         event_error_ns = max((each.ended_ns - each.began_ns for each in commands), default=0)
-        reference = reference | {"clock_error_ns": clock_error_ns, "event_error_ns": event_error_ns}
-    merged = _merge_records(records, reference, t0_realtime_ns, [_command_record(each) for each in commands])
-    directory.init_log.write_text("".join(json.dumps(record) + "\n" for record in merged))
-    return [name for name, theirs in records.items() if last(theirs, "end") is None]
+        reference = replace(
+            reference, t0_realtime_ns=t0_realtime_ns, clock_error_ns=clock_error_ns, event_error_ns=event_error_ns
+        )
+    merged = _merge_records(records, reference, [_command_record(each) for each in commands])
+    directory.init_log.write_bytes(msgspec.json.Encoder().encode_lines(merged))
+    return [name for name, theirs in records.items() if last(theirs, End) is None]
 
 
 def shift_capture(source: Path, to: Path, shift_ns: int) -> None:
@@ -96,15 +104,15 @@ def clocks_of(ran: CellRun, most_ns: int) -> Clocks:
     return Clocks(worst, {"clock_error_ns": worst, "clocks": shown}, check)
 
 
-def _command_record(played: Played) -> Record:
-    return {
-        "record": "timeline", "verb": "command", "step": None, "on": None, "link": played.link,
-        "action": played.action, "at_ns": played.at_ns, "t_ns": played.began_ns, "ended_ns": played.ended_ns,
-    }  # fmt: skip
+def _command_record(played: Played) -> Timeline:
+    return Timeline(
+        step=None, verb="command", at_ns=played.at_ns, t_ns=played.began_ns, link=played.link, action=played.action,
+        ended_ns=played.ended_ns,
+    )  # fmt: skip
 
 
-def _records(path: Path) -> list[Record]:
-    return read_ndjson(path) if path.exists() else []
+def _records(path: Path) -> list[InitRecord]:
+    return read_init_log(path) if path.exists() else []
 
 
 def _shift_record(line: bytes, shift_ns: int) -> bytes:
@@ -112,9 +120,9 @@ def _shift_record(line: bytes, shift_ns: int) -> bytes:
         record = json.loads(line)
     except ValueError:
         return line
-    for key in MONOTONIC:
-        if isinstance(record.get(key), int):
-            record[key] += shift_ns
+    for key, value in record.items():
+        if key.endswith(MONOTONIC) and isinstance(value, int):
+            record[key] = value + shift_ns
     return json.dumps(record).encode() + b"\n"
 
 
@@ -127,26 +135,22 @@ def _write_console(directory: CellDir, left: Mapping[str, Path]) -> None:
 
 
 def _merge_records(
-    records: Mapping[str, Sequence[Record]], reference: Record | None, t0_realtime_ns: int, more: Sequence[Record]
-) -> list[Record]:
-    single = ("start", "ready", "waiting", "ticks", "end", "memory")
-    merged: list[Record] = []
-    start = next((record for theirs in records.values() for record in theirs if record["record"] == "start"), None)
-    merged += [start] if start is not None else []
+    records: Mapping[str, list[InitRecord]], ready: Ready | None, commands: Sequence[Timeline]
+) -> list[InitRecord]:
+    merged: list[InitRecord] = [start for theirs in records.values() for start in of_kind(theirs, Start)][:1]
     for name, theirs in records.items():
-        merged += [record | {"on": name} for record in theirs if record["record"] not in single]
-    if reference is not None:
-        merged.append(reference | {"t0_realtime_ns": t0_realtime_ns})
-    merged += more
-    ticks = [record for theirs in records.values() for record in theirs if record["record"] == "ticks"]
+        merged += [replace(record, on=name) for record in theirs if not isinstance(record, SINGLE)]
+    merged += [ready] if ready is not None else []
+    merged += commands
+    ticks = [record for theirs in records.values() for record in of_kind(theirs, Ticks)]
     if ticks:  # of the machine that was late most often: the others do not make up for it
-        latest = max(ticks, key=lambda record: float(record["late"] / record["ticks"]))
-        merged.append(latest | {"worst_ns": max(record["worst_ns"] for record in ticks)})
-    ends = [(name, record) for name, theirs in records.items() if (record := last(list(theirs), "end")) is not None]
+        latest = max(ticks, key=lambda record: record.late / record.ticks)
+        merged.append(replace(latest, worst_ns=max(record.worst_ns for record in ticks)))
+    ends = [(name, end) for name, theirs in records.items() if (end := last(theirs, End)) is not None]
     # of machines that were ended because another one had failed there is none
-    if ends and (len(ends) == len(records) or any(end["reason"] != "completed" for _, end in ends)):
-        name, end = max(ends, key=lambda pair: WORST_LAST.index(pair[1]["reason"]))
-        if end["reason"] != "completed":
-            end = end | {"message": f"machine {name}: {end['message']}"}
-        merged.append(end | {"t_ns": max((record["t_ns"] or 0) for _, record in ends)})
+    if ends and (len(ends) == len(records) or any(end.reason != "completed" for _, end in ends)):
+        name, worst = max(ends, key=lambda pair: WORST_LAST.index(pair[1].reason))
+        if worst.reason != "completed":
+            worst = replace(worst, message=f"machine {name}: {worst.message}")
+        merged.append(replace(worst, t_ns=max(end.t_ns or 0 for _, end in ends)))
     return merged

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from ...core.scratch import scratch
 from ...core.types import Problem
+from ...store.init_records import End
+from ...store.ndjson import last
 from ...store.run_dir import CellDir
 from ...testbed.compile import Clock, compile_cell
 from ...testbed.readback import verify
@@ -204,13 +206,13 @@ class HeldMachines:
             return [Problem(f"machine {name}: a link that is tried there does not end", "look at its load")]
         finally:
             connection.close()
-        end = next((record for record in reversed(records) if record.get("record") == "end"), None)
+        end = last(records, End)
         if end is None:
             said = (console.strip().splitlines() or [f"{event}"])[-1]
             return [Problem(f"machine {name}: cell-init cannot run there ({said})", "it needs root and Linux 5.13")]
-        if end["reason"] != "completed":
-            step = compiled.steps[(end["step"] or 2) - 2]
-            text = f"machine {name}: its kernel refuses `{step.command or step.verb}` ({end['message']})"
+        if end.reason != "completed":
+            step = compiled.steps[(end.step or 2) - 2]
+            text = f"machine {name}: its kernel refuses `{step.command or step.verb}` ({end.message})"
             return [Problem(text, "boot a newer kernel")]
         return [
             Problem(f"machine {name}: {check.check}: {check.detail}", "boot another kernel")
