@@ -15,11 +15,20 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.packet_kinds import KINDS, PACKET
 from ..core.types import Flow, Frozen, LinkImpairment, PacketRule
 from .bpf import FRAME, Assembler
+from .packet_classifier import (
+    CONTEXT,
+    ETHERNET_HEADER_BYTES,
+    IP_NUMBERS,
+    IP_PROTOCOL,
+    KINDS_SEEN,
+    LENGTH,
+    PORTS,
+    classify,
+    kind_bits,
+)
 
-ETHERNET_HEADER_BYTES = 14
 NO_LIMIT = 1 << 32
 LENGTH_BITS = 16
 """An IP packet is at most 65,535 bytes."""
@@ -29,17 +38,13 @@ MARKS = 0x6E77
 """Upper half of the mark of packets that the program has seen already: 'nw'."""
 SETTINGS, STATE = 0, 1
 GENERATOR, PACKETS, BIT_ERRORS, TOO_LONG, DROPPED, DUPLICATED, DELAYED, COUNTERS = range(8)
-_LEN, _MARK, _PROTOCOL, _IFINDEX = 0, 8, 16, 40
+_LEN, _MARK, _IFINDEX = 0, 8, 40
 """Offsets in struct __sk_buff."""
-_LOAD_BYTES, _CLONE_REDIRECT = 26, 13
+_CLONE_REDIRECT = 13
 _PASS, _DROP, _NEXT_FILTER = 0, 2, -1
-_CTX, _LENGTH, _VERDICT, _STATE = 6, 7, 8, 9
-_DRAW, _IP, _L4, _L4_LENGTH, _PORTS, _KINDS, _CHUNK, _ROUND = -8, -32, -40, -48, -56, -64, -72, -80
-_TCP, _SCTP = 6, 132
-_IP_NUMBERS = {"tcp": _TCP, "mptcp": _TCP, "sctp": _SCTP, "udp": 17}
+_VERDICT, _STATE = 8, 9
+_DRAW = -8
 _DROPS, _DUPLICATES, _DELAY_SHIFT, _NO_DELAY = 1, 2, 8, 255
-_MOST_CHUNKS = 94
-"""Of 16 bytes in 1500."""
 
 
 class Counts(Frozen, frozen=True):
@@ -104,9 +109,9 @@ def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors
     def verdict(rule: PacketRule) -> int:
         return verdicts.get(rule.action) or (delays.index(rule.delay_ns) + 1) << _DELAY_SHIFT
 
-    code.op_reg("mov", _CTX, 1)
+    code.op_reg("mov", CONTEXT, 1)
     if any(rule.action != "drop" for rule in rules):  # what it sent on itself comes by a second time
-        code.load(4, 1, _CTX, _MARK)
+        code.load(4, 1, CONTEXT, _MARK)
         code.op("rsh", 1, 16)
         code.jump_if("ne", 1, MARKS, "new")
         _set_mark(code, 0)
@@ -138,7 +143,7 @@ def _count(code: Assembler, slot: int) -> None:
 
 def _set_mark(code: Assembler, mark: int) -> None:
     code.op("mov", 1, mark)
-    code.store(4, _CTX, _MARK, 1)
+    code.store(4, CONTEXT, _MARK, 1)
 
 
 def _draw(code: Assembler) -> None:
@@ -175,45 +180,33 @@ def _compare(code: Assembler, place: str, verdicts: Mapping[int, int]) -> None:
         code.label(other)
 
 
-def _load_bytes(code: Assembler, offset: int | None, to: int, size: int, otherwise: str) -> None:
-    """Bytes of the packet at an offset (None: already in r2) into the frame."""
-    code.op_reg("mov", 1, _CTX)
-    if offset is not None:
-        code.op("mov", 2, offset)
-    code.op_reg("mov", 3, FRAME)
-    code.op("add", 3, to)
-    code.op("mov", 4, size)
-    code.call(_LOAD_BYTES)
-    code.jump_if("ne", 0, 0, otherwise)
-
-
 def _by_kind(code: Assembler, rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> int:
     """Rules by flow and kind; returns how many counters they have."""
     lists: dict[str, dict[str, dict[int, int]]] = {}
     for flow in flows:
         for rule, value in rules:
-            if flow.protocol in _IP_NUMBERS:
+            if flow.protocol in IP_NUMBERS:
                 _add_verdict(lists.setdefault(flow.name, {}).setdefault(rule.kind, {}), rule, value)
     if not lists:
         return 0
-    _classify(code)
+    classify(code, "verdict")
     slot = COUNTERS
     for flow in flows:
         if flow.name not in lists:
             continue
         other = f"not {flow.name}"
-        code.load(1, 1, FRAME, _IP + 9)
-        code.jump_if("ne", 1, _IP_NUMBERS[flow.protocol], other)
+        code.load(1, 1, FRAME, IP_PROTOCOL)
+        code.jump_if("ne", 1, IP_NUMBERS[flow.protocol], other)
         for offset in (0, 2):
-            code.load(2, 1, FRAME, _PORTS + offset)
+            code.load(2, 1, FRAME, PORTS + offset)
             code.swap16(1)
             code.jump_if("eq", 1, flow.port, f"of {flow.name}")
         code.jump(other)
         code.label(f"of {flow.name}")
         for kind, numbers in lists[flow.name].items():
             place = f"{flow.name} {kind}"
-            code.constant(1, _bits(kind))
-            code.load(8, 2, FRAME, _KINDS)
+            code.constant(1, kind_bits(kind))
+            code.load(8, 2, FRAME, KINDS_SEEN)
             code.op_reg("and", 1, 2)
             code.jump_if("eq", 1, 0, f"no {place}")
             _count(code, slot)
@@ -225,125 +218,12 @@ def _by_kind(code: Assembler, rules: Sequence[tuple[PacketRule, int]], flows: Se
     return slot - COUNTERS
 
 
-def _bits(kind: str) -> int:
-    return sum(1 << bit for bit in KINDS[kind])
-
-
-def _classify(code: Assembler) -> None:
-    """IP header, ports and the kinds the packet is of, a bit each, into the frame; no flow's packet: to the verdict."""
-    code.load(4, 1, _CTX, _PROTOCOL)
-    code.jump_if("ne", 1, 0x0008, "verdict")  # ETH_P_IP in network byte order
-    _load_bytes(code, ETHERNET_HEADER_BYTES, _IP, 20, "verdict")
-    code.load(2, 1, FRAME, _IP + 6)
-    code.swap16(1)
-    code.op("and", 1, 0x1FFF)
-    code.jump_if("ne", 1, 0, "verdict")  # a later fragment has no ports
-    code.load(1, 1, FRAME, _IP)
-    code.op("and", 1, 0x0F)
-    code.op("lsh", 1, 2)
-    code.load(2, 2, FRAME, _IP + 2)
-    code.swap16(2)
-    code.op_reg("mov", 3, 2)
-    code.op_reg("sub", 3, 1)
-    code.store(8, FRAME, _L4_LENGTH, 3)
-    code.op("add", 1, ETHERNET_HEADER_BYTES)
-    code.store(8, FRAME, _L4, 1)
-    code.op_reg("mov", 2, 1)
-    _load_bytes(code, None, _PORTS, 4, "verdict")
-    code.constant(1, _bits(PACKET))
-    code.store(8, FRAME, _KINDS, 1)
-    code.load(1, 1, FRAME, _IP + 9)
-    code.jump_if("eq", 1, _TCP, "tcp")
-    code.jump_if("eq", 1, _SCTP, "sctp")
-    _add_kind(code, "data")
-    code.jump("kinds")
-    code.label("tcp")
-    _classify_tcp(code)
-    code.label("sctp")
-    _classify_sctp(code)
-    code.label("kinds")
-
-
-def _add_kind(code: Assembler, kind: str) -> None:
-    code.load(8, 4, FRAME, _KINDS)
-    code.constant(5, 1 << KINDS[kind][0])
-    code.op_reg("or", 4, 5)
-    code.store(8, FRAME, _KINDS, 4)
-
-
-def _classify_tcp(code: Assembler) -> None:
-    code.load(8, 2, FRAME, _L4)
-    code.op("add", 2, 12)
-    _load_bytes(code, None, _CHUNK, 2, "kinds")
-    code.load(1, 1, FRAME, _CHUNK + 1)
-    code.jump_if("set", 1, 0x02, "tcp syn")
-    for flag, kind in ((0x04, "rst"), (0x01, "fin")):
-        code.op_reg("mov", 2, 1)
-        code.op("and", 2, flag)
-        code.jump_if("eq", 2, 0, f"tcp no {kind}")
-        _add_kind(code, kind)
-        code.label(f"tcp no {kind}")
-    code.load(1, 2, FRAME, _CHUNK)
-    code.op("rsh", 2, 4)
-    code.op("lsh", 2, 2)
-    code.load(8, 3, FRAME, _L4_LENGTH)
-    code.jump_if_reg("le", 3, 2, "tcp empty")
-    _add_kind(code, "data")
-    code.jump("kinds")
-    code.label("tcp empty")
-    code.jump_if("set", 1, 0x05, "kinds")
-    _add_kind(code, "ack")
-    code.jump("kinds")
-    code.label("tcp syn")
-    code.jump_if("set", 1, 0x10, "tcp syn ack")
-    _add_kind(code, "syn")
-    code.jump("kinds")
-    code.label("tcp syn ack")
-    _add_kind(code, "syn_ack")
-    code.jump("kinds")
-
-
-def _classify_sctp(code: Assembler) -> None:
-    """Every chunk of the packet: bit ((type >> 6) << 4 | type & 15)."""
-    code.load(8, _LENGTH, FRAME, _L4)
-    code.op("add", _LENGTH, 12)
-    code.store_constant(8, FRAME, _ROUND, 0)
-    code.label("chunk")
-    code.op_reg("mov", 2, _LENGTH)
-    _load_bytes(code, None, _CHUNK, 4, "kinds")
-    code.load(1, 1, FRAME, _CHUNK)
-    code.op_reg("mov", 2, 1)
-    code.op("rsh", 2, 6)
-    code.op("lsh", 2, 4)
-    code.op("and", 1, 15)
-    code.op_reg("or", 1, 2)
-    code.op("mov", 2, 1)
-    code.op_reg("lsh", 2, 1)
-    code.load(8, 3, FRAME, _KINDS)
-    code.op_reg("or", 3, 2)
-    code.store(8, FRAME, _KINDS, 3)
-    code.load(2, 1, FRAME, _CHUNK + 2)
-    code.swap16(1)
-    code.jump_if("lt", 1, 4, "kinds")
-    code.op("add", 1, 3)
-    code.op("and", 1, 0xFFFC)
-    code.op_reg("add", _LENGTH, 1)
-    code.load(8, 1, FRAME, _L4)
-    code.load(8, 2, FRAME, _L4_LENGTH)
-    code.op_reg("add", 1, 2)
-    code.jump_if_reg("ge", _LENGTH, 1, "kinds")
-    code.load(8, 1, FRAME, _ROUND)
-    code.op("add", 1, 1)
-    code.store(8, FRAME, _ROUND, 1)
-    code.jump_if("lt", 1, _MOST_CHUNKS, "chunk")
-
-
 def _decide(code: Assembler, errors: bool, *, duplicates: bool, delays: Sequence[int]) -> None:
-    code.load(4, _LENGTH, _CTX, _LEN)
-    code.op("add", _LENGTH, -ETHERNET_HEADER_BYTES)
+    code.load(4, LENGTH, CONTEXT, _LEN)
+    code.op("add", LENGTH, -ETHERNET_HEADER_BYTES)
     code.map_value(3, SETTINGS)
     code.load(8, 2, 3, 0)
-    code.jump_if_reg("le", _LENGTH, 2, "short enough")
+    code.jump_if_reg("le", LENGTH, 2, "short enough")
     _count(code, TOO_LONG)
     code.leave(_DROP)
     code.label("short enough")
@@ -361,8 +241,8 @@ def _decide(code: Assembler, errors: bool, *, duplicates: bool, delays: Sequence
         code.jump_if("eq", 1, 0, "single")
         _count(code, DUPLICATED)
         _set_mark(code, MARKS << 16)
-        code.op_reg("mov", 1, _CTX)
-        code.load(4, 2, _CTX, _IFINDEX)
+        code.op_reg("mov", 1, CONTEXT)
+        code.load(4, 2, CONTEXT, _IFINDEX)
         code.op("mov", 3, 0)
         code.call(_CLONE_REDIRECT)
         _set_mark(code, 0)
@@ -372,7 +252,7 @@ def _decide(code: Assembler, errors: bool, *, duplicates: bool, delays: Sequence
         code.jump_if("eq", _VERDICT, 0, "pass")
         _count(code, DELAYED)
         code.op("add", _VERDICT, MARKS << 16)
-        code.store(4, _CTX, _MARK, _VERDICT)
+        code.store(4, CONTEXT, _MARK, _VERDICT)
         code.leave(_NEXT_FILTER)
         code.label("pass")
     code.leave(_PASS)
@@ -383,7 +263,7 @@ def _survive(code: Assembler) -> None:
     code.load(8, 2, 3, 8)
     code.jump_if("eq", 2, 0, "whole")
     for bit in range(LENGTH_BITS):
-        code.op_reg("mov", 4, _LENGTH)
+        code.op_reg("mov", 4, LENGTH)
         code.op("and", 4, 1 << bit)
         code.jump_if("eq", 4, 0, f"bit {bit}")
         code.load(8, 4, 3, 16 + 8 * bit)
