@@ -23,14 +23,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from netwarp.core.types import Outcome
 from netwarp.guestkernel import find_kernel
 from netwarp.sandbox import netns_backend
-from netwarp.store.run_dir import RunDir, read_json
+from netwarp.store.run_dir import RunDir
 from netwarp.testbed.steps import step
 
 from support import cell_init_kit as kit
@@ -41,24 +41,20 @@ from support.chain_kit import (
     captures,
     ended,
     factor,
-    is_guest,
-    memory_files,
     outcomes,
-    processes,
     tables,
     two_paths,
 )
 from support.checkout import ROOT
+from support.killable import TARGETS, family
+from support.leftovers import LOOK_S, Watch, namespaces, settle
 
 BACKENDS = ("virtual", "guest", "netns", "dask")
 """The last one: in virtual time on a dask cluster of netwarp's own."""
 KILLED = -signal.SIGKILL
-LOOK_S = 0.002
-"""Between two looks for a process that is not there yet."""
 LATE = ("timeline", "start of", "steal time", "utilization")
 """Checks that a busy machine makes fail on the wall clock (docs/limitations.md): no fault of a kill."""
 GUEST_SESSION_S = 3000
-MARK = "NETWARP_CHAOS"
 
 
 @dataclass(frozen=True)
@@ -79,159 +75,6 @@ class Kill:
     """INVALID because this machine was late, which wall-clock cells may be."""
     wrong: str
     """What is not as in the undisturbed run after --resume; empty: nothing."""
-
-
-# Who can be killed -----------------------------------------------------------------------------------------------
-
-
-def family(pid: int) -> list[int]:
-    """The descendants of a process (a guest's kernel has no /proc/PID/task/TID/children)."""
-    children: dict[int, list[int]] = {}
-    for other in everyone():
-        children.setdefault(parent(other), []).append(other)
-    found, waiting = [], [pid]
-    while waiting:
-        waiting += (born := children.get(waiting.pop(), []))
-        found += born
-    return found
-
-
-def program(pid: int) -> str:
-    """The name of the file a process runs; "" when it has just gone."""
-    with contextlib.suppress(OSError):
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
-    return ""
-
-
-def running(name: str) -> Callable[[int], list[int]]:
-    return lambda netwarp: [pid for pid in family(netwarp) if program(pid) == name]
-
-
-def kernels(netwarp: int) -> list[int]:
-    """The guests' kernels: children of netwarp's workers that have become `linux`."""
-    return [pid for pid in family(netwarp) if is_guest(pid) and not is_guest(parent(pid))]
-
-
-def in_guests(netwarp: int) -> list[int]:
-    """Processes of guests, as the host has them."""
-    return [child for pid in kernels(netwarp) for child in family(pid)]
-
-
-def parent(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    return 0
-
-
-def arguments(pid: int) -> bytes:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
-
-
-def workers(netwarp: int) -> list[int]:
-    """The processes that run cells: forked from netwarp, and with its command line still."""
-    return [pid for pid in family(netwarp) if parent(pid) == netwarp and arguments(pid) == arguments(netwarp)]
-
-
-def dask_workers(netwarp: int) -> list[int]:
-    """The processes of a dask cluster's workers, which its nannies (threads of netwarp) start anew."""
-    return [pid for pid in family(netwarp) if b"spawn_main" in arguments(pid) and not is_guest(pid)]
-
-
-GUEST_TARGETS: dict[str, Callable[[int], list[int]]] = {
-    "worker": workers, "guest": kernels, "process of a guest": in_guests
-}  # fmt: skip
-TARGETS: dict[str, dict[str, Callable[[int], list[int]]]] = {
-    "virtual": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
-    "guest": {"netwarp": lambda pid: [pid], **GUEST_TARGETS},
-    "dask": {"netwarp": lambda pid: [pid], **GUEST_TARGETS, "worker": dask_workers},
-    "netns": {
-        "netwarp": lambda pid: [pid],
-        "worker": workers,
-        "netns-exec": running("netns-exec"),
-        "cell-init": running("init"),
-        "sender": running("sender"),
-        "receiver": running("receiver"),
-    },
-}
-
-
-# What must not be left -------------------------------------------------------------------------------------------
-
-
-def mounts() -> set[str]:
-    return {line.split(" ", 4)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-
-
-def links() -> set[str]:
-    return set(os.listdir("/sys/class/net"))
-
-
-def namespaces(pids: Sequence[int]) -> set[str]:
-    """The network, mount, pid and user namespaces these processes are in, and hold open."""
-    found = set()
-    for pid in pids:
-        for name in ("net", "mnt", "pid", "user"):
-            with contextlib.suppress(OSError):
-                found.add(os.readlink(f"/proc/{pid}/ns/{name}"))
-        with contextlib.suppress(OSError):
-            for handle in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    target = os.readlink(handle)
-                    found |= {target} if target.startswith("net:[") else set()
-    return found
-
-
-def everyone() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-@dataclass
-class Watch:
-    """The machine before a run; what of it is different afterwards."""
-
-    place: Path
-
-    def __post_init__(self) -> None:
-        self.mounts, self.links = mounts(), links()
-        self.known = namespaces(everyone())
-
-    def left(self, held: set[str], run: Path, *, resumed: bool = False) -> Iterator[str]:
-        """What is there and should not be. held: namespaces of processes that are gone."""
-        for pid, said in processes(self.place).items():
-            if MARK not in said:
-                yield f"process {pid}: {said[:120]}"
-        yield from (f"mount {one}" for one in mounts() - self.mounts if str(self.place) in one or "nsfs" in one)
-        yield from (f"link {one}" for one in links() - self.links)
-        yield from (f"namespace {one}" for one in (held - self.known) & namespaces(everyone()))
-        yield from (f"memory {path}" for path in self.memory())
-        # where it tries namespaces: removed by the next netwarp, so after --resume there must be none
-        for path in self.place.glob("tmp/*"):
-            if resumed or not path.name.startswith("netwarp-probe-"):
-                yield f"temporary {path.name}"
-        yield from (f"in the home directory: {path.name}" for path in self.place.glob("home/*"))
-        yield from (f"half-written {path}" for path in self.half_written(run))
-
-    def memory(self) -> set[Path]:
-        """Guests' memory files; a guest that lives removes the name as soon as it has made it."""
-        until, names = time.monotonic() + GONE_S, memory_files()
-        while (names := {path for path in names if path.exists()}) and time.monotonic() < until:
-            time.sleep(LOOK_S)
-        return names
-
-    def half_written(self, run: Path) -> Iterator[str]:
-        """Cells that are believed and are not whole."""
-        directory = RunDir(run)
-        for cell_id, outcome in outcomes(run).items():
-            cell = directory.cell(cell_id)
-            try:
-                assert cell.read_cell().id == cell_id
-                if outcome.outcome is Outcome.COMPLETED:
-                    assert read_json(cell.environment, dict[str, object])["checks"]
-                    assert not list(cell.capture.glob("*.pcap")) and list(cell.capture.glob("*.pcap.zst"))
-            except Exception as error:  # noqa: BLE001  whatever is wrong with it
-                yield f"{cell_id}: {error}"
 
 
 # One kill --------------------------------------------------------------------------------------------------------
@@ -344,14 +187,6 @@ class Chaos:
             self.backend, target, round(at - started, 3), round(gone_s, 4), tuple(left), len(failed), late,
             wrong or (f"{found} {again.err[-300:]}" if found else ""),
         )  # fmt: skip
-
-
-def settle(look: Callable[[], list[str]]) -> list[str]:
-    """What is left when what is going has gone."""
-    until = time.monotonic() + GONE_S
-    while (found := look()) and time.monotonic() < until:
-        time.sleep(LOOK_S)
-    return found
 
 
 def opened(pid: int) -> int | None:

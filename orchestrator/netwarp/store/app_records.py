@@ -54,16 +54,16 @@ class Refused(AppRecord, frozen=True):
     """A receiver aborted a connection from somebody else."""
 
     t_ns: int
-    local: tuple[str, ...]
-    peer: tuple[str, ...]
+    local: tuple[str, ...] = ()
+    peer: tuple[str, ...] = ()
 
 
 class Connected(AppRecord, frozen=True):
-    """A connection or association is up."""
+    """A connection or association is up; no peer where it was reset before it could be asked for."""
 
     t_ns: int
-    local: tuple[str, ...]
-    peer: tuple[str, ...]
+    local: tuple[str, ...] = ()
+    peer: tuple[str, ...] = ()
 
 
 class InForce(AppRecord, frozen=True):

@@ -5,7 +5,7 @@ else parses it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar, Union
 
@@ -59,6 +59,6 @@ def of_kind(records: Iterable[Record], kind: type[R]) -> list[R]:
     return [record for record in records if isinstance(record, kind)]
 
 
-def last(records: list[Record] | list[R], kind: type[R]) -> R | None:
+def last(records: Sequence[Record], kind: type[R]) -> R | None:
     """The last record of a kind."""
     return next((record for record in reversed(records) if isinstance(record, kind)), None)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.chain_kit import Checkout
-from support.chaos import TARGETS, Kill, chaos, family, kill_of, summary
+from support.chaos import Kill, chaos, kill_of, summary
+from support.killable import TARGETS, family
 
 SHORT = {"virtual": 2, "guest": 3, "netns": 2, "dask": 1}
 """The seed chooses with which target it begins. A run in a guest takes Python there some seconds to start."""

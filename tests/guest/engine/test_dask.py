@@ -30,7 +30,7 @@ from support.chain_kit import (
     two_paths,
     written,
 )
-from support.chaos import family
+from support.killable import family
 
 DELAYS = ["10 ms", "20 ms", "30 ms"]
 READY_S = 60

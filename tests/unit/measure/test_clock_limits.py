@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Flow, Path
-from netwarp.measure.cell_records import CellRecords
 from netwarp.measure.clock_limits import BETWEEN_ENDS, COUNTED, FROM_AN_EVENT, JUDGED, within_clocks
+from netwarp.store.init_records import Ready
 
 FLOW = Flow("f", "sctp", "a", "b", (Path("p1", "p1", "p1", None, 50_000_000),), 5001, 0, None, None, 1000)
 METRIC_VALUES = {
@@ -16,19 +16,19 @@ METRIC_VALUES = {
 }  # fmt: skip
 
 
-def records(clock_error_ns: int, event_error_ns: int = 0) -> CellRecords:
-    return CellRecords(1, 1, {}, clock_error_ns=clock_error_ns, event_error_ns=event_error_ns)
+def ready(clock_error_ns: int, event_error_ns: int = 0) -> Ready:
+    return Ready(1, 1, 0, clock_error_ns=clock_error_ns, event_error_ns=event_error_ns)
 
 
 def gone(clock_error_ns: int, event_error_ns: int = 0) -> set[str]:
-    kept, _ = within_clocks(FLOW, METRIC_VALUES, records(clock_error_ns, event_error_ns))
+    kept, _ = within_clocks(FLOW, METRIC_VALUES, ready(clock_error_ns, event_error_ns))
     assert kept.keys() == METRIC_VALUES.keys()
     assert all(kept[name] == METRIC_VALUES[name] for name in kept if kept[name] is not None)
     return {name for name, value in kept.items() if value is None and METRIC_VALUES[name] is not None}
 
 
 def test_one_clock_changes_nothing() -> None:
-    assert within_clocks(FLOW, METRIC_VALUES, records(0)) == (METRIC_VALUES, [])
+    assert within_clocks(FLOW, METRIC_VALUES, ready(0)) == (METRIC_VALUES, [])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_slow_command_takes_the_value_of_times_from_its_event_and_of_nothing_e
 
 
 def test_the_check_names_them() -> None:
-    _, (check,) = within_clocks(FLOW, METRIC_VALUES, records(400_001))
+    _, (check,) = within_clocks(FLOW, METRIC_VALUES, ready(400_001))
     assert check.ok
     assert check.detail.endswith("metrics without a value for that: queue_wait_mean_s")
 

@@ -137,7 +137,8 @@ def _write_console(directory: CellDir, left: Mapping[str, Path]) -> None:
 def _merge_records(
     records: Mapping[str, list[InitRecord]], ready: Ready | None, commands: Sequence[Timeline]
 ) -> list[InitRecord]:
-    merged: list[InitRecord] = [start for theirs in records.values() for start in of_kind(theirs, Start)][:1]
+    merged: list[InitRecord] = []
+    merged += [start for theirs in records.values() for start in of_kind(theirs, Start)][:1]
     for name, theirs in records.items():
         merged += [replace(record, on=name) for record in theirs if not isinstance(record, SINGLE)]
     merged += [ready] if ready is not None else []
