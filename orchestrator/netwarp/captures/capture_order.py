@@ -87,7 +87,7 @@ def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], in
 
 
 def _is_later(before: Rows, after: Rows) -> tuple[bool, int]:
-    """Whether packets reach `after` later than `before`, and the number of packets that show it (0: unknown)."""
+    """If packets reach `after` later than `before`, and the number of packets that show it (0: unknown)."""
     before = before[np.isin(before["fingerprint"], after["fingerprint"])][:PROBE]
     place = match_packets(before, after).place
     matched = place != NOWHERE

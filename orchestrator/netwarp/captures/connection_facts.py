@@ -119,7 +119,7 @@ def _dicts(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def were_refused(flows: Rows, data_packets: Ints) -> Bools:
-    """Whether a SYN was answered by a reset. data_packets: by direction."""
+    """True if a SYN was answered by a reset. data_packets: by direction."""
     known, ended = flows["base_known"], flows["ended"]
     refused: Bools = known[:, 0] & ~known[:, 1] & ended[:, 1] & (data_packets == 0).all(axis=1)
     return refused

@@ -122,7 +122,7 @@ def make_hop(
 
 
 def _covered(sent_ns: Ints, delay_ns: Ints, span: tuple[int, int]) -> Bools:
-    """Which packets the next point would have captured if they had arrived: it was capturing when they were due."""
+    """The packets that the next point would have captured if they had arrived: it was capturing when they were due."""
     shortest, longest = (int(delay_ns.min()), int(delay_ns.max())) if len(delay_ns) else (0, 0)
     return (sent_ns + shortest >= span[0]) & (sent_ns + longest <= span[1])
 

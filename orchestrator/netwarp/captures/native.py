@@ -205,5 +205,5 @@ class Handle:
         self._library.nwa_clear(self._open)
 
     def trouble(self, source: int) -> str:
-        """Why that file was not read to a clean end; "" if it was."""
+        """The reason why that file was not read to a clean end; "" if it was."""
         return str(self._library.nwa_trouble(self._open, source).decode(errors="replace"))

@@ -52,7 +52,7 @@ class FileSummary:
 
     @property
     def whole(self) -> bool:
-        """Whether the rows of every packet were in memory."""
+        """True if the rows of every packet were in memory."""
         return self.stream.whole
 
     @property

@@ -68,7 +68,7 @@ def show(title: str, rows: Sequence[Row], full: bool) -> None:
 
 
 def share(row: Row) -> float:
-    """How much of its bound a comparison used up; of an exact one 0 or, where it is off, more than 1."""
+    """The share of its bound that a comparison used up; of an exact one 0 or, where it is off, more than 1."""
     if row.measured is None:
         return float("inf")
     off = abs(row.measured - row.configured)

@@ -86,7 +86,7 @@ def run_plan(args: argparse.Namespace) -> int:
 
 
 def _plan_hosts(args: argparse.Namespace) -> int:
-    """What an inventory lacks: 0 where every cell can run, 77 where not."""
+    """Prints an inventory's lacks: 0 where every cell can run, 77 where not."""
     if args.inventory is None:
         raise SpecError("--backend hosts needs --inventory FILE (docs/physical-hosts.md)")
     fits = fit(plan_of(args, None), args.inventory, ask=not args.offline)

@@ -70,7 +70,7 @@ def as_json(compared: RunComparison) -> dict[str, Any]:
 
 
 def print_comparison(compared: RunComparison) -> None:
-    """What differs, the largest changes first."""
+    """The differences, the largest changes first."""
     comparison, captures = compared.comparison, compared.captures
     console = summary_console()
     console.print(f"A  {compared.a.path}\nB  {compared.b.path}")

@@ -197,5 +197,5 @@ def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
 
 
 def size_words(total: int, captures: int) -> str:
-    """What a run takes of the disk: "8.803 MB, of it 756.8 kB captures"."""
+    """The space of a run on the disk: "8.803 MB, of it 756.8 kB captures"."""
     return f"{with_unit(total, 'bytes')}, of it {with_unit(captures, 'bytes') if captures else 'no'} captures"

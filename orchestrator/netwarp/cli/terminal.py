@@ -26,7 +26,7 @@ LOOK_MS = 50
 
 
 def has_terminal() -> bool:
-    """Whether standard input and output are a terminal."""
+    """True if standard input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

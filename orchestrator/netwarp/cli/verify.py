@@ -64,7 +64,7 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def _numbers(verified: Verified) -> Iterator[str]:
-    """Where captures differ: whether the numbers of those cells lie within intervals."""
+    """If captures differ: do the numbers of those cells lie within intervals?"""
     if verified.without_numbers:
         yield f"their numbers cannot be compared: {verified.without_numbers}"
     if verified.numbers is None:

@@ -120,7 +120,7 @@ class Figure(Frozen, frozen=True):
 
     @property
     def distribution(self) -> bool:
-        """Whether the figure shows each repetition and not their mean."""
+        """True if the figure shows each repetition and not their mean."""
         return self.kind in ("cdf", "box")
 
 
@@ -239,12 +239,12 @@ class Claim(Frozen, frozen=True):
 
     @property
     def of_schedules(self) -> bool:
-        """Whether it is about every schedule of packets that fits, not about one combination of levels."""
+        """True if it is about every schedule of packets that fits, not about one combination of levels."""
         return any(ANY_LEVEL in levels for selector in self.a for levels in selector.values())
 
     @property
     def tested(self) -> bool:
-        """Whether the claim has a test."""
+        """True if the claim has a test."""
         return self.kind not in ("later", "untestable")
 
     @property
@@ -316,14 +316,14 @@ FORMULA = re.compile(r"[=@\t\r]|[+-](?!([0-9.][\w .%/]*)?\Z)")
 
 
 def looks_like_a_formula(text: str) -> bool:
-    """Whether a spreadsheet would evaluate this text as a formula when it opens a table. Text from outside must not be
+    """True if a spreadsheet would evaluate this text as a formula when it opens a table. Text from outside must not be
     able to do that.
     """
     return FORMULA.match(text) is not None
 
 
 def matches(factors: Mapping[str, str], where: Levels, experiments: Collection[str]) -> bool:
-    """Whether a cell matches a selector: its levels, and one of the experiments it belongs to.
+    """True if a cell matches a selector: its levels, and one of the experiments it belongs to.
 
     FLOW is compared only if `factors` contains it: the levels of a cell alone do not.
     """

@@ -17,8 +17,8 @@ ENDINGS: dict[ScheduleAction, str] = {"drop": "", "duplicate": " twice", "reorde
 
 
 class PacketSchedule(Frozen, frozen=True):
-    """Which packets are touched: of these directions of links ("p1.forward"; empty: all), the first so many that come
-    to them from a time on, and up to so many of them together.
+    """The packets that are touched: of these directions of links ("p1.forward"; empty: all), the first so many that
+    come to them from a time on, and up to so many of them together.
     """
 
     action: ScheduleAction
@@ -55,5 +55,5 @@ class PacketPosition(Frozen, frozen=True):
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """What tells it from every other packet of the cell."""
+        """Its mark among all packets of the cell."""
         return self.link, self.direction, self.number

@@ -16,7 +16,7 @@ from .types import DirectionName
 
 
 class LinkEnds(Protocol):
-    """What the router needs of a link: its name and the two nodes it joins; `forward` leads from a to b (`types.Link`
+    """A link as the router needs it: its name and the two nodes it joins; `forward` leads from a to b (`types.Link`
     is one).
     """
 

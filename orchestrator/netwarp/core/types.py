@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Outcome(enum.StrEnum):
-    """How a cell ended. Tables hold only COMPLETED cells, and say how many others there are."""
+    """The end of a cell. Tables hold only COMPLETED cells, and say how many others there are."""
 
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
@@ -81,7 +81,7 @@ class Aqm(Frozen, frozen=True):
 
     @property
     def draws(self) -> bool:
-        """Whether it draws from the kernel's generator for single packets (sch_red.c, sch_pie.c, sch_cake.c: BLUE)."""
+        """True if it draws from the kernel's generator for single packets (sch_red.c, sch_pie.c, sch_cake.c: BLUE)."""
         return self.kind in ("red", "pie", "cake")
 
     def text(self) -> str:
@@ -90,7 +90,7 @@ class Aqm(Frozen, frozen=True):
 
 
 class LinkImpairment(Frozen, frozen=True):
-    """What one direction of a link does to packets. `rate_bit_s` None: no rate limit and no queue.
+    """The effects of one direction of a link on packets. `rate_bit_s` None: no rate limit and no queue.
 
     keeps_order: a packet never leaves the delay line before one sent earlier (a link layer that delivers in order);
     False: with jitter packets can overtake each other. The queue is limited by queue_bytes (at the layer of the rate)
@@ -122,7 +122,7 @@ class LinkImpairment(Frozen, frozen=True):
 
     @property
     def token_bucket(self) -> bool:
-        """Whether tbf makes the rate: netem's own queue counts packets only, and has no place for another qdisc."""
+        """True if tbf makes the rate: netem's own queue counts packets only, and has no place for another qdisc."""
         return self.queue_bytes is not None if self.aqm is None else self.aqm.kind != "cake"
 
 
@@ -232,23 +232,23 @@ class Flow(Frozen, frozen=True):
 
     @property
     def is_page(self) -> bool:
-        """Whether it is pages that its receiver asks for: the receiver connects, to the sender's port."""
+        """True if it is pages that its receiver asks for: the receiver connects, to the sender's port."""
         return "pages" in self.receiver_options
 
     @property
     def opener(self) -> Literal["sender", "receiver"]:
-        """Which end connects."""
+        """The end that connects."""
         asked = self.program is not None and self.program.listens == "sender"
         return "receiver" if self.is_page or asked else "sender"
 
     @property
     def listener(self) -> Literal["sender", "receiver"]:
-        """Which end listens."""
+        """The end that listens."""
         return "sender" if self.opener == "receiver" else "receiver"
 
     @property
     def is_datagrams(self) -> bool:
-        """Whether its packets carry no sequence numbers, so that the analyser cannot tell new payload from repeated
+        """True if its packets carry no sequence numbers, so that the analyser cannot tell new payload from repeated
         payload.
         """
         return self.protocol in ("udp", "icmp")
@@ -276,7 +276,7 @@ class Event(Frozen, frozen=True):
 
     @property
     def of_the_link(self) -> bool:
-        """Whether the link's profile makes this event, repeatedly."""
+        """True if the link's profile makes this event, repeatedly."""
         return "." in self.name
 
 
@@ -326,7 +326,7 @@ class Cell(Frozen, frozen=True, kw_only=True):
     metric_units: dict[str, str] = {}
     """Unit of each of the spec's own metrics."""
     kernel: GuestKernel | msgspec.UnsetType = msgspec.UNSET
-    """Where the spec names one; unset it is no part of the JSON, and the cell runs on the back end's kernel."""
+    """The kernel that the spec names; unset it is no part of the JSON, and the cell runs on the back end's kernel."""
 
     @property
     def id(self) -> str:
@@ -363,7 +363,7 @@ class Check(Frozen, frozen=True):
 
 
 class CellOutcome(Frozen, frozen=True):
-    """How a cell ended: outcome.json, which the back end writes once, plus the judgement of the analyser's checks.
+    """The end of a cell: outcome.json, which the back end writes once, plus the judgement of the analyser's checks.
 
     judged_by: `backend`: outcome.json only; `analysis`: the analyser's checks are included (judgement.json).
     """

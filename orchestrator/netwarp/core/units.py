@@ -173,7 +173,7 @@ def counted_of(part: float, of: float, singular: str, plural: str = "") -> str:
 
 
 def same_value(first: str, second: str) -> bool:
-    """Whether two levels mean the same: equal quantities ("10s" equals "10 s"), otherwise equal text."""
+    """True if two levels mean the same: equal quantities ("10s" equals "10 s"), otherwise equal text."""
     try:
         return parse_quantity(first) == parse_quantity(second)
     except QuantityError:

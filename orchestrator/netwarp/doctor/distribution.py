@@ -109,7 +109,7 @@ def _ubuntu_names() -> dict[str, str]:
 
 
 def packs(package: str) -> bool:
-    """Whether this distribution has Debian's package of that name."""
+    """True if this distribution has Debian's package of that name."""
     return family() == "debian" and bool(local_names([package]))
 
 
@@ -151,7 +151,7 @@ def _all_there(package: str, here: str) -> bool:
 
 
 def python_remedy() -> str:
-    """How to get a Python that is new enough."""
+    """A remedy that gives a Python that is new enough."""
     release, here = os_release(), family()
     then = "then: make setup PYTHON=/usr/bin/python3.11"
     if release.get("ID") == "ubuntu" and release.get("VERSION_ID") == "22.04":
@@ -166,7 +166,7 @@ def python_remedy() -> str:
 
 
 def module_remedy(module: str) -> str:
-    """How to get a module of this machine's own kernel: load it, after installing it where it is packaged
+    """A remedy that gives a module of this machine's own kernel: load it, after installing it where it is packaged
     separately.
     """
     release = os.uname().release

@@ -91,7 +91,7 @@ def _named(kernel: KernelBuild) -> str:
 
 
 def apps() -> Finding:
-    """What `make apps` builds."""
+    """The programs that `make apps` builds."""
     absent = [file.path for file in BUILT_FILES if not (BUILD / file.path).is_file()]
     if absent:
         detail = f"not built: {', '.join(absent)}"
@@ -100,7 +100,7 @@ def apps() -> Finding:
 
 
 def memory() -> Finding:
-    """Whether there is space for guests' memory."""
+    """Checks that there is space for guests' memory."""
     place = memory_dir()
     if place is None:
         detail = f"{' and '.join(map(str, _memory_places()))} are small, full, or mounted noexec"
@@ -115,7 +115,7 @@ def _memory_places() -> tuple[Path, Path]:
 
 
 def ptrace() -> Finding:
-    """Whether a process may be traced: a guest kernel traces its processes."""
+    """Checks that a process may be traced: a guest kernel traces its processes."""
     if answers_in_child("libc.ptrace(0, 0, 0, 0) == 0"):  # PTRACE_TRACEME
         return Finding("ptrace", "ok", "a child process can be traced")
     remedy = distribution.as_root("sysctl -w kernel.yama.ptrace_scope=1")
@@ -124,7 +124,7 @@ def ptrace() -> Finding:
 
 
 def personality() -> Finding:
-    """Whether address randomisation can be turned off, for equal captures."""
+    """Checks that address randomisation can be turned off, for equal captures."""
     if answers_in_child("libc.personality(0x0040000) != -1"):  # ADDR_NO_RANDOMIZE
         return Finding("personality", "ok", "address randomisation can be turned off")
     remedy = "run the container with --security-opt seccomp=unconfined"

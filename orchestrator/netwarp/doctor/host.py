@@ -114,7 +114,7 @@ def _sysctl(name: str) -> str:
 
 
 def is_root() -> Finding:
-    """Whether netwarp, and therefore its guests, run as root."""
+    """Says if netwarp, and therefore its guests, run as root."""
     if os.geteuid() != 0:
         return Finding("user", "ok", "not root: guests can read what this user can read")
     detail = "root: guests run as an unprivileged user if it can reach the run directory, else as root"

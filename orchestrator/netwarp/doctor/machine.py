@@ -56,7 +56,7 @@ def cores() -> Finding:
 
 
 def installed() -> Finding:
-    """Whether the packages are installed. They are needed to build; what is built runs without most of them, so a
+    """Checks that the packages are installed. They are needed to build; what is built runs without most of them, so a
     missing one is a warning.
     """
     required = packages("run")

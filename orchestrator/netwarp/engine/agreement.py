@@ -159,7 +159,7 @@ def agree_backends(
 
 
 def judge_sides(sides: tuple[AgreementSide, AgreementSide], out: Path | None) -> BackendAgreement:
-    """Whether the numbers of two runs agree, and if not, the first packets that differ."""
+    """If the numbers of two runs agree, and otherwise the first packets that differ."""
     a, b = sides
     agreement = agree(a.run.results, b.run.results, max(a.lateness_s, b.lateness_s))
     if not agreement.numbers:

@@ -41,7 +41,7 @@ class Analyzed:
 
     @property
     def complete(self) -> bool:
-        """Whether every finished cell was analysed, and ended COMPLETED."""
+        """True if every finished cell was analysed, and ended COMPLETED."""
         ends = (outcome.outcome for outcome in self.run.results.outcomes.values())
         return not self.not_analyzed and all(end is Outcome.COMPLETED for end in ends)
 

@@ -72,7 +72,7 @@ class Calibrated:
 
     @property
     def passed(self) -> bool:
-        """Whether every comparison is within its bound."""
+        """True if every comparison is within its bound."""
         return self.calibration.passed == len(self.calibration.rows)
 
 

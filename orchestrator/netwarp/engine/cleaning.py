@@ -16,7 +16,7 @@ from ..store.run_dir import RunDir, locked
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What was removed: bytes, and number of captures."""
+    """The size and number of captures that were removed."""
 
     bytes: int
     captures: int

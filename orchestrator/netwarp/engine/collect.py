@@ -25,7 +25,7 @@ def judge_by_checks(directory: CellDir) -> CellOutcome:
 
 
 def ran_to_its_end(directory: CellDir) -> bool:
-    """Whether the cell ran to its end according to the back end; otherwise there is nothing to analyse."""
+    """True if the cell ran to its end according to the back end; otherwise there is nothing to analyse."""
     return directory.read_run_outcome().outcome is Outcome.COMPLETED
 
 

@@ -117,7 +117,7 @@ def compare_captures(run_a: RunDir, run_b: RunDir, a: Results, b: Results) -> Ca
 
 
 def _same_captures(cell: Cell, a: CellDir, b: CellDir) -> bool | None:
-    """Whether a cell's captures are equal, by the files; if they were removed, by the digests that the analysis kept.
+    """True if a cell's captures are equal, by the files; if they were removed, by the digests that the analysis kept.
     None: not known.
     """
     files = [_capture_files(cell, directory) for directory in (a, b)]

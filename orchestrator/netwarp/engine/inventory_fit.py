@@ -22,7 +22,7 @@ from ..testbed.compile import compile_cell
 
 
 def fit(plan: Plan, inventory: str | Path, *, ask: bool = True) -> InventoryFit:
-    """What the inventory lacks for a plan. ask: connect to its machines (where one cannot be reached, that is a problem
+    """An inventory's lacks for a plan. ask: connect to its machines (where one cannot be reached, that is a problem
     of it). Raises SpecError, BackendUnavailable (no Ansible to read the inventory).
     """
     there = read_inventory(Path(inventory))

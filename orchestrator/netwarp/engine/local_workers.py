@@ -93,7 +93,7 @@ class LocalWorkers(ProcessPoolExecutor):
         self._reader.start()
 
     def slots(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
         return self._jobs
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

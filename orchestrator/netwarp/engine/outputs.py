@@ -88,7 +88,7 @@ def plan_again(
 
 
 def _can_mean(name: str, release: str) -> bool:
-    """Whether a kernel of this release can be the one that a spec names so. Of a path or a key nothing is known."""
+    """True if a kernel of this release can be the one that a spec names so. Of a path or a key nothing is known."""
     return "/" in name or "." not in name or re.match(rf"{re.escape(name)}(?![0-9])", release) is not None
 
 

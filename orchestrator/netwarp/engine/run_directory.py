@@ -64,7 +64,7 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell of the plan ended COMPLETED."""
+        """True if every cell of the plan ended COMPLETED."""
         return self.outcomes == {str(Outcome.COMPLETED): len(self.plan.cells)}
 
     @property

@@ -49,7 +49,7 @@ class Verified:
 
     @property
     def same_kernel(self) -> bool:
-        """Whether both have the same kernel binary: else captures need not be equal."""
+        """True if both have the same kernel binary: else captures need not be equal."""
         return self.kernels[0] == self.kernels[1]
 
 

@@ -23,7 +23,7 @@ TOLD = Field("choice", '"return"', choices=("nothing", "return", "both"))
 
 @dataclass(frozen=True, slots=True)
 class AgentOption:
-    """Where an option goes in a Cell, what its value is, and which kinds have it."""
+    """An option: its place in a Cell, its value, and the kinds that have it."""
 
     cell_key: str
     field: Field

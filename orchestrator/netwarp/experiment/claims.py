@@ -311,7 +311,7 @@ class ClaimReader:
 
 
 def _grows(levels: tuple[str, ...]) -> bool:
-    """Whether the levels are quantities of one kind above 0, the first and the last of them unlike."""
+    """True if the levels are quantities of one kind above 0, the first and the last of them unlike."""
     known = base_values(levels)
     return known is not None and min(known.values.values()) > 0 and not same_value(levels[0], levels[-1])
 

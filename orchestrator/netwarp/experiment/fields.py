@@ -76,7 +76,7 @@ def quantity(*kinds: Kind, example: str = "", low: float | None = None, high: fl
 
 
 def is_open(text: str) -> bool:
-    """Whether a text still holds a `{placeholder}`."""
+    """True if a text still holds a `{placeholder}`."""
     return PLACEHOLDER.search(text) is not None
 
 

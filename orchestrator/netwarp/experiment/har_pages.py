@@ -96,7 +96,7 @@ def _sizes(entries: Iterable[_Entry]) -> tuple[int, ...]:
 
 
 def _size(response: _Response) -> int:
-    """What came over the network: a body's size may be unknown where its content's is not."""
+    """The bytes that came over the network: a body's size may be unknown where its content's is not."""
     if response.transferred > 0:
         return response.transferred
     body = response.body_size if response.body_size != NOT_KNOWN else response.content.size

@@ -57,7 +57,7 @@ class Spec:
     repetitions: int
     document: Item
     overrides: Item
-    """What --set asks for: laid over every level, so that it always has its effect."""
+    """The parameters of --set: laid over every level, so that they always have their effect."""
     factors: Mapping[str, FactorSpec]
     experiments: tuple[ExperimentSpec, ...]
     own_metrics: tuple[OwnMetric, ...]

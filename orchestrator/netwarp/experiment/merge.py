@@ -120,5 +120,5 @@ def resolve_parameters(item: Item | None, levels: Mapping[str, str], problems: P
 
 
 def holds(condition: Mapping[str, tuple[str, ...]], levels: Mapping[str, str]) -> bool:
-    """Whether every named factor has one of the listed levels."""
+    """True if every named factor has one of the listed levels."""
     return all(levels.get(factor, "-") in allowed for factor, allowed in condition.items())

@@ -47,7 +47,7 @@ STEPS: dict[str, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Where an option goes in a Cell, the kind of its value, and the protocols and roles that have it."""
+    """An option: its place in a Cell, the kind of its value, and the protocols and roles that have it."""
 
     cell_key: str
     field: Field
@@ -160,7 +160,7 @@ def read_options(
 
 
 def _whole(item: Item, option: Option, value: OptionValue, problems: Problems) -> bool:
-    """Whether the kernel can represent the value exactly; otherwise the problem is collected."""
+    """True if the kernel can represent the value exactly; otherwise the problem is collected."""
     unit, words = STEPS.get(option.cell_key, (1, ""))
     if isinstance(value, int) and value % unit:
         problems.add(item, f"'{item.value}': the kernel takes {words}; for example {option.field.example}")

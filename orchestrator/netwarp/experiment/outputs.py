@@ -27,7 +27,7 @@ RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details",
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What an output may name: factors (FLOW among them), experiments, metrics."""
+    """The names that an output may use: factors (FLOW among them), experiments, metrics."""
 
     factors: Mapping[str, FactorSpec]
     experiments: tuple[str, ...]

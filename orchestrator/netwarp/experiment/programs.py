@@ -23,7 +23,7 @@ JOINED = ("from_list", "to_list")
 UNPACKED = "unpacked"
 """The root of the packages that `make web-programs` unpacks: "{unpacked}/usr/sbin/nginx"."""
 PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED)
-"""What a program's arguments may hold. No parameter or factor of these names is filled in there."""
+"""Placeholders in a program's arguments. No parameter or factor of these names is filled in there."""
 LONGEST_LIST = 64
 EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
 PROGRAM: dict[str, Field] = {

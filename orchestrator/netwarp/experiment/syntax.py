@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 TWICE = ("Cannot overwrite a value", "Cannot declare", "Cannot mutate")
-"""How tomllib begins what it says of a key or table that stands there twice."""
+"""The beginning of tomllib's message about a key or table that stands there twice."""
 _HINTS = (
     ("Expected newline", 'a line holds one key and its value; a quote inside a text is written \\"'),
     ("Unclosed array", 'a list needs its ] and a comma after each value, here or above; for example ["0 s", "5 s"]'),

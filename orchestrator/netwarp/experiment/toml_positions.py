@@ -127,7 +127,7 @@ def read_bounded(path: Path) -> bytes:
 
 
 def _depth(value: Any) -> int:
-    """How deep lists and tables are nested, without recursion."""
+    """The depth of nested lists and tables, without recursion."""
     deepest, level = 0, [value]
     while level:
         deepest += 1

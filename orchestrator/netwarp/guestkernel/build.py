@@ -182,7 +182,7 @@ def _collect(tree: Path, include: Path, kernel: Path, runner: Runner) -> str:
 
 
 def _copy_headers(made: Path, target: Path) -> None:
-    """What headers_install does, which needs rsync."""
+    """The work of headers_install, which needs rsync."""
     for header in sorted(made.rglob("*.h")):
         place = target / header.relative_to(made)
         place.parent.mkdir(parents=True, exist_ok=True)

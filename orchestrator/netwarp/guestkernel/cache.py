@@ -123,7 +123,7 @@ def find_binary(sha256: str) -> KernelBuild | None:
 
 
 def asks_for_a_root(binary: Path) -> bool:
-    """Whether a kernel built here mounts no root file system without `root=`: those before 6.12, which have no block
+    """True if a kernel built here mounts no root file system without `root=`: those before 6.12, which have no block
     layer. With it another command line is hashed into the random generator, so newer ones go without.
     """
     try:

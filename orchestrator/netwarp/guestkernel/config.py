@@ -60,7 +60,7 @@ def unmet(fragment: Iterable[Option], config: dict[str, str]) -> list[Option]:
 
 
 def is_known(name: str, tree: Path) -> bool:
-    """Whether the source has an option of that name."""
+    """True if the source has an option of that name."""
     return _definition(name, tree) is not None
 
 

@@ -34,7 +34,7 @@ _OF_HEADERS = (
 
 
 def objects_dir(source: Source, recipe: Recipe, compiler: str) -> Path:
-    """Where a source's objects are kept."""
+    """The place of a source's objects."""
     place = json.dumps([str(source.path), recipe.digest, compiler])
     return cache.kernels_dir().parent / "objects" / hashlib.sha256(place.encode()).hexdigest()[:16]
 
@@ -97,7 +97,7 @@ def finished(folder: Path) -> None:
 
 
 def configures(changed: frozenset[str] | None, tree: Path) -> bool:
-    """Whether the configuration has to be made again."""
+    """True if the configuration has to be made again."""
     return (
         changed is None
         or not (tree / ".config").is_file()
@@ -106,7 +106,7 @@ def configures(changed: frozenset[str] | None, tree: Path) -> bool:
 
 
 def makes_headers(changed: frozenset[str] | None, include: Path) -> bool:
-    """Whether the headers for user space have to be made again."""
+    """True if the headers for user space have to be made again."""
     return changed is None or not include.is_dir() or any(name.startswith(_OF_HEADERS) for name in changed)
 
 

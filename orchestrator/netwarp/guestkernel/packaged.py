@@ -40,12 +40,12 @@ def distribution_kernel() -> KernelBuild | None:
 
 
 def is_distribution(kernel: KernelBuild) -> bool:
-    """Whether this is the distribution's kernel, chosen automatically or named by NETWARP_KERNEL."""
+    """True if this is the distribution's kernel, chosen automatically or named by NETWARP_KERNEL."""
     return kernel.kind == KIND or (BINARY.is_file() and kernel.binary.resolve() == BINARY.resolve())
 
 
 def time_travels(binary: Path) -> bool:
-    """Whether a kernel has UML's virtual clock (CONFIG_UML_TIME_TRAVEL_SUPPORT): its binary contains the option's name
+    """True if a kernel has UML's virtual clock (CONFIG_UML_TIME_TRAVEL_SUPPORT): its binary contains the option's name
     then.
     """
     return _knows(binary, binary.stat().st_mtime_ns)

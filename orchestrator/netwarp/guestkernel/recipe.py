@@ -14,7 +14,7 @@ from ..core.errors import KernelError
 from .config import Option, parse_fragment
 
 PACKAGE_NAMES = "linux-source-"
-"""How Debian's packages of sources begin."""
+"""The beginning of the names of Debian's packages of sources."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,5 +149,5 @@ def release_numbers(release: str) -> tuple[int, int]:
 
 
 def same_release(one: str, other: str) -> bool:
-    """Whether "6.1.192" and "6.1" are points of one release."""
+    """True if "6.1.192" and "6.1" are points of one release."""
     return release_numbers(one) == release_numbers(other)

@@ -32,7 +32,9 @@ _NOT_STARTED = (126, 127)
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a build is. `done` of about `total` objects while compiling, else 0 of 0. `elapsed_s` since its start."""
+    """The progress of a build. `done` of about `total` objects while compiling, else 0 of 0. `elapsed_s` since its
+    start.
+    """
 
     stage: str
     done: int

@@ -21,7 +21,7 @@ from .run import Runner
 
 Kind = Literal["package", "tarball", "directory"]
 PACKAGED = Path("/usr/src")
-"""Where Debian's packages of sources put their tarballs."""
+"""The folder of the tarballs of Debian's packages of sources."""
 _PACKAGE = re.compile(rf"{PACKAGE_NAMES}\d+\.\d+")
 
 

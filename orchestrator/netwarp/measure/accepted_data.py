@@ -38,7 +38,7 @@ def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
 
 
 def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
-    """Which of the sender's segments (in the order of the capture) arrived while their connection still
+    """The sender's segments (in the order of the capture) that arrived while their connection still
     accepted data.
     """
     rows = np.unique(segments["flow"][segments["flags"] & RST > 0]).tolist()
@@ -89,7 +89,7 @@ def _fast_closed(receiver: FlowPackets, resets: Sequence[Rows]) -> dict[int, int
 
 
 def _taken(data: Rows, back: Rows) -> Bools:
-    """Which of a connection's segments with payload the receiving kernel can have delivered, judged by its answers.
+    """The segments with payload of a connection that the receiving kernel can have delivered, judged by its answers.
 
     data: all of the sender's segments, RST and empty ones included; back: the receiver's; both in the order of the
     receiver's own capture. False from the first segment on that the kernel answered as belonging to no connection (a

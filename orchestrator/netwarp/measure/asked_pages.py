@@ -30,7 +30,7 @@ class AskedPage:
 
     @property
     def complete(self) -> bool:
-        """Whether the client closed all its connections, and had every byte that arrived before."""
+        """True if the client closed all its connections, and had every byte that arrived before."""
         return NEVER not in (self.requested_ns, self.delivered_ns, self.closed_ns)
 
 

@@ -202,7 +202,7 @@ def _flow_packets(
 
 
 def _at_data_level(flow_packets: FlowPackets, packets: Rows) -> FlowPackets:
-    """Which bytes are new and which were sent before, by data sequence number: MPTCP may send a byte on several
+    """The bytes that are new and those that were sent before, by data sequence number: MPTCP may send a byte on several
     subflows.
     """
     rows = flow_packets.data_segments

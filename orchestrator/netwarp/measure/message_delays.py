@@ -35,7 +35,7 @@ class Messages:
         return delays
 
     def late(self, limit_ns: int, end_ns: int) -> int:
-        """How many messages were delivered more than limit_ns after they were due, or were not delivered by then within
+        """The number of messages that were delivered more than limit_ns after they were due, or not by then within
         the window.
         """
         by = np.minimum(self.delivered_ns, end_ns)

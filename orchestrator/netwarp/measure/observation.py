@@ -41,7 +41,7 @@ class Window:
         return (self.end_ns - self.first_ns) / 1e9
 
     def holds(self, t_ns: Ints) -> Bools:
-        """Which instants (from T0) are not after the end."""
+        """The instants (from T0) that are not after the end."""
         return np.ones(len(t_ns), dtype=np.bool_) if self.end_ns is None else t_ns <= self.end_ns
 
 

@@ -124,7 +124,7 @@ def packets_around_fault(observation: FlowObservation) -> list[NearPacket]:
 
 
 def _seen(end: FlowPackets) -> tuple[Ints, Ints]:
-    """When each packet of the flow was seen, ns from T0, and its row in the capture."""
+    """The time at which each packet of the flow was seen, ns from T0, and its row in the capture."""
     packets = end.point.capture.packets
     rows = np.flatnonzero(np.isin(packets["flow"], np.fromiter(end.data_direction, np.uint32)))
     return packets["time_ns"][rows] - end.t0_realtime_ns, rows
@@ -181,7 +181,7 @@ def _known(number: int) -> int | None:
 
 
 def _arrives(seen: _Seen, flow: Flow, number: int, path: int, sender: FlowPackets, receiver: FlowPackets) -> bool:
-    """Whether this transmission of a number reached the other end on its path. Copies keep their order, and the arrived
+    """True if this transmission of a number reached the other end on its path. Copies keep their order, and the arrived
     ones are the latest sent before each arrival.
     """
     sent, came = _copies(sender, flow, number, path), _copies(receiver, flow, number, path)

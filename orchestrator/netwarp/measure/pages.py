@@ -27,7 +27,9 @@ from .flow_packets import FlowPackets
 FRAME_HEAD_BYTES = 9
 """RFC 9113 4.1; apps/web/web_frame.h."""
 CLOCKS_S = 0.0001
-"""How far the clocks of captures and programs may be apart: on a machine's own clock both are set while it runs."""
+"""The most by which the clocks of captures and programs may differ: on a machine's own clock both are set while it
+runs.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,17 +47,17 @@ class ByteSequence:
         return cls(start, start + segments["payload_bytes"].astype(np.int64), segments["time_ns"].astype(np.int64))
 
     def seen(self, begin: int, end: int) -> tuple[int, int]:
-        """When the first of these bytes and when the last missing of them was seen; NEVER where it was not."""
+        """The times at which the first of these bytes and the last missing of them was seen; NEVER where it was not."""
         first = self._first_seen(begin, end)[1]
         return int(first.min()), int(first.max())
 
     def last_missing(self, end: int) -> int:
-        """Which byte before `end` was seen last: the first of its piece."""
+        """The byte before `end` that was seen last: the first of its piece."""
         cuts, first = self._first_seen(0, end)
         return int(cuts[int(first.argmax())])
 
     def _first_seen(self, begin: int, end: int) -> tuple[Ints, Ints]:
-        """Where the pieces of [begin, end) start (and that they end there), and when each was first seen."""
+        """The bounds of the pieces of [begin, end), and the time at which each was first seen."""
         touching = (self.start < end) & (self.end > begin)
         low = np.clip(self.start[touching], begin, end)
         high = np.clip(self.end[touching], begin, end)
@@ -124,7 +126,7 @@ def page_objects(
 
 
 def _pieces(record: Object) -> list[tuple[int, int]]:
-    """Where the frames of an object lie in its connection's bytes, by the client's word; [] if it came whole."""
+    """The places of an object's frames in its connection's bytes, by the client's record; [] if it came whole."""
     places = [tuple(map(int, piece.split(":"))) for piece in record.pieces.split(",")] if record.pieces else []
     return [(start, start + size) for start, size in places]
 
@@ -193,7 +195,9 @@ class _Sequences:
         return self._known[row, stream]
 
     def delivered_ns(self, row: int, stream: int, end: int) -> int:
-        """When everything before byte `end` of the sequence could be delivered; NEVER: not in this capture."""
+        """The time at which everything before byte `end` of the sequence could be delivered; NEVER: not in this
+        capture.
+        """
         if not self._sctp:
             sequence = self.of(row, stream)
             return sequence.seen(0, end)[1]
@@ -220,7 +224,7 @@ class _Sequences:
         return ByteSequence(end - mine["user_bytes"], end, mine["time_ns"].astype(np.int64))
 
     def _messages(self, row: int, stream: int) -> tuple[Ints, Ints]:
-        """Where each message of the stream ends in it, and when all up to there could be delivered."""
+        """The end of each message of the stream in it, and the time at which all up to there could be delivered."""
         sent = messages(self._rows(row))
         mine = sent.chunks["stream"][sent.row] == stream
         ready = np.where(sent.delivered, sent.delivery_ns, NEVER)[mine]

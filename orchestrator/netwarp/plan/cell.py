@@ -156,7 +156,7 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
 
 
 def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tuple[Flow, ...]) -> bool:
-    """Whether the seed affects what the cell measures.
+    """True if the seed affects what the cell measures.
 
     It does with random loss, jitter or other random impairments, with phases drawn from the seed, and with SCTP over
     several paths or through a fault: its heartbeats are delayed by rand(RTO) (net/sctp/transport.c:

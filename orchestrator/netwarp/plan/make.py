@@ -23,7 +23,7 @@ BASE, ROBUSTNESS = "base", "robustness"
 """Parts of every spec that has factors which are not stated, beside its experiments."""
 MOST_CELLS = 100_000
 MOST_SEED = 2**53
-"""What every JSON reader holds exactly."""
+"""The largest whole number that every JSON reader holds exactly."""
 ENOUGH_PROBLEMS = 50
 Asked = tuple[list[ExperimentSpec], Combination]
 """A combination of levels, and every experiment that has it."""
@@ -207,7 +207,7 @@ def _experiments(spec: Spec, only: str | Sequence[str] | None) -> tuple[list[str
 
 
 def _usual(spec: Spec, named: Sequence[str]) -> Levels:
-    """What the cells of BASE satisfy. named: the factors that --where chooses."""
+    """The conditions that the cells of BASE satisfy. named: the factors that --where chooses."""
     return {
         factor.name: (factor.usual, DOES_NOT_APPLY)
         for factor in spec.factors.values()

@@ -32,11 +32,11 @@ class Reader:
         self.problems.add(self.item.get(key) or self.item, text, context=self.context)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """True if the key is there."""
         return self.item.get(key) is not None
 
     def need(self, key: str) -> bool:
-        """Whether the key is there; reports it if it is not."""
+        """True if the key is there; reports it if it is not."""
         if not self.has(key):
             self.problem(key, f"{key} is missing; for example {key} = {self.fields[key].example}")
         return self.has(key)

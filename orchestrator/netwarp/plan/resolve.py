@@ -161,7 +161,7 @@ def _applies(item: Item, levels: Combination) -> bool:
 
 
 def _never_happens(item: Item, values: Values, context: str) -> bool:
-    """Whether the event does not happen: `for = "0 s"`. Its other keys are not checked then."""
+    """True if the event does not happen: `for = "0 s"`. Its other keys are not checked then."""
     length = item.get("for")
     if length is None:
         return False

@@ -17,7 +17,7 @@ from .packet_rules import NO_PACKET_NS
 from .types import Experiment, Factor, Level, Plan
 
 PAST_NS = NO_PACKET_NS
-"""How long after the next packet a late one comes."""
+"""The time by which a late packet comes after the next one."""
 SIDES: tuple[DirectionName, ...] = ("forward", "backward")
 
 
@@ -36,7 +36,7 @@ class ScheduledCell:
 
     @property
     def combination(self) -> tuple[str, ...]:
-        """What all cells of one tree have in common."""
+        """The properties that all cells of one tree share."""
         others = (level for factor, level in self.cell.factors.items() if factor != self.factor)
         return self.factor, str(self.cell.repetition), *others
 
@@ -213,7 +213,7 @@ def children(parent: ScheduledCell, positions: Sequence[PacketPosition]) -> list
 
 
 def _overtaken(position: PacketPosition, times_ns: Sequence[int], rtt_ns: int) -> bool:
-    """Whether exactly the next packet of the direction would overtake this one: it follows within the link's round
+    """True if exactly the next packet of the direction would overtake this one: it follows within the link's round
     trip, so that it would be sent even if this one were late, and the one after it does not come at the same instant.
 
     times_ns: when the packets of the direction are sent.

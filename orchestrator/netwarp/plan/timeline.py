@@ -39,7 +39,7 @@ class Planned:
 
     @property
     def drawn(self) -> bool:
-        """Whether the seed affects when it happens or how long it lasts."""
+        """True if the seed affects when it happens or how long it lasts."""
         return any(phase is not None and phase[0] < phase[1] for phase in (self.phase, self.length_phase))
 
 

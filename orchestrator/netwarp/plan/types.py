@@ -37,8 +37,8 @@ class Level(Frozen, frozen=True):
 
 
 class Factor(Frozen, frozen=True):
-    """What is varied. usual, unstated: as in the spec (experiment/factors.py). schedule: its levels are packets, found
-    while the run grows (plan/schedules.py); None also where only its undisturbed level was asked for.
+    """A property that is varied. usual, unstated: as in the spec (experiment/factors.py). schedule: its levels are
+    packets, found while the run grows (plan/schedules.py); None also where only its undisturbed level was asked for.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Selection:
                 self._experiments.setdefault(levels, []).append(experiment.name)
 
     def has(self, cell: Cell, where: Levels, flow: str | None = None) -> bool:
-        """Whether a cell of the plan, or a flow of it, matches the selector."""
+        """True if a cell of the plan, or a flow of it, matches the selector."""
         experiments = self._experiments.get(tuple(cell.factors.values()), (cell.experiment,))
         levels = cell.factors if flow is None else {**cell.factors, FLOW: flow}
         return matches(levels, where, experiments)

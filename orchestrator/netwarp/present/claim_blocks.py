@@ -78,7 +78,7 @@ class Tested:
     alone: tuple[str, str] | None = None
     """Title and level of the only factor in which the condition differs from the claim's own."""
     left_out: bool = False
-    """Whether it was not tested because its condition is of the robustness part, which is not in this run."""
+    """True if it was not tested because its condition is of the robustness part, which is not in this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Statement:
 
     @property
     def sureness(self) -> str:
-        """How sure its verdict is, in words: an interval of how many draws, one draw, or the same for every seed."""
+        """The certainty of its verdict, in words: an interval of so many draws, one draw, or no chance."""
         why = self.own.why
         if self.own.verdict in ("not tested", "not testable here"):
             return ""
@@ -225,7 +225,7 @@ def _own_levels(data: RunData, claim: Claim) -> Iterator[tuple[str, str]]:
 
 
 def _statistic(data: RunData, claim: Claim) -> str:
-    """What is compared: of a claim in a metric's own unit the metric."""
+    """The quantity that is compared: of a claim in a metric's own unit the metric."""
     if claim.kind in ("value", "every", "difference"):
         metric = data.metrics.get(claim.metric)
         return metric.title if metric is not None else claim.metric
@@ -272,7 +272,7 @@ def _alone(data: RunData, claim: Claim) -> tuple[str, str] | None:
 
 
 def _of_robustness(data: RunData, claim: Claim) -> bool:
-    """Whether a condition has another level than the usual one of a factor that the source does not state."""
+    """True if a condition has another level than the usual one of a factor that the source does not state."""
     usual = {factor.name: factor.usual for factor in data.plan.factors if factor.unstated}
     return any(level != usual.get(name, level) for name, levels in claim.condition.items() for level in levels)
 
@@ -335,8 +335,8 @@ def _tolerance(claim: Claim | None, divisor: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a claim's numbers are shown. cells: indices in the list of cells. places: (anchor, short title) of tables
-    and figures.
+    """The places that show a claim's numbers. cells: indices in the list of cells. places: (anchor, short title) of
+    tables and figures.
     """
 
     cells: tuple[int, ...]

@@ -72,7 +72,7 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
 
 
 def distances(claims: Sequence[Statement]) -> str:
-    """How far the measured numbers are from those that the paper prints; "" if none is compared."""
+    """The distance of the measured numbers from those that the paper prints; "" if none is compared."""
     numbers = [claim for claim in claims if claim.claim_class == "number"]
     known = sorted((abs(claim.distance), claim.id) for claim in numbers if claim.distance is not None)
     if len(known) < 2:

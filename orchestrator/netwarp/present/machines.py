@@ -58,7 +58,7 @@ def run_notes(data: RunData) -> Sequence[str]:
 
 
 def machine_notes(machines: Mapping[str, Any]) -> Sequence[str]:
-    """What a reader of a cell's numbers must know of where it ran."""
+    """Notes on the machines that a cell ran on, for a reader of its numbers."""
     notes = [f"{note[:1].upper()}{note[1:]}." for note in machines.get("notes", ())]
     if "clock_error_ns" in machines:
         error = _milliseconds(machines["clock_error_ns"])

@@ -23,7 +23,7 @@ class Metric:
 
 OWN = "The experiment's own"
 GROUP_ORDER = (OWN, *GROUPS.values())
-"""How a list of metrics is ordered: what is looked for first stands first."""
+"""The order of a list of metrics: those that are looked for most stand first."""
 _SPELLED = {"rtt": "RTT", "rto": "RTO", "t3": "T3", "hol": "head-of-line", "sacks": "SACKs", "p95": "95th percentile"}
 
 

@@ -56,7 +56,7 @@ def profile_table(rows: Sequence[Row]) -> str:
 
 
 def source_of(profile: str) -> str:
-    """What a profile says of where its numbers come from."""
+    """The source of a profile's numbers, as it states it."""
     item = read_profile(PROFILES / f"{profile}.toml", Problems())
     source = item.get("source") if item is not None else None
     return "" if source is None else str(source.value)

@@ -59,7 +59,7 @@ class RunData:
 
     @property
     def system(self) -> str:
-        """What was measured, as a column heading: "Linux 6.12" from the kernel's release, "Linux 6.1, 6.12" of
+        """The measured system, as a column heading: "Linux 6.12" from the kernel's release, "Linux 6.1, 6.12" of
         several.
         """
         return "Linux " + ", ".join(
@@ -68,11 +68,11 @@ class RunData:
 
     @property
     def random(self) -> bool:
-        """Whether the seed changes anything in any cell."""
+        """True if the seed changes anything in any cell."""
         return any(result.cell.random for result in self.cells)
 
     def source_title(self, source: str) -> str:
-        """How a source of expected numbers, or a metric that stands beside another, is called."""
+        """The name of a source of expected numbers, or of a metric that stands beside another."""
         there = next((known.title or known.name for known in self.plan.sources if known.name == source), None)
         return there or (self.metrics[source].title if source in self.metrics else source)
 

@@ -35,7 +35,7 @@ class Summary:
 
     question: tuple[str, ...]
     verdict: str
-    """How many of the paper's conclusions hold; empty where it has none."""
+    """The number of the paper's conclusions that hold; empty where it has none."""
     answer: tuple[str, ...]
     conclusions: tuple[Conclusion, ...]
     causes: tuple[Conclusion, ...]

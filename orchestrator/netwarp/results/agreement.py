@@ -106,7 +106,7 @@ class Agreement:
 
     @property
     def differs(self) -> bool:
-        """Whether any number differs."""
+        """True if any number differs."""
         return any(number.verdict == "differ" for number in self.numbers)
 
     def count(self, verdict: Verdict) -> int:

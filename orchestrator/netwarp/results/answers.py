@@ -38,7 +38,7 @@ class _Choice:
     without: int
     absent: int
     lost: str
-    """Why one of those did not complete, in brackets; "" where that is not known."""
+    """The reason why one of those did not complete, in brackets; "" where that is not known."""
     cost: float | None
     cost_at: CellFlow | None
 
@@ -169,7 +169,7 @@ def _judge(
 
 
 def _may_explain(answer: Answer, choice: _Choice, metric: str, value: float) -> bool:
-    """Whether a reason's number may be part of the answer's own: what took longer than it did came after it."""
+    """True if a reason's number may be part of the answer's own: what took longer than it did came after it."""
     both_times = metric.endswith("_s") and answer.metric.endswith("_s")
     return choice.value is None or not both_times or value <= choice.value
 

@@ -70,7 +70,7 @@ class _Interval:
     open: bool
 
     def holds(self, value: float) -> bool:
-        """Whether the value lies in it."""
+        """True if the value lies in it."""
         if self.open:
             return self.low < value < self.high
         return self.low - SLACK <= value <= self.high + SLACK
@@ -239,7 +239,7 @@ def _range(claim: Claim, low: float, high: float) -> str:
 
 
 def _borrowed(moved: Bounds) -> str:
-    """Where the bounds of one draw come from: another's spread, and whose."""
+    """The origin of the bounds of one draw: another's spread, and whose."""
     if moved.widest is None:
         return "with nothing moved"
     spread = moved.widest
@@ -266,7 +266,7 @@ def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | N
 
 
 def _compare(interval: _Interval, low: float, high: float) -> tuple[bool, bool]:
-    """Whether the confidence interval lies completely inside the claimed interval, and whether completely outside."""
+    """(inside, outside): the confidence interval lies completely inside the claimed interval, or completely outside."""
     inside = interval.holds(low) and interval.holds(high)
     if interval.open:
         return inside, high <= interval.low or low >= interval.high
@@ -304,7 +304,7 @@ def _interval(claim: Claim) -> _Interval:
 
 
 def expectation(claim: Claim) -> str:
-    """What is claimed of the statistic, as claims.csv shows it: a number if one is claimed, otherwise its bound."""
+    """The claimed value of the statistic, as claims.csv shows it: a number if one is claimed, otherwise its bound."""
     match claim.kind:
         case "greater" | "mean_greater" | "varies" | "increasing":
             return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"

@@ -86,7 +86,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether anything changed beyond noise."""
+        """True if anything changed beyond noise."""
         return bool(self.verdicts or self.outcomes) or any(change.status == "changed" for change in self.numbers)
 
 
@@ -204,7 +204,9 @@ def _farthest(a: RepeatedValue, b: RepeatedValue) -> float:
 
 
 def sending_s(a: Results, b: Results, cells: tuple[Sequence[Cell], Sequence[Cell]], flow: str) -> float:
-    """How long a flow sends in the cells of a combination: until its bytes have arrived, otherwise until its stop."""
+    """The time for which a flow sends in the cells of a combination: until its bytes have arrived, otherwise until its
+    stop.
+    """
     places = [run.repeated(mine, flow, "completion_time_s") for run, mine in zip((a, b), cells, strict=True)]
     complete_s = max((value for place in places for value in place.values.values()), default=0.0)
     cell = (*cells[0], *cells[1])[0]
@@ -280,5 +282,5 @@ def _outcomes(
 
 
 def _differing(a: Mapping[T, str], b: Mapping[T, str]) -> list[tuple[T, str, str]]:
-    """What both have and say differently."""
+    """The entries that both have, with different values."""
     return [(name, a[name], b[name]) for name in a if name in b and a[name] != b[name]]

@@ -28,7 +28,7 @@ class Comparison:
 
     @property
     def random(self) -> bool:
-        """Whether another seed would give another number."""
+        """True if another seed would give another number."""
         return any(place.random for place in self.places)
 
     def repetitions(self) -> list[int]:

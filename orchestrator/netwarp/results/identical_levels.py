@@ -65,7 +65,7 @@ def _of_factor(factor: Factor, beside: Mapping[str, Mapping[object, Digests]]) -
 
 
 def _compared(a: Mapping[object, Digests], b: Mapping[object, Digests]) -> bool:
-    """Whether there is something to compare, and all of it is equal."""
+    """True if there is something to compare, and all of it is equal."""
     shared = a.keys() & b.keys()
     return bool(shared) and all(a[place] == b[place] for place in shared)
 

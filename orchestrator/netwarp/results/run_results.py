@@ -26,13 +26,13 @@ class RepeatedValue:
     values: Mapping[int, float]
     missing: str
     failed: bool
-    """Whether a cell is absent or did not complete (else it ran, and had nothing to measure)."""
+    """True if a cell is absent or did not complete (else it ran, and had nothing to measure)."""
     measured: bool = True
-    """Whether every cell was asked for the metric (an older run may not know it)."""
+    """True if every cell was asked for the metric (an older run may not know it)."""
 
     @property
     def random(self) -> bool:
-        """Whether another seed would give another number: as the plan says, or because repetitions differ."""
+        """True if another seed would give another number: as the plan says, or because repetitions differ."""
         return any(cell.random for cell in self.cells) or len(set(self.values.values())) > 1
 
     def estimate(self) -> Estimate | None:
@@ -109,7 +109,7 @@ class Results:
         return self._names.get(id(cell)) or cell.id
 
     def completed(self, cell_id: str) -> bool:
-        """Whether the cell ran and passed its self-checks."""
+        """True if the cell ran and passed its self-checks."""
         outcome = self.outcomes.get(cell_id)
         return outcome is not None and outcome.outcome is Outcome.COMPLETED
 

@@ -34,7 +34,7 @@ TIMEOUTS = ("timeouts", "t3_expiries")
 
 
 def has_schedules(plan: Plan) -> bool:
-    """Whether the run has schedules of packets."""
+    """True if the run has schedules of packets."""
     return any(factor.schedule is not None for factor in plan.factors)
 
 

@@ -81,7 +81,7 @@ def student_t_p(t: float, degrees: int) -> float:
 
 
 def false_discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Which hypotheses to reject so that at most `rate` of the rejected are true (Benjamini, Hochberg 1995)."""
+    """The hypotheses to reject so that at most `rate` of the rejected are true (Benjamini, Hochberg 1995)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / len(order)), default=0)
     rejected = set(order[:last])

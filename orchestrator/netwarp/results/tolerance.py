@@ -98,8 +98,8 @@ def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: f
 
 
 def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s: float) -> float:
-    """How far a number may differ on one clock although nothing changed: both ends of a time may be late, and a rate is
-    divided by such a time. Counts are exact. value: its size. sends_s: how long its flow may send.
+    """The most by which a number may differ on one clock although nothing changed: both ends of a time may be late, and
+    a rate is divided by such a time. Counts are exact. value: its size. sends_s: how long its flow may send.
     """
     if unit == "s":
         return 2 * lateness_s

@@ -135,7 +135,7 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]
 
 
 def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
-    """Whether a program of the user's own ended when it was asked to: that counts as success whatever its exit
+    """True if a program of the user's own ended when it was asked to: that counts as success whatever its exit
     status.
     """
     if flow.program is None:
@@ -232,7 +232,7 @@ LATE_TICKS_LIMIT = 0.02
 
 
 def check_ticks(records: list[init.InitRecord]) -> tuple[dict[str, float], list[Check]]:
-    """How late the sandbox woke between its steps: numbers for environment.json, and the check they must pass."""
+    """The lateness of the sandbox between its steps: numbers for environment.json, and the check they must pass."""
     ticks = last(records, init.Ticks)
     if ticks is None:
         return {}, []

@@ -39,7 +39,7 @@ class Chosen:
     machines: tuple[str, str] | None = None
     """Of other machines: their kernels, and a digest of those."""
     kernels: tuple[KernelBuild, ...] = ()
-    """Where cells name kernels of their own: all that the cells run on."""
+    """The kernels that the cells run on, where cells name kernels of their own."""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def guest() -> Chosen:
 
 
 def lateness_s(backend: str) -> float:
-    """How late a step of a cell may be on that back end's clock before the cell is INVALID, in seconds."""
+    """The lateness allowed to a step of a cell on that back end's clock before the cell is INVALID, in seconds."""
     return (VIRTUAL_LATENESS_NS if backend == "virtual" else WALL_LATENESS_NS) / 1e9
 
 
@@ -159,6 +159,6 @@ def _named(chosen: Chosen) -> str:
 
 
 def cannot(name: str, problems: Sequence[Problem]) -> str:
-    """Why a back end cannot run here, and every remedy."""
+    """The reason why a back end cannot run here, and every remedy."""
     text = "\n".join(f"  {problem.what}\n    {problem.remedy}" for problem in problems)
     return f"the {name} back end cannot run here:\n{text}"

@@ -19,7 +19,7 @@ REMEDY = "make android"
 
 
 def missing_arch(cell: Cell, apps: Path) -> str:
-    """What is missing to run a cell's senders for another processor, with the remedy; "" if nothing is."""
+    """The parts that are missing to run a cell's senders for another processor, with the remedy; "" if nothing is."""
     for arch in archs(cell):
         if not (apps / BUILT[arch]).is_file():
             return f'the sender for arch = "{arch}" is not built; {REMEDY}'

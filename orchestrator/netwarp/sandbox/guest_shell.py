@@ -20,7 +20,7 @@ from .virtual import GuestBackend
 
 ID = "shell"
 STDOUT, STDERR = "shell.stdout", "shell.stderr"
-"""What the command prints without a terminal, in the cell's directory."""
+"""The output of a command without a terminal, in the cell's directory."""
 STOP = "stop"
 """A file whose presence ends the guest in good order: no signal can be sent to a process inside it."""
 LOOK_NS = S

@@ -12,7 +12,7 @@ NEWER_SCHEDULERS_FROM = (6, 4)
 
 
 def lacks(cell: Cell, kernel: GuestKernel) -> str:
-    """Why a cell cannot run on a kernel of that release; "" if it can."""
+    """The reason why a cell cannot run on a kernel of that release; "" if it can."""
     if kernel.numbers < NEWER_SCHEDULERS_FROM:
         for flow in cell.flows:
             if (scheduler := flow.sender_options.get("scheduler")) in NEWER_SCHEDULERS:

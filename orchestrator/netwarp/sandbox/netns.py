@@ -53,7 +53,7 @@ class NetnsBackend(SandboxBackend):
         return None if self._as_root(cell) else super().hand_over(cell, directory, programs)
 
     def _as_root(self, cell: Cell) -> bool:
-        """Whether this machine's root runs the cell: always, or for its packet programs."""
+        """True if this machine's root runs the cell: always, or for its packet programs."""
         return self.root or (may_load_programs() and self._has_packet_programs(cell))
 
     def _has_packet_programs(self, cell: Cell) -> bool:

@@ -26,11 +26,11 @@ class User:
     gid: int
 
     def may_pass(self, directory: Path) -> bool:
-        """Whether this user may search the directory."""
+        """True if this user may search the directory."""
         return self._allowed(directory, 0o1)
 
     def may_run(self, program: Path) -> bool:
-        """Whether this user may reach, read and run a program."""
+        """True if this user may reach, read and run a program."""
         program = program.resolve()
         return all(self.may_pass(place) for place in program.parents) and self._allowed(program, 0o5)
 
@@ -65,7 +65,7 @@ def unprivileged() -> User | None:
 
 
 def may_load_programs() -> bool:
-    """Whether this process may load eBPF programs for a link: root of the machine itself, not of a user namespace, with
+    """True if this process may load eBPF programs for a link: root of the machine itself, not of a user namespace, with
     the capabilities that bpf(2) asks for.
     """
     held = _capabilities()
@@ -79,7 +79,7 @@ def _capabilities() -> int:
 
 
 def open_to_all(directory: Path, *files: Path) -> bool:
-    """Whether any user may write into the directory and read and run its files, so that another user's sandbox works
+    """True if any user may write into the directory and read and run its files, so that another user's sandbox works
     there. False if one is missing; the caller reports that.
     """
     mode = directory.stat().st_mode

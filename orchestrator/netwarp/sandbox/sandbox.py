@@ -68,16 +68,16 @@ class SandboxBackend(abc.ABC):
     name: str
     clock: Clock
     lateness_ns: int
-    """How late a step or an app may begin before the cell is INVALID."""
+    """The lateness of a step's or an app's begin above which the cell is INVALID."""
     wall_clock = True
-    """Whether the host's load can make a cell late."""
+    """True if the host's load can make a cell late."""
     on_this_machine = True
-    """Whether it is this machine's load that can."""
+    """True if it is this machine's load that can."""
     any_kernel = False
-    """Whether a cell can have a kernel of its own."""
+    """True if a cell can have a kernel of its own."""
     files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
     local_files = True
-    """Whether programs are put into the cell's directory here."""
+    """True if programs are put into the cell's directory here."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class SandboxBackend(abc.ABC):
         return compile_cell(cell, self.clock, self._secret)
 
     def clock_check(self, steady: SteadyClock) -> Check | None:
-        """Whether the clock was steady that the cell's times are of; None: nobody can set it."""
+        """Checks that the clock of the cell's times was steady; None: nobody can set it."""
         # the host's own; a guest goes by its host's CLOCK_MONOTONIC
         return steady.check() if self.clock.sandbox == "namespaces" else None
 
@@ -332,7 +332,7 @@ class SandboxBackend(abc.ABC):
 
 
 def is_full(place: Path) -> bool:
-    """Whether the file system has no space for one more small file."""
+    """True if the file system has no space for one more small file."""
     state = os.statvfs(place)
     return state.f_bavail * state.f_frsize < FULL_BYTES
 

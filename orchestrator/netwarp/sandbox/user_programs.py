@@ -15,7 +15,7 @@ from ..core.unpacked import UNPACKED_PACKAGES
 from ..experiment.programs import UNPACKED
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where cell-init looks a program up (apps/cell-init/process.c, DEFAULT_PATH)."""
+"""The path in which cell-init looks a program up (apps/cell-init/process.c, DEFAULT_PATH)."""
 PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
 """Debian's."""
 SPINNING = frozenset({"iperf3"})
@@ -23,7 +23,7 @@ SPINNING = frozenset({"iperf3"})
 (docs/limitations.md).
 """
 VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
-"""How the ready-made programs print their version. Other programs are not run for it."""
+"""The commands that print the version of the ready-made programs. Other programs are not run for it."""
 ANSWER_S = 10
 _BELOW = re.compile(rf"\{{{UNPACKED}\}}/(?:usr/)?s?bin/[\w.+-]+")
 

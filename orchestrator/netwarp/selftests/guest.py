@@ -32,7 +32,7 @@ _TIMED_OUT = (124, 137)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a test ended. status: None: not by itself. virtual_s: of the guest's clock, None if it never ended.
+    """The end of a test. status: None: not by itself. virtual_s: of the guest's clock, None if it never ended.
 
     note: why it was skipped or stopped; cases: the results that it printed itself.
     """
@@ -49,7 +49,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all tests of a call share: kernel, unpacked packages, unpacked tests, seed, and the wall clock's limit."""
+    """The parts that all tests of a call share: kernel, unpacked packages, unpacked tests, seed, and the wall clock's
+    limit.
+    """
 
     kernel: Path
     packages: Path
@@ -147,7 +149,7 @@ def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
 
 
 def _open(bench: Bench) -> bool:
-    """Whether another user's guest can read what it mounts."""
+    """True if another user's guest can read what it mounts."""
     user = unprivileged()
     places = (bench.packages, bench.tests)
     return user is not None and all(user.may_pass(folder) for place in places for folder in (place, *place.parents))

@@ -39,7 +39,7 @@ def cases(output: str) -> tuple[Case, ...]:
 
 
 def verdict_of(status: int) -> Verdict:
-    """What the exit status of a test means."""
+    """The meaning of a test's exit status."""
     return "pass" if status == 0 else "skip" if status == SKIPPED else "fail"
 
 
@@ -58,6 +58,6 @@ def report(number: int, name: str, verdict: Verdict, note: str, output: Iterable
 
 
 def counted(found: Sequence[Case]) -> dict[Verdict, int]:
-    """How many of each verdict."""
+    """The number of each verdict."""
     names: tuple[Verdict, ...] = ("pass", "fail", "skip")
     return {name: sum(case.verdict == name for case in found) for name in names}

@@ -68,7 +68,7 @@ class Tree:
             raise SpecError(f"{test.name}: {test.collection} has no {test.program} (it has {near}, ...)")
 
     def options(self, collections: Sequence[str]) -> dict[str, str]:
-        """What the collections ask of the kernel's configuration (their files `config`): name -> value."""
+        """The options that the collections ask of the kernel's configuration (their files `config`): name -> value."""
         options: dict[str, str] = {}
         for collection in collections:
             file = self.tests / collection / "config"

@@ -139,7 +139,7 @@ class SwitchPrimary(AppRecord, frozen=True):
 
 
 class Schedule(AppRecord, frozen=True):
-    """When the messages of an open loop are due."""
+    """The times at which the messages of an open loop are due."""
 
     first_t_ns: int
     interval_ns: int

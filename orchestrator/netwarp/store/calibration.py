@@ -57,5 +57,5 @@ class Calibration(Frozen, frozen=True):
 
     @property
     def passed(self) -> int:
-        """How many comparisons are within their bounds."""
+        """The number of comparisons within their bounds."""
         return sum(row.ok for row in self.rows)

@@ -20,7 +20,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 MOST_BYTES = 1 << 34
 """Limit of a cell's expanded size: no capture comes near it, but an archive made to fill a disk would exceed it."""
 BROKEN = (OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
-"""What reading a damaged archive raises (RuntimeError: it says that a member is encrypted)."""
+"""Errors of reading a damaged archive (RuntimeError: it says that a member is encrypted)."""
 
 
 def pack_cell(directory: Path) -> bytes:

@@ -35,7 +35,7 @@ def compress(path: Path, *, sync: bool = False) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Whether the file is there, plain or compressed."""
+    """True if the file is there, plain or compressed."""
     return path.exists() or packed(path).exists()
 
 

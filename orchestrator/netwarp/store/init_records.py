@@ -92,7 +92,7 @@ class Trace(InitRecord, frozen=True):
 
 
 class Ticks(InitRecord, frozen=True):
-    """How late cell-init woke between its steps, on the wall clock."""
+    """The lateness of cell-init between its steps, on the wall clock."""
 
     every_ns: int
     late_ns: int

@@ -46,11 +46,11 @@ class PackedPath(PosixPath):
         return opened_cell(archive, cell), name
 
     def exists(self, **more: Any) -> bool:
-        """Whether it is there."""
+        """True if it is there."""
         return self.is_file() or self.is_dir()
 
     def is_file(self, **more: Any) -> bool:
-        """Whether it is a file."""
+        """True if it is a file."""
         try:
             cell, name = self._names()
         except FileNotFoundError:
@@ -58,7 +58,7 @@ class PackedPath(PosixPath):
         return name in cell.NameToInfo
 
     def is_dir(self, **more: Any) -> bool:
-        """Whether it is a directory: named itself, or in the name of a file."""
+        """True if it is a directory: named itself, or in the name of a file."""
         try:
             cell, name = self._names()
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class PackedPath(PosixPath):
         return io.BytesIO(self.read_bytes())
 
     def iterdir(self) -> Iterator[PackedPath]:  # type: ignore[override]  # Path says its own type
-        """What is in the directory."""
+        """The names in the directory."""
         cell, name = self._names()
         before = f"{name}/" if name else ""
         inside = {member[len(before) :].split("/")[0] for member in cell.NameToInfo if member.startswith(before)}

@@ -22,7 +22,7 @@ _CELLS: type[msgspec.Struct] = msgspec.defstruct(
     forbid_unknown_fields=True,
     kw_only=True,
 )
-"""What plan.json holds: all of a plan but its outputs."""
+"""The contents of plan.json: all of a plan but its outputs."""
 
 
 def write_plan(run: RunDir, plan: Plan) -> None:

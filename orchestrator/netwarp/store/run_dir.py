@@ -263,7 +263,7 @@ def unwritten(path: Path, error: OSError) -> StoreError:
 
 
 def no_room(error: BaseException) -> bool:
-    """Whether a write failed because the disk is full or a quota is used up."""
+    """True if a write failed because the disk is full or a quota is used up."""
     return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_ROOM)
 
 

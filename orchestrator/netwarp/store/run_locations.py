@@ -16,7 +16,7 @@ from .plan_file import read_plan
 from .run_dir import LOCK, UNFINISHED, RunDir
 
 BEGUN = (LOCK, "manifest.json", "outputs.json", "spec", f".*{UNFINISHED}", "cells")
-"""What a run directory may hold before its plan.json is written."""
+"""The names in a run directory before its plan.json is written."""
 NAMED = 3
 
 

@@ -85,7 +85,7 @@ def _arguments(node: str, agent: Agent, layout: Layout) -> list[str]:
 
 
 def agent_signals(cell: Cell) -> list[Step]:
-    """What the timeline does to agents, in time order: the link layer's word of a fault's ends, and death."""
+    """The timeline's effects on agents, in time order: the link layer's word of a fault's ends, and death."""
     signals: list[Step] = []
     for node, agent in agents_of(cell).items():
         alive = cell.duration_ns if agent.dies_ns is None else min(agent.dies_ns, cell.duration_ns)

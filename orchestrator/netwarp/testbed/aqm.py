@@ -82,7 +82,7 @@ class AqmQdisc(Frozen, frozen=True):
         return cls(kind, values)
 
     def as_shown(self) -> AqmQdisc:
-        """What a dump shows of this qdisc: times in the steps in which the kernel keeps them."""
+        """This qdisc as a dump shows it: times in the steps in which the kernel keeps them."""
         values = dict(self.values)
         for name in ("target_us", "interval_us"):
             if name not in values:
@@ -168,7 +168,7 @@ def idle_table(average: int, packet_bytes: int, rate_byte_s: int) -> tuple[int, 
 
 
 _MARKED_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}
-"""Where the kernel's own statistics have the packets marked (tc_*_xstats; fq_codel's behind its type)."""
+"""The place of the marked packets in the kernel's own statistics (tc_*_xstats; fq_codel's behind its type)."""
 _CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
 
 

@@ -17,7 +17,7 @@ def sender_program(flow: Flow) -> list[str]:
 
 
 def bare(flow: Flow) -> bool:
-    """Whether the sender must run with --bare: qemu-user (7.2) passes no SCTP socket option on."""
+    """True if the sender must run with --bare: qemu-user (7.2) passes no SCTP socket option on."""
     return flow.protocol == "sctp" and (arch_of(flow) is not None or bool(flow.sender_options.get("bare")))
 
 

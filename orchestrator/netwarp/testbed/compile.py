@@ -42,7 +42,9 @@ is spawned before T0: before `ready` if the clock has a fixed T0 (which the send
 and T0.
 """
 RESTORED = ("address", "route", "neighbour")
-"""What must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it later."""
+"""The dumps that must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it
+later.
+"""
 COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
 """The kernel's counters of a host's namespace, read after everything has ended."""
 TRACE_FILE = "apps/trace.bin"
@@ -58,7 +60,7 @@ DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How T0 is set: a fixed instant of the virtual clock, or a time after the sandbox is ready.
+    """The choice of T0: a fixed instant of the virtual clock, or a time after the sandbox is ready.
 
     t0_file: of several machines T0 is what somebody writes there, at least t0_after_ready_ns after all are ready;
     over_file: is there once the flows of all of them are over.

@@ -21,8 +21,8 @@ _OVERTAKE = re.compile(r"overtake\(([0-9]+)\)")
 
 
 def overtakers(reorder_ratio: float) -> int:
-    """How many of 4096 packets overtake others. netem draws from a table, so the ratio becomes a multiple of 1/4096, at
-    least one.
+    """The number of 4096 packets that overtake others. netem draws from a table, so the ratio becomes a multiple of
+    1/4096, at least one.
     """
     return max(1, round(reorder_ratio * SIZE)) if reorder_ratio else 0
 

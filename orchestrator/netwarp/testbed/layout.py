@@ -78,7 +78,7 @@ class Route:
     initial_window_packets: int | None = None
     """TCP's initial window for connections by this route (None: the kernel's own)."""
     quick_ack: bool = False
-    """Whether TCP acknowledges every segment of connections by this route."""
+    """True if TCP acknowledges every segment of connections by this route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Layout:
 
 
 def is_shaped(shape: LinkImpairment) -> bool:
-    """Whether the impairment changes anything for packets."""
+    """True if the impairment changes anything for packets."""
     return shape != LinkImpairment()
 
 

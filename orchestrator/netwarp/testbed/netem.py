@@ -122,7 +122,7 @@ class Netem(Frozen, frozen=True):
         return size_table(self.size_overhead_bytes)
 
     def as_shown(self) -> Netem:
-        """What a dump of this one shows."""
+        """This one as a dump shows it."""
         return self
 
     def encode(self) -> bytes:
@@ -196,7 +196,7 @@ class Netem(Frozen, frozen=True):
         )
 
     def remark(self) -> str:
-        """What tc(8) cannot express, as a comment; "" if there is nothing."""
+        """The part that tc(8) cannot express, as a comment; "" if there is nothing."""
         return f"# its delays have a table of their own: {self.distribution}" if "(" in self.distribution else ""
 
     def text(self) -> str:

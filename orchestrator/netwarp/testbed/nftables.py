@@ -37,7 +37,7 @@ TCP = 6
 
 
 class AgentRules(Frozen, frozen=True):
-    """What the rules of an agent counted, in packets. offered: TCP that came to the queue's rule."""
+    """The counters of an agent's rules, in packets. offered: TCP that came to the queue's rule."""
 
     offered: int
     passed: int

@@ -48,7 +48,7 @@ _DROPS, _DUPLICATES, _DELAY_SHIFT, _NO_DELAY = 1, 2, 8, 255
 
 
 class Counts(Frozen, frozen=True):
-    """What a program has counted: packets."""
+    """The counters of a program: packets."""
 
     packets: int
     bit_errors: int

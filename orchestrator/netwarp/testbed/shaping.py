@@ -50,8 +50,8 @@ class _Direction:
     shape: LinkImpairment
     generation: int = 0
     turn: int = 0
-    """How often the root was changed in place. Each change gives netem another seed: with the same one it would repeat
-    its draws.
+    """The number of changes of the root in place. Each change gives netem another seed: with the same one it would
+    repeat its draws.
     """
     broken: str = ""
     longest_bytes: int | None = None

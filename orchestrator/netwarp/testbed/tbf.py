@@ -60,7 +60,7 @@ class Tbf(Frozen, frozen=True):
         return cls(rate_byte_s=rate, limit_bytes=limit, bucket_ticks=bucket)
 
     def as_shown(self) -> Tbf:
-        """What a dump of this one shows."""
+        """This one as a dump shows it."""
         return Tbf(self.rate_byte_s, self.limit_bytes, self.bucket_ticks)
 
     def remark(self) -> str:

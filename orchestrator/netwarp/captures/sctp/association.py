@@ -88,7 +88,7 @@ class Association:
 
     @functools.cached_property
     def sacks(self) -> Sacks:
-        """How the data's receiver acknowledged."""
+        """The acknowledgements of the data's receiver."""
         return sack_timing(self.sent, self.reports)
 
     @functools.cached_property
@@ -174,7 +174,7 @@ def _data_direction(chunks: Columns) -> int:
 
 
 def ending(association: Association) -> str:
-    """How the association ended."""
+    """The end of the association."""
     if len(association.columns.of_type(ABORT)):
         return "abort"
     return (

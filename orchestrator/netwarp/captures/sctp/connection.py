@@ -55,7 +55,7 @@ class SctpAssociation:
         return tables(self.parts, self.t0_ns)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have equal results, apart from the origin of times."""
+        """True if both have equal results, apart from the origin of times."""
         return isinstance(other, SctpAssociation) and self._compared() == other._compared()
 
     __hash__ = None  # type: ignore[assignment]

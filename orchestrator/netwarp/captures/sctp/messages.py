@@ -59,7 +59,7 @@ class Messages:
 
     @functools.cached_property
     def delivery_ns(self) -> Ints:
-        """When it could be delivered in its stream; meaningful where `delivered`."""
+        """The time at which it could be delivered in its stream; meaningful where `delivered`."""
         ordered = np.flatnonzero(~self.unordered)
         row = self.row[ordered]
         number = self.chunks["message"][row].astype(np.int64)
@@ -71,19 +71,21 @@ class Messages:
 
     @functools.cached_property
     def delivered(self) -> Bools:
-        """Whether it could be delivered in its stream by the end of the capture."""
+        """True if it could be delivered in its stream by the end of the capture."""
         delivered: Bools = self.complete & (self.delivery_ns < NEVER)
         return delivered
 
     @functools.cached_property
     def one_stream_ns(self) -> Ints:
-        """When it could be delivered if everything were one ordered stream; meaningful where `delivered_as_one`."""
+        """The time at which it could be delivered if everything were one ordered stream; meaningful where
+        `delivered_as_one`.
+        """
         delivery: Ints = np.maximum.accumulate(np.maximum(self.ready_ns, self.hole_ns))
         return delivery
 
     @functools.cached_property
     def delivered_as_one(self) -> Bools:
-        """Whether it could be delivered by the end of the capture if everything were one ordered stream."""
+        """True if it could be delivered by the end of the capture if everything were one ordered stream."""
         delivered: Bools = self.complete & (self.one_stream_ns < NEVER)
         return delivered
 
@@ -191,12 +193,12 @@ class _Forward:
         self.time_ns = np.append(chunks["time_ns"], NEVER)
 
     def at(self, tsn: Ints) -> Ints:
-        """When a FORWARD TSN first covered each TSN; NEVER if none did."""
+        """The time at which a FORWARD TSN first covered each TSN; NEVER if none did."""
         return self.time_ns[np.searchsorted(self.cumulative, tsn)]
 
     def before(self, tsn: Ints, head: Ints, *, whole: bool) -> Ints:
-        """When the last gap below each `head` was closed: START if there was none, NEVER if it stayed. tsn: all that
-        arrived, ascending.
+        """The time at which the last gap below each `head` was closed: START if there was none, NEVER if it stayed.
+        tsn: all that arrived, ascending.
         """
         after_hole = tsn[np.concatenate([[whole and tsn[0] > 0], np.diff(tsn) > 1])]
         closed = np.concatenate([[START], self.at(after_hole - 1)])

@@ -73,7 +73,7 @@ def retransmissions(
 
 
 def _later(sent: Transmissions, row: Ints, fast: Bools) -> Bools:
-    """Whether an earlier retransmission of the same TSN was fast."""
+    """For each: was an earlier retransmission of the same TSN fast?"""
     by_tsn = np.argsort(sent.unit[row], kind="stable")
     before: Ints = np.cumsum(fast[by_tsn]) - fast[by_tsn]
     unit = sent.unit[row][by_tsn]

@@ -56,7 +56,7 @@ class Heartbeats:
 
     @property
     def answered(self) -> Bools:
-        """Whether its answer was captured."""
+        """True if its answer was captured."""
         return self.answered_ns < NEVER
 
 

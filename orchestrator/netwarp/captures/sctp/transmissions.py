@@ -72,7 +72,7 @@ class Transmissions:
 
     @functools.cached_property
     def new(self) -> Bools:
-        """Whether each row is a first transmission."""
+        """For each row: is it a first transmission?"""
         first: Bools = self.nth == 0
         return first
 
@@ -83,7 +83,7 @@ class Transmissions:
 
     @functools.cached_property
     def per_packet(self) -> Ints:
-        """How many rows each packet has."""
+        """The number of rows of each packet."""
         return np.diff(self.packets, append=len(self))
 
 

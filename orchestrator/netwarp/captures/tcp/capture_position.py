@@ -37,12 +37,12 @@ class CapturePosition:
 
     @property
     def is_near(self) -> bool:
-        """Whether the capture was taken at the sender."""
+        """True if the capture was taken at the sender."""
         return self.share is not None and self.share < NEAR
 
     @property
     def is_far(self) -> bool:
-        """Whether the capture was taken at the other end."""
+        """True if the capture was taken at the other end."""
         return self.share is not None and self.share > 1 - NEAR
 
     @property

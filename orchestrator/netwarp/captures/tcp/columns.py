@@ -103,7 +103,7 @@ class DirectionColumns:
 
     @functools.cached_property
     def advances(self) -> Bools:
-        """Whether each segment acknowledges more than all before it."""
+        """For each segment: does it acknowledge more than all before it?"""
         return self.highest_ack > np.concatenate([[UNKNOWN], self.highest_ack[:-1]])
 
 

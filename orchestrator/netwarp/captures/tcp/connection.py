@@ -155,7 +155,7 @@ def _ecn(syns: Sequence[tuple[int, int] | None]) -> int | None:
 
 
 def _options_cut(capture: Capture, segments: Rows) -> bool:
-    """Whether options are missing: whether any segment without payload was captured truncated; without the table of
+    """True if options are missing: if any segment without payload was captured truncated; without the table of
     packets, whether any packet was.
     """
     if not capture.sources["truncated"].any():

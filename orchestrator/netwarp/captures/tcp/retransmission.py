@@ -62,7 +62,7 @@ class Retransmissions:
 
     @property
     def spurious(self) -> Bools:
-        """Whether each is shown to be spurious by either method."""
+        """For each: is it shown to be spurious by either method?"""
         return self.by_dsack | self.by_timestamps
 
 
@@ -133,7 +133,7 @@ def _reaction_ns(quiet_ns: Ints) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _State:
-    """What the sender knew when it sent each retransmission. earlier: number of earlier retransmissions of the same
+    """The sender's knowledge when it sent each retransmission. earlier: number of earlier retransmissions of the same
     number; unanswered_ns: time since that number was last sent; overtaken: a segment sent after that had been reported
     to have arrived (RFC 8985 6.2), the first report being overtaken_ns ago.
     """
@@ -227,12 +227,12 @@ def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _backed_off(state: _State) -> Bools:
-    """Whether the wait before the next transmission of the same number is about twice this one's."""
+    """For each: is the wait before the next transmission of the same number about twice this one's?"""
     return (state.next_wait_ns < np.iinfo(np.int64).max // 2) & (state.next_wait_ns > DOUBLED * state.waited_ns)
 
 
 def _open(state: _State, begins: Bools) -> Bools:
-    """Whether each was sent before everything sent up to the begin of a recovery was acknowledged (the recovery point,
+    """For each: was it sent before everything sent up to the begin of a recovery was acknowledged (the recovery point,
     RFC 6675 5).
     """
     point = np.maximum.accumulate(np.where(begins, state.highest_end, UNKNOWN)) if len(begins) else state.una

@@ -71,14 +71,14 @@ def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
 
 
 def _odd_until(data: DirectionColumns) -> Ints:
-    """How many of the first k segments came below a number seen before them (out of order, or retransmitted)."""
+    """The number of the first k segments that came below a number seen before them (out of order, or retransmitted)."""
     highest = np.concatenate([[np.iinfo(np.int64).min], data.highest_end[:-1]])
     odd = (data.end > data.seq) & (data.seq < highest)
     return np.concatenate([[0], np.cumsum(odd)])
 
 
 def _touches_again(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
-    """Which of the ascending ranges [low, high) contain a byte that was retransmitted at any time."""
+    """The ascending ranges [low, high) that contain a byte that was retransmitted at any time."""
     again = np.flatnonzero(data.is_retransmission & (data.flags & RST == 0))
     if not len(again):
         return np.zeros(len(low), dtype=np.bool_)

@@ -55,7 +55,7 @@ def expression_problem(text: str, known: set[str], hint: Callable[[str, set[str]
 
 
 def _allowed(node: ast.AST) -> bool:
-    """Whether the node is allowed in such an expression; names are checked elsewhere."""
+    """True if the node is allowed in such an expression; names are checked elsewhere."""
     match node:
         case ast.Call(func=ast.Name(id=function), args=[_, _, *_], keywords=[]):
             return function in _FUNCTIONS

@@ -47,13 +47,13 @@ def judge_aqm(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row
 
 
 def _leaves_ns(way: Way) -> Ints:
-    """When each packet that came left the queue's link, in the order of arrival at the queue."""
+    """The time at which each packet that came left the queue's link, in the order of arrival at the queue."""
     leaves: Ints = way.arrived_ns[way.arrival[way.came]]
     return leaves
 
 
 def _given_out_ns(way: Way) -> Ints:
-    """When the queue gave out each packet that came: as the one before it had left, or at once."""
+    """The time at which the queue gave out each packet that came: as the one before it had left, or at once."""
     before = np.concatenate([[0], _leaves_ns(way)[:-1]])
     given_out: Ints = np.maximum(before, way.sent_ns[way.came])
     return given_out
@@ -157,7 +157,7 @@ def _control_law_s(interval_s: float, count: int) -> Floats:
 
 
 def _sojourn_s(way: Way) -> tuple[Floats, Floats]:
-    """When each packet came out of the queue, s from the first datagram, and how long it was in it. One that was
+    """The time at which each packet came out of the queue, s from the first datagram, and its time in it. One that was
     dropped at its head came out with the next that was not.
     """
     out = np.full(len(way.came), np.iinfo(np.int64).max)

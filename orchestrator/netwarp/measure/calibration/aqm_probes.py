@@ -38,7 +38,7 @@ class Stream:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Their number."""
         return self.lasts_ns // self.interval_ns
 
 

@@ -55,7 +55,7 @@ NETEM: dict[str, LinkImpairment] = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much to send. longest_ns: the longest cell on the wall clock."""
+    """The amount to send. longest_ns: the longest cell on the wall clock."""
 
     many: int = MANY
     few: int = FEW
@@ -194,7 +194,7 @@ def _around(name: str, link: Link, events: tuple[Event, ...], program: Path, see
 
 
 def _rank(event: Event, events: Iterable[Event]) -> int:
-    """How many equal events came before this one."""
+    """The number of equal events before this one."""
     return sum(
         other.name == event.name and other.action == event.action and other.at_ns < event.at_ns for other in events
     )

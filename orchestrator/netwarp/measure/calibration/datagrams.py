@@ -34,13 +34,13 @@ class Way:
     strangers: int
     """Arrived as something that was never sent: corrupted."""
     copies: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """How often each datagram sent arrived."""
+    """The number of arrivals of each datagram sent."""
     last_arrival: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """The row of its last arrival (or NOWHERE)."""
 
     @property
     def came(self) -> Bools:
-        """Which datagrams arrived."""
+        """The datagrams that arrived."""
         came: Bools = self.arrival != NOWHERE
         return came
 
@@ -52,7 +52,7 @@ class Way:
 
     @property
     def overtaken(self) -> int:
-        """How many arrived after one that was sent later."""
+        """The number of those that arrived after one that was sent later."""
         order = self.arrival[self.came]
         return int((order < np.maximum.accumulate(order)).sum()) if len(order) else 0
 
@@ -78,7 +78,7 @@ def _identities(cell_dir: Path, node: str) -> tuple[Rows, Ints]:
 
 
 def _is_host_a(address: str) -> bool:
-    """Whether the address is host a's: of a link's two hosts the one listed first gets the lower address
+    """True if the address is host a's: of a link's two hosts the one listed first gets the lower address
     (testbed.layout).
     """
     return address.startswith("10.") and int(address.rsplit(".", 1)[1]) < 64

@@ -45,11 +45,11 @@ class Delays:
         return float(self.values_s[-1] - self.values_s[0])
 
     def mean_bound_s(self, count: int) -> float:
-        """How far the mean of `count` draws may be from the distribution's mean."""
+        """The most by which the mean of `count` draws may differ from the distribution's mean."""
         return Z * self.deviation_s / math.sqrt(count)
 
     def deviation_bound_s(self, count: int) -> float:
-        """How far the standard deviation of `count` draws may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the
+        """The most by which the standard deviation of `count` draws may be off: sqrt((m4 - sd^4) / n) / (2 sd), by the
         delta method, times the quantile.
         """
         sd = self.deviation_s
@@ -89,8 +89,8 @@ def delays_of(shape: LinkImpairment) -> Delays:
 
 
 def binomial_bound(count: int, ratio: float) -> float:
-    """How far the share of successes in `count` tries may be from `ratio`: the exact binomial quantiles at ALPHA / 2,
-    the farther of the two.
+    """The most by which the share of successes in `count` tries may differ from `ratio`: the exact binomial quantiles
+    at ALPHA / 2, the farther of the two.
     """
     if not count or ratio in (0.0, 1.0):
         return 0.0
@@ -105,8 +105,8 @@ def binomial_bound(count: int, ratio: float) -> float:
 
 
 def chain_bound(count: int, p: float, r: float) -> float:
-    """How far the mean loss of a two-state Markov chain (Gilbert's model) may be from p / (p + r) in `count` packets:
-    its variance is that of independent losses times (1 + c) / (1 - c), c = 1 - p - r.
+    """The most by which the mean loss of a two-state Markov chain (Gilbert's model) may differ from p / (p + r) in
+    `count` packets: its variance is that of independent losses times (1 + c) / (1 - c), c = 1 - p - r.
     """
     mean, c = p / (p + r), 1 - p - r
     return Z * math.sqrt(mean * (1 - mean) * (1 + c) / (1 - c) / count)

@@ -168,7 +168,7 @@ def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
 
 
 def _accepted(sent: Rows, arrived: Rows, shape: LinkImpairment) -> Rows:
-    """Which of the sent segments arrived. If a segment was sent several times, an arrival belongs to the latest sending
+    """The sent segments that arrived. If a segment was sent several times, an arrival belongs to the latest sending
     that is possible: at least its own sending time before.
     """
     sendings: dict[tuple[int, int, int], list[int]] = {}
@@ -188,7 +188,7 @@ def _accepted(sent: Rows, arrived: Rows, shape: LinkImpairment) -> Rows:
 
 
 def _keys(rows: Rows) -> list[tuple[int, int, int]]:
-    """What identifies a segment: sequence number, payload, flags."""
+    """The identity of a segment: sequence number, payload, flags."""
     return list(zip(rows["seq"].tolist(), rows["payload_bytes"].tolist(), rows["flags"].tolist(), strict=True))
 
 

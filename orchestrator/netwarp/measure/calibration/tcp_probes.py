@@ -14,7 +14,7 @@ from ...core.types import Action, Capture, Cell, Event, Flow, Link, LinkImpairme
 MS = 1_000_000
 S = 1_000_000_000
 BRACKET_NS = 5_000
-"""How far before and after an event its bracketing connections start."""
+"""The time between an event and the connections that start before and after it."""
 FAULT_NS, REPAIR_NS = 2 * S, 3 * S
 FIRST_PORT = 7001
 DENSE_BIT_S = 1_000_000_000

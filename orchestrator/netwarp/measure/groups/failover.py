@@ -207,7 +207,9 @@ def theory_metrics(
 
 
 def _over_s(prediction: FailoverPrediction, name: str, predicted: Range) -> float:
-    """When it must have happened, after the fault. An outage is a length: its gap may begin with a later timeout."""
+    """The times at which it can have happened, after the fault. An outage is a length: its gap may begin with a later
+    timeout.
+    """
     if name != "outage":
         return predicted.high
     return math.inf if prediction.new_data_s is None else max(predicted.high, prediction.new_data_s.high)

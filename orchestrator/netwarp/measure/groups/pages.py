@@ -74,7 +74,7 @@ def _of_pages(response: Floats, page_s: Floats) -> dict[str, float | None]:
 
 
 def objects_of_pages(options: Mapping[str, OptionValue]) -> list[int]:
-    """How many objects each kind of page has, its HTML with them; kinds take turns."""
+    """The number of objects of each kind of page, its HTML with them; kinds take turns."""
     html = int("html_bytes" in options)
     if "page_objects" in options:
         return [int(count) + html for count in str(options["page_objects"]).split(",")]

@@ -88,7 +88,7 @@ def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: in
 
 
 def heartbeat_answers_ns(flow: Flow, sender: FlowPackets, path: int) -> Ints:
-    """When HEARTBEAT ACKs arrived at the flow's sender on a path (ns from T0)."""
+    """The times at which HEARTBEAT ACKs arrived at the flow's sender on a path (ns from T0)."""
     chunks = sender.point.capture.chunks
     if flow.protocol != "sctp":
         return np.zeros(0, dtype=np.int64)

@@ -104,7 +104,7 @@ def _aborts(segments: Rows, chunks: Rows) -> int:
 
 
 def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
-    """What netwarp's own programs know: what was read of what was asked for, how each end ended."""
+    """Metrics from netwarp's own programs: the bytes read of those asked for, and the end of each of them."""
     flow = observation.flow
     sent, read = (last(records, Summary) for records in (observation.sender_records, observation.receiver_records))
     metrics: dict[str, float | None] = {"undelivered_bytes": None}

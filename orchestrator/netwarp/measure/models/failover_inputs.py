@@ -157,7 +157,7 @@ def _burst_packets(flow: Flow) -> int:
 
 
 def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bool]:
-    """Whether the fault stops data, and what comes back."""
+    """If the fault stops data, and the part that comes back."""
     hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
     try:
         hops = find_route(hosts, cell.links, flow.sender, flow.receiver, flow.paths[0].receiver_link)
@@ -170,7 +170,7 @@ def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bo
 
 
 def _tail(event: Event, there: bool, back: bool) -> Tail:
-    """What of the flow still comes back; docs/spec.md says what each fault does to packets on their way."""
+    """The part of the flow that still comes back; docs/spec.md says what each fault does to packets on their way."""
     if event.action == "cut":
         return "none" if back else "round trip"
     if event.action == "blackhole":

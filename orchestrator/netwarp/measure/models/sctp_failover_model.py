@@ -60,7 +60,7 @@ def timeouts_needed(settings: FailoverSettings) -> tuple[int, Literal["POTENTIAL
 
 
 def times_out_without_fault(settings: FailoverSettings, conditions: FailoverConditions) -> bool:
-    """Whether T3 expires without any fault because the RTO is below the RTT plus the delayed SACK.
+    """True if T3 expires without any fault because the RTO is below the RTT plus the delayed SACK.
 
     Single messages: the first sample, of a SACK sent at once, makes the RTO 3 RTT (RFC 9260 6.3.1 C2). Retransmitted
     data gives no sample (Karn's rule, C5), and heartbeats of a path that has become potentially failed give samples
@@ -185,9 +185,9 @@ def _until_new_data(conditions: FailoverConditions, drained: Range, timeouts: in
 
 
 def _confirmed(rto_initial_s: float, conditions: FailoverConditions) -> Range:
-    """When an address learned from the INIT or INIT ACK is confirmed by its first heartbeat (RFC 9260 5.4), after the
-    fault. connectx spares the caller's kernel that, never the peer's: until its own heartbeat on the other path is
-    answered, its SACKs leave on the path that is dead (net/sctp/outqueue.c:sctp_outq_select_transport).
+    """The time at which an address learned from the INIT or INIT ACK is confirmed by its first heartbeat (RFC 9260
+    5.4), after the fault. connectx spares the caller's kernel that, never the peer's: until its own heartbeat on the
+    other path is answered, its SACKs leave on the path that is dead (net/sctp/outqueue.c:sctp_outq_select_transport).
     """
     timer = fires(Range(rto_initial_s * 0.5, rto_initial_s * 1.5))
     return timer + Range(conditions.rtt_other_s - conditions.up_s, conditions.rtt_other_s - conditions.up_s + JIFFY_S)

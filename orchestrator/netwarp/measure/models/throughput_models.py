@@ -10,7 +10,8 @@ import math
 
 
 def random_over_periodic() -> float:
-    """What independent losses make of the rate that periodic ones allow: 1.0695, so C = 1.3098 in place of 1.2247.
+    """The factor between the rate that independent losses allow and that of periodic ones: 1.0695, so C = 1.3098 in
+    place of 1.2247.
 
     With N packets between losses a window goes from w/2 to sqrt(w^2 / 4 + 2 N) in as many round trips as it grows by,
     so the stationary w^2 is the sum of 2 N_k / 4^k, k = 0, 1, ..., and a cycle takes E[w] / 2 round trips

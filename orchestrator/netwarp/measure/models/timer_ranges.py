@@ -32,12 +32,12 @@ class Range:
         return Range(self.low + other.low, self.high + other.high)
 
     def holds(self, value: float, slack: float = 1e-6) -> bool:
-        """Whether a measured value lies in it."""
+        """True if a measured value lies in it."""
         return self.low - slack <= value <= self.high + slack
 
 
 def fires(duration: Range) -> Range:
-    """When a timer set for that long goes off: never early, late by at most its slot of the wheel."""
+    """The times at which a timer set for that long goes off: never early, late by at most its slot of the wheel."""
     return Range(duration.low, duration.high + slot_s(duration.high))
 
 
@@ -89,7 +89,7 @@ class Backoff:
 
     @property
     def outside(self) -> int:
-        """How many waits lie outside their range."""
+        """The number of waits outside their range."""
         return sum(not range_.holds(wait) for wait, range_ in zip(self.waits_s, self.allowed, strict=True))
 
 

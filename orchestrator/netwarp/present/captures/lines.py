@@ -100,7 +100,7 @@ def _tcp(connection: Connection) -> Lines:
 
 
 def _place(ratio: float | None) -> str:
-    """Where the capture was taken, from the share of the round trip between it and the data's sender."""
+    """The place of the capture, from the share of the round trip between it and the data's sender."""
     if ratio is None:
         return ""
     where = (

@@ -46,7 +46,7 @@ STYLES = {
     "goodput": "step", "retransmitted": "marks", "rtt": "dots", "heartbeat": "dots", "hol": "dots", "flight": "step",
     "outstanding": "step", "receive": "step", "acknowledged": "step", "sequence": "dots", "tsn": "dots",
 }  # fmt: skip
-"""How a series is drawn, by how its name begins; others: a line."""
+"""The drawing of a series, by the beginning of its name; others: a line."""
 
 
 def write_page(path: Path, summaries: Sequence[FileSummary], join: Join | None) -> None:

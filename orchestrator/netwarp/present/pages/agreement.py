@@ -42,7 +42,7 @@ class SideFacts:
 
 @dataclass(frozen=True, slots=True)
 class AgreementPage:
-    """What the page shows. first_divergences: by place, the first packets that differ, in words."""
+    """The contents of the page. first_divergences: by place, the first packets that differ, in words."""
 
     title: str
     part: str

@@ -70,7 +70,7 @@ class HostsBackend(SandboxBackend):
         return compile_cell(cell, self.clock, self._secret, devices, frozenset(self.commands.commands))
 
     def refuses(self, cell: Cell) -> str:
-        """What hosts cannot run at all, what the inventory lacks for it, and what the machines' kernels lack."""
+        """The reasons against it: parts that hosts cannot run, the inventory's lacks, the machines' kernels' lacks."""
         placed = place(cell, self.inventory)
         if refused := cannot_run(cell):
             return refused
@@ -172,7 +172,7 @@ class HostsBackend(SandboxBackend):
         return [text for result in results for text in ([str(result)] if isinstance(result, MachineError) else result)]
 
     def clock_check(self, steady: SteadyClock) -> Check | None:
-        """Whether the machines' clocks agree well enough."""
+        """Checks that the machines' clocks agree well enough."""
         return self._clock_check
 
     def machines(self) -> dict[str, object] | None:
@@ -193,7 +193,7 @@ class HostsBackend(SandboxBackend):
 
 
 def cannot_run(cell: Cell) -> str:
-    """Why no inventory can run a cell; "" where one can."""
+    """The reason why no inventory can run a cell; "" where one can."""
     programs = [flow.name for flow in cell.flows if flow.program is not None]
     if programs:
         return f"flow {programs[0]}: programs of the user's own are not brought to machines; use --backend guest"

@@ -50,7 +50,7 @@ GONE = "gone"
 
 
 class MachineError(CellError):
-    """Why a machine cannot be used, and what to do."""
+    """The reason why a machine cannot be used, and a remedy."""
 
     def __init__(self, machine: str, what: str, remedy: str = "") -> None:
         super().__init__(f"machine {machine}: {what}")
@@ -150,7 +150,7 @@ class Connection:
             self._process.kill()
 
     def why_gone(self) -> MachineError:
-        """What ssh said, and what to do."""
+        """The message of ssh, and a remedy."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
         self._error_reader.join(2)  # its last line may still be in the pipe

@@ -33,7 +33,7 @@ TRIED_S = 60.0
 """For the link that is tried on a machine."""
 NO_ROOT = "ansible_become: true, with sudo that asks for no password"
 BARE = ("qdisc:netem",)
-"""What no cell does without."""
+"""Needed by every cell."""
 T = TypeVar("T")
 
 
@@ -104,7 +104,9 @@ def ask_machines(
 
 
 def look_at(connection: Connection, known: dict[str, dict[str, dict[str, Any]]] | None = None) -> list[Problem]:
-    """Why a machine or its interfaces cannot be used; `known` gets what is known of these. Nothing is changed."""
+    """The reason why a machine or its interfaces cannot be used; `known` gets what is known of these. Nothing is
+    changed.
+    """
     machine = connection.machine
     said = connection.ask(
         "check", interfaces=sorted(machine.cables), directory=machine.directory, room_bytes=ROOM_BYTES
@@ -126,7 +128,7 @@ class HeldMachines:
         self.kernels: dict[str, tuple[str, str, str]] = {}
         """Machine -> (release, version, processor)."""
         self.left: list[str] = []
-        """What a killed run had left and could not be put back."""
+        """The leftovers of a killed run that could not be put back."""
         self._tried: dict[str, dict[str, bool]] = {}
         """Machine -> feature -> whether its kernel has it."""
         self._leases: list[Connection] = []

@@ -38,7 +38,7 @@ class InventoryFit:
 
     @property
     def ready(self) -> bool:
-        """Whether every cell can run."""
+        """True if every cell can run."""
         return self.fitting == self.cells and not self.problems
 
 

@@ -13,7 +13,7 @@ Events = queue.SimpleQueue[tuple[str, Event]]
 
 
 class Watch:
-    """What each machine has told so far."""
+    """The events of each machine so far."""
 
     def __init__(self, events: Events, progress: Callable[[float], None]) -> None:
         self._events = events

@@ -29,7 +29,7 @@ ROUND_TRIPS_BEFORE = {"tcp": 1, "sctp": 2}  # of the handshake, before the reque
 
 @dataclass(frozen=True)
 class Page:
-    """What is fetched."""
+    """The objects that are fetched."""
 
     object_kb: float = OBJECT_KB
     objects: int = OBJECTS
@@ -38,7 +38,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one loss leaves behind: the time of the stage, the packets left, the next threshold."""
+    """The state behind one loss: the time of the stage, the packets left, the next threshold."""
 
     time_s: float
     left: float

@@ -39,7 +39,7 @@ SetUp = Literal["none", "request", "handshake and request"]
 
 @dataclass(frozen=True)
 class Readings:
-    """How each open step is read. As built without arguments: the paper as printed."""
+    """A reading of each open step. As built without arguments: the paper as printed."""
 
     equal_is: EqualIs = "congestion avoidance"  # flag 1: x(k) = A_th(k) (section II.1; after Figure 1 once x > A_th)
     sent_before_loss: SentBeforeLoss = "with the lost packet"  # flag 2: (4); the text says "without"
@@ -117,7 +117,7 @@ _NEAR = PRINTED.read(
     scope="objects together",
     set_up="request",
 )
-"""What the best readings for A and B have in common. `round` makes alpha 1, 1 and 3 at the table's 126 packets."""
+"""The choices that the best readings for A and B share. `round` makes alpha 1, 1 and 3 at the table's 126 packets."""
 
 BEST: dict[str, Readings] = {
     "corrected": CORRECTED,

@@ -50,14 +50,14 @@ TABLE3 = (
 
 
 def printed_model(row: Row, columns: Columns) -> tuple[float, float]:
-    """What the paper's model gave for TCP and SCTP, as its columns are read."""
+    """The paper's model for TCP and SCTP, as its columns are read."""
     swapped = (columns == "B" and row.varied == "p") or (columns == "C" and row.varied != "p")
     return (row.testbed_tcp_s, row.testbed_sctp_s) if swapped else (row.model_tcp_s, row.model_sctp_s)
 
 
 @dataclass(frozen=True)
 class Miss:
-    """How far a reading is from what is printed: root mean square and largest of the 18 relative differences."""
+    """The distance of a reading from the printed numbers: root mean square and largest of 18 relative differences."""
 
     rms: float
     largest: float
@@ -75,7 +75,7 @@ def model_times(readings: Readings = PRINTED) -> np.ndarray[tuple[int, ...], np.
 
 
 def miss(readings: Readings, columns: Columns) -> Miss:
-    """How far that reading misses the table with those columns."""
+    """The distance of that reading from the table with those columns."""
     printed = np.array([printed_model(row, columns) for row in TABLE3])
     relative = np.abs(model_times(readings) / printed - 1)
     return Miss(rms=float(np.sqrt(np.mean(relative**2))), largest=float(relative.max()))

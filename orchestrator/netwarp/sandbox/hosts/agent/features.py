@@ -31,7 +31,7 @@ def missing(names: list[str]) -> list[str]:
 
 
 def has(name: str) -> bool:
-    """Whether the kernel can do this."""
+    """True if the kernel can do this."""
     kind, _, value = name.partition(":")
     try:
         return bool(TRIED[kind](value))

@@ -14,7 +14,7 @@ from .messages import Refused
 
 
 def shown(*words: str) -> Any:
-    """What a tool of iproute2 prints as JSON."""
+    """The JSON that a tool of iproute2 prints."""
     return json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout or b"[]")
 
 
@@ -25,7 +25,7 @@ def addresses(name: str) -> list[str]:
 
 
 def check_interface(name: str) -> Iterator[tuple[str, str]]:
-    """Why an interface cannot be given to a cell, and what to do."""
+    """The reason why an interface cannot be given to a cell, and a remedy."""
     if not os.path.isdir("/sys/class/net/" + name):
         there = ", ".join(sorted(set(os.listdir("/sys/class/net")) - {"lo"}))
         yield "there is no interface " + name, f"the machine has: {there}; correct the inventory"
@@ -48,7 +48,7 @@ def check_interface(name: str) -> Iterator[tuple[str, str]]:
 
 
 def check_machine(directory: str, room_bytes: int) -> Iterator[tuple[str, str]]:
-    """Why a machine cannot run cells, and what to do."""
+    """The reason why a machine cannot run cells, and a remedy."""
     if not os.path.isdir(directory):
         yield "there is no directory " + directory, "set netwarp_directory in the inventory"
         return
@@ -59,7 +59,7 @@ def check_machine(directory: str, room_bytes: int) -> Iterator[tuple[str, str]]:
 
 
 def facts(interfaces: list[str]) -> dict[str, Any]:
-    """What is known of those that are there."""
+    """The known facts of those that are there."""
     known = {}
     for name in interfaces:
         place = "/sys/class/net/" + name

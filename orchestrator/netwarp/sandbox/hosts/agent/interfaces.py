@@ -95,7 +95,7 @@ def set_mtu(name: str, mtu: int) -> None:
 
 
 def state_of(name: str) -> dict[str, Any]:
-    """What a cell may change of an interface."""
+    """The properties of an interface that a cell may change."""
     return {
         "mtu": int(read("/sys/class/net/" + name + "/mtu") or 0),
         "up": bool(flags(name) & IFF_UP),
@@ -186,7 +186,7 @@ def recorded() -> list[str]:
 
 
 def put_back_left() -> int:
-    """What a killed agent left, where none lives: says what it did."""
+    """Removes what a killed agent left, where none lives; returns what it did."""
     if not os.path.exists(RECORD):
         return 0
     handle = os.open(LEASE, os.O_RDWR | os.O_CREAT, 0o600)

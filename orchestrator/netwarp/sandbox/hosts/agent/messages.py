@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Refused(Exception):
-    """Why a command is not carried out, and what to do."""
+    """The reason why a command is not carried out, and a remedy."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
         super().__init__(what)

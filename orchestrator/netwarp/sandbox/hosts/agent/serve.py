@@ -131,14 +131,14 @@ class Agent:
         return line
 
     def bytes(self, count: int) -> bytes:
-        """What follows a command."""
+        """The bytes that follow a command."""
         while len(self.pending) < count:
             self.receive()
         data, self.pending = self.pending[:count], self.pending[count:]
         return data
 
     def lock(self, handle: int, wait_s: int) -> bool:
-        """Whether this connection has the lock now, or gets it within the time."""
+        """True if this connection has the lock now, or gets it within the time."""
 
         def over(number: int, frame: object) -> None:
             raise TimeoutError
@@ -191,7 +191,7 @@ class Agent:
         return {"problems": problems, "interfaces": facts(interfaces)}
 
     def do_missing(self, features: list[str]) -> dict[str, Any]:
-        """Which of these its kernel cannot do. Changes nothing (but for modules that trying one loads)."""
+        """The ones among these that its kernel cannot do. Changes nothing (but for modules that trying one loads)."""
         need_tools()
         return {"missing": missing(features)}
 
@@ -228,7 +228,7 @@ class Agent:
         self.sandbox = Sandbox(self.directory, interfaces, flows)
 
     def do_files(self) -> dict[str, Any]:
-        """What the sandbox left: path -> bytes."""
+        """The files that the sandbox left: path -> bytes."""
         sizes = {}
         for folder, _, names in os.walk(self.directory):
             for name in names:
