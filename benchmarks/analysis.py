@@ -117,7 +117,7 @@ def line(name: str, units: int, cost: Cost, against: dict[str, Cost]) -> None:
 
 
 def tools_of(capture: Path, repetitions: int) -> dict[str, Cost]:
-    """What tshark and tcptrace take for it."""
+    """The times of tshark and tcptrace for it."""
     found = {}
     if find_executable("tshark"):
         fields = [word for field in FIELDS for word in ("-e", field)]

@@ -133,7 +133,7 @@ def unpack(packed: Path, plain: Path) -> None:
 
 
 def record_offsets(data: bytes) -> list[int]:
-    """Where each record begins."""
+    """The offset of each record."""
     found, at = [], FILE_HEADER
     while at < len(data):
         found.append(at)

@@ -39,7 +39,7 @@ def without_defaults(value: Any) -> Any:
 
 
 def content(cell: Path) -> str:
-    """What a cell runs, as text."""
+    """The content of a cell, as text."""
     read = json.loads((cell / "cell.json").read_bytes())
     return json.dumps(without_defaults({k: v for k, v in read.items() if k not in LABELS}), sort_keys=True)
 
@@ -67,7 +67,7 @@ def numbers(cell: Path, renamed: dict[str, str]) -> Counter[tuple[str, str, str,
 
 
 def cells(run: Path) -> dict[str, list[Path]]:
-    """What runs -> the cells that run it."""
+    """Content -> the cells that have it."""
     found: dict[str, list[Path]] = defaultdict(list)
     for path in sorted((run / "cells").glob("*/cell.json")):
         if not path.parent.name.startswith("."):
@@ -112,7 +112,7 @@ def rows(path: Path, labels: Labels, renamed: dict[str, str]) -> list[dict[str, 
 
 
 def tables(a: Path, b: Path, renamed: dict[str, str], moved: dict[str, str], left_out: list[str]) -> Iterator[str]:
-    """What differs between the tables of two runs. Columns that only B has are no difference: they may be added."""
+    """The differences between the tables of two runs. Columns that only B has are no difference: they may be added."""
     labels = Labels(a), Labels(b)
     for path in sorted((a / "tables").glob("*.csv")):
         other = b / "tables" / moved.get(path.name, path.name)

@@ -43,7 +43,7 @@ levels = ["tcp", "sctp"]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the cells were run once. rss_kib: of the process that gives out cells, early and at most later."""
+    """One measurement of running the cells. rss_kib: of the process that gives out cells, early and at most later."""
 
     cells_s: float
     rss_kib: tuple[int, int]

@@ -16,7 +16,7 @@ from scapy.packet import Packet
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "captures"
 READ_BYTES = {"sctp": 1_201_200, "bundle": 200_000, "tcp": 507_904, "mptcp": 507_904}
-"""What the receiving application read, as it said itself."""
+"""The bytes that the receiving application read, by its own record."""
 POINTS = [
     *((name, node, links) for name, links in (("sctp", ("p1", "p2")), ("mptcp", ("p1", "p2"))) for node in "ab"),
     *((name, node, ("p1",)) for name in ("tcp", "bundle") for node in "ab"),

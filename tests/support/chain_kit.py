@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 LIMIT_S = 240
 """No command here takes a tenth of this; one that hangs must not hang the tests."""
 GONE_S = 20
-"""What has been killed is gone long before this, on the busiest machine."""
+"""Killed processes are gone long before this, on the busiest machine."""
 HINT = "go on with: "
 PARTS = (
     "orchestrator", "kernel", "netem-profiles", "stack-profiles", "build/bin", "build/lib", "build/android/bin",
@@ -360,7 +360,7 @@ protocol = "tcp"
 paths = ["p1"]
 bytes = "1 MB"
 """
-"""What a shell is opened in: 20 ms each way, nothing else."""
+"""The network that a shell is opened in: 20 ms each way, nothing else."""
 TCP_OR_SCTP = """\
 [factor.protocol]
 levels = ["tcp", "sctp"]

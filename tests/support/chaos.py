@@ -68,13 +68,13 @@ class Kill:
     gone_s: float
     """Until the last process that had to go with it was gone."""
     left: tuple[str, ...]
-    """What should not be there afterwards."""
+    """Things that should not be there afterwards."""
     failed_cells: int
     """Of the killed run: cells that say they FAILED."""
     late_cells: int
     """INVALID because this machine was late, which wall-clock cells may be."""
     wrong: str
-    """What is not as in the undisturbed run after --resume; empty: nothing."""
+    """The differences from the undisturbed run after --resume; empty: none."""
 
 
 # One kill --------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ NOT_RUN = {
     "netwarp selftest": "builds a kernel: tests/guest/selftests",
     "make ": "minutes: make -n, and the netwarp command is planned",
 }
-"""How the lines begin that no test runs as they stand, and why."""
+"""The beginnings of the lines that no test runs as they stand, and the reasons."""
 
 
 @dataclass(frozen=True)

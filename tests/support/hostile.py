@@ -31,7 +31,7 @@ PLACES = {
     "experiment": ('duration = "10 s"', 'duration = "10 s"\n[experiment."{}"]\nfactors = []'),
     "congestion": ('paths = ["p1"]', 'paths = ["p1"]\nsender = {{ congestion = "{}" }}'),
 }
-"""Where a name stands that becomes a file's, an interface's, an argument's or a page's."""
+"""The places of a name that becomes a file's, an interface's, an argument's or a page's."""
 NUMBERS = ("1e400 Mbit/s", "9" * 400 + " bit/s", "nan bit/s", "inf bit/s", "-inf bit/s", "1e-400 Mbit/s", "0x10 bit/s",
            "1_000 bit/s", "٣ Mbit/s", "1e999999999 bit/s", "Infinity Mbit/s", "1" * 100_000 + " bit/s")  # fmt: skip
 WHOLE = {

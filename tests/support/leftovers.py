@@ -1,5 +1,5 @@
-"""What a killed run may leave on the machine and must not: processes, mounts, links, namespaces, memory, half-written
-files.
+"""The leftovers of a killed run that the machine must not keep: processes, mounts, links, namespaces, memory,
+half-written files.
 """
 
 from __future__ import annotations

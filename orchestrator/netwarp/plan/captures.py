@@ -69,7 +69,7 @@ class Captures:
         return tuple(listed.values())
 
     def _check_both_ends(self, item: Item, listed: Mapping[str, Capture]) -> None:
-        """Checks that both ends of every flow are captured; captures beside them, on routers for example, are allowed."""
+        """Checks that both ends of every flow are captured; captures beside them, on routers say, are allowed."""
         for routed in self._flows:
             missing = [name for name in interfaces_of(routed) if name not in listed]
             if missing:

@@ -142,7 +142,7 @@ int main(void)
 	return 0;
 }
 """
-"""What the options hand to the kernel and get from it."""
+"""The bytes that the options hand to the kernel and get from it."""
 
 
 def test_socket_option_structures_are_equal_on_both_machines(arm64: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""When things happen in a cell: T0, the timeline, the end, deadlines."""
+"""The times in a cell: T0, the timeline, the end, deadlines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.cell_init_kit import (
 )
 
 EXACT_NS = 2_000
-"""What "at T0 + at" means in virtual time."""
+"""The lateness that "at T0 + at" allows in virtual time."""
 LEAD_NS = 1_000
 """A step is begun so much early, so that an app that wakes at the same instant finds it done."""
 

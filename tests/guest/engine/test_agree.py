@@ -28,9 +28,10 @@ event.outage.for = "500 ms"
 link.p1.loss = "2 %"
 """
 BOUND = 0.025
-"""What tolerance.py makes of these cells for rates: 2 x 10 ms of 3 s, and 2 packets of 150. Wider than this would be a
-test that cannot fail. A fifth of the link is used: what a busy host is late with inside a cell delays, but takes no
-packets away, as it does where the bottleneck is full."""
+"""The tolerance of these cells' rates by tolerance.py: 2 x 10 ms of 3 s, and 2 packets of 150. Wider than this would be
+a test that cannot fail. A fifth of the link is used: what a busy host is late with inside a cell delays, but takes no
+packets away, as it does where the bottleneck is full.
+"""
 STEADY = ("goodput_bit_s", "throughput_bit_s", "payload_bytes")
 """Not data_packets: how many segments carry TCP's stream depends on how late its sender wakes. SCTP keeps messages."""
 BOUND_DISTURBED = 0.08

@@ -13,7 +13,7 @@ from support.run_files import CellFiles, RunFiles
 MS = 1_000_000
 WAY_NS = 20 * MS
 NEAR_NS = 5000
-"""What the ends' kernels take."""
+"""The time that the ends' kernels take."""
 BER, BYTE_ERRORS = 2e-5, 2e-3
 
 

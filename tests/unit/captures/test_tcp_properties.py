@@ -1,5 +1,5 @@
-"""What must not change what analyze_tcp says: other connections beside it, wrapping numbers. And no valid packets in
-whatever order may stop it.
+"""Changes that must not change the result of analyze_tcp: other connections beside it, wrapping numbers. And no valid
+packets in whatever order may stop it.
 """
 
 from __future__ import annotations

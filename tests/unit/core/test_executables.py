@@ -12,7 +12,7 @@ from netwarp.doctor import packages
 from support.started import calls, looked_up, started
 
 ORDINARY = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
-"""What login(1) gives an ordinary user of Debian (ENV_PATH of /etc/login.defs)."""
+"""The path that login(1) gives an ordinary user of Debian (ENV_PATH of /etc/login.defs)."""
 OTHERS = frozenset({"rpm", "pacman", "ansible-inventory"})
 """Of other distributions, where the doctor asks them; of the Python packages for tests."""
 ALONE = "orchestrator/netwarp/sandbox/hosts/agent/"

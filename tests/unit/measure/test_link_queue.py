@@ -1,4 +1,4 @@
-"""Which packets came to a queue and which left it: an association's end looks like drops and is none."""
+"""The packets that came to a queue and those that left it: an association's end looks like drops and is none."""
 
 from __future__ import annotations
 

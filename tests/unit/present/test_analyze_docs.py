@@ -12,7 +12,9 @@ from support.checkout import ROOT
 
 PAGE = (ROOT / "docs" / "analyze.md").read_text()
 PROTOCOL_TABLES = ("sctp_", "tcp_", "mptcp_")
-"""How tables of one protocol begin. The page names such a table by its pattern; docs/metrics.md lists its columns."""
+"""The beginnings of tables of one protocol. The page names such a table by its pattern; docs/metrics.md lists its
+columns.
+"""
 
 
 @pytest.mark.parametrize(("protocol", "links"), [("tcp", ["p1"]), ("sctp", ["p1", "p2"]), ("mptcp", ["p1", "p2"])])

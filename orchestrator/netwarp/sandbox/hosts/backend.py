@@ -70,7 +70,7 @@ class HostsBackend(SandboxBackend):
         return compile_cell(cell, self.clock, self._secret, devices, frozenset(self.commands.commands))
 
     def refuses(self, cell: Cell) -> str:
-        """The reasons against it: parts that hosts cannot run, the inventory's lacks, the machines' kernels' lacks."""
+        """The reasons against it: parts that hosts cannot run, lacks of the inventory and of the kernels."""
         placed = place(cell, self.inventory)
         if refused := cannot_run(cell):
             return refused
