@@ -77,7 +77,7 @@ def _of_protocol(stream: Stream, used: FlowOrder, rows: Ints, numbers: Ints, sct
         "mptcp_subflow": flows["mptcp"].tolist(),
     }
     if not sctp:
-        columns["mss_bytes"] = [[one or None, other or None] for one, other in flows["mss"].tolist()]
+        columns["mss_bytes"] = [[first or None, second or None] for first, second in flows["mss"].tolist()]
         columns["refused"] = were_refused(flows, sums["data_packets"]).tolist()
     columns["ip_bytes"] = sums["ip_bytes"].sum(axis=1).tolist()
     columns["directions"] = list(map(list, zip(*two, strict=True)))

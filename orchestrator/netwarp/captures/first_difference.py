@@ -48,10 +48,10 @@ def first_packet_difference(a: bytes, b: bytes) -> PacketDifference | None:
     number = 0
     while True:
         number += 1
-        one, other = next(first, None), next(second, None)
-        if one != other:
-            return PacketDifference(number, _time_ns(one), _time_ns(other))
-        if one is None:
+        packet, other = next(first, None), next(second, None)
+        if packet != other:
+            return PacketDifference(number, _time_ns(packet), _time_ns(other))
+        if packet is None:
             return None
 
 

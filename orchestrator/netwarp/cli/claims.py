@@ -47,14 +47,14 @@ def run_claims(args: argparse.Namespace) -> int:
         shown.add_column(Text(head), justify="right", no_wrap=True)
     if rows:
         shown.add_column("verdict")
-    for one in judged.claims:
-        claim = one.claim.claim
-        numbers = [_number(one.sources.get(source.name)) for source in judged.sources]
+    for decided in judged.claims:
+        claim = decided.claim.claim
+        numbers = [_number(decided.sources.get(source.name)) for source in judged.sources]
         row = rows.get(claim.id, {})
         numbers += [_of_row(row, name) for name in columns]
         verdict = [Text(row.get("verdict", "-"))] if rows else []
         shown.add_row(
-            claim.id, claim.claim_class, claim.kind, Text(_expected(one.claim)), *map(Text, numbers), *verdict
+            claim.id, claim.claim_class, claim.kind, Text(_expected(decided.claim)), *map(Text, numbers), *verdict
         )
     console.print(shown)
     for line in (*_counts(judged), *_classes(list(rows.values())), *_amended(judged)):
@@ -92,9 +92,9 @@ def _classes(rows: list[dict[str, str]]) -> list[str]:
 def _amended(judged: ClaimsBySources) -> list[str]:
     """Each change of a claim after a run, with its date and reason; claims changed alike together."""
     why: dict[tuple[str, str], list[str]] = {}
-    for one in judged.claims:
-        for amendment in one.claim.claim.amendments:
-            why.setdefault((amendment.date, amendment.reason), []).append(one.claim.claim.id)
+    for decided in judged.claims:
+        for amendment in decided.claim.claim.amendments:
+            why.setdefault((amendment.date, amendment.reason), []).append(decided.claim.claim.id)
     return [f"amended {date}: {', '.join(ids)}: {reason}" for (date, reason), ids in sorted(why.items())]
 
 

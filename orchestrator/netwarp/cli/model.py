@@ -105,7 +105,7 @@ def _table3(reading: str, switches: dict[str, str]) -> None:
     for name in dict.fromkeys([reading, *NAMED_READINGS]):
         tried = readings if name == reading else NAMED_READINGS[name]
         far = {columns: miss(tried, columns) for columns in COLUMNS}
-        words = "  ".join(f"{columns} {percent(one.rms)} ({percent(one.largest)})" for columns, one in far.items())
+        words = "  ".join(f"{columns} {percent(off.rms)} ({percent(off.largest)})" for columns, off in far.items())
         print(f"  {name + (' with --read' if name == reading and switches else ''):<22} {words}")
     for columns, title in COLUMNS.items():
         print(f"  {columns}: {title}")

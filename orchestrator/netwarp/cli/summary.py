@@ -65,7 +65,7 @@ def print_summary(run: Run) -> None:
         said = statements(read_run(directory))
         for conclusion in conclusions(said, first=plan.headline)[:SHOWN_CONCLUSIONS]:
             console.print(f"- {conclusion.text}")
-        for line in filter(None, [distances(said), *(f"- {one.text}" for one in conclusions(said, "cause"))]):
+        for line in filter(None, [distances(said), *(f"- {cause.text}" for cause in conclusions(said, "cause"))]):
             console.print(line)
         own = [row for row in claims if not row["condition"]]
         console.print(f"claims: {_verdicts(own, names=True)}")

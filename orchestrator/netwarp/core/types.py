@@ -299,8 +299,8 @@ class GuestKernel(Frozen, frozen=True):
     @property
     def numbers(self) -> tuple[int, int]:
         """(6, 1) of "6.1.192"; (0, 0) where it does not begin with two numbers."""
-        found = re.match(r"(\d+)\.(\d+)", self.release)
-        return (int(found[1]), int(found[2])) if found else (0, 0)
+        numbers = re.match(r"(\d+)\.(\d+)", self.release)
+        return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
 class Cell(Frozen, frozen=True, kw_only=True):

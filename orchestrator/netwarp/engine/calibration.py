@@ -150,8 +150,8 @@ def _of_each(chosen: Chosen, jobs: int, scratch: Path, progress: Progress) -> Ca
     """The calibrations of several kernels as one; of more than one, each probe's name begins with the release."""
     parts = []
     for build in chosen.kernels:
-        one = Chosen(VirtualBackend(build.binary, BUILD), build)
-        part = calibration_for(one, jobs, scratch, progress)
+        virtual = Chosen(VirtualBackend(build.binary, BUILD), build)
+        part = calibration_for(virtual, jobs, scratch, progress)
         assert part is not None
         parts.append(part if len(chosen.kernels) == 1 else _prefixed(part, f"Linux {build.release}, "))
     release, sha256 = chosen.identity

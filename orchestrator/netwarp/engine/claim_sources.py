@@ -33,15 +33,15 @@ class ClaimsBySources:
     def refuted(self, source: str) -> list[str]:
         """The claims whose test fails on this source's numbers."""
         return [
-            one.claim.claim.id
-            for one in self.claims
-            if source in one.sources and one.sources[source].verdict == "does not hold"
+            decided.claim.claim.id
+            for decided in self.claims
+            if source in decided.sources and decided.sources[source].verdict == "does not hold"
         ]
 
     @property
     def without_number(self) -> list[str]:
         """The tested claims for which no source has the numbers."""
-        return [one.claim.claim.id for one in self.claims if not one.sources and one.claim.claim.tested]
+        return [decided.claim.claim.id for decided in self.claims if not decided.sources and decided.claim.claim.tested]
 
 
 def claims_by_sources(spec: str | Path | Spec) -> ClaimsBySources:
@@ -51,10 +51,10 @@ def claims_by_sources(spec: str | Path | Spec) -> ClaimsBySources:
     return ClaimsBySources(
         tuple(
             ClaimBySources(
-                one, {name: there[one.claim.name] for name, there in others.items() if one.claim.name in there}
+                judged, {name: there[judged.claim.name] for name, there in others.items() if judged.claim.name in there}
             )
-            for one in judge(Results(plan, {}, ()))
-            if not one.claim.condition
+            for judged in judge(Results(plan, {}, ()))
+            if not judged.claim.condition
         ),
         plan.sources,
     )

@@ -41,15 +41,18 @@ def write_counterexamples(spec: Spec, results: Results, run: RunDir) -> list[Cou
     complete. Removes those of an earlier call.
     """
     shutil.rmtree(run.counterexamples, ignore_errors=True)
-    found = list(_counterexamples(results))
-    for one in found:
-        directory = run.counterexamples / one.name
-        write_atomic(directory / "spec.toml", replay_spec(spec, one.cell, f"{one.name}: {one.level}").encode())
-        write_atomic(directory / "about.txt", one.text.encode())
-        captures = run.cell(results.name(one.cell)).capture
+    written = list(_counterexamples(results))
+    for each in written:
+        directory = run.counterexamples / each.name
+        write_atomic(
+            directory / "spec.toml",
+            replay_spec(spec, each.cell, f"{each.name}: {each.level}").encode(),
+        )
+        write_atomic(directory / "about.txt", each.text.encode())
+        captures = run.cell(results.name(each.cell)).capture
         if not isinstance(captures, PackedPath) and captures.is_dir():
             shutil.copytree(captures, directory / "capture")
-    return found
+    return written
 
 
 def _counterexamples(results: Results) -> Iterator[Counterexample]:
@@ -59,7 +62,7 @@ def _counterexamples(results: Results) -> Iterator[Counterexample]:
         if claim.kind == "every" and claim.of_schedules:
             missed = [(by_cell[id(cell)], value) for cell, value in violations(claim, results) if id(cell) in by_cell]
             if missed:
-                each, value = min(missed, key=lambda one: one[0].size)
+                each, value = min(missed, key=lambda pair: pair[0].size)
                 lines = [
                     f"{claim.id}: {claim.text}",
                     f"{claim.metric} is {value!r}; {claim.expected!r} within {claim.tolerance!r} was claimed.",
@@ -73,7 +76,7 @@ def _counterexamples(results: Results) -> Iterator[Counterexample]:
         and outcome.outcome is not Outcome.COMPLETED
     ]
     if ended:
-        each, outcome = min(ended, key=lambda one: one[0].size)
+        each, outcome = min(ended, key=lambda pair: pair[0].size)
         lines = [
             f"{outcome.outcome}: {outcome.reason}",
             f"{counted(len(ended), 'schedule')} did not complete; this is the smallest.",
@@ -94,6 +97,6 @@ def _name(claim: str, taken: set[str]) -> str:
     """
     first = re.sub(r"[^A-Za-z0-9._-]+", "-", claim).strip("-.")[:MOST_LETTERS] or "claim"
     numbered = (f"{first}-{number}" for number in itertools.count(2))
-    name = next(one for one in itertools.chain([first], numbered) if one not in taken)
+    name = next(candidate for candidate in itertools.chain([first], numbered) if candidate not in taken)
     taken.add(name)
     return name

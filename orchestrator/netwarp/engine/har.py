@@ -72,7 +72,7 @@ def har_of(cell: Cell, flow: Flow, objects: Iterable[PageObject], t0_realtime_ns
                 },
             }
         )
-        for each in sorted(whole, key=lambda one: (one.requested_s or 0.0, one.object)):
+        for each in sorted(whole, key=lambda item: (item.requested_s or 0.0, item.object)):
             entries.append(_entry(each, flow, opened, t0_realtime_ns))
     creator = {"name": "netwarp", "version": __version__}
     return {"log": {"version": "1.2", "creator": creator, "pages": pages, "entries": entries}}

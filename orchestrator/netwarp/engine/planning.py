@@ -57,14 +57,14 @@ def plan_experiment(
     Raises SpecError with every problem of every cell.
     """
     loaded = load_experiment(experiment, sets=sets)
-    found: dict[str, GuestKernel] = {}
+    known: dict[str, GuestKernel] = {}
 
     def build_of(name: str) -> GuestKernel:
         """Looked for once a plan: the cache could change meanwhile."""
-        if name not in found:
+        if name not in known:
             build = find_build(name, loaded.path.parent)
-            found[name] = GuestKernel(name, "") if build is None else GuestKernel(build.release, build.sha256)
-        return found[name]
+            known[name] = GuestKernel(name, "") if build is None else GuestKernel(build.release, build.sha256)
+        return known[name]
 
     plan = make_plan(
         loaded,

@@ -139,8 +139,8 @@ def run(
             if calibration is not None:
                 write_json(directory.calibration, calibration)
             results = tabulate(plan, directory, parquet=parquet)
-            for one in write_counterexamples(spec, results, directory):
-                progress(Notice(f"counterexample: {directory.counterexamples / one.name}: {one.level}"))
+            for replay in write_counterexamples(spec, results, directory):
+                progress(Notice(f"counterexample: {directory.counterexamples / replay.name}: {replay.level}"))
             page = make_report(directory) if report else None
         except (KeyboardInterrupt, OSError, StoreError) as error:
             ended_early(error, Run(directory, read_plan(directory) if directory.plan.exists() else plan))

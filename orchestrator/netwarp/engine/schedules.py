@@ -31,7 +31,7 @@ def grown(plan: Plan, run: RunDir, tried: Collection[str], progress: Progress) -
     first: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], str] = {}
     new: list[Cell] = []
     equal = failed = 0
-    for each in sorted(scheduled_cells(plan), key=lambda one: one.size):
+    for each in sorted(scheduled_cells(plan), key=lambda scheduled: scheduled.size):
         name = each.cell.id
         if each.size >= each.schedule.together:
             continue
@@ -70,4 +70,4 @@ def _positions(each: ScheduledCell, run: RunDir) -> list[PacketPosition]:
     there = compressed.exists(directory.positions)
     every = read_json(directory.positions, list[PacketPosition]) if there else keep_positions(directory)
     wanted = {(link.name, side) for link, side in directions_of(each.schedule, each.cell)}
-    return [one for one in every if (one.link, one.direction) in wanted]
+    return [position for position in every if (position.link, position.direction) in wanted]

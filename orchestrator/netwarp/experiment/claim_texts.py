@@ -28,12 +28,14 @@ def read_class(item: Item, problems: Problems) -> ClaimClass:
     """The class of a claim; "own" if none is given."""
     child = item.get("class")
     text = read_text(child, TEXTS["class"], Problems()) if child is not None else None
-    found: ClaimClass = next((known for known in CLASSES if known == text), "own")
-    if found != "own" and item.get("paper") is None:
-        problems.add(item, f'class "{found}" needs the paper\'s sentence; for example paper = {TEXTS["paper"].example}')
-    if found == "own" and (paper := item.get("paper")) is not None:
+    claim_class: ClaimClass = next((known for known in CLASSES if known == text), "own")
+    if claim_class != "own" and item.get("paper") is None:
+        problems.add(
+            item, f'class "{claim_class}" needs the paper\'s sentence; for example paper = {TEXTS["paper"].example}'
+        )
+    if claim_class == "own" and (paper := item.get("paper")) is not None:
         problems.add(paper, 'is of a claim of the paper: give it a class; for example class = "conclusion"')
-    return found
+    return claim_class
 
 
 def read_sentence(item: Item, earlier: Mapping[str, Sentence], problems: Problems) -> Sentence | None:
@@ -62,10 +64,10 @@ def read_sentence(item: Item, earlier: Mapping[str, Sentence], problems: Problem
 
 def read_amendments(item: Item, problems: Problems) -> tuple[Amendment, ...]:
     """Changes made to a claim after its first run, each with its date and reason."""
-    found: list[Amendment] = []
+    amendments: list[Amendment] = []
     child = item.get("amended")
     for part in child.items() if child is not None else ():
-        date, reason = (str(one.value) if (one := part.get(key)) is not None else "" for key in ("date", "reason"))
+        date, reason = (str(text.value) if (text := part.get(key)) is not None else "" for key in ("date", "reason"))
         try:
             datetime.date.fromisoformat(date)
         except ValueError:
@@ -74,13 +76,13 @@ def read_amendments(item: Item, problems: Problems) -> tuple[Amendment, ...]:
             )
         if not reason:
             problems.add(part, f"its reason is missing; for example reason = {AMENDMENT['reason'].example}")
-        found.append(Amendment(date, reason))
-    return tuple(found)
+        amendments.append(Amendment(date, reason))
+    return tuple(amendments)
 
 
 def read_words(item: Item | None, problems: Problems) -> dict[str, Word]:
     """Every [word.NAME]."""
-    found: dict[str, Word] = {}
+    words: dict[str, Word] = {}
     for name, part in item.table().items() if item is not None else ():
         tolerance, source = part.get("tolerance"), part.get("source")
         value = tolerance.value if tolerance is not None else None
@@ -91,5 +93,5 @@ def read_words(item: Item | None, problems: Problems) -> dict[str, Word]:
             value = 1
         if source is None:
             problems.add(part, f"needs the place it comes from; for example source = {WORD['source'].example}")
-        found[name] = Word(name, float(value), str(source.value) if source is not None else "")
-    return found
+        words[name] = Word(name, float(value), str(source.value) if source is not None else "")
+    return words

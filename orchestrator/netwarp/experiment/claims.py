@@ -81,13 +81,13 @@ class ClaimReader:
     def sources(self) -> tuple[Source, ...]:
         """Every [source.NAME] in order."""
         table = self._sources.table() if self._sources is not None else {}
-        found: list[Source] = []
+        sources: list[Source] = []
         for name, item in table.items():
             kind: SourceKind = next((known for known in SOURCE_KINDS if known == self._text(item, "kind")), "other")
-            if kind == "paper" and any(other.kind == kind for other in found):
+            if kind == "paper" and any(other.kind == kind for other in sources):
                 self._problems.add(item, "a second paper: one source makes the claims, the others are of another kind")
-            found.append(Source(name, self._text(item, "title") or name, kind))
-        return tuple(found)
+            sources.append(Source(name, self._text(item, "title") or name, kind))
+        return tuple(sources)
 
     def headline(self) -> tuple[str, ...]:
         """The claims that the report shows first. Call it after claims()."""
@@ -104,16 +104,16 @@ class ClaimReader:
 
     def columns(self) -> tuple[Column, ...]:
         """Every [column.NAME] in order."""
-        columns = self._document.get("column")
-        found: list[Column] = []
-        for name, item in columns.table().items() if columns is not None else ():
+        table = self._document.get("column")
+        columns: list[Column] = []
+        for name, item in table.table().items() if table is not None else ():
             where = read_where(item.get("where"), self._names, self._problems)
             if not where:
                 self._problems.add(item, f"its where is missing; for example where = {COLUMN['where'].example}")
             if name in RESERVED_COLUMNS or name in self._names.factors:
                 self._problems.add(item, f'"{name}" is a column of the tables already; call it otherwise')
-            found.append(Column(name, self._text(item, "title") or name, where))
-        return tuple(found)
+            columns.append(Column(name, self._text(item, "title") or name, where))
+        return tuple(columns)
 
     def claims(self) -> tuple[Claim, ...]:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
@@ -262,7 +262,7 @@ class ClaimReader:
         experiment = read_experiment(item, self._names, Problems())
         over = tuple(read_where(item.get("over"), self._names, Problems(), flows=True))
         chosen = ({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
-        return tuple(with_usual(one, self._names, over) for one in chosen)
+        return tuple(with_usual(selector, self._names, over) for selector in chosen)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
         """The same claim under other conditions: the levels of each entry replace those of the selectors that name the

@@ -80,11 +80,11 @@ def read_har(text: bytes) -> list[HarPage]:
     except msgspec.DecodeError as error:
         raise ValueError(f"is no HAR 1.2: {error}") from error
     pages = sorted(log.pages, key=lambda page: page.started_date_time)
-    found = [_sizes(entry for entry in log.entries if entry.pageref == page.id) for page in pages]
+    by_page = [_sizes(entry for entry in log.entries if entry.pageref == page.id) for page in pages]
     if not pages:
-        found = [_sizes(log.entries)]
+        by_page = [_sizes(log.entries)]
     thinks = [*(_think_ns(*pair) for pair in itertools.pairwise(pages)), None]
-    whole = [HarPage(sizes[0], sizes[1:], think) for sizes, think in zip(found, thinks, strict=True) if sizes]
+    whole = [HarPage(sizes[0], sizes[1:], think) for sizes, think in zip(by_page, thinks, strict=True) if sizes]
     if not whole:
         raise ValueError("has no page with a response of known size")
     return whole

@@ -15,12 +15,12 @@ EXAMPLE = SCHEDULES["drops"].example
 
 def read_schedule(factor: Item, problems: Problems) -> PacketSchedule | None:
     """The schedule of a factor's item; None if it has none, or a wrong one."""
-    found = [(key, item) for key in ACTIONS if (item := factor.get(key)) is not None]
-    for key, item in found[1:]:
+    given = [(key, item) for key in ACTIONS if (item := factor.get(key)) is not None]
+    for key, item in given[1:]:
         problems.add(item, f'a factor has one of {", ".join(ACTIONS)}: "{key}" needs a factor of its own')
-    if not found:
+    if not given:
         return None
-    key, item = found[0]
+    key, item = given[0]
     for other in ("levels", "sets", "usual", "unstated"):
         if (child := factor.get(other)) is not None:
             problems.add(child, f"the levels of a factor with {key} are packets, found while it runs: leave this out")

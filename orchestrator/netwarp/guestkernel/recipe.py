@@ -144,10 +144,10 @@ def _other_releases(folder: Path) -> OtherReleases | None:
 
 def release_numbers(release: str) -> tuple[int, int]:
     """(6, 1) of "6.1.192" or "6.1-rc3"; (0, 0) where it does not begin with two numbers."""
-    found = re.match(r"(\d+)\.(\d+)", release)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
-def same_release(one: str, other: str) -> bool:
+def same_release(release: str, other: str) -> bool:
     """True if "6.1.192" and "6.1" are points of one release."""
-    return release_numbers(one) == release_numbers(other)
+    return release_numbers(release) == release_numbers(other)

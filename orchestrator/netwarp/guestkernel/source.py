@@ -89,7 +89,7 @@ def release_of(source: Source) -> str:
     except (OSError, tarfile.TarError, EOFError, lzma.LZMAError, zlib.error):
         return ""  # unpacking it will say what is wrong
     numbers = [re.search(rb"^%s = (\d+)$" % name, makefile, re.MULTILINE) for name in (b"VERSION", b"PATCHLEVEL")]
-    return ".".join(found[1].decode() for found in numbers if found) if all(numbers) else ""
+    return ".".join(number[1].decode() for number in numbers if number) if all(numbers) else ""
 
 
 def _makefile(tarball: Path) -> bytes:

@@ -37,16 +37,16 @@ class AskedPage:
 def asked_pages(client: FlowPackets) -> list[AskedPage]:
     """The pages in the order of time."""
     pages: list[AskedPage] = []
-    for one in sorted(_connections(client), key=lambda each: each.opened_ns):
-        if not pages or one.opened_ns >= pages[-1].closed_ns:
-            pages.append(one)
+    for connection in sorted(_connections(client), key=lambda each: each.opened_ns):
+        if not pages or connection.opened_ns >= pages[-1].closed_ns:
+            pages.append(connection)
             continue
         page = pages[-1]
         pages[-1] = AskedPage(
             opened_ns=page.opened_ns,
-            requested_ns=min(page.requested_ns, one.requested_ns),
-            delivered_ns=max(page.delivered_ns, one.delivered_ns),
-            closed_ns=max(page.closed_ns, one.closed_ns),
+            requested_ns=min(page.requested_ns, connection.requested_ns),
+            delivered_ns=max(page.delivered_ns, connection.delivered_ns),
+            closed_ns=max(page.closed_ns, connection.closed_ns),
             connections=page.connections + 1,
         )
     return pages
@@ -56,7 +56,7 @@ def _connections(client: FlowPackets) -> list[AskedPage]:
     """Each connection as a page of its own."""
     capture, t0_ns = client.point.capture, client.t0_realtime_ns
     table, accepted = capture.segments, accepted_segments(client, "tcp")
-    found = []
+    connections = []
     for row, sends in client.data_direction.items():
         asked = table[(table["flow"] == row) & (table["direction"] != sends)]
         requested = _first(asked[asked["payload_bytes"] > 0])
@@ -65,8 +65,8 @@ def _connections(client: FlowPackets) -> list[AskedPage]:
         sequence = ByteSequence.of_segments(mine)
         delivered = sequence.seen(0, int(sequence.end.max()))[1] if len(mine) else NEVER
         times = (int(capture.flows["first_ns"][row]), requested, delivered, closed)
-        found.append(AskedPage(*(time if time == NEVER else time - t0_ns for time in times)))
-    return found
+        connections.append(AskedPage(*(time if time == NEVER else time - t0_ns for time in times)))
+    return connections
 
 
 def _first(segments: Rows) -> int:

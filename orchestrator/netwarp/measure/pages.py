@@ -77,7 +77,7 @@ def page_objects(
     flow: Flow, client: FlowPackets, records: Iterable[AppRecord], t0_monotonic_ns: int
 ) -> list[PageObject]:
     """Every object that the client has complete, in the order of pages and numbers."""
-    told = sorted(of_kind(records, Object), key=lambda record: record.requested_t_ns)
+    fetched = sorted(of_kind(records, Object), key=lambda record: record.requested_t_ns)
     rows = _rows_by_port(client)
     request_bytes = int(flow.receiver_options["request_bytes"])
     answers, requests = _Sequences(client, flow.protocol, back=False), _Sequences(client, flow.protocol, back=True)
@@ -85,7 +85,7 @@ def page_objects(
     objects: list[PageObject] = []
     waiting: list[tuple[int, int, int, int]] = []
     owners: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for record in told:
+    for record in fetched:
         asked_ns = record.requested_t_ns - t0_monotonic_ns
         row = _row_at(rows, client, record.port, asked_ns)
         if row is None:
@@ -96,7 +96,7 @@ def page_objects(
         requested, _ = requests.of(row, stream).seen(count * request_bytes, (count + 1) * request_bytes)
         pieces = _pieces(record) or [(begin, begin + size)]
         seen = [answers.of(row, stream).seen(start, end) for start, end in pieces]
-        first, complete = min(one for one, _ in seen), max(last for _, last in seen)
+        first, complete = min(first_ns for first_ns, _ in seen), max(last for _, last in seen)
         delivered = answers.delivered_ns(row, stream, pieces[-1][1])
         head = 0 if record.pieces is None else FRAME_HEAD_BYTES
         owners.setdefault((row, stream), []).extend((start - head, record.object) for start, _ in pieces)
@@ -134,13 +134,13 @@ def _pieces(record: Object) -> list[tuple[int, int]]:
 def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[AppRecord]) -> list[Check]:
     """The client's word against its captures: every object is there, and not said to be complete before it could be."""
     summary = last(records, Summary)
-    told = len(of_kind(records, Object))
+    reported = len(of_kind(records, Object))
     missing = [each for each in objects if each.delivered_s is None]
     late = [each.told_s - each.delivered_s for each in objects if each.delivered_s is not None]
     early, longest = min(late, default=0.0), max(late, default=0.0)
-    ok = not missing and len(objects) == told and early >= -CLOCKS_S
+    ok = not missing and len(objects) == reported and early >= -CLOCKS_S
     detail = (
-        f"{told} objects complete by the client's word, {len(objects) - len(missing)} by its captures; it said so "
+        f"{reported} objects complete by the client's word, {len(objects) - len(missing)} by its captures; it said so "
         f"{early * 1e6:.1f} to {longest * 1e6:.1f} us after"
     )
     asked = int(flow.receiver_options["pages"])

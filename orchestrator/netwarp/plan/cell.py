@@ -82,7 +82,7 @@ class CellPlanner:
             for side in SIDES
         }
         directions = {f"{name} {side}": shape for (name, side), shape in shapes.items()}
-        check_packet_rules(directions, tuple(one.flow for one in routed), self._problems, resolved.top, context)
+        check_packet_rules(directions, tuple(each.flow for each in routed), self._problems, resolved.top, context)
         timeline = Timeline(self._network, nodes, links, shapes, rtt_ns, duration)
         planned = timeline.read(resolved.events, self._problems, context)
         built = tuple(

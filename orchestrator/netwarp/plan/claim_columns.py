@@ -25,7 +25,7 @@ def with_columns(
             there = of_column[column.name]
             if claim.condition or not (claim.id in there or (claim.of and set(claim.of) <= there)):
                 continue
-            a, b = (tuple({**one, **column.where} for one in side) for side in (claim.a, claim.b))
+            a, b = (tuple({**selector, **column.where} for selector in side) for side in (claim.a, claim.b))
             yield msgspec.structs.replace(claim, condition=column.where, column=column.name, a=a, b=b)
 
 
@@ -33,8 +33,10 @@ def _copied(claim: Claim, column: Column, usual: Levels, fits_one: Callable[[Cla
     if not claim.a or claim.condition:
         return False
     selectors = (*claim.a, *claim.b)
-    plain = all(set(usual.get(factor, ())) & set(one.get(factor, ())) for one in selectors for factor in column.where)
+    plain = all(
+        set(usual.get(factor, ())) & set(selector.get(factor, ())) for selector in selectors for factor in column.where
+    )
     if not plain or claim.over in column.where:
         return False
-    a, b = (tuple({**one, **column.where} for one in side) for side in (claim.a, claim.b))
+    a, b = (tuple({**selector, **column.where} for selector in side) for side in (claim.a, claim.b))
     return fits_one(msgspec.structs.replace(claim, a=a, b=b))

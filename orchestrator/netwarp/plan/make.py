@@ -150,7 +150,7 @@ def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
         if isinstance(child.value, dict):
             yield from _settings(child, name)
         elif name != "title":
-            values = [str(one.value) for one in child.items()] or [str(child.value)]
+            values = [str(level.value) for level in child.items()] or [str(child.value)]
             yield f"{name} = {', '.join(values)}"
 
 

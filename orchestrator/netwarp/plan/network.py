@@ -218,8 +218,8 @@ class Network:
 
     @staticmethod
     def _duplicate(reader: Reader) -> float:
-        found = read_quantity(reader.item.table()["duplicate"], RATIO, reader.problems)
-        return 0.0 if found is None else float(found.value)
+        ratio = read_quantity(reader.item.table()["duplicate"], RATIO, reader.problems)
+        return 0.0 if ratio is None else float(ratio.value)
 
     def _distribution(self, reader: Reader) -> Distribution:
         text = reader.text("distribution")

@@ -48,14 +48,14 @@ def scheduled_cells(plan: Plan) -> list[ScheduledCell]:
     for experiment in plan.experiments:
         for levels in experiment.shared:
             shared.setdefault(levels, set()).update(experiment.factors)
-    found: list[ScheduledCell] = []
+    scheduled: list[ScheduledCell] = []
     factors = [(factor.name, factor.schedule) for factor in plan.factors if factor.schedule is not None]
     for cell in plan.cells if factors else ():
         names = shared.get(tuple(cell.factors.values()), varied[cell.experiment])
         for name, schedule in factors:
             if name in names and cell.factors[name] != DOES_NOT_APPLY:
-                found.append(ScheduledCell(cell, name, schedule))
-    return found
+                scheduled.append(ScheduledCell(cell, name, schedule))
+    return scheduled
 
 
 def directions_of(schedule: PacketSchedule, cell: Cell) -> list[tuple[Link, DirectionName]]:
@@ -190,7 +190,9 @@ def children(parent: ScheduledCell, positions: Sequence[PacketPosition]) -> list
     positions: the packets of the schedule's directions that the parent had, in the order in which they were sent.
     """
     schedule = parent.schedule
-    counted = [number for number, one in enumerate(positions) if one.t_ns >= schedule.from_ns][: schedule.first]
+    counted = [number for number, position in enumerate(positions) if position.t_ns >= schedule.from_ns][
+        : schedule.first
+    ]
     touched = {
         (link.name, side, number)
         for link in parent.cell.links
@@ -198,17 +200,22 @@ def children(parent: ScheduledCell, positions: Sequence[PacketPosition]) -> list
         for rule in getattr(link, side).packet_rules
         for number in rule.numbers
     }
-    last = max((number for number, one in enumerate(positions) if one.place in touched), default=-1)
+    last = max((number for number, position in enumerate(positions) if position.place in touched), default=-1)
     rtt_ns = {link.name: link.forward.one_way_delay_ns + link.backward.one_way_delay_ns for link in parent.cell.links}
     late = schedule.action == "reorder"
     times: dict[tuple[str, str], list[int]] = {}
-    for one in positions:
-        times.setdefault((one.link, one.direction), []).append(one.t_ns)
+    for position in positions:
+        times.setdefault((position.link, position.direction), []).append(position.t_ns)
     return [
         _touched(parent, positions[number])
         for number in counted
         if number > last
-        and not (late and not _overtaken(one := positions[number], times[one.link, one.direction], rtt_ns[one.link]))
+        and not (
+            late
+            and not _overtaken(
+                position := positions[number], times[position.link, position.direction], rtt_ns[position.link]
+            )
+        )
     ]
 
 

@@ -169,10 +169,10 @@ class Statement:
             own = [(level, self.own.verdict) for name, level in self.levels if name == title]
             if len(levels) < 2 or not own:
                 continue
-            ordered = sorted([*own, *levels], key=lambda one: quantity_order(one[0]))
+            ordered = sorted([*own, *levels], key=lambda pair: quantity_order(pair[0]))
             verdicts = dict.fromkeys(("holds", *(verdict for _, verdict in ordered)))
             by_verdict = {name: [level for level, verdict in ordered if verdict == name] for name in verdicts}
-            said[title] = ", ".join(f"{name} for {', '.join(found)}" for name, found in by_verdict.items() if found)
+            said[title] = ", ".join(f"{name} for {', '.join(titles)}" for name, titles in by_verdict.items() if titles)
         return said
 
 
@@ -220,8 +220,8 @@ def _own_levels(data: RunData, claim: Claim) -> Iterator[tuple[str, str]]:
     """Factors that have one level in every selector of a claim."""
     for factor in claim.a[0] if claim.a else ():
         levels = {tuple(selector.get(factor, ())) for selector in (*claim.a, *claim.b)}
-        if len(levels) == 1 and len(found := next(iter(levels))) == 1:
-            yield data.factor_title(factor), data.level_title(factor, found[0])
+        if len(levels) == 1 and len(combination := next(iter(levels))) == 1:
+            yield data.factor_title(factor), data.level_title(factor, combination[0])
 
 
 def _statistic(data: RunData, claim: Claim) -> str:
@@ -237,8 +237,8 @@ def _distance(claim: Claim | None, measured: float | None) -> float | None:
     """The distance; for a gain, that of the ratio: 1.16 for 1.18."""
     if claim is None or claim.expected is None or measured is None:
         return None
-    one = 0.0 if claim.kind in ("value", "every", "difference") else 1.0
-    return (measured + one) / (claim.expected + one) - 1 if claim.expected + one else None
+    offset = 0.0 if claim.kind in ("value", "every", "difference") else 1.0
+    return (measured + offset) / (claim.expected + offset) - 1 if claim.expected + offset else None
 
 
 def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested:

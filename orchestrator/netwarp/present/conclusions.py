@@ -62,10 +62,10 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
     """The claims counted by the verdict under their own conditions, separately per class."""
     sentences: list[str] = []
     several = len({claim.claim_class for claim in claims}) > 1
-    for name, (one, many) in CLASSES.items():
+    for name, (singular, plural) in CLASSES.items():
         own = [claim for claim in claims if claim.claim_class == name]
         if own:
-            words = ("claim", "claims") if name == "own" and not several else (one, many)
+            words = ("claim", "claims") if name == "own" and not several else (singular, plural)
             verdicts = verdict_words(Counter(claim.own.verdict for claim in own))
             sentences.append(f"Of {counted(len(own), *words)}, {verdicts} on {system}.")
     return tuple(sentences)

@@ -46,7 +46,9 @@ def write_junit(
         cases = list(suite)
         suite.set("tests", str(len(cases)))
         for kind in ("failure", "skipped"):
-            suite.set(f"{kind}s".replace("skippeds", "skipped"), str(sum(one.find(kind) is not None for one in cases)))
+            suite.set(
+                f"{kind}s".replace("skippeds", "skipped"), str(sum(case.find(kind) is not None for case in cases))
+            )
     ElementTree.indent(root)
     write_atomic(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 

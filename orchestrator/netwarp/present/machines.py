@@ -26,8 +26,8 @@ def machines_view(machines: Mapping[str, Any]) -> dict[str, Any]:
                 "kernel": machine.get("kernel", ""),
                 "nodes and hops": ", ".join(node for node, where in places.items() if where == name) or "none",
                 "interfaces": ", ".join(
-                    f"{interface} ({found.get('driver') or 'unknown driver'})"
-                    for interface, found in machine.get("interfaces", {}).items()
+                    f"{interface} ({facts.get('driver') or 'unknown driver'})"
+                    for interface, facts in machine.get("interfaces", {}).items()
                 ),
                 "clock, against the controller's": "" if clock is None else _milliseconds(clock["offset_ns"]),
                 "wrong by at most": "" if clock is None else _milliseconds(clock["bound_ns"]),

@@ -72,7 +72,7 @@ def make_schedules(data: RunData) -> Schedules | None:
 
 def _title(data: RunData, row: Row) -> str:
     """The experiment, and the levels by which its maps differ."""
-    experiment = next((one for one in data.plan.experiments if one.name == row["experiment"]), None)
+    experiment = next((each for each in data.plan.experiments if each.name == row["experiment"]), None)
     varied = [name for name in (experiment.factors if experiment else ()) if name != row["factor"] and row[name] != "-"]
     levels = ", ".join(data.level_title(name, row[name]) for name in varied)
     title = (experiment.title or experiment.name) if experiment else row["experiment"]
@@ -119,5 +119,5 @@ def _clusters(rows: Sequence[Row]) -> list[tuple[str, int, str, str]]:
     for row in rows:
         if row["cause"]:
             causes.setdefault(row["cause"], []).append(_cost(row))
-    ordered = sorted(causes.items(), key=lambda one: -statistics.median(one[1]))
+    ordered = sorted(causes.items(), key=lambda cause: -statistics.median(cause[1]))
     return [(cause, len(costs), _s(statistics.median(costs)), _s(max(costs))) for cause, costs in ordered]

@@ -134,9 +134,9 @@ def _every_schedule(claim: Claim, results: Results, expected: str, unit: str) ->
     """Judges each cell that fits, of whatever levels. It is a claim about these runs: no seed stands for others."""
     places = _schedules(claim, results)
     known = [(value, results.name(place.cells[0])) for place in places for value in place.values.values()]
-    missed = [one for one in known if not _interval(claim).holds(one[0])]
+    missed = [pair for pair in known if not _interval(claim).holds(pair[0])]
     if missed:
-        worst, name = min(missed, key=lambda one: _margin(claim, one[0]))
+        worst, name = min(missed, key=lambda pair: _margin(claim, pair[0]))
         are = "is" if len(missed) == 1 else "are"
         why = f"{counted_of(len(missed), len(places), 'schedule')} {are} outside, farthest {name}"
         return Judged(claim, "does not hold", worst, expected, unit, why)

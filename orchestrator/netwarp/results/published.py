@@ -37,5 +37,5 @@ def published(plan: Plan) -> Published:
             if selection.has(cell, number.at, flow)
         ]
         judged = judge(Results(plan, outcomes, values))
-        by_source[source.name] = {one.claim.name: one for one in judged if one.measured is not None}
+        by_source[source.name] = {entry.claim.name: entry for entry in judged if entry.measured is not None}
     return by_source

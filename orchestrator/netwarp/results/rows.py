@@ -66,18 +66,18 @@ def claim_rows(plan: Plan, decided: Sequence[Decided]) -> Rows:
     """
     names = [*(source.name for source in plan.sources), *(column.name for column in plan.columns)]
     rows: list[tuple[Field, ...]] = []
-    for one in decided:
-        claim, own = one.own.claim, one.own
-        others = [judged for name in names for judged in _number(name, one)]
+    for entry in decided:
+        claim, own = entry.own.claim, entry.own
+        others = [judged for name in names for judged in _number(name, entry)]
         measured = (own.measured, own.low, own.high, own.verdict)
-        head = (claim.id, claim.condition_text, claim.claim_class, one.verdict)
+        head = (claim.id, claim.condition_text, claim.claim_class, entry.verdict)
         rows.append((*head, *measured, own.expected, own.unit, *others, claim.source))
     header = [text for name in names for text in (name, f"{name}_verdict")]
     return Rows("claims", (*CLAIM_COLUMNS, *header, "source"), tuple(rows))
 
 
-def _number(name: str, one: Decided) -> tuple[Field, Field]:
-    judged = one.sources.get(name) or one.columns.get(name)
+def _number(name: str, entry: Decided) -> tuple[Field, Field]:
+    judged = entry.sources.get(name) or entry.columns.get(name)
     return (None, "") if judged is None else (judged.measured, judged.verdict)
 
 
@@ -86,14 +86,14 @@ def detail_rows(decided: Sequence[Decided]) -> Rows:
     verdict.
     """
     rows: list[tuple[Field, ...]] = []
-    for one in decided:
-        claim = one.own.claim
+    for entry in decided:
+        claim = entry.own.claim
         ko, en = (claim.sentence.ko, claim.sentence.en) if claim.sentence is not None else ("", "")
         amended = "; ".join(f"{amendment.date}: {amendment.reason}" for amendment in claim.amendments)
         rows.append(
             (
                 *(claim.id, claim.condition_text, claim.text, claim.kind, claim.metric, claim.tolerance, claim.word),
-                *(one.own.reason, ko, en, amended),
+                *(entry.own.reason, ko, en, amended),
             )
         )
     return Rows("claim_details", DETAIL_COLUMNS, tuple(rows))

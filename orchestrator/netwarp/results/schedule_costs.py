@@ -56,7 +56,7 @@ def _rows(results: Results, each: ScheduledCell, root: ScheduledCell | None) -> 
     outcome = results.outcomes.get(name)
     ended = "NOT_RUN" if outcome is None else str(outcome.outcome)
     for flow in cell.flows:
-        before, after = (_values(results, results.name(one), flow.name) for one in (root.cell, cell))
+        before, after = (_values(results, results.name(content), flow.name) for content in (root.cell, cell))
         cost = _more(before, after, ("completion_time_s", "outage_s"))
         waited, cause = _cause(before, after, cost)
         level = cell.factors[each.factor]
@@ -89,7 +89,7 @@ def _cause(
         close = _more(before, after, ("close_repeat_wait_s",)) or 0.0
         return (close, CLOSE) if close >= LEAST_S else (0.0, NONE)
     grown = {name: _more(before, after, (metric,)) or 0.0 for metric, name in WAITS.items()}
-    name = max(grown, key=lambda one: grown[one])
+    name = max(grown, key=lambda factor: grown[factor])
     if grown[name] < LEAST_S:
         return 0.0, OTHER
     if name == TIMEOUT and (_more(before, after, TIMEOUTS) or 0.0) <= 0:

@@ -31,31 +31,33 @@ def decide(results: Results) -> tuple[Decided, ...]:
     judged = judge(results)
     others = published(results.plan)
     papers = [source.name for source in results.plan.sources if source.kind == "paper"]
-    by_column = {(one.claim.id, one.claim.column): one for one in judged if one.claim.column}
+    by_column = {(entry.claim.id, entry.claim.column): entry for entry in judged if entry.claim.column}
     columns = [column.name for column in results.plan.columns]
     return tuple(
         Decided(
-            one,
-            _verdict(one, others, papers),
-            {source: there[one.claim.name] for source, there in others.items() if one.claim.name in there},
+            entry,
+            _verdict(entry, others, papers),
+            {source: there[entry.claim.name] for source, there in others.items() if entry.claim.name in there},
             {
-                name: by_column[one.claim.id, name]
+                name: by_column[entry.claim.id, name]
                 for name in columns
-                if not one.claim.condition and (one.claim.id, name) in by_column
+                if not entry.claim.condition and (entry.claim.id, name) in by_column
             },
         )
-        for one in judged
-        if not one.claim.column
+        for entry in judged
+        if not entry.claim.column
     )
 
 
-def _verdict(one: Judged, others: Published, papers: list[str]) -> Verdict:
+def _verdict(entry: Judged, others: Published, papers: list[str]) -> Verdict:
     """The verdict, where the paper's own numbers can refute its claim: such a claim says nothing about a kernel. Checks
     of our own are not refuted in this way.
     """
-    if one.claim.claim_class == "own":
-        return one.verdict
+    if entry.claim.claim_class == "own":
+        return entry.verdict
     refuted = any(
-        others[paper][one.claim.name].verdict == "does not hold" for paper in papers if one.claim.name in others[paper]
+        others[paper][entry.claim.name].verdict == "does not hold"
+        for paper in papers
+        if entry.claim.name in others[paper]
     )
-    return REFUTED if refuted else one.verdict
+    return REFUTED if refuted else entry.verdict

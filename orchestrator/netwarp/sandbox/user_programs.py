@@ -39,7 +39,7 @@ def _lists(cell: Cell) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _programs(cell: Cell) -> Iterator[tuple[str, str]]:
     """The programs that start, and those of unpacked packages that their arguments name (a shell's, say)."""
     for flow, arguments in _lists(cell):
-        own = [arguments[0], *(found for text in arguments for found in _BELOW.findall(text))]
+        own = [arguments[0], *(path for text in arguments for path in _BELOW.findall(text))]
         yield from ((flow, each.replace(f"{{{UNPACKED}}}", str(UNPACKED_PACKAGES))) for each in dict.fromkeys(own))
 
 

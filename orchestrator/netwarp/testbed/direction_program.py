@@ -98,9 +98,9 @@ class DirectionProgram:
 
     def check_attached(self, attributes: Mapping[str, str]) -> Check:
         """Checks the interface's filters (name -> the kernel's tag): this program must be the one attached."""
-        asked, found = {self.text(): program_tag(self.program.code)}, dict(attributes)
-        detail = str(found) if asked == found else f"asked {asked}, found {found}"
-        return Check(f"packet program of {self.link} {self.direction}", asked == found, detail)
+        asked, attached = {self.text(): program_tag(self.program.code)}, dict(attributes)
+        detail = str(attached) if asked == attached else f"asked {asked}, found {attached}"
+        return Check(f"packet program of {self.link} {self.direction}", asked == attached, detail)
 
 
 def direction_programs(cell: Cell, layout: Layout) -> dict[tuple[str, DirectionName], DirectionProgram]:

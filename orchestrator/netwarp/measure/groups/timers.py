@@ -66,11 +66,14 @@ def _kinds(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
     data = (segments["payload_bytes"] > 0) & (segments["seq"] != UNKNOWN)
     kind = chunks["type"]
     payload = np.isin(kind, (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)
-    setup = [_wait(segments[syn], ("flow",)), *(_wait(chunks[kind == one], ("flow",)) for one in (INIT, COOKIE_ECHO))]
+    setup = [
+        _wait(segments[syn], ("flow",)),
+        *(_wait(chunks[kind == chunk_type], ("flow",)) for chunk_type in (INIT, COOKIE_ECHO)),
+    ]
     again = [_wait(segments[data], ("flow", "seq")), _wait(chunks[payload], ("tsn",))]
     close = [
         _wait(segments[fin], ("flow",)),
-        *(_wait(chunks[kind == one], ("flow",)) for one in (SHUTDOWN, SHUTDOWN_ACK)),
+        *(_wait(chunks[kind == chunk_type], ("flow",)) for chunk_type in (SHUTDOWN, SHUTDOWN_ACK)),
     ]
     return max(setup), max(again), max(close)
 
