@@ -4,7 +4,11 @@
 set -eu
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-mount -t proc proc /proc
+# An ordinary user's machine sees the files of the host's root as nobody's, and a program that runs as its owner (mount) would run as nobody: here
+# the bit is passed over, below it is removed.
+loader=/lib64/ld-linux-x86-64.so.2
+"$loader" "$(command -v mount)" -t proc proc /proc
+"$loader" "$(command -v mount)" -o remount,bind,ro,nosuid /
 mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir /run/own /run/packages /run/memory /run/root
 # hostfs resolves the path in the kernel's own process, whose working directory this is
@@ -39,6 +43,8 @@ printf '127.0.0.1 localhost %s\n' "$NAME" >etc/hosts
 	echo 'lab:x:1000:1000::/home/lab:/bin/sh'
 } >etc/passwd
 printf 'root:x:0:\nnogroup:x:65534:\nlab:x:1000:\n' >etc/group
+# the host's own may not be ours to read, so that it cannot be written to
+rm -f etc/shadow
 # no password, and no expiry either
 printf 'root:*:19000:0:99999:7:::\nlab:*:19000:0:99999:7:::\n' >etc/shadow
 chmod 0640 etc/shadow
@@ -47,6 +53,7 @@ printf 'Defaults env_reset\nroot ALL=(ALL) ALL\nlab ALL=(ALL) NOPASSWD: ALL\n' >
 printf 'passwd: files\ngroup: files\nshadow: files\nhosts: files\n' >etc/nsswitch.conf
 chmod 0440 etc/sudoers
 rm -rf etc/sudoers.d
+chown 0:0 usr/bin/mount usr/bin/umount usr/bin/su
 # unpacked by an ordinary user, they are that user's
 chown 0:0 usr/bin/sudo usr/libexec/sudo usr/libexec/sudo/* usr/lib/sudo usr/lib/sudo/* 2>/dev/null || true
 chmod 4755 usr/bin/sudo

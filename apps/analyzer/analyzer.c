@@ -238,7 +238,7 @@ static void take_packet(struct nwa *a, uint32_t source)
 	} else if (whole && p.marks & NWA_MARK_REASSEMBLED) {
 		path_direction = path_direction_of(&p, path_direction);
 	}
-	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p)) {
+	if (whole && a->options & NWA_CHECKSUMS && !packet_checksum_right(&p, a->options & NWA_UNFINISHED)) {
 		p.marks |= NWA_MARK_BAD_CHECKSUM;
 		whole = false;
 	}

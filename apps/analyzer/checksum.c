@@ -75,32 +75,41 @@ static uint64_t ones_sum(uint64_t sum, const uint8_t *at, uint32_t bytes)
 	return sum + (sum < last);
 }
 
-static bool tcp_right(const struct packet *p)
+static uint16_t folded(uint64_t sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+static bool tcp_right(const struct packet *p, bool unfinished)
 {
 	/* the pseudo header: an IPv4 address' upper 12 bytes are 0, 0, 0xffff here, and 0xffff adds nothing
 	 */
 	uint64_t words[5] = {__builtin_bswap64(p->from.high), __builtin_bswap64(p->from.low),
 			     __builtin_bswap64(p->to.high), __builtin_bswap64(p->to.low),
 			     __builtin_bswap64((uint64_t)p->length << 32 | PROTOCOL_TCP)};
-	uint64_t sum;
+	uint64_t pseudo;
+	uint16_t said;
 
 	if (p->captured < 20)
 		return true;
-	sum = ones_sum(ones_sum(0, (const uint8_t *)words, sizeof(words)), p->data, p->captured);
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum == 0xffff;
+	pseudo = ones_sum(0, (const uint8_t *)words, sizeof(words));
+	if (folded(ones_sum(pseudo, p->data, p->captured)) == 0xffff)
+		return true;
+	memcpy(&said, p->data + 16, 2);
+	return unfinished && said == folded(pseudo);
 }
 
-bool packet_checksum_right(const struct packet *p)
+bool packet_checksum_right(const struct packet *p, bool unfinished)
 {
 	if (p->captured < p->length)
 		return true;
 	if (p->protocol == PROTOCOL_SCTP)
 		return sctp_right(p);
 	if (p->protocol == PROTOCOL_TCP)
-		return tcp_right(p);
+		return tcp_right(p, unfinished);
 	return true;
 }

@@ -4,7 +4,11 @@
 
 #include "packet.h"
 
-/* Whether TCP's checksum or SCTP's CRC32c is right. A packet that was not captured whole counts as right. */
-bool packet_checksum_right(const struct packet *p);
+/*
+ * Whether TCP's checksum or SCTP's CRC32c is right. A packet that was not captured whole counts as right;
+ * `unfinished`: also one whose TCP checksum is the sum of its pseudo header, which a kernel leaves there for
+ * the network card to finish.
+ */
+bool packet_checksum_right(const struct packet *p, bool unfinished);
 
 #endif

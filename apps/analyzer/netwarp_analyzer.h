@@ -379,7 +379,8 @@ enum nwa_open_option {
 	NWA_CHECKSUMS =
 	    1,	      /* verify TCP checksums and SCTP CRC32c; a bad packet is counted, not interpreted */
 	NWA_SORT = 2, /* each file's records in the order of time; the file is held in memory */
-	NWA_LEAVE_COPIES = 4 /* packets captured a second time belong to no flow */
+	NWA_LEAVE_COPIES = 4, /* packets captured a second time belong to no flow */
+	NWA_UNFINISHED = 8    /* a TCP checksum that is left to the network card counts as right */
 };
 
 struct nwa_field {

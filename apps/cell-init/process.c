@@ -4,6 +4,7 @@
 
 #include "child.h"
 #include "files.h"
+#include "progress.h"
 #include "record.h"
 #include "terminal.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +147,13 @@ void process_adopt(pid_t pid, int (*ended)(struct cell *cell, int status))
 	adopted.ended = ended;
 }
 
+static int64_t cpu_ns(const struct rusage *usage)
+{
+	int64_t us = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * INT64_C(1000000);
+
+	return (us + usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+}
+
 static int record_exit(struct cell *cell, const struct process *process)
 {
 	ndjson_begin(&cell->out, "exit");
@@ -158,13 +167,17 @@ static int record_exit(struct cell *cell, const struct process *process)
 	}
 	ndjson_bool(&cell->out, "killed", process->killed);
 	record_t(cell, "t_ns", process->exit_realtime_ns);
+	if (progress_has_ticks()) /* in virtual time computing takes none */
+		ndjson_int(&cell->out, "cpu_ns", process->cpu_ns);
 	return record_end_line(cell);
 }
 
-static int take_exit(struct cell *cell, struct process *process, int status, int64_t now)
+static int take_exit(struct cell *cell, struct process *process, int status, const struct rusage *usage,
+		     int64_t now)
 {
 	process->exited = true;
 	process->status = status;
+	process->cpu_ns = cpu_ns(usage);
 	process->exit_realtime_ns = now;
 	release_outputs(process);
 	return record_exit(cell, process);
@@ -183,11 +196,12 @@ static struct process *find_pid(pid_t pid)
 int process_reap(struct cell *cell)
 {
 	struct process *process;
+	struct rusage usage;
 	int64_t now = 0;
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
 		if (pid == adopted.pid)
 			return adopted.ended(cell, status);
 		process = find_pid(pid);
@@ -195,7 +209,7 @@ int process_reap(struct cell *cell)
 			continue; /* an orphan: as pid 1 we inherit them */
 		if (!now)
 			now = cell_now(cell);
-		if (take_exit(cell, process, status, now))
+		if (take_exit(cell, process, status, &usage, now))
 			return -1;
 	}
 	return 0;
@@ -235,13 +249,14 @@ void process_signal_all(int signal)
 
 void process_kill_all(struct cell *cell)
 {
+	struct rusage usage;
 	int status;
 	size_t i;
 
 	process_signal_all(SIGKILL);
 	for (i = 0; i < process_count; i++)
-		if (!processes[i].exited && waitpid(processes[i].pid, &status, 0) == processes[i].pid)
-			take_exit(cell, &processes[i], status, cell_now(cell));
+		if (!processes[i].exited && wait4(processes[i].pid, &status, 0, &usage) == processes[i].pid)
+			take_exit(cell, &processes[i], status, &usage, cell_now(cell));
 }
 
 void process_drop_outputs(void)

@@ -17,8 +17,9 @@ struct process {
 	pid_t pid;
 	bool flow; /* spawned with flow=1: `end early=1` waits for it */
 	bool exited;
-	bool killed; /* by SIGKILL of process_signal_all() */
-	int status;  /* of wait(2), once exited */
+	bool killed;	/* by SIGKILL of process_signal_all() */
+	int status;	/* of wait(2), once exited */
+	int64_t cpu_ns; /* user and system time of its life and its children's, once exited */
 	int64_t exit_realtime_ns;
 };
 

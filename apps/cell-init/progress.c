@@ -68,6 +68,11 @@ int progress_begin(struct cell *cell, const struct step_progress *step, void (*o
 	return loop_every(cell, cell->t0_realtime_ns + period_ns, period_ns, on_timer);
 }
 
+bool progress_has_ticks(void)
+{
+	return settings && settings->tick_ns;
+}
+
 void progress_end_ticks(void)
 {
 	ticks_over = true;

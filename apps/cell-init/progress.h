@@ -13,6 +13,8 @@
 /* `on_mark` is called at each mark. If the step names a file `stop`, its existence at a mark or tick fails
  * the cell. Returns 0, or -1 with the reason set. */
 int progress_begin(struct cell *cell, const struct step_progress *step, void (*on_mark)(void));
+/* Whether ticks are on: the clock is the wall's. */
+bool progress_has_ticks(void);
 /* Stops counting ticks. */
 void progress_end_ticks(void);
 /* Writes the record `ticks`; nothing if ticks are off. */

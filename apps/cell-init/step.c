@@ -71,7 +71,8 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 		NS(dump), TEXT("label", dump.label, NEEDED), BYTES(dump), FLAG("netfilter", dump.netfilter), AT}},
 	[VERB_SYSCTL] = {"sysctl", ANY_PHASE, false, {
 		NS(sysctl), FILE_NAME("path", sysctl.path, NEEDED), TEXT("value", sysctl.value, NEEDED), AT}},
-	[VERB_OFFLOAD] = {"offload", PHASE_SETUP, false, {NS(offload), TEXT("iface", offload.iface, NEEDED)}},
+	[VERB_OFFLOAD] = {"offload", PHASE_SETUP | PHASE_TIMELINE, false, {
+		NS(offload), TEXT("iface", offload.iface, NEEDED), AT}},
 	[VERB_OPERSTATE] = {"operstate", PHASE_SETUP, false, {
 		NS(operstate), INT("ifindex", operstate.ifindex, NEEDED, 1, INT32_MAX), TIMEOUT(operstate),
 		FLAG("unknown", operstate.unknown)}},

@@ -1,17 +1,14 @@
 """The laboratory: playbooks and cells on machines, and every machine afterwards as it was before.
 
 Run by `make lab-test`, which makes the laboratory; without one these tests are skipped. A cell that is INVALID only
-because the machine was late (docs/agreement.md) is run again, a few times: on a machine that is always busy these tests
-fail, since then they have shown nothing.
+because the machine was late (docs/agreement.md) is run again, a few times: on a machine that is always busy a test of
+numbers is skipped, and says so.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,67 +19,21 @@ from netwarp.store.init_records import Proc, Timeline, read_init_log
 from netwarp.store.ndjson import of_kind
 from support.laboratory import (
     BIN,
+    CHOI,
     INVENTORY,
+    LATE,
     MACHINES,
     await_machine,
+    cell_of,
+    completed,
     differences,
+    edited,
     netwarp,
     on,
     playbook,
     state,
     switch_off,
 )
-
-pytestmark = pytest.mark.skipif("NETWARP_LAB_TEST" not in os.environ, reason="only in a laboratory: make lab-test")
-LATE = ("timeline", "start of ", "clocks of the machines")
-TRIES = 4
-CHOI = (
-    "choi2009", "--where", "outage=10 s", "--where", "reading=one_way_delay", "--where", "variant=sctp_multi",
-    "--where", "failover=linux_default", "--set", "fault_at=10 s", "--set", "duration=30 s", "--set",
-    "flow.ftp.stop=28 s",
-)  # fmt: skip
-"""choi2009's outage of 10 s under a multihomed association, in a cell of 30 s."""
-
-
-@pytest.fixture(autouse=True)
-def as_before(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test leaves every machine as it was."""
-    before = state()
-    assert all("[sudoers]" in lines for lines in before.values())
-    yield
-    called = getattr(request.node, "callspec", None)
-    assert differences(before, state(), called.params.get("machine", "") if called else "") == []
-
-
-def edited(folder: Path, *pairs: tuple[str, str]) -> Path:
-    text = INVENTORY.read_text()
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new, 1)
-    path = folder / "inventory.yml"
-    path.write_text(text)
-    return path
-
-
-def cell_of(run: Path) -> tuple[Path, dict[str, Any]]:
-    cell = next(path for path in (run / "cells").iterdir() if not path.name.startswith("."))
-    return cell, json.loads((cell / "outcome.json").read_text())
-
-
-def completed(folder: Path, *arguments: object, inventory: Path = INVENTORY) -> Path:
-    """The cell of a run, COMPLETED; run again where the machine was late."""
-    said = []
-    for number in range(TRIES):
-        out = folder / f"run{number}"
-        done = netwarp("run", *arguments, "--out", out, inventory=inventory)
-        assert done.returncode in (0, 1), done.stderr
-        cell, outcome = cell_of(out)
-        if outcome["outcome"] == "COMPLETED":
-            return cell
-        assert outcome["outcome"] == "INVALID" and str(outcome["reason"]).startswith(LATE), outcome
-        said.append(outcome["reason"])
-        shutil.rmtree(out)
-    pytest.fail(f"{TRIES} times too late: {said}")
 
 
 def measured(cell: Path) -> dict[str, float]:
@@ -141,6 +92,19 @@ def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
     assert 0.0 < environment["machines"]["clock_error_ns"] < 10_000_000
     page = (cell.parent.parent / "report" / "index.html").read_text()
     assert "may be wrong against each other by at most" in page
+
+
+def test_the_playbook_run_does_what_the_command_does(tmp_path: Path) -> None:
+    """`run.yml -e experiment=...`: the run, its report, and where that is."""
+    spec = tmp_path / "lab.toml"
+    spec.write_text(subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True).stdout)
+    chosen = ["--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--out", str(tmp_path / "run")]
+    said = playbook("run", "-e", json.dumps({"experiment": str(spec), "arguments": chosen}), late=True)
+    cell, outcome = cell_of(tmp_path / "run")
+    assert outcome["outcome"] == "COMPLETED" or str(outcome["reason"]).startswith(LATE), outcome
+    assert {path.name.partition(".")[0] for path in (cell / "capture").iterdir()} == {"a-p1", "b-p1"}
+    assert (tmp_path / "run" / "report" / "index.html").exists()
+    assert outcome["outcome"] != "COMPLETED" or f"{tmp_path / 'run'}" in said
 
 
 def test_a_users_command_makes_the_fault(tmp_path: Path) -> None:

@@ -25,8 +25,12 @@ def plan_of(tmp_path: Path, claims: str, repetitions: int = 1, more: str = "", *
     return make_plan(spec, repetitions=repetitions, **chosen)  # type: ignore[arg-type]
 
 
-def judged(plan: Plan, numbers: dict[str, list[list[float]]], failed: str = "") -> tuple[Judged, ...]:
-    """numbers: who -> one list for each level of x -> one number for each repetition."""
+def judged(
+    plan: Plan, numbers: dict[str, list[list[float]]], failed: str = "", cpu_per_byte_s: float | None = None
+) -> tuple[Judged, ...]:
+    """numbers: who -> one list for each level of x -> one number for each repetition. cpu_per_byte_s: of every cell, as
+    on the wall clock; None: virtual time.
+    """
     outcomes: dict[str, CellOutcome] = {}
     values: list[Measurement] = []
     for cell in plan.cells:
@@ -35,6 +39,8 @@ def judged(plan: Plan, numbers: dict[str, list[list[float]]], failed: str = "") 
         outcomes[cell.id] = CellOutcome(Outcome.FAILED if bad else Outcome.COMPLETED, "broke" if bad else "", 1.0, 1.0)
         if who in numbers:
             values.append(Measurement(cell.id, "f", "packets", numbers[who][level][cell.repetition], "packets"))
+        if cpu_per_byte_s is not None:
+            values.append(Measurement(cell.id, "f", "sender_cpu_per_byte_s", cpu_per_byte_s, "s"))
     return judge(Results(plan, outcomes, values))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .native import CHECKSUMS, Handle, Ints, Rows
+from .native import CHECKSUMS, UNFINISHED, Handle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
@@ -66,18 +66,21 @@ def read_captures(
     tables: Sequence[str] = ROW_TABLES,
     *,
     checksums: bool = False,
+    unfinished: bool = False,
     packet_filter: str | None = None,
 ) -> Capture:
     """Read the captures of ONE capture point (all interfaces of one node) in one pass, merged by time.
 
     files: pcap or pcapng, also compressed (gzip, zstd, xz, bzip2, lz4). tables: the row tables to fill (the others come
     back empty). checksums: verify TCP checksums and SCTP CRC32c, and leave packets that fail undecoded (packets[marks]
-    & 32). packet_filter: a filter in libpcap's language; packets that do not match are skipped as if the files lacked
-    them.
+    & 32). unfinished: a TCP checksum that is the sum of its pseudo header counts as right: the kernel leaves the rest
+    to a network card. packet_filter: a filter in libpcap's language; packets that do not match are skipped as if the
+    files lacked them.
 
     Raises CaptureError naming the file. Of a file that is cut off all whole records are read, and `trouble` says so.
     """
-    handle = Handle(files, tables, CHECKSUMS if checksums else 0, packet_filter=packet_filter)
+    options = (CHECKSUMS if checksums else 0) | (UNFINISHED if unfinished else 0)
+    handle = Handle(files, tables, options, packet_filter=packet_filter)
     handle.read()
     return Capture(
         files=handle.files,

@@ -25,7 +25,7 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 """The value "not known" in any 64-bit signed column."""
 NONE = 0xFFFFFFFF
 """The value "none" in any id column."""
-CHECKSUMS, SORT, LEAVE_COPIES = 1, 2, 4
+CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED = 1, 2, 4, 8
 MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3
 """mallopt(3)"""
 LIBRARY_NAME = "libnetwarp_analyzer.so"

@@ -45,6 +45,8 @@ ClaimKind = Literal[
     "greater", "less", "equal", "equal_means", "mean_greater", "difference", "gain", "mean_gain", "pooled_gain", "mean",
     "value", "every", "constant", "varies", "elasticity", "increasing", "decreasing", "later", "untestable",
 ]  # fmt: skip
+ClaimClock = Literal["any", "wall"]
+"""Clocks that a claim can be tested on: the wall's only, where work of a CPU decides it."""
 ClaimClass = Literal["conclusion", "number", "cause", "own"]
 """Classes of claims: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
 SourceKind = Literal["paper", "simulator", "other"]
@@ -209,9 +211,9 @@ class Claim(Frozen, frozen=True):
 
     expected, tolerance: docs/spec.md explains them per kind. of: the claims that a claim of kind `mean` averages (under
     the same condition). reason: why a claim of kind `later` is not tested yet, or one of kind `untestable` never can
-    be. condition: levels of `also` or of a column, under which the claim is tested instead of its own levels; claims
-    that differ only in it have the same id. column: the name of that column. word: the paper's word that gave the
-    tolerance.
+    be, or why one with clock "wall" cannot be in virtual time. condition: levels of `also` or of a column, under which
+    the claim is tested instead of its own levels; claims that differ only in it have the same id. column: the name of
+    that column. word: the paper's word that gave the tolerance.
     """
 
     id: str
@@ -236,6 +238,7 @@ class Claim(Frozen, frozen=True):
     amendments: tuple[Amendment, ...] = ()
     word: str = ""
     column: str = ""
+    clock: ClaimClock = "any"
 
     @property
     def of_schedules(self) -> bool:

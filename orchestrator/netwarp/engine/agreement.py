@@ -161,10 +161,22 @@ def agree_backends(
 def judge_sides(sides: tuple[AgreementSide, AgreementSide], out: Path | None) -> BackendAgreement:
     """If the numbers of two runs agree, and otherwise the first packets that differ."""
     a, b = sides
-    agreement = agree(a.run.results, b.run.results, max(a.lateness_s, b.lateness_s))
+    agreement = agree(a.run.results, b.run.results, max(a.lateness_s, b.lateness_s), _unclocked(a) | _unclocked(b))
     if not agreement.numbers:
         raise SpecError(f"{a.run.path} and {b.run.path} have no number in common: nothing was compared")
     return BackendAgreement(agreement, sides, _divergences(agreement, a, b), out)
+
+
+def _unclocked(side: AgreementSide) -> frozenset[tuple[str, str, str]]:
+    """(cell id, flow, metric) of the values that the clocks of two machines took away."""
+    without = {
+        cell.id: read_json(path, dict[str, list[str]])
+        for cell in side.run.plan.cells
+        if (path := side.run.directory.cell(cell.id).clock_limits).exists()
+    }
+    return frozenset(
+        (name, flow, metric) for name, flows in without.items() for flow in flows for metric in flows[flow]
+    )
 
 
 def _run_side(

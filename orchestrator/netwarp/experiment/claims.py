@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 
-from ..core.outputs import Claim, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
+from ..core.outputs import Claim, ClaimClock, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
 from ..core.units import base_values, same_value
 from .claim_texts import TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
@@ -48,6 +48,7 @@ CLAIM = {
     "expected": _OPEN,
     "tolerance": _OPEN,
     "reason": _TEXT,
+    "clock": Field("choice", '"wall"', choices=("wall",)),
     **TEXTS,
 }
 UNTESTED = ("later", "untestable")
@@ -156,12 +157,13 @@ class ClaimReader:
         if kind in UNTESTED:
             reason = self._required(item, "reason", CLAIM)
             if text == kind:
-                for key in (*OF_ITS_CELLS, "of", "expected", "tolerance", "also"):
+                for key in (*OF_ITS_CELLS, "of", "expected", "tolerance", "also", "clock"):
                     if (child := item.get(key)) is not None:
                         problems.add(child, f'a claim of kind "{kind}" is not tested: leave this out')
             why = str(reason.value) if reason is not None else ""
             return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
         expected, tolerance = self._bound(item, kind)
+        reason, clock = self._clock(item)
         if kind == "mean":
             for key in (*OF_ITS_CELLS, "flow"):
                 if (child := item.get(key)) is not None:
@@ -174,6 +176,8 @@ class ClaimReader:
                 of=self._of(item),
                 expected=expected,
                 tolerance=tolerance,
+                reason=reason,
+                clock=clock,
             )
         if (child := item.get("of")) is not None:
             problems.add(child, f'only kind "mean" is of other claims, not "{kind}"')
@@ -202,7 +206,20 @@ class ClaimReader:
             levels=levels,
             expected=expected,
             tolerance=tolerance,
+            reason=reason,
+            clock=clock,
         )
+
+    def _clock(self, item: Item) -> tuple[str, ClaimClock]:
+        """`reason` and `clock`: why a claim can be tested on the wall clock only."""
+        reason, clock = item.get("reason"), item.get("clock")
+        if clock is None:
+            if reason is not None:
+                self._problems.add(reason, 'belongs to a claim that is not tested, or to one with clock = "wall"')
+            return "", "any"
+        read_text(clock, CLAIM["clock"], self._problems)
+        required = self._required(item, "reason", CLAIM)
+        return "" if required is None else str(required.value), "wall"
 
     def _bound(self, item: Item, kind: ClaimKind) -> tuple[float | None, float]:
         """`expected` and `tolerance`."""

@@ -38,6 +38,7 @@ from .clock_limits import within_clocks
 from .events import flow_events, timeline_events
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
+from .groups.cpu import cpu_metrics
 from .groups.datagrams import datagram_metrics, datagrams_at
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .kernel_trace import path_traces, read_trace, trace_check, with_thresholds
@@ -68,12 +69,12 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     directory = CellDir(cell_dir)
     records = read_cell_records(directory.init_log)
     check_ports(cell.flows)
-    points, checks = _read_points(cell, cell_dir)
+    points, checks = _read_points(cell, cell_dir, records.checksums_left)
     checks += capture_checks(cell, list(points.values()), records.captures)
     checks += trace_check(cell, records.trace)
     layout = make_layout(cell)
     checks.append(memory_check(kernel_counters(records.proc, layout.namespaces)))
-    counted = counted_at_end(cell, layout, records.qdiscs)
+    counted = counted_at_end(cell, layout, records.qdiscs, records.addresses)
     checks += mark_checks(cell, counted, points)
     span_ns = series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
@@ -81,8 +82,10 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     of_the_cell |= aqm_metrics(counted) | agent_metrics(cell, directory, records.rules)
     measurements: list[Measurement] = []
+    without: dict[str, list[str]] = {}
     for flow in cell.flows:
-        metrics, clocks = within_clocks(flow, results[flow.name].metrics | shared[flow.name], records.ready)
+        every = results[flow.name].metrics | shared[flow.name]
+        metrics, without[flow.name], clocks = within_clocks(flow, every, records.ready)
         checks += clocks
         own, failed = _own_metrics(cell, flow, metrics)
         measurements += _measurements(cell, flow, metrics | own)
@@ -106,6 +109,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     pages = {flow.name: results[flow.name].observation.page_objects for flow in cell.flows if flow.is_page}
     if pages:
         write_packed_json(directory.pages, pages)
+    if any(without.values()):
+        write_json(directory.clock_limits, without)
     write_json(directory.packets, capture_digests(directory.capture))
     write_json(directory.checks, checks)
 
@@ -121,7 +126,7 @@ def capture_digests(captures: Path) -> dict[str, str]:
     return digests
 
 
-def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, CapturePoint], list[Check]]:
+def _read_points(cell: Cell, cell_dir: Path, unfinished: bool) -> tuple[dict[str, CapturePoint], list[Check]]:
     hosts = {flow.sender for flow in cell.flows} | {flow.receiver for flow in cell.flows}
     links: dict[str, list[str]] = {}
     for capture in cell.captures:
@@ -132,7 +137,7 @@ def _read_points(cell: Cell, cell_dir: Path) -> tuple[dict[str, CapturePoint], l
         checks.append(missing_check(node, "it sends or receives, and none of its interfaces is captured"))
     for node, captured in links.items():
         try:
-            points[node] = read_point(cell_dir, node, captured, host=node in hosts)
+            points[node] = read_point(cell_dir, node, captured, host=node in hosts, unfinished=unfinished)
         except CaptureError as error:
             checks.append(missing_check(node, relative(str(error), cell_dir)))
     return points, checks
@@ -177,8 +182,9 @@ def _flow(
         t0_monotonic_ns=ready.t0_monotonic_ns,
     )
     metrics = flow_metrics(observation)
+    new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
+    metrics |= cpu_metrics(flow, records.cpu_ns, None if receiver is None else new_bytes)
     if flow.program is None:
-        new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
         checks += payload_check(flow, observation.delivery, new_bytes, receiver_records)
         checks += sent_check(flow, sender, sender_records)
         if flow.is_page:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import CaptureError, StoreError
-from ..store.init_records import Capture, Dump, Proc, Ready, Trace, read_init_log
+from ..store.init_records import Capture, Dump, Exit, Offload, Proc, Ready, Trace, read_init_log
 from ..store.ndjson import last, of_kind
 from ..testbed.compile import COUNTERS
 
@@ -19,7 +19,9 @@ class CellRecords:
     """ready: T0 on both clocks (ns). captures: by file name. trace: None without one.
 
     proc: files of /proc as the hosts saw them at the end, which kernel_counters() reads. qdiscs: dumps of them, in the
-    order of the cell; rules: of the agents' rules, at its end.
+    order of the cell; addresses: of those; rules: of the agents' rules, at its end. cpu_ns: program -> its CPU time
+    when it ended; empty in virtual time. checksums_left: an interface leaves TCP checksums to its card, which cannot do
+    without.
     """
 
     ready: Ready
@@ -27,7 +29,10 @@ class CellRecords:
     trace: Trace | None
     proc: list[Proc]
     qdiscs: list[Dump]
+    addresses: list[Dump]
     rules: list[Dump]
+    cpu_ns: dict[str, int]
+    checksums_left: bool
 
 
 def read_cell_records(path: Path) -> CellRecords:
@@ -46,7 +51,12 @@ def read_cell_records(path: Path) -> CellRecords:
         trace=last(records, Trace),
         proc=of_kind(records, Proc),
         qdiscs=[dump for dump in dumps if dump.label == "qdisc"],
+        addresses=[dump for dump in dumps if dump.label == "address"],
         rules=[dump for dump in dumps if dump.label == "rules"],
+        cpu_ns={ended.id: ended.cpu_ns for ended in of_kind(records, Exit) if ended.cpu_ns is not None},
+        checksums_left=any(
+            name.startswith("tx-checksum") for offload in of_kind(records, Offload) for name in offload.left_on
+        ),
     )
 
 

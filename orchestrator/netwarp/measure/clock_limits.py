@@ -47,11 +47,13 @@ JUDGED = {
 
 def within_clocks(
     flow: Flow, metrics: Mapping[str, float | None], ready: Ready
-) -> tuple[dict[str, float | None], list[Check]]:
-    """The metrics without those that need more than the clocks give; and a check that names these (it never fails)."""
+) -> tuple[dict[str, float | None], list[str], list[Check]]:
+    """The metrics without the values that need more than the clocks give; the names of these; and a check that says so
+    (it never fails).
+    """
     clock_s, event_s = ready.clock_error_ns / 1e9, max(ready.clock_error_ns, ready.event_error_ns) / 1e9
     if not event_s:
-        return dict(metrics), []
+        return dict(metrics), [], []
     need_s = min((path.base_rtt_ns for path in flow.paths), default=0) / 1e9 / SHARE
     kept, gone = dict(metrics), []
     for name, value in metrics.items():
@@ -72,4 +74,4 @@ def within_clocks(
         f"times of two machines may be wrong against each other by {clock_s * 1e3:.3g} ms, a fault's moment by "
         f"{event_s * 1e3:.3g} ms; metrics without a value for that: {words}"
     )
-    return kept, [Check(f"clocks of two machines {flow.name}", True, detail)]
+    return kept, gone, [Check(f"clocks of two machines {flow.name}", True, detail)]

@@ -105,12 +105,13 @@ class _Sender:
 
 def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender:
     flow = next(flow for flow in cell.flows if flow.name == flow_name)
-    t0_ns = read_cell_records(directory.init_log).ready.t0_realtime_ns
+    records = read_cell_records(directory.init_log)
+    left = records.checksums_left
     points: list[CapturePoint | None] = []
     for node in (flow.sender, flow.receiver):
         links = [capture.link for capture in cell.captures if capture.node == node]
-        points.append(read_point(directory.root, node, links, host=True) if links else None)
-    sender, _, names = packets_at_both_ends(flow, points[0], points[1], t0_ns)
+        points.append(read_point(directory.root, node, links, host=True, unfinished=left) if links else None)
+    sender, _, names = packets_at_both_ends(flow, points[0], points[1], records.ready.t0_realtime_ns)
     if sender is None:
         empty = np.zeros(0, dtype=np.int64)
         return _Sender(empty, empty, empty, empty.astype(np.bool_), empty, names)

@@ -8,15 +8,18 @@ from ..core.types import Cell, Check, DirectionName
 from ..core.wire import CE, ECN_MASK
 from ..store.init_records import Dump
 from ..testbed.layout import Layout
-from ..testbed.readback import Qdisc, decode_qdiscs
+from ..testbed.readback import Qdisc, decode, decode_qdiscs
 from .capture_point import CapturePoint
 
 Counted = Mapping[tuple[str, DirectionName], Qdisc]
 """(link, direction) -> its AQM as the last dump of the cell shows it."""
 
 
-def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Dump]) -> Counted:
-    """The AQM qdiscs in the last qdisc dump of each namespace. dumps: from init.ndjson, in their order."""
+def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Dump], addresses: Sequence[Dump]) -> Counted:
+    """The AQM qdiscs in the last qdisc dump of each namespace. dumps, addresses: dumps of qdiscs and of addresses, from
+    init.ndjson, in their order. A machine's interface that stands in a veth's place keeps its own number: it is found
+    by its address.
+    """
     if not any(shape.aqm for link in cell.links for shape in (link.forward, link.backward)):
         return {}
     last = {dump.ns: dump for dump in dumps}
@@ -26,7 +29,15 @@ def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Dump]) -> Counted
         for qdisc in decode_qdiscs(dump.data())
         if qdisc.aqm is not None
     }
-    places = {key: (interface.namespace, interface.ifindex) for key, interface in layout.shaped.items()}
+    numbers = {
+        (dump.ns, dict(entry["attrs"]).get("IFA_ADDRESS")): int(entry["index"])
+        for dump in addresses
+        for entry in decode("address", dump.data())
+    }
+    places = {
+        key: (interface.namespace, numbers.get((interface.namespace, interface.ip), interface.ifindex))
+        for key, interface in layout.shaped.items()
+    }
     return {key: seen[place] for key, place in places.items() if place in seen}
 
 

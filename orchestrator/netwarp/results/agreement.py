@@ -7,9 +7,10 @@ each number has a bound (tolerance.py), and the 95 % interval of the difference 
 agree           the interval lies within the bound (an equivalence test)
 differ          the difference is beyond the bound by more than chance
 unclear         neither: the interval reaches over the bound; more repetitions would tell
-not comparable  one side has no such number: its cells did not complete, or it was not asked for
+not comparable  one side has no such number: its cells did not complete, it was not asked for, or the clocks of two
+                machines took it away; or it says something of a machine, such as CPU time
 
-Where a number is there on one side in every repetition and on the other in none, it differs.
+Where a number is there on one side in every repetition and on the other in none (but for the clocks), it differs.
 
 The interval is Welch's (B. L. Welch, Biometrika 34, 1947), of independent draws. Where links lose packets at random and
 both sides have equal seeds it is that of the pairs: netem draws a number a packet, so the n-th packet of a link is lost
@@ -24,17 +25,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..core.metrics.catalogue import METRICS
 from ..core.types import Cell, Flow
 from .compare import RATE, Key, Levels, Moved, combinations, measured_numbers, moved_verdicts, sending_s, units_of
 from .paired_samples import Draws, draws_of
 from .rows import Rows
 from .run_results import RepeatedValue, Results
 from .statistics import false_discoveries, student_t_95, student_t_p
-from .tolerance import Circumstances, Tolerance, tolerance
+from .tolerance import Circumstances, Tolerance, made_of, tolerance
 
 Verdict = Literal["agree", "differ", "unclear", "not comparable"]
 VERDICTS: tuple[Verdict, ...] = ("differ", "unclear", "agree", "not comparable")
@@ -122,8 +124,10 @@ class Agreement:
         return tuple(sorted(made, key=lambda number: (-number.counts["differ"], -number.counts["unclear"])))
 
 
-def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
-    """Compare run B with run A, the reference, by levels. lateness_s: L of tolerance.py. Reads and writes no file."""
+def agree(a: Results, b: Results, lateness_s: float, unclocked: Collection[tuple[str, str, str]] = ()) -> Agreement:
+    """Compare run B with run A, the reference, by levels. lateness_s: L of tolerance.py. unclocked: (cell id, flow,
+    metric) of values that the clocks of two machines took away. Reads and writes no file.
+    """
     cells_a, cells_b = combinations(a), combinations(b)
     units = units_of(a) | units_of(b)
     places = measured_numbers(a, cells_a) | measured_numbers(b, cells_b)
@@ -135,7 +139,11 @@ def agree(a: Results, b: Results, lateness_s: float) -> Agreement:
             continue
         if (key, flow) not in at:
             at[key, flow] = _circumstances(a, b, cells_a.get(key, ()), cells_b.get(key, ()), flow, lateness_s)
-        numbers.append(_agreed(levels, flow, metric, units[metric], left, right, at[key, flow]))
+        names = made_of(metric, at[key, flow].own)
+        beyond_clocks = bool(unclocked) and any(
+            (cell.id, flow, name) in unclocked for cell in (*left.cells, *right.cells) for name in names
+        )
+        numbers.append(_agreed(levels, flow, metric, units[metric], left, right, at[key, flow], beyond_clocks))
     return Agreement(_beyond_chance(numbers), moved_verdicts(a, b), lateness_s)
 
 
@@ -183,14 +191,16 @@ def _sample_s(flow: Flow) -> float:
 
 
 def _agreed(
-    levels: Levels, flow: str, metric: str, unit: str, a: RepeatedValue, b: RepeatedValue, at: Circumstances
-) -> Agreed:
+    levels: Levels, flow: str, metric: str, unit: str, a: RepeatedValue, b: RepeatedValue, at: Circumstances,
+    beyond_clocks: bool,
+) -> Agreed:  # fmt: skip
     draws = (len(a.values), len(b.values))
     random = any(cell.random for cell in (*a.cells, *b.cells))
     x, y = list(a.values.values()), list(b.values.values())
-    if not x or not y:
+    of_machine = metric in METRICS and METRICS[metric].clock == "none"
+    if not x or not y or of_machine:
         nothing = b if x else a
-        all_there = len(x or y) == len((a if x else b).cells)
+        all_there = len(x or y) == len((a if x else b).cells) and not beyond_clocks and not of_machine
         verdict: Verdict = "differ" if nothing.measured and all_there else "not comparable"
         means = [statistics.fmean(values) if values else None for values in (x, y)]
         return Agreed(levels, flow, metric, unit, verdict, means[0], means[1], draws, random)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from ..core.metrics.catalogue import METRICS
 from ..core.outputs import FLOW, Answer, Figure, Levels, Table
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
@@ -103,6 +104,11 @@ class Results:
         """Metric -> the flows that have it in any cell."""
         for flow, metric, _ in itertools.chain.from_iterable(known):
             self._flows.setdefault(metric, set()).add(flow)
+
+    @property
+    def on_wall_clock(self) -> bool:
+        """Whether computing took time in its cells: only there flows have the metrics of CPU time."""
+        return any(METRICS[metric].flows == "wall clock" for metric in self._flows if metric in METRICS)
 
     def name(self, cell: Cell) -> str:
         """A cell's id."""

@@ -75,7 +75,7 @@ def tolerance(metric: str, unit: str, value: float, at: Circumstances, spread: f
     """The bound of one number. value: its size. spread: sd between seeds, None where nothing is random."""
     share = at.shift_s / at.window_s if at.window_s else 0.0
     size = abs(value)
-    clock, clocks = _clock(metric, unit), {_clock(name, "") for name in _made_of(metric, at.own)}
+    clock, clocks = _clock(metric, unit), {_clock(name, "") for name in made_of(metric, at.own)}
     if unit == "s" and clock != "delay":
         # the timers that end a time after a repair began at the fault
         length = (size + (at.fault_s if "repair" in clocks else 0.0)) if at.fault_s else 0.0
@@ -101,6 +101,8 @@ def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s:
     """The most by which a number may differ on one clock although nothing changed: both ends of a time may be late, and
     a rate is divided by such a time. Counts are exact. value: its size. sends_s: how long its flow may send.
     """
+    if _clock(metric, unit) == "none":
+        return 0.0
     if unit == "s":
         return 2 * lateness_s
     if (unit in COUNTS or unit == "bytes") and _clock(metric, unit) != "sample":
@@ -113,7 +115,7 @@ def _clock(metric: str, unit: str) -> Clock:
     return METRICS[metric].clock if metric in METRICS else "moment" if unit == "s" else "flow"
 
 
-def _made_of(metric: str, own: Mapping[str, str]) -> frozenset[str]:
+def made_of(metric: str, own: Mapping[str, str]) -> frozenset[str]:
     """The metric, and those that a metric of the spec's own is computed from."""
     names, left = {metric}, [metric]
     while left:

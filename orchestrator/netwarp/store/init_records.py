@@ -142,13 +142,14 @@ class Timeline(InitRecord, frozen=True):
 
 
 class Exit(InitRecord, frozen=True):
-    """The end of a process; killed: by cell-init, after the grace."""
+    """The end of a process; killed: by cell-init, after the grace; cpu_ns: user and system time, on the wall clock."""
 
     id: str
     status: int | None
     signal: int | None
     killed: bool
     t_ns: int | None
+    cpu_ns: int | None = None
 
 
 class Capture(InitRecord, frozen=True):

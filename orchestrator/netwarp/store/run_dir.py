@@ -194,6 +194,7 @@ class CellDir:
         self.exchange = self.derived / "exchange.json"
         self.pages = self.derived / "pages.json"
         self.checks = self.derived / "checks.json"
+        self.clock_limits = self.derived / "clock_limits.json"
         self.packets = self.derived / "packets.json"
         self.positions = self.derived / "positions.json"
         self.judgement = self.derived / "judgement.json"

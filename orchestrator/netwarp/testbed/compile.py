@@ -269,10 +269,12 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
     for interface in layout.interfaces():
         ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
-        command = f"ip netns exec {interface.node} ethtool -K {name} tx off rx off sg off tso off gso off gro off"
-        out.add(step("offload", ns=ns, iface=name, command=command))
+        if not interface.is_device:
+            out.add(_offload(interface))
         _request(out, layout, ns, messages.address(name, ifindex, interface.ip, PREFIX_LENGTH))
         _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
+        if interface.is_device:  # some drivers switch them on when the interface goes up
+            out.add(_offload(interface))
         _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
     for route in layout.routes:
         _request(out, layout, route.interface.namespace, _add_route(route))
@@ -293,6 +295,11 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         item = step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns)
         # some drivers never say
         out.add(replace(item, fields=(*item.fields, ("unknown", "1"))) if interface.is_device else item)
+
+
+def _offload(interface: Interface, at_ns: int | None = None) -> Step:
+    command = f"ip netns exec {interface.node} ethtool -K {interface.name} tx off rx off sg off tso off gso off gro off"
+    return step("offload", ns=interface.namespace, iface=interface.name, command=command, at_ns=at_ns)
 
 
 def _request(out: Compiled, layout: Layout, namespace: int, request: Request, at_ns: int | None = None) -> None:
@@ -390,7 +397,11 @@ def _timeline(
             # while another end of this namespace is down, its routes are rightly missing
             if not any(other.namespace == end.namespace for other in downed.values()):
                 whole_again.append(end.namespace)
-            for request in _restore(end, layout):
+            first, *more = _restore(end, layout)
+            _request(out, layout, end.namespace, first, at_ns)
+            if end.is_device:  # before any packet: some drivers switch offloads on when the interface goes up
+                out.add(_offload(end, at_ns))
+            for request in more:
                 _request(out, layout, end.namespace, request, at_ns)
         else:
             for namespace, request in shaping.apply(moment):
@@ -406,7 +417,7 @@ def _timeline(
 
 
 def _restore(end: Interface, layout: Layout) -> list[Request]:
-    """Restores what the kernel removed when the interface went down: neighbours and static routes."""
+    """The interface goes up first; then what the kernel removed when it went down: neighbours and static routes."""
     return [
         messages.set_link(end.name, end.ifindex, up=True),
         messages.neighbour(end.name, end.ifindex, end.peer_ip, end.peer_mac),

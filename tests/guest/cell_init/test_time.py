@@ -135,6 +135,7 @@ def test_early_end(kernel: Path, tmp_path: Path, early: bool, ends_at: int) -> N
     assert (exits["two"]["status"], exits["two"]["signal"]) == (3, None)
     assert abs(exits["two"]["t_ns"] - 2 * S) < MS
     assert (exits["rx"]["status"], exits["rx"]["signal"], exits["rx"]["killed"]) == (None, 15, False)
+    assert not any("cpu_ns" in record for record in exits.values()), "in virtual time computing takes no time"
 
 
 def test_a_stubborn_process_is_killed_after_the_grace_and_said_to_be(kernel: Path, tmp_path: Path) -> None:

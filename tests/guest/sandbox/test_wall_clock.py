@@ -50,6 +50,13 @@ def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     assert abs(ready["t0_realtime_ns"] - 1_700_000_000_000_000_000) > 10**15, "the host's own clock"
     if done.status == 0:
         assert all(0.5e6 < metrics["goodput_bit_s"] < 4e6 for _, metrics in run.measured())
+    for cell in run.cells.values():  # however late: what the kernel charged the programs with
+        cpu_ns = {record["id"]: record["cpu_ns"] for record in cell.init("exit")}
+        assert set(cpu_ns) == {"bulk.sender", "bulk.receiver"}
+        assert all(0 < took < 3_000_000_000 for took in cpu_ns.values()), cpu_ns
+    for _, metrics in run.measured():
+        assert 0 < metrics["sender_cpu_per_byte_s"] < 1e-5
+        assert 0 < metrics["receiver_cpu_per_byte_s"] < 1e-5
 
 
 def test_a_host_that_takes_the_processor_away_is_noticed(checkout: Checkout, tmp_path: Path) -> None:

@@ -414,5 +414,14 @@ def test_checksums(tmp_path: Path) -> None:
     real = read_captures(recorded("sctp", "b", ["p1"]), checksums=True)
     assert real.sources["bad_checksum"].tolist() == [0]
     assert len(real.chunks) > 500
+    # a kernel leaves the sum of the pseudo header to a card that computes the rest (RFC 9293 3.1: addresses, 6, length)
+    left = bytearray(good)
+    ip, header = 14, 34
+    words = struct.unpack("!4H", left[ip + 12 : ip + 20])
+    total = sum(words) + 6 + len(left) - header
+    left[header + 16 : header + 18] = struct.pack("!H", (total & 0xFFFF) + (total >> 16))
+    file = pcap([(T, bytes(left)), (T + 1, bytes(bad))])
+    assert read(tmp_path, file, checksums=True).packets["marks"].tolist() == [32, 32]
+    assert read(tmp_path, file, checksums=True, unfinished=True).packets["marks"].tolist() == [0, 32]
     zero_crc = read(tmp_path, pcap([(T, sctp(1, data_chunk(1)))]), checksums=True)
     assert zero_crc.sources["bad_checksum"].tolist() == [1]

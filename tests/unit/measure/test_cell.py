@@ -370,6 +370,21 @@ def test_more_of_the_kernels_words(tmp_path: Path) -> None:
     assert tcp.outstanding_packets.tolist() == [7]
 
 
+def test_cpu_time_is_there_on_the_wall_clock_only(tmp_path: Path) -> None:
+    """cell-init writes it where it counts ticks; bytes are those that arrived, also after the stop."""
+    names = {"sender_cpu_per_byte_s", "receiver_cpu_per_byte_s"}
+    cell = make_cell("sctp")
+    assert not names & derive(cell, make_directory(cell, "sctp", tmp_path / "virtual")).metrics.keys()
+    root = make_directory(cell, "sctp", tmp_path / "wall")
+    with (root / "init.ndjson").open("a") as records:
+        for role, cpu_ns in (("sender", 30_000_000), ("receiver", 50_000_000)):
+            ended = {"id": f"ftp.{role}", "status": 0, "signal": None, "killed": False, "t_ns": 1, "cpu_ns": cpu_ns}
+            records.write(json.dumps({"record": "exit"} | ended) + "\n")
+    metrics = derive(cell, root).metrics
+    assert metrics["sender_cpu_per_byte_s"] == pytest.approx(0.03 / READ_BYTES["sctp"])
+    assert metrics["receiver_cpu_per_byte_s"] == pytest.approx(0.05 / READ_BYTES["sctp"])
+
+
 def test_time_weighted_mean_of_little() -> None:
     import numpy as np
 

@@ -21,14 +21,16 @@ def ready(clock_error_ns: int, event_error_ns: int = 0) -> Ready:
 
 
 def gone(clock_error_ns: int, event_error_ns: int = 0) -> set[str]:
-    kept, _ = within_clocks(FLOW, METRIC_VALUES, ready(clock_error_ns, event_error_ns))
+    kept, without, _ = within_clocks(FLOW, METRIC_VALUES, ready(clock_error_ns, event_error_ns))
     assert kept.keys() == METRIC_VALUES.keys()
     assert all(kept[name] == METRIC_VALUES[name] for name in kept if kept[name] is not None)
-    return {name for name, value in kept.items() if value is None and METRIC_VALUES[name] is not None}
+    lost = {name for name, value in kept.items() if value is None and METRIC_VALUES[name] is not None}
+    assert lost == set(without)
+    return lost
 
 
 def test_one_clock_changes_nothing() -> None:
-    assert within_clocks(FLOW, METRIC_VALUES, ready(0)) == (METRIC_VALUES, [])
+    assert within_clocks(FLOW, METRIC_VALUES, ready(0)) == (METRIC_VALUES, [], [])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_a_slow_command_takes_the_value_of_times_from_its_event_and_of_nothing_e
 
 
 def test_the_check_names_them() -> None:
-    _, (check,) = within_clocks(FLOW, METRIC_VALUES, ready(400_001))
+    _, _, (check,) = within_clocks(FLOW, METRIC_VALUES, ready(400_001))
     assert check.ok
     assert check.detail.endswith("metrics without a value for that: queue_wait_mean_s")
 

@@ -13,7 +13,7 @@ from support.recorded_cell import derive, make_cell, make_directory
 
 
 def test_every_group_has_a_function_that_takes_metrics_of_groups_before_it() -> None:
-    assert {*GROUP_FUNCTIONS, "flow_sharing", "aqm", "agents"} == set(GROUPS)
+    assert {*GROUP_FUNCTIONS, "flow_sharing", "aqm", "agents", "cpu"} == set(GROUPS)
     order = list(GROUP_FUNCTIONS)
     for group, function in GROUP_FUNCTIONS.items():
         assert {METRICS[name].group for name in needs_of(function)} <= set(order[: order.index(group)])

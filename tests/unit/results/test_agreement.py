@@ -103,6 +103,22 @@ def test_a_number_that_only_one_side_has() -> None:
     assert one(run([10.0, 11.0]), Results(failed.plan, outcomes, [])).verdict == "not comparable"
 
 
+def test_a_value_that_the_clocks_of_two_machines_took_away_is_not_comparable() -> None:
+    a, b = run([10.0, 11.0]), run([None, None], seed=9)
+    lost = {(b.plan.cells[0].id, "f", "packets")}
+    (number,) = agree(a, b, LATE_S, lost).numbers
+    assert (number.verdict, number.a, number.b) == ("not comparable", 10.5, None)
+    other = {(b.plan.cells[0].id, "f", "outage_s"), ("another cell", "f", "packets")}
+    assert agree(a, b, LATE_S, other).numbers[0].verdict == "differ"
+
+
+def test_cpu_time_says_something_of_a_machine_and_is_not_compared() -> None:
+    a = run([1e-8, 1.1e-8], metric="sender_cpu_per_byte_s", unit="s")
+    b = run([9e-8, 9.1e-8], metric="sender_cpu_per_byte_s", unit="s", seed=9)
+    found = one(a, b, "sender_cpu_per_byte_s")
+    assert (found.verdict, found.a, found.b) == ("not comparable", 1.05e-8, 9.05e-8)
+
+
 def at(fault_s: float = 0.0, silence_s: float = 0.0) -> Circumstances:
     return Circumstances(
         lateness_s=LATE_S, fault_s=fault_s, silence_s=silence_s, window_s=100.0, packets=1000.0, acks=500.0,

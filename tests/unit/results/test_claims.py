@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
+from netwarp.core.errors import SpecError
 from netwarp.core.numbers import MINUS
 from netwarp.core.types import Measurement
 from netwarp.experiment import load_spec
@@ -76,6 +77,26 @@ def test_claims_of_kind_later_are_not_tested_and_give_the_reason(tmp_path: Path)
     text = '[[claim]]\nid = "C9"\ntext = "t"\nsource = "s"\nkind = "later"\nreason = "needs Table 6"\n'
     (found,) = judged(plan_of(tmp_path, text), {})
     assert (found.verdict, found.reason, found.measured) == ("not tested", "needs Table 6", None)
+
+
+def test_a_claim_about_work_of_a_cpu_is_judged_on_the_wall_clock_only(tmp_path: Path) -> None:
+    body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\nclock = "wall"\nreason = "no time passes"\n'
+    plan = plan_of(tmp_path, claim("greater", body))
+    numbers = {"a": rows(3, 3, 3), "b": rows(1, 1, 1)}
+    (found,) = judged(plan, numbers)
+    assert (found.verdict, found.reason, found.measured) == ("not testable here", "no time passes", None)
+    (found,) = judged(plan, numbers, cpu_per_byte_s=2e-9)
+    assert (found.verdict, found.measured) == ("holds", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [('clock = "wall"', "reason is missing"), ('reason = "r"', 'or to one with clock = "wall"'),
+     ('clock = "sun"\nreason = "r"', '"sun"')],
+)  # fmt: skip
+def test_a_clock_wants_its_reason(tmp_path: Path, more: str, wrong: str) -> None:
+    with pytest.raises(SpecError, match=wrong):
+        plan_of(tmp_path, claim("greater", 'a = { who = "a" }\nb = { who = "b" }\n' + OVER + more + "\n"))
 
 
 def test_cells_left_out_or_failed_are_not_tested(tmp_path: Path) -> None:

@@ -149,6 +149,30 @@ def test_each_machine_has_its_own_lines_with_the_numbers_of_the_whole(example: C
     )
 
 
+def test_offloads_of_a_machines_interface_are_switched_off_whenever_it_has_gone_up() -> None:
+    """Drivers may switch them on then; of a veth, whose packets depend on no driver, they are off before."""
+    where = [("fault", "link"), ("outage", "10 s"), ("variant", "sctp_multi"), ("failover", "linux_default")]
+    cell = plan_experiment("choi2009", where=where).cells[0]
+    placed = place(cell, inventory(LAB))
+    devices = {
+        end: NetworkDevice(name, f"02:00:00:00:00:{number:02x}", 30 + number)
+        for number, (end, (_, name)) in enumerate(placed.ends.items())
+    }
+    for there in (devices, {}):
+        compiled = compile_cell(cell, CLOCK, b"", there)
+        told = [(item.at_ns, item.command) for item in compiled.steps if item.verb in ("netlink", "offload")]
+        ups = [at for at, (_, command) in enumerate(told) if command.endswith(" up")]
+        after = [at for at in ups if "ethtool -K" in told[at + 1][1] and told[at + 1][0] == told[at][0]]
+        interfaces = compiled.layout.interfaces()
+        assert len(ups) == len(interfaces) + 1, "and the repair"
+        if there:
+            assert all(each.is_device for each in interfaces)
+            assert after == ups
+        else:
+            assert told[ups[-1] + 1][0] is not None
+            assert ups[-1] not in after
+
+
 def pcap(*packets: tuple[int, bytes]) -> bytes:
     body = b"".join(struct.pack("=IIII", t // 10**9, t % 10**9, len(data), len(data)) + data for t, data in packets)
     return struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1) + body

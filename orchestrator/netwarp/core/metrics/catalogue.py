@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 CapturedAt = Literal["sender", "receiver", "both", "kernel", "model", ""]
-Flows = Literal["every", "connection", "pages", "messages", "SCTP", "MPTCP", "several", "cell"]
-Clock = Literal["flow", "moment", "repair", "delay", "sample"]
+Flows = Literal["every", "connection", "pages", "messages", "SCTP", "MPTCP", "several", "cell", "wall clock"]
+Clock = Literal["flow", "moment", "repair", "delay", "sample", "none"]
 
 CATALOGUE = Path(__file__).with_name("catalogue.csv")
 GROUPS = {
@@ -30,6 +30,7 @@ GROUPS = {
     "pages": "Pages and their objects",
     "physics": "Laws of physics",
     "timers": "Waits and promises",
+    "cpu": "CPU time",
 }
 """Group -> its heading on the page and in docs/metrics.md, in the order shown: the most wanted first."""
 
@@ -41,12 +42,14 @@ class CatalogueMetric:
     captured_at: the host whose captures the metric is computed from; "kernel": a number that the kernel reports;
     "model": arithmetic. group: the function that computes it (measure/groups). flows: the flows that have it;
     "connection": TCP, MPTCP and SCTP; "messages": those of them whose messages netwarp's own programs send; "pages":
-    flows with a `page`; "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty).
+    flows with a `page`; "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty);
+    "wall clock": flows that were run on the wall clock.
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or
     the longest head-of-line delay; "repair": the same, counted from the repair of a fault; "delay": packets' delays,
-    and means of them; "sample": times of the kernel's samples; "flow": the duration of the flow, for amounts and rates.
+    and means of them; "sample": times of the kernel's samples; "flow": the duration of the flow, for amounts and rates;
+    "none": a property of the machine, which two machines need not share.
 
     definition: a sentence for docs/metrics.md.
     """

@@ -1,0 +1,24 @@
+"""Metrics of the CPU time that a flow's two programs took. Definitions: docs/metrics.md, CPU time.
+
+By the kernel's account when a program ended (record `exit`: cpu_ns), which is there on the wall clock only: in virtual
+time computing takes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...core.types import Flow
+
+
+def cpu_metrics(flow: Flow, cpu_ns: Mapping[str, int], delivered_bytes: int | None) -> dict[str, float | None]:
+    """CPU seconds for each byte of new payload that arrived at the receiver. cpu_ns: program -> its CPU time; empty in
+    virtual time: then a flow does not have these metrics. delivered_bytes: None where nothing was captured.
+    """
+    if not cpu_ns:
+        return {}
+    took = {role: cpu_ns.get(f"{flow.name}.{role}") for role in ("sender", "receiver")}
+    return {
+        f"{role}_cpu_per_byte_s": None if ns is None or not delivered_bytes else ns / 1e9 / delivered_bytes
+        for role, ns in took.items()
+    }
