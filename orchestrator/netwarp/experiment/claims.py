@@ -163,7 +163,7 @@ class ClaimReader:
             why = str(reason.value) if reason is not None else ""
             return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
         expected, tolerance = self._bound(item, kind)
-        reason, clock = self._clock(item)
+        why_wall, clock = self._clock(item)
         if kind == "mean":
             for key in (*OF_ITS_CELLS, "flow"):
                 if (child := item.get(key)) is not None:
@@ -176,7 +176,7 @@ class ClaimReader:
                 of=self._of(item),
                 expected=expected,
                 tolerance=tolerance,
-                reason=reason,
+                reason=why_wall,
                 clock=clock,
             )
         if (child := item.get("of")) is not None:
@@ -206,7 +206,7 @@ class ClaimReader:
             levels=levels,
             expected=expected,
             tolerance=tolerance,
-            reason=reason,
+            reason=why_wall,
             clock=clock,
         )
 
