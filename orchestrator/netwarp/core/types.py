@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-NodeKind = Literal["host", "router"]
+NodeKind = Literal["host", "router", "switch"]
 Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
 """netwarp's own apps speak the first three; programs of the user's also the others."""
 DirectionName = Literal["forward", "backward"]
@@ -141,7 +141,9 @@ class Agent(Frozen, frozen=True):
 
 
 class Node(Frozen, frozen=True):
-    """One network namespace. Hosts run apps; routers forward. `sysctls`: path below /proc/sys -> value."""
+    """One network namespace. Hosts run apps; routers forward packets; a switch joins its links into one Ethernet
+    segment, with one subnet. `sysctls`: path below /proc/sys -> value.
+    """
 
     name: str
     kind: NodeKind
@@ -151,7 +153,8 @@ class Node(Frozen, frozen=True):
 
 class Link(Frozen, frozen=True):
     """A veth pair between two nodes; forward: from a to b. A shaped link with a host at an end gets a hop in the middle
-    (a router of its own), because shaping on the sending host would push back on its transport.
+    (a router of its own, a bridge if the other end is a switch), because shaping on the sending host would push back on
+    its transport.
     """
 
     name: str

@@ -97,7 +97,7 @@ PROFILE: dict[str, Field] = {
     "event": _OF_A_LINK,
 }
 NODE: dict[str, Field] = {
-    "kind": Field("choice", '"host"', choices=("host", "router")),
+    "kind": Field("choice", '"host"', choices=("host", "router", "switch")),
     "sysctl": Field("open", '{ "net.ipv4.tcp_sack" = "1" }'),
     "stack": Field("text", '"linux-2.6.10-like"'),
     "agent": Field("open", '"snoop"'),

@@ -32,6 +32,20 @@ class CapturePoint:
         )
 
 
+def captured_links(cell: Cell, node: str) -> list[str]:
+    """The links of a node that are captured, in the order in which packets of equal times are read: on the virtual
+    clock a host answers in no time, so a link by which a flow comes in stands before one by which only answers leave.
+    """
+    links = [capture.link for capture in cell.captures if capture.node == node]
+    for flow in cell.flows:
+        for path in flow.paths:
+            come, leave = path.receiver_link, path.back_link
+            if flow.receiver == node and leave in links and come in links and links.index(come) > links.index(leave):
+                links.remove(come)
+                links.insert(links.index(leave), come)
+    return links
+
+
 def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
     """The path of capture/<node>-<link>.pcap, plain or compressed; None if neither exists."""
     for suffix in (".pcap.zst", ".pcap", ".pcap.gz"):

@@ -22,7 +22,7 @@ from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
 from . import series
 from .agents import agent_metrics
-from .capture_point import CapturePoint, read_point
+from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
     capture_checks,
@@ -128,9 +128,7 @@ def capture_digests(captures: Path) -> dict[str, str]:
 
 def _read_points(cell: Cell, cell_dir: Path, unfinished: bool) -> tuple[dict[str, CapturePoint], list[Check]]:
     hosts = {flow.sender for flow in cell.flows} | {flow.receiver for flow in cell.flows}
-    links: dict[str, list[str]] = {}
-    for capture in cell.captures:
-        links.setdefault(capture.node, []).append(capture.link)
+    links = {node: captured_links(cell, node) for node in dict.fromkeys(capture.node for capture in cell.captures)}
     points: dict[str, CapturePoint] = {}
     checks: list[Check] = []
     for node in sorted(hosts - set(links)):

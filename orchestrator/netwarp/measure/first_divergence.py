@@ -11,7 +11,7 @@ from ..core.numbers import fixed
 from ..core.timer_wheel import HZ, slot_s
 from ..core.types import Cell
 from ..store.run_dir import CellDir
-from .capture_point import CapturePoint, read_point
+from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import read_cell_records
 from .flow_packets import FlowPackets, packets_at_both_ends
 
@@ -109,7 +109,7 @@ def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender:
     left = records.checksums_left
     points: list[CapturePoint | None] = []
     for node in (flow.sender, flow.receiver):
-        links = [capture.link for capture in cell.captures if capture.node == node]
+        links = captured_links(cell, node)
         points.append(read_point(directory.root, node, links, host=True, unfinished=left) if links else None)
     sender, _, names = packets_at_both_ends(flow, points[0], points[1], records.ready.t0_realtime_ns)
     if sender is None:

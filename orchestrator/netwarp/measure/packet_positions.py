@@ -13,7 +13,7 @@ from ..core.schedules import PacketPosition
 from ..core.types import Cell, DirectionName
 from ..core.wire import ACK, DATA, FIN, I_DATA, RST, SACK, SYN, chunk_name
 from ..testbed.layout import make_layout
-from .capture_point import CapturePoint, read_point
+from .capture_point import CapturePoint, captured_links, read_point
 
 COUNTED = frozenset({"DATA", "DATA again", "SACK", "ACK", "HEARTBEAT", "HEARTBEAT ACK", "packet"})
 """Names that have a number from the first on; of the others there usually is one."""
@@ -27,10 +27,7 @@ def packet_positions(cell: Cell, cell_dir: Path, t0_realtime_ns: int) -> list[Pa
     Numbers count all packets that come to a direction from the cell's start, as packet rules do. Raises CaptureError.
     """
     hosts = [node.name for node in cell.nodes if node.kind == "host"]
-    links: dict[str, list[str]] = {host: [] for host in hosts}
-    for capture in cell.captures:
-        if capture.node in links:
-            links[capture.node].append(capture.link)
+    links = {host: captured_links(cell, host) for host in hosts}
     ends = {link.name: (link.a, link.b) for link in cell.links}
     addresses = {host: {face.ip for face in make_layout(cell).interfaces() if face.node == host} for host in hosts}
     sent: list[tuple[int, int, str, DirectionName, int, str, str]] = []

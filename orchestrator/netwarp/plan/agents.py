@@ -36,7 +36,8 @@ def with_agents(
             continue
         node = Reader(item, NODE, problems, context)
         if nodes[name].kind != "router":
-            node.problem("agent", f'"{name}" is a host, and agents are on routers; write kind = "router"')
+            said = f'"{name}" is a {nodes[name].kind}, and agents are on routers; write kind = "router"'
+            node.problem("agent", said)
             continue
         agent = _agent(name, node, links, routed)
         complete[name] = msgspec.structs.replace(nodes[name], agent=agent)

@@ -22,6 +22,7 @@ from .packet_rules import check_packet_rules
 from .reader import Reader
 from .resolve import Resolved, resolve
 from .routes import Routed, rtt_of_links
+from .switches import check_switches
 from .sysctls import SysctlCheck
 from .timeline import Planned, Timeline, draw
 
@@ -75,6 +76,7 @@ class CellPlanner:
             top.problem("flow", 'there is no flow; for example [flow.bulk] with from = "a", to = "b"')
         nodes = with_agents(nodes, resolved.nodes, links, routed, self._problems, context)
         check_linked(resolved.nodes, links, self._problems, context)
+        check_switches(nodes, resolved.nodes, links, self._problems, context)
         rtt_ns = rtt_of_links(routed, links)
         shapes = {
             (name, side): finish(draft.side(side), rtt_ns[name, side], draft.mtu_bytes)

@@ -70,7 +70,8 @@ class Flows:
             if node is not None and node not in self._nodes:
                 reader.wrong(key, f'there is no node "{node}"{nearest(node, self._nodes)}')
             elif node is not None and node not in self._hosts:
-                reader.wrong(key, f'"{node}" is a router; flows run between hosts{nearest(node, self._hosts)}')
+                kind = self._nodes[node].kind
+                reader.wrong(key, f'"{node}" is a {kind}; flows run between hosts{nearest(node, self._hosts)}')
         if sender is not None and sender == receiver:
             reader.wrong("to", f'"{receiver}" would send to itself; a flow has two hosts')
         protocol = self._protocol(reader)

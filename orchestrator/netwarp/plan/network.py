@@ -12,7 +12,7 @@ from typing import get_args
 
 import msgspec
 
-from ..core.types import DirectionName, Distribution, GilbertElliott, Link, LinkImpairment, Node
+from ..core.types import DirectionName, Distribution, GilbertElliott, Link, LinkImpairment, Node, NodeKind
 from ..core.units import Quantity
 from ..experiment.fields import check_keys, read_quantity
 from ..experiment.grammar import DIRECTION, LINK, NODE, PROFILE, RATIO
@@ -74,8 +74,9 @@ class Network:
         nodes: dict[str, Node] = {}
         for name, item in items.items():
             reader = Reader(item, NODE, self._problems, context)
-            kind = reader.text("kind") or "host"
-            nodes[name] = Node(name=name, kind="router" if kind == "router" else "host", sysctls=self._sysctls(reader))
+            kinds: dict[str | None, NodeKind] = {"router": "router", "switch": "switch"}
+            kind = kinds.get(reader.text("kind"), "host")
+            nodes[name] = Node(name=name, kind=kind, sysctls=self._sysctls(reader))
         return nodes
 
     def links(self, items: Mapping[str, Item], nodes: Mapping[str, Node], context: str) -> dict[str, UnresolvedLink]:

@@ -148,8 +148,12 @@ def _drawing(cell: Cell) -> Markup:
         )
     for node in cell.nodes:
         x, y = _at(places[node.name])
-        nodes += Markup('<g class="node {}"><circle cx="{}" cy="{}" r="{}"/><text x="{}" y="{}">{}</text></g>').format(
-            node.kind, x, y, RADIUS, x, y + 4, node.name[:6]
+        shape = Markup('<circle cx="{}" cy="{}" r="{}"/>').format(x, y, RADIUS)
+        if node.kind == "switch":
+            box = (x - 1.3 * RADIUS, y - RADIUS, 2.6 * RADIUS, 2 * RADIUS)
+            shape = Markup('<rect x="{}" y="{}" width="{}" height="{}"/>').format(*box)
+        nodes += Markup('<g class="node {}">{}<text x="{}" y="{}">{}</text></g>').format(
+            node.kind, shape, x, y + 4, node.name[:6]
         )
     words = "; ".join(f"{link.name} from {link.a} to {link.b}" for link in cell.links)
     return Markup(

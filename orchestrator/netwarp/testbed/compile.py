@@ -22,12 +22,14 @@ from .arguments import (
     sender_arguments,
 )
 from .direction_program import DirectionProgram
-from .layout import PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, make_layout
+from .interface import Devices, Interface
+from .layout import BRIDGE, Layout, hop_name, make_layout
 from .messages import Request
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
 from .programs import listener_steps, opener_steps
 from .shaping import ExpectedQdisc, Shaping
+from .static_routes import PREFIX_LENGTH, Route
 from .steps import Step, step
 
 MS = 1_000_000
@@ -267,15 +269,24 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
                 _request(out, layout, end.namespace, messages.set_mtu(end.name, end.ifindex, end.mtu_bytes))
             continue
         _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
+    for namespace, ifindex in layout.bridges.items():
+        _request(out, layout, namespace, messages.bridge(BRIDGE, ifindex))
+        _request(out, layout, namespace, messages.set_link(BRIDGE, ifindex, up=True))
     for interface in layout.interfaces():
         ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
         if not interface.is_device:
             out.add(_offload(interface))
-        _request(out, layout, ns, messages.address(name, ifindex, interface.ip, PREFIX_LENGTH))
+        if interface.bridge is not None:
+            _request(out, layout, ns, messages.make_port(name, ifindex, BRIDGE, interface.bridge))
+            for mac in layout.behind(interface):
+                _request(out, layout, ns, messages.behind_port(name, ifindex, mac))
+        else:
+            _request(out, layout, ns, messages.address(name, ifindex, interface.ip, PREFIX_LENGTH))
         _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
         if interface.is_device:  # some drivers switch them on when the interface goes up
             out.add(_offload(interface))
-        _request(out, layout, ns, messages.neighbour(name, ifindex, interface.peer_ip, interface.peer_mac))
+        for ip, mac in layout.neighbours(interface):
+            _request(out, layout, ns, messages.neighbour(name, ifindex, ip, mac))
     for route in layout.routes:
         _request(out, layout, route.interface.namespace, _add_route(route))
     for namespace, request in shaping.install():
@@ -295,6 +306,8 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         item = step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns)
         # some drivers never say
         out.add(replace(item, fields=(*item.fields, ("unknown", "1"))) if interface.is_device else item)
+    for namespace, ifindex in layout.bridges.items():
+        out.add(step("operstate", ns=namespace, ifindex=ifindex, timeout_ns=clock.operstate_ns))
 
 
 def _offload(interface: Interface, at_ns: int | None = None) -> Step:
@@ -420,11 +433,12 @@ def _restore(end: Interface, layout: Layout) -> list[Request]:
     """The interface goes up first; then what the kernel removed when it went down: neighbours and static routes."""
     return [
         messages.set_link(end.name, end.ifindex, up=True),
-        messages.neighbour(end.name, end.ifindex, end.peer_ip, end.peer_mac),
+        *(messages.neighbour(end.name, end.ifindex, ip, mac) for ip, mac in layout.neighbours(end)),
         *(_add_route(route) for route in layout.routes if route.interface == end),
     ]
 
 
 def _add_route(route: Route) -> Request:
     via, window = route.interface, route.initial_window_packets
-    return messages.route(route.subnet, PREFIX_LENGTH, route.gateway, via.name, via.ifindex, window, route.quick_ack)
+    length = route.prefix_length
+    return messages.route(route.subnet, length, route.gateway, via.name, via.ifindex, window, route.quick_ack)

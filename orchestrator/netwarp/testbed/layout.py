@@ -3,6 +3,8 @@
 A link between two nodes is one veth, or, where it is shaped (or the target of an event) and touches a host, two veths
 with a hop in the middle: a router namespace `<link>.hop` whose two egress qdiscs shape both directions.
 Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / .129, hop .2 / .130.
+A switch is a namespace with a bridge, and so is the hop of a link to a switch. The hosts and routers on it share the
+subnet 10.(L//250).(L%250).192/26 of the first link to it, with the addresses .193, .194 ... in the order of the links.
 """
 
 from __future__ import annotations
@@ -12,73 +14,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ..core.errors import SpecError
-from ..core.topology import next_edges
-from ..core.types import Cell, DirectionName, Flow, Link, LinkImpairment
-from .messages import VethEnd
+from ..core.types import Cell, DirectionName, Link, LinkImpairment
+from .interface import Devices, Interface
+from .static_routes import PREFIX_LENGTH, Route, apply_route_overrides, static_routes
 
 FIRST_IFINDEX = 10
-PREFIX_LENGTH = 26
+SEGMENT_BASE = 192
+"""Of the last byte of a segment's subnet."""
+BRIDGE = "bridge"
+"""The name of the bridge in a switch's namespace."""
 INTERFACE_NAME_MAX = 15
 LINKS_MAX = 250 * 250
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkDevice:
-    """An interface of a machine that takes the place of an end of a veth.
-
-    ifindex: its number on the machine, which it keeps in the namespace: the kernel would not know another when it gives
-    the interface back.
-    """
-
-    name: str
-    mac: str
-    ifindex: int
-
-
-Devices = Mapping[tuple[str, str, str], NetworkDevice]
-"""(link, node, peer node) -> the device that is this end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """One end of a veth. `ip`/`mac` are its own, `peer_*` those of the other end. `name` is the link's on nodes.
-
-    is_device: an interface of a machine, with a cable to its peer on another machine; `name` is the machine's then.
-    """
-
-    node: str
-    name: str
-    link: str
-    namespace: int
-    ifindex: int
-    mac: str
-    ip: str
-    subnet: str
-    mtu_bytes: int
-    peer_node: str
-    peer_name: str
-    peer_ip: str
-    peer_mac: str
-    is_device: bool = False
-
-    @property
-    def end(self) -> VethEnd:
-        """As an end of a veth."""
-        return VethEnd(self.namespace, self.name, self.ifindex, self.mac)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A static route of one node."""
-
-    node: str
-    subnet: str
-    gateway: str
-    interface: Interface
-    initial_window_packets: int | None = None
-    """TCP's initial window for connections by this route (None: the kernel's own)."""
-    quick_ack: bool = False
-    """True if TCP acknowledges every segment of connections by this route."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +37,8 @@ class Layout:
     routes: tuple[Route, ...]
     shaped: dict[tuple[str, DirectionName], Interface] = field(default_factory=dict)
     """(link, direction) -> the interface whose egress qdiscs shape it."""
+    bridges: dict[int, int] = field(default_factory=dict)
+    """Namespace of a switch, or of a hop on its segment -> ifindex of its bridge."""
 
     def interfaces(self) -> tuple[Interface, ...]:
         """Every interface, in creation order."""
@@ -98,7 +46,22 @@ class Layout:
 
     def free_ifindex(self) -> int:
         """The first number of which no interface is, nor any after it."""
-        return max([FIRST_IFINDEX - 1, *(interface.ifindex for interface in self.interfaces())]) + 1
+        taken = [*(interface.ifindex for interface in self.interfaces()), *self.bridges.values()]
+        return max([FIRST_IFINDEX - 1, *taken]) + 1
+
+    def neighbours(self, interface: Interface) -> tuple[tuple[str, str], ...]:
+        """(address, MAC) of every neighbour of an interface: the other end of its link; on a segment all of the other
+        nodes; of a port none.
+        """
+        if not interface.segment:
+            return ((interface.peer_ip, interface.peer_mac),)
+        others = (other for other in self.interfaces() if other.segment == interface.segment and other.ip)
+        return tuple((other.ip, other.mac) for other in others if interface.ip and other.node != interface.node)
+
+    def behind(self, port: Interface) -> tuple[str, ...]:
+        """The MACs of the interfaces to which a port of a switch leads."""
+        ends = (end for end in self.interfaces() if end.segment == port.node and end.link == port.link and end.ip)
+        return tuple(end.mac for end in ends)
 
     def interface(self, node: str, link: str) -> Interface:
         """The interface of a node on a link; raises SpecError if there is none."""
@@ -150,7 +113,10 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
         and (link.a in hosts or link.b in hosts)
     }
     names = [node.name for node in cell.nodes] + [hop_name(link.name) for link in cell.links if link.name in hops]
-    routers = {node.name for node in cell.nodes if node.kind == "router"} | {hop_name(name) for name in hops}
+    segment_of = _segments(cell)
+    bridging = {*segment_of.values(), *(hop_name(name) for name in hops & set(segment_of))}
+    routers = {node.name for node in cell.nodes if node.kind == "router"}
+    routers |= {hop_name(name) for name in hops} - bridging
     index = {name: number for number, name in enumerate(names)}
     first = max([FIRST_IFINDEX, *(device.ifindex + 1 for device in devices.values())])
     veths: list[tuple[Interface, Interface]] = []
@@ -171,39 +137,52 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
             ends = pair
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
             shaped[link.name, "forward"], shaped[link.name, "backward"] = ends
-    routes = apply_route_overrides(cell.flows, _routes(hosts, veths), [end for pair in veths for end in pair])
-    return Layout(tuple(names), frozenset(routers), tuple(veths), routes, shaped)
+    bridges = {index[name]: first + 2 * len(veths) + number for number, name in enumerate(sorted(bridging))}
+    if bridges:
+        veths, shaped = _on_segments(cell, segment_of, bridges, veths, shaped)
+    routes, gateways = static_routes(hosts, veths, bridging)
+    routes = apply_route_overrides(cell.flows, routes, [end for pair in veths for end in pair], gateways)
+    return Layout(tuple(names), frozenset(routers), tuple(veths), routes, shaped, bridges)
 
 
-def apply_route_overrides(
-    flows: Sequence[Flow], routes: Sequence[Route], interfaces: Sequence[Interface]
-) -> tuple[Route, ...]:
-    """The routes with the overrides of the flows applied: the receiver's link, initial windows, quick ACKs.
+def _segments(cell: Cell) -> dict[str, str]:
+    """Link -> the switch that it leads to. Raises SpecError where a segment's subnet has too few addresses."""
+    switches = {node.name for node in cell.nodes if node.kind == "switch"}
+    segments = {link.name: end for link in cell.links for end in (link.a, link.b) if end in switches}
+    for switch in switches:
+        if list(segments.values()).count(switch) > (1 << (32 - PREFIX_LENGTH)) - 2:
+            raise SpecError(f"switch '{switch}' has more links than its subnet has addresses")
+    return segments
 
-    Raises SpecError if an end of a flow has no route that could carry the override.
-    """
-    interface_of = {(interface.node, interface.link): interface for interface in interfaces}
-    routes_by_subnet = {(route.node, route.subnet): route for route in routes}
 
-    def route_to(node: str, to: Interface) -> Route:
-        if (node, to.subnet) not in routes_by_subnet:
-            raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': that link has no hop")
-        return routes_by_subnet[node, to.subnet]
+def _on_segments(
+    cell: Cell,
+    segment_of: Mapping[str, str],
+    bridges: Mapping[int, int],
+    veths: Sequence[tuple[Interface, Interface]],
+    shaped: Mapping[tuple[str, DirectionName], Interface],
+) -> tuple[list[tuple[Interface, Interface]], dict[tuple[str, DirectionName], Interface]]:
+    """The veths and shaped interfaces with the ports and addresses of the segments."""
+    numbers = [link.name for link in cell.links]
+    members: dict[str, list[str]] = {}
+    for link, switch in segment_of.items():
+        members.setdefault(switch, []).append(link)
+    moved: dict[tuple[int, int], Interface] = {}
 
-    for flow in flows:
-        window = flow.sender_options.get("initial_window_packets")
-        for path in flow.paths:
-            if path.back_link is not None:
-                back = route_to(flow.receiver, interface_of[flow.sender, path.sender_link])
-                leaving = interface_of[flow.receiver, path.back_link]
-                routes_by_subnet[back.node, back.subnet] = replace(back, interface=leaving, gateway=leaving.peer_ip)
-            if window is not None:
-                out = route_to(flow.sender, interface_of[flow.receiver, path.receiver_link])
-                routes_by_subnet[out.node, out.subnet] = replace(out, initial_window_packets=int(window))
-            if flow.receiver_options.get("quick_ack"):
-                back = route_to(flow.receiver, interface_of[flow.sender, path.sender_link])
-                routes_by_subnet[back.node, back.subnet] = replace(back, quick_ack=True)
-    return tuple(routes_by_subnet.values())
+    def move(end: Interface) -> Interface:
+        switch = segment_of.get(end.link)
+        if switch is None:
+            return end
+        first = numbers.index(members[switch][0])
+        net = f"10.{first // 250}.{first % 250}"
+        port = bridges.get(end.namespace)
+        ip = "" if port is not None else f"{net}.{SEGMENT_BASE + 1 + members[switch].index(end.link)}"
+        subnet = f"{net}.{SEGMENT_BASE}"
+        end_on_segment = replace(end, ip=ip, subnet=subnet, peer_ip="", segment=switch, bridge=port)
+        return moved.setdefault((end.namespace, end.ifindex), end_on_segment)
+
+    pairs = [(move(near), move(far)) for near, far in veths]
+    return pairs, {key: moved.get((end.namespace, end.ifindex), end) for key, end in shaped.items()}
 
 
 def _veth(
@@ -247,21 +226,3 @@ def _veth(
         )
 
     return build(0), build(1)
-
-
-def _routes(hosts: set[str], veths: Sequence[tuple[Interface, Interface]]) -> tuple[Route, ...]:
-    """The shortest route from every node to every subnet that is not its own (core.topology).
-
-    There is no default route: if the way to a subnet is cut, its packets cannot silently take another one.
-    """
-    # a link counts two: a veth of a hop is half of one
-    edges = [(near.node, far.node, 1 if ".hop" in near.node + far.node else 2) for near, far in veths]
-    nodes_on: dict[str, list[str]] = {}
-    for near, far in veths:
-        nodes_on.setdefault(near.subnet, []).extend((near.node, far.node))
-    routes = []
-    for subnet, at in nodes_on.items():
-        for node, edge in next_edges(hosts, edges, at).items():
-            interface = next(end for end in veths[edge] if end.node == node)
-            routes.append(Route(node, subnet, interface.peer_ip, interface))
-    return tuple(routes)

@@ -24,11 +24,12 @@ CHANGE = NLM_F_REQUEST | NLM_F_ACK
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 28, 30, 36, 38
 RTM_NEWTFILTER, RTM_GETTFILTER = 44, 46
-AF_UNSPEC, AF_INET = 0, 2
+AF_UNSPEC, AF_INET, AF_BRIDGE = 0, 2, 7
 IFF_UP = 0x1
-NUD_PERMANENT = 0x80
+NUD_NOARP, NUD_PERMANENT, NTF_MASTER = 0x40, 0x80, 0x04
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST = 254, 4, 0, 1
 RTM_NEWRULE, RTM_GETRULE, FR_ACT_TO_TBL, RT_SCOPE_HOST, RTN_LOCAL = 32, 34, 1, 254, 2
+RT_SCOPE_LINK = 253
 LOOPBACK_IFINDEX, IPPROTO_TCP = 1, 6
 RELAY_TABLE = 100
 """The routing table of a router whose agent relays connections."""
@@ -102,6 +103,39 @@ def veth(end: VethEnd, peer: VethEnd, peer_namespace_name: str, mtu_bytes: int) 
     return Request(encode(message, RTM_NEWLINK, CREATE), text)
 
 
+def bridge(name: str, ifindex: int) -> Request:
+    """Create a bridge: a switch that learns where addresses are, without spanning tree (a segment here has no loop)."""
+    message = ifinfmsg()
+    message["index"] = ifindex
+    data = {"attrs": [("IFLA_BR_STP_STATE", 0)]}
+    message["attrs"] = [
+        ("IFLA_IFNAME", name),
+        ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", data)]}),
+    ]
+    return Request(encode(message, RTM_NEWLINK, CREATE), f"ip link add {name} index {ifindex} type bridge stp_state 0")
+
+
+def make_port(name: str, ifindex: int, bridge_name: str, bridge_ifindex: int) -> Request:
+    """Make an interface a port of a bridge."""
+    message = ifinfmsg()
+    message["index"] = ifindex
+    message["attrs"] = [("IFLA_MASTER", bridge_ifindex)]
+    return Request(encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} master {bridge_name}")
+
+
+def behind_port(name: str, ifindex: int, mac: str) -> Request:
+    """Tell a bridge that an address is behind this port: it does not learn it where no ARP is sent, and would send the
+    packets to an address that never sends to every port.
+    """
+    message = ndmsg()
+    message["family"] = AF_BRIDGE
+    message["ifindex"] = ifindex
+    message["state"] = NUD_NOARP
+    message["flags"] = NTF_MASTER
+    message["attrs"] = [("NDA_LLADDR", mac)]
+    return Request(encode(message, RTM_NEWNEIGH, CREATE), f"bridge fdb add {mac} dev {name} master static")
+
+
 def set_link(name: str, ifindex: int, *, up: bool) -> Request:
     """Set an interface administratively up or down."""
     message = ifinfmsg()
@@ -140,17 +174,19 @@ def route(
 ) -> Request:
     """Add a static route, replacing an equal one (so that it can be restored after a link went down).
 
-    quick_ack: TCP acknowledges every segment of connections by it (net/ipv4/tcp_input.c: tcp_in_quickack_mode).
+    gateway: "" where the destination is on the interface's segment. quick_ack: TCP acknowledges every segment of
+    connections by it (net/ipv4/tcp_input.c: tcp_in_quickack_mode).
     """
     message = rtmsg()
     message["family"] = AF_INET
     message["dst_len"] = prefix_length
     message["table"] = RT_TABLE_MAIN
     message["proto"] = RTPROT_STATIC
-    message["scope"] = RT_SCOPE_UNIVERSE
+    message["scope"] = RT_SCOPE_UNIVERSE if gateway else RT_SCOPE_LINK
     message["type"] = RTN_UNICAST
-    message["attrs"] = [("RTA_DST", subnet), ("RTA_GATEWAY", gateway), ("RTA_OIF", ifindex)]
-    text = f"ip route replace {subnet}/{prefix_length} via {gateway} dev {name}"
+    message["attrs"] = [("RTA_DST", subnet), *([("RTA_GATEWAY", gateway)] if gateway else []), ("RTA_OIF", ifindex)]
+    via = f"via {gateway} dev {name}" if gateway else f"dev {name} scope link"
+    text = f"ip route replace {subnet}/{prefix_length} {via}"
     metrics: list[tuple[str, int]] = []
     if initial_window_packets is not None:
         metrics.append(("RTAX_INITCWND", initial_window_packets))

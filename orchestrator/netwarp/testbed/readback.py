@@ -19,7 +19,7 @@ from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
-from .layout import PREFIX_LENGTH
+from .layout import BRIDGE
 from .messages import (
     NUD_PERMANENT,
     RELAY_TABLE,
@@ -34,6 +34,7 @@ from .netem import Netem
 from .nftables import check_rules, decode_rules
 from .shaping import ExpectedQdisc
 from .size_table import TCA_STAB, attributes_of, overhead_of
+from .static_routes import PREFIX_LENGTH
 from .tbf import Tbf
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -179,9 +180,16 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             up = "UNKNOWN" if interface.is_device and got[3] == "UNKNOWN" else "UP"  # some drivers never say
             asked = (interface.name, interface.mtu_bytes, interface.mac, up)
             yield _same(f"link {interface.name} of {name}", asked, got)
+            if interface.bridge is not None:
+                port_of = link.get("IFLA_MASTER")
+                yield _same(f"bridge of port {interface.name} of {name}", interface.bridge, port_of)
+        if namespace in layout.bridges:
+            bridge = by_index.get(layout.bridges[namespace], {})
+            state = (bridge.get("IFLA_IFNAME"), bridge.get("IFLA_OPERSTATE"))
+            yield _same(f"bridge of {name}", (BRIDGE, "UP"), state)
     elif label == "address":
         addresses = {(e["index"], _attributes(e).get("IFA_ADDRESS"), e["prefixlen"]) for e in entries}
-        asked_addresses = {(interface.ifindex, interface.ip, PREFIX_LENGTH) for interface in own}
+        asked_addresses = {(interface.ifindex, interface.ip, PREFIX_LENGTH) for interface in own if interface.ip}
         yield _same(f"addresses of {name}", asked_addresses, {a for a in addresses if a[1] != "127.0.0.1"})
     elif label == "neighbour":
         permanent = {
@@ -189,7 +197,7 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             for e in entries
             if e["state"] & NUD_PERMANENT
         }
-        asked_neighbours = {(interface.ifindex, interface.peer_ip, interface.peer_mac) for interface in own}
+        asked_neighbours = {(each.ifindex, ip, mac) for each in own for ip, mac in layout.neighbours(each)}
         yield _same(f"permanent neighbours of {name}", asked_neighbours, permanent)
     elif label == "route":
         routes = {
@@ -198,7 +206,7 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             if e["proto"] == RTPROT_STATIC and _attributes(e).get("RTA_TABLE") != RELAY_TABLE
         }
         asked_routes = {
-            (r.subnet, r.gateway, r.interface.ifindex, r.initial_window_packets, r.quick_ack)
+            (r.subnet, r.gateway or None, r.interface.ifindex, r.initial_window_packets, r.quick_ack)
             for r in layout.routes
             if r.node == name
         }

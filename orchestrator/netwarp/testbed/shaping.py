@@ -19,7 +19,8 @@ import msgspec
 from ..core.types import Cell, DirectionName, Event, Link, LinkImpairment
 from .aqm import aqm_stage
 from .direction_program import DirectionProgram, direction_programs
-from .layout import Interface, Layout
+from .interface import Interface
+from .layout import Layout
 from .messages import Request, Stage, qdisc
 from .netem import PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
 from .steps import Step

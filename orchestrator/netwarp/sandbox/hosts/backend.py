@@ -19,7 +19,7 @@ from ...core.types import Cell, Check, Problem
 from ...store.run_dir import CellDir
 from ...testbed.arch import archs
 from ...testbed.compile import Clock, Compiled, compile_cell
-from ...testbed.layout import Devices, NetworkDevice
+from ...testbed.interface import Devices, NetworkDevice
 from ..base import Interrupted
 from ..host_load import SteadyClock
 from ..sandbox import SandboxBackend
