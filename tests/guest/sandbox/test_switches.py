@@ -62,7 +62,9 @@ def test_sacks_leave_by_the_interface_that_the_spec_says(tmp_path: Path, links: 
 
 def test_nothing_on_a_segment_counts_as_an_ip_hop_or_is_flooded(tmp_path: Path) -> None:
     run = run_of(tmp_path, OTHER_FIRST, BY_OTHER)
-    captures = {path.name.split(".pcap")[0]: path for path in run.directory.cell(run.plan.cells[0].id).capture.iterdir()}
+    captures = {
+        path.name.split(".pcap")[0]: path for path in run.directory.cell(run.plan.cells[0].id).capture.iterdir()
+    }
     at = {name: read_captures([path], ("packets", "identities")) for name, path in captures.items()}
     assert all(set(capture.identities["hop_limit"].tolist()) == {64} for capture in at.values())
     assert len(at["b-d2"].packets) < len(at["b-d1"].packets)  # SACKs, one for two packets, and no copy of the data
