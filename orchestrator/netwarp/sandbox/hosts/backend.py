@@ -197,6 +197,8 @@ def cannot_run(cell: Cell) -> str:
     programs = [flow.name for flow in cell.flows if flow.program is not None]
     if programs:
         return f"flow {programs[0]}: programs of the user's own are not brought to machines; use --backend guest"
+    if switches := [node.name for node in cell.nodes if node.kind == "switch"]:
+        return f"node {switches[0]}: a switch of metal cannot be verified; use --backend virtual, guest or netns"
     if any(flow.sender_options.get("tracepoints") for flow in cell.flows):
         return "tracepoints are the whole machine's to switch on; use --backend virtual or guest"
     if cell.kernel is not msgspec.UNSET:

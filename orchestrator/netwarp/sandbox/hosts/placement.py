@@ -40,11 +40,6 @@ def place(cell: Cell, inventory: Inventory) -> Placement:
     layout = make_layout(cell)
     machines = inventory.machines
     lacks: list[str] = []
-    lacks += [
-        f"node {node.name} is a switch, which this back end does not build: virtual, guest and netns do"
-        for node in cell.nodes
-        if node.kind == "switch"
-    ]
     machine_of = _nodes(cell, machines, lacks)
     free: dict[frozenset[str], list[tuple[Device, Device]]] = {}
     for near, far in inventory.cables():
@@ -105,7 +100,7 @@ def _nodes(cell: Cell, machines: Mapping[str, Machine], lacks: list[str]) -> dic
         elif node.name in machines and not machines[node.name].nodes:
             chosen[node.name] = node.name
     for node in cell.nodes:
-        if node.name in chosen or node.kind == "switch":
+        if node.name in chosen or node.kind == "switch":  # no cell with a switch runs here (backend.cannot_run)
             continue
         role = "endpoint" if node.kind == "host" else "bottleneck"
         there = [machine for machine in machines.values() if machine.role == role and not machine.nodes]
