@@ -47,13 +47,19 @@ MOST_TURNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The number of a claim in one source, and the verdict of its rule on it. interval: "[12, 21]"; empty: none."""
+    """The number of a claim in one source, and the verdict of its rule on it. interval: "[12, 21]"; empty: none.
+
+    short: "paper" of the source that makes the claims, otherwise the title up to a comma. kind: "paper", "source",
+    "own" or "column": what is measured, under the claim's own levels or under those of a column.
+    """
 
     title: str
     number: str
     unit: str
     interval: str
     verdict: str
+    short: str = ""
+    kind: str = "source"
 
     @property
     def text(self) -> str:
@@ -108,15 +114,28 @@ class Statement:
 
     @property
     def sureness(self) -> str:
-        """The certainty of its verdict, in words: an interval of so many draws, one draw, or no chance."""
+        """The certainty of its verdict, in words: an interval of so many repetitions, one repetition, or no chance."""
         why = self.own.why
         if self.own.verdict in ("not tested", "not testable here"):
             return ""
+        if self.own.verdict == "its own source refutes it":
+            return "the paper's own numbers decide it, whatever is measured"
         if why.startswith("deterministic"):
-            return "the same for every seed"
+            return "exact: nothing here is random"
         if why.startswith("95 % interval"):
-            return f"95 % interval of {why.rpartition(' = ')[2]} draws"
-        return "one draw" if why.startswith("one ") else why.partition(", farthest")[0]
+            return f"95 % interval of {why.rpartition(' = ')[2]} repetitions"
+        if why.startswith("one repetition"):
+            return "one repetition does not decide it"
+        if why.startswith("one draw"):
+            if self.own.verdict == "inconclusive":
+                return "one repetition, and repeated ones scatter too much to decide it"
+            return "one repetition, clear by more than repeated ones scatter"
+        return (
+            why.partition(", farthest")[0]
+            .replace("draws", "repetitions")
+            .replace("values are", "repetitions are")
+            .replace("outside", "outside the bounds")
+        )
 
     @property
     def others(self) -> tuple[Tested, ...]:
@@ -230,7 +249,11 @@ def _statistic(data: RunData, claim: Claim) -> str:
         metric = data.metrics.get(claim.metric)
         return metric.title if metric is not None else claim.metric
     single = not claim.over and len(claim.a) == len(claim.b) == 1
-    return "difference" if single and claim.kind in ("greater", "less", "equal") else _STATISTICS.get(claim.kind, "")
+    plain = single and claim.kind in ("greater", "less", "equal")
+    statistic = "difference" if plain else _STATISTICS.get(claim.kind, "")
+    metric = data.metrics.get(claim.metric)
+    timed = metric is not None and metric.unit == "s"  # less is better, which the sign alone does not say
+    return f"{statistic} of the {metric.title}" if timed and metric is not None and statistic else statistic
 
 
 def _distance(claim: Claim | None, measured: float | None) -> float | None:
@@ -283,14 +306,23 @@ def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, uni
     def shown(text: str) -> str:
         return _percent(text, relative) if relative else _scaled(text, divisor)
 
-    def value(title: str, name: str) -> Value:
-        return Value(title, shown(row.get(name) or ""), unit, "", row.get(f"{name}_verdict") or "")
+    def value(title: str, name: str, short: str, kind: str) -> Value:
+        return Value(title, shown(row.get(name) or ""), unit, "", row.get(f"{name}_verdict") or "", short, kind)
 
-    sources = [value(source.title, source.name) for source in data.plan.sources if row.get(source.name)]
-    columns = [value(column.title, column.name) for column in data.plan.columns if row.get(column.name)]
+    sources = [
+        value(source.title, source.name, source.title.partition(",")[0], "source")
+        if source.kind != "paper"
+        else value(source.title, source.name, "paper", "paper")
+        for source in data.plan.sources
+        if row.get(source.name)
+    ]
+    columns = [
+        value(column.title, column.name, column.title, "column") for column in data.plan.columns if row.get(column.name)
+    ]
     low, high = row.get("ci95_low") or "", row.get("ci95_high") or ""
     interval = f"[{shown(low).lstrip('+')}, {shown(high).lstrip('+')}]" if low and high else ""
-    own = Value(data.system, shown(row.get("measured") or ""), unit, interval, row.get("measured_verdict") or "")
+    verdict = row.get("measured_verdict") or ""
+    own = Value(data.system, shown(row.get("measured") or ""), unit, interval, verdict, data.system, "own")
     return (*sources, own, *columns)
 
 
@@ -307,7 +339,10 @@ def _percent(text: str, claim: Claim | None) -> str:
     value = number(text)
     if value is None:
         return text
-    text = fixed(value * 100, 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4)
+    digits = 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4
+    if 0 < abs(value) < 5e-6:  # of a sum that other segments make up: no difference that a reader has to see
+        return "0"
+    text = fixed(value * 100, digits)
     return f"+{text}" if value > 0 and claim is not None and claim.kind not in ("constant", "varies") else text
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..core.numbers import fixed
 from ..core.units import counted
-from .claim_blocks import Statement
+from .claim_blocks import Statement, Value
 
 CLASSES = {
     "conclusion": ("conclusion", "conclusions"),
@@ -35,6 +35,16 @@ class Conclusion:
 
     claim: Statement
     values: str
+
+    @property
+    def numbers(self) -> tuple[Value, ...]:
+        """Its number in each source that has one, on this kernel, and on it under the levels of each column."""
+        return tuple(value for value in self.claim.own.values if value.number)
+
+    @property
+    def sure(self) -> str:
+        """How sure the verdict is, and under how many conditions it holds."""
+        return "; ".join(part for part in (self.claim.sureness, self.claim.robustness) if part)
 
     @property
     def text(self) -> str:

@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from ..core.numbers import fixed
 from ..core.units import counted
@@ -34,8 +35,12 @@ class Summary:
     """Sentences, and the counts beside them: (name, symbol, CSS class, count)."""
 
     question: tuple[str, ...]
-    verdict: str
-    """The number of the paper's conclusions that hold; empty where it has none."""
+    concluded: str
+    """The heading of the counts: "52 conclusions of A Paper on Linux 6.12"; "": there are none."""
+    counted: tuple[tuple[str, str, str], ...]
+    """The number with each verdict: (words, symbol, CSS class)."""
+    columns: str
+    """The number that hold under the levels of each column, in words."""
     answer: tuple[str, ...]
     conclusions: tuple[Conclusion, ...]
     causes: tuple[Conclusion, ...]
@@ -49,13 +54,21 @@ class Summary:
     wall_s: float | None
 
 
+class Concluded(TypedDict):
+    """The members of Summary about the paper's conclusions."""
+
+    concluded: str
+    counted: tuple[tuple[str, str, str], ...]
+    columns: str
+
+
 def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> Summary:
     """Every number in it is counted from the run."""
     outcomes = Counter(result.outcome for result in data.cells)
     verdicts = Counter(claim.own.verdict for claim in claims)
     return Summary(
         question=_question(data),
-        verdict=_verdict(data, claims),
+        **_concluded(data, claims),
         answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
         conclusions=conclusions(claims, first=data.plan.headline),
         causes=conclusions(claims, "cause"),
@@ -84,19 +97,22 @@ def _question(data: RunData) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def _verdict(data: RunData, claims: Sequence[Statement]) -> str:
-    """ "Of 19 conclusions of Ha, Koh 2005, 9 hold, 10 do not hold on Linux 6.12. With Linux as then 11 of 18 hold." """
+def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
     own = [claim for claim in claims if claim.claim_class == "conclusion"]
     if not own:
-        return ""
+        return {"concluded": "", "counted": (), "columns": ""}
     paper = next((f" of {source.title}" for source in data.plan.sources if source.kind == "paper"), "")
-    words = verdict_words(Counter(claim.own.verdict for claim in own))
-    sentences = [f"Of {counted(len(own), 'conclusion')}{paper}, {words} on {data.system}."]
+    verdicts = Counter(claim.own.verdict for claim in own)
+    chips = tuple(
+        (verdict_words(Counter({name: verdicts[name]})), *VERDICTS[name]) for name in VERDICTS if verdicts[name]
+    )
+    sentences = []
     for column in data.plan.columns:
-        verdicts = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
-        if verdicts:
-            sentences.append(f"With {column.title}, {verdicts.count('holds')} of {len(verdicts)} hold.")
-    return " ".join(sentences)
+        found = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
+        if found:
+            sentences.append(f"With {column.title}, {found.count('holds')} of {len(found)} hold.")
+    concluded = f"{counted(len(own), 'conclusion')}{paper} on {data.system}"
+    return {"concluded": concluded, "counted": chips, "columns": " ".join(sentences)}
 
 
 def _part(data: RunData) -> tuple[str, ...]:
@@ -211,8 +227,8 @@ def _trust(data: RunData, checks: Checks) -> str:
     failed = f", {checks.failed} failed" if checks.failed else " passed"
     seeds = counted(data.plan.repetitions, "seed")
     return (
-        f"{done} of {counted(len(data.cells), 'cell')} completed; {counted(checks.done, 'self-check')}{failed};"
-        f" real kernel {data.system}, up to {seeds} a cell."
+        f"Measured on the real kernel of {data.system}: {done} of {counted(len(data.cells), 'cell')} (single runs)"
+        f" completed, up to {seeds} each; {counted(checks.done, 'self-check')}{failed}."
     )
 
 

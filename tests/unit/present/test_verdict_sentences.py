@@ -152,11 +152,16 @@ def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
         page.index(text) for text in ('class="trust"', "does it hold?", "The set-up", 'id="claims"', 'id="cells"')
     ]
     assert places == sorted(places)
+    text = " ".join(re.sub(r"<[^>]*>", "", page).split())
     assert (
-        "Of 2 conclusions of A Paper 2009, 1 holds, 1 does not hold on Linux 6.12. With Linux as then, 1 of 2 hold."
-        in page
+        "2 conclusions of A Paper 2009 on Linux 6.12: \u2713 1 holds \u2717 1 does not hold With Linux as then, 1 of 2 hold."
+        in text
     )
-    assert "the same for every seed" in page and "95 % interval of 5 draws" in page
+    assert "How sure: exact: nothing here is random" in text and "95 % interval of 5 repetitions" in text
+    (numbers,) = re.findall(r"C2 [^.]*\. (.*?) How sure", text[: text.index("The set-up")])
+    assert re.fullmatch(
+        r"\w+: paper \S+ % \u2713, Linux 6.12 \S+ %( \[.*\])? \u2713, Linux as then \S+ % \u2713", numbers
+    )
 
 
 def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
