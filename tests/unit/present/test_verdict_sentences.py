@@ -153,10 +153,8 @@ def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
     ]
     assert places == sorted(places)
     text = " ".join(re.sub(r"<[^>]*>", "", page).split())
-    assert (
-        "2 conclusions of A Paper 2009 on Linux 6.12: \u2713 1 holds \u2717 1 does not hold With Linux as then, 1 of 2 hold."
-        in text
-    )
+    assert "2 conclusions of A Paper 2009 on Linux 6.12: \u2713 1 holds \u2717 1 does not hold" in text
+    assert "With Linux as then, 1 of 2 hold." in text
     assert "How sure: exact: nothing here is random" in text and "95 % interval of 5 repetitions" in text
     (numbers,) = re.findall(r"C2 [^.]*\. (.*?) How sure", text[: text.index("The set-up")])
     assert re.fullmatch(
