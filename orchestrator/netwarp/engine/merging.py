@@ -1,9 +1,10 @@
 """Merges the shards of a run, or its base and its robustness, into one run directory with every cell, as if one machine
-had run them all.
+had run them all; or takes the cells of a spec from whichever runs have them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -19,15 +20,17 @@ from ..present.pages.build import make_report
 from ..store.manifest import Manifest
 from ..store.packing import PACK_ABOVE, combine, pack_one, unpack_one
 from ..store.packs import PACK_CELLS, archives, cell_bytes
-from ..store.plan_file import read_plan, write_plan
+from ..store.plan_file import keep_texts, read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out
 from .analysis import tabulate
-from .outputs import plan_again
+from .outputs import load_again, plan_again, texts_of
 from .run_directory import Run, open_run
 
 MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
 """Of the manifest: what must be equal for cells to stand in one run."""
+MADE_EQUALLY = ("seed", "backend", "kernel_release", "kernel_sha256", "sets")
+"""The same where cells are taken by their ids: an id is of the cell's content, whatever the spec says beside it."""
 PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
 """Filters of the plans of a run's two parts."""
 
@@ -73,6 +76,71 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
         tabulate(plan, run)
         page = make_report(run) if report else None
     return Run(run, plan, page)
+
+
+def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
+    """A run of the whole spec, its cells taken from the first of the runs that has them: after a change that leaves
+    most cells as they were, only the others have to be run.
+
+    The runs may be of earlier states of the spec, and of other builds of the programs: which those are is kept in the
+    manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what these programs make.
+    Raises SpecError if a cell is in none of them, or if they differ in seed, kernel or back end; StoreError.
+    """
+    sources = [open_run(run) for run in runs]
+    first = sources[0].manifest
+    for source in sources[1:]:
+        if other := [name for name in MADE_EQUALLY if getattr(source.manifest, name) != getattr(first, name)]:
+            raise SpecError(
+                f"{source.path}: its cells cannot stand beside those of {runs[0]}: {', '.join(other)} differ"
+            )
+    cells = [cell for source in sources for cell in source.plan.cells]
+    of_parts = any(factor.unstated for factor in load_again(spec, first).factors.values())
+    only = (BASE, ROBUSTNESS) if of_parts else ()
+    loaded, plan = plan_again(spec, first, cells, only=only)
+    place: dict[str, Run] = {}
+    for source in sources:
+        for cell_id in source.directory.finished():
+            place.setdefault(cell_id, source)
+    missing = [cell.id for cell in plan.cells if cell.id not in place]
+    if missing:
+        raise SpecError(
+            f"{loaded.path}: {len(missing)} of its {len(plan.cells)} cells are in none of the runs ({missing[0]})"
+        )
+    run = RunDir(Path(out))
+    check_out(run.root, resume=False)
+    with locked(run):
+        if run.plan.exists() and read_plan(run) != plan:
+            raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
+        manifest = _manifest([source.manifest for source in sources], parts=False)
+        digest = hashlib.sha256(loaded.path.read_bytes()).hexdigest()
+        words = ["run", str(spec), *(word for text in first.sets for word in ("--set", text))]
+        words += [word for part in only for word in ("--only", part)]
+        manifest = msgspec.structs.replace(
+            manifest, arguments=tuple(words), spec_path=str(loaded.path), spec_sha256=digest
+        )
+        others = tuple(filter(None, (_other_programs(sources[0], source) for source in sources[1:])))
+        write_json(run.manifest, msgspec.structs.replace(manifest, other_programs=others))
+        keep_texts(run, texts_of(loaded))
+        write_plan(run, plan)
+        run.clear_partial()
+        there = run.finished()
+        for cell in plan.cells:
+            if cell.id not in there:
+                _take(place[cell.id].directory, run, cell.id)
+                if len(plan.cells) > PACK_ABOVE:
+                    pack_one(run, cell.id)
+                    combine(run, at_least=PACK_CELLS)
+        run.clear_partial()
+        if sources[0].directory.calibration.exists():
+            shutil.copyfile(sources[0].directory.calibration, run.calibration)
+        tabulate(plan, run)
+        page = make_report(run) if report else None
+    return Run(run, plan, page)
+
+
+def _other_programs(first: Run, other: Run) -> str:
+    names = [name for name, digest in other.manifest.programs.items() if first.manifest.programs.get(name) != digest]
+    return f"{other.path.name} of {other.manifest.started_utc}: {', '.join(names)}" if names else ""
 
 
 def _plan_of_parts(runs: Sequence[Run]) -> Plan:

@@ -48,6 +48,8 @@ class Manifest(Frozen, frozen=True):
     ended_utc: str | None = None
     wall_s: float | None = None
     kernel_source: str = ""
+    other_programs: tuple[str, ...] = ()
+    """Of a run put together from others by its cells: those whose programs are other builds, as "path: names"."""
 
     @property
     def sets(self) -> list[str]:

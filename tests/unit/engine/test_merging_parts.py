@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import netwarp
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.types import GuestKernel
+from netwarp.engine.merging import take_cells
 from netwarp.engine.outputs import texts_of
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
@@ -76,6 +78,28 @@ def test_parts_with_kernels_of_their_own(spec: Path, tmp_path: Path) -> None:
     whole = netwarp.merge_runs([run.root for run in runs], out=tmp_path / "whole", report=False)
     assert {cell.kernel for cell in whole.plan.cells} == set(builds.values())
     assert len(whole.plan.cells) == sum(len(netwarp.open_run(run.root).plan.cells) for run in runs)
+
+
+def test_after_a_change_only_the_new_cells_have_to_be_run(spec: Path, tmp_path: Path) -> None:
+    """Cells of runs of an earlier state of the spec, and of other builds, are taken where they are the same cells."""
+    runs = [part(spec, name, tmp_path / name) for name in ("robustness", "base")]
+    spec.write_text(spec.read_text().replace('levels = ["0 s", "5 s", "10 s", "20 s"]', 'levels = ["10 s", "12 s"]'))
+    later = make_plan(load_spec(spec), only=("base", "robustness"))
+    had = {cell.id for run in runs for cell in netwarp.open_run(run.root).plan.cells}
+    new = [cell for cell in later.cells if cell.id not in had]
+    assert 0 < len(new) < len(later.cells)
+    with pytest.raises(SpecError, match=f"{len(new)} of its {len(later.cells)} cells are in none of the runs"):
+        take_cells(spec, [run.root for run in runs], out=tmp_path / "whole", report=False)
+    third = part(spec, "base", tmp_path / "new")
+    put(third.manifest, json.loads(third.manifest.read_text()) | {"programs": {"bin/sender": "b" * 64}})
+    fourth = part(spec, "robustness", tmp_path / "newer")
+    places = [run.root for run in (*runs, third, fourth)]
+    whole = take_cells(spec, places, out=tmp_path / "whole", report=False)
+    assert [cell.id for cell in whole.plan.cells] == [cell.id for cell in later.cells]
+    assert whole.manifest.arguments == ("run", str(spec), "--only", "base", "--only", "robustness")
+    (other,) = whole.manifest.other_programs
+    assert other.startswith("new of ") and "bin/sender" in other
+    assert whole.complete
 
 
 def test_parts_of_unlike_specs_are_refused(spec: Path, tmp_path: Path) -> None:
