@@ -43,7 +43,7 @@ class Conclusion:
 
     @property
     def sure(self) -> str:
-        """How sure the verdict is, and under how many conditions it holds."""
+        """The certainty of the verdict, and the number of conditions under which it holds."""
         return "; ".join(part for part in (self.claim.sureness, self.claim.robustness) if part)
 
     @property
