@@ -183,7 +183,6 @@ class _Sequences:
             self._table = packets.data_segments
         else:
             self._table = accepted_segments(client, protocol)
-        self._back = back
         self._of_row: dict[int, Rows] = {}
         self._known: dict[tuple[int, int], ByteSequence] = {}
         self._ready: dict[tuple[int, int], tuple[Ints, Ints]] = {}

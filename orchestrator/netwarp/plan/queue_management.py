@@ -26,7 +26,6 @@ UNITS = {"target": "ns", "interval": "ns", "update": "ns", "rtt": "ns", "min": "
 MARKS_BY_DEFAULT = ("fq_codel", "cake")
 LIMITS = {"red": ("data", "packets", "bdp"), "cake": ("data",)}
 """Kinds of `queue` that are its hard limit; of the others ("packets", "bdp")."""
-MOST_OF_RED = 1 << 24
 
 
 def setting_name(key: str) -> str:

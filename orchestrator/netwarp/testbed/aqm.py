@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
-from typing import ClassVar
 
 from ..core.types import Aqm, Frozen, LinkImpairment
 from .size_table import attribute, attributes_of
@@ -40,8 +39,6 @@ class AqmQdisc(Frozen, frozen=True):
     values: dict[str, int]
     idle_table: bytes = b""
     """RED's, asked and never shown: by how much the average has decayed after an idle time."""
-
-    never_shown: ClassVar[tuple[str, ...]] = ("idle_table",)
 
     def attributes(self) -> tuple[tuple[int, bytes], ...]:
         """Nothing beside TCA_OPTIONS."""
