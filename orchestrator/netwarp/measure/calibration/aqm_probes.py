@@ -13,8 +13,8 @@ from ...core.numbers import given
 from ...core.types import Flow, Link
 from ...experiment import parse_spec
 from ...plan import make_plan
-from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, probe_cell, send_words, sending_flow
-from .tcp_probes import Probe
+from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, send_words, sending_flow
+from .tcp_probes import Probe, probe_cell
 
 RATE_BIT_S = 5_000_000
 SIZE_BYTES = 1000

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from ...core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node, Program
+from ...core.types import Cell, Event, Flow, Link, LinkImpairment, Program
 from ...core.types import Path as FlowPath
 from ...experiment import parse_spec
 from ...plan import make_plan
 from .expected_delays import delays_of
-from .tcp_probes import Probe
+from .tcp_probes import Probe, probe_cell
 
 US, MS, S = 10**3, 10**6, 10**9
 PROBE_BYTES = 100
@@ -232,23 +232,3 @@ def sending_flow(
         sender=(str(program), "send", "{to}", *send), receiver=(str(program), role, str(port)), ready="listening"
     )
     return Flow(name, "udp", sender, receiver, (path,), port, spawned_ns, stop_ns, None, 0, program=own)
-
-
-def probe_cell(
-    name: str, link: Link, flows: tuple[Flow, ...], duration_ns: int, seed: int, timeline: tuple[Event, ...] = ()
-) -> Cell:
-    """A cell of one link between hosts a and b, both captured."""
-    return Cell(
-        spec="calibration",
-        experiment="calibration",
-        factors={"probe": name},
-        repetition=0,
-        seed=seed,
-        duration_ns=duration_ns,
-        nodes=(Node("a", "host", {}), Node("b", "host", {})),
-        links=(link,),
-        flows=flows,
-        timeline=timeline,
-        captures=(Capture("a", "p1"), Capture("b", "p1")),
-        random=True,
-    )

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...core.types import Event, Link, LinkImpairment, PacketRule
-from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, probe_cell, send_words, sending_flow
-from .tcp_probes import Probe
+from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, send_words, sending_flow
+from .tcp_probes import Probe, probe_cell
 
 SIZES = (64, 576, 1500)
 APART_NS = MS

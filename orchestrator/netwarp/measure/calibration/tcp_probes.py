@@ -6,6 +6,7 @@ cell.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...core.numbers import given
@@ -128,6 +129,23 @@ def _cell(
     timeline: tuple[Event, ...] = (),
     randomness: bool = False,
 ) -> Cell:
+    link = Link("p1", "a", "b", forward, backward)
+    sysctls = {"net.ipv4.tcp_timestamps": "0"}
+    return probe_cell(name, link, flows, duration_ns, seed, timeline, sysctls=sysctls, random=randomness)
+
+
+def probe_cell(
+    name: str,
+    link: Link,
+    flows: tuple[Flow, ...],
+    duration_ns: int,
+    seed: int,
+    timeline: tuple[Event, ...] = (),
+    *,
+    sysctls: Mapping[str, str] | None = None,
+    random: bool = True,
+) -> Cell:
+    """A cell of one link between hosts a and b, both captured. sysctls: of both."""
     return Cell(
         spec="calibration",
         experiment="calibration",
@@ -135,13 +153,10 @@ def _cell(
         repetition=0,
         seed=seed,
         duration_ns=duration_ns,
-        nodes=(
-            Node("a", "host", {"net.ipv4.tcp_timestamps": "0"}),
-            Node("b", "host", {"net.ipv4.tcp_timestamps": "0"}),
-        ),
-        links=(Link("p1", "a", "b", forward, backward),),
+        nodes=tuple(Node(node, "host", dict(sysctls or {})) for node in "ab"),
+        links=(link,),
         flows=flows,
         timeline=timeline,
-        captures=(Capture("a", "p1"), Capture("b", "p1")),
-        random=randomness,
+        captures=tuple(Capture(node, "p1") for node in "ab"),
+        random=random,
     )
