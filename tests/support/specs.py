@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
+from netwarp.core.types import Cell, LinkImpairment
 from netwarp.experiment import Spec, parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
@@ -30,6 +31,12 @@ paths = ["p1"]
 """
 
 
+def shape(**changes: object) -> LinkImpairment:
+    """The shape of BASE's link, changed."""
+    given = {"one_way_delay_ns": 20_000_000, "rate_bit_s": 10**6, "queue_packets": 50, **changes}
+    return LinkImpairment(**given)  # type: ignore[arg-type]
+
+
 def spec_of(text: str, folder: Path | None = None, sets: Mapping[str, str] | None = None) -> Spec:
     """Parse a text as a file called spec.toml (in a folder, if it has an expected.toml)."""
     return parse_spec(text.encode(), (folder or Path("nowhere")) / "spec.toml", sets=sets or {})
@@ -40,10 +47,21 @@ def plan_of(text: str, sets: Mapping[str, str] | None = None) -> Plan:
     return make_plan(spec_of(text, sets=sets))
 
 
+def cell_of(text: str) -> Cell:
+    """The only cell of a spec."""
+    (cell,) = plan_of(text).cells
+    return cell
+
+
 def replaced(old: str, new: str, text: str = BASE) -> str:
     """The base with one piece replaced (which must be there)."""
     assert old in text
     return text.replace(old, new, 1)
+
+
+SCTP = replaced('protocol = "tcp"', 'protocol = "sctp"')
+TWO = replaced('paths = ["p1"]', 'paths = ["p1", "p2"]', SCTP) + '[link.p2]\nlike = "p1"\n'
+"""SCTP over two equal paths."""
 
 
 def problems_of(text: str, sets: Mapping[str, str] | None = None) -> list[str]:

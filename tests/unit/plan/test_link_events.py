@@ -9,7 +9,7 @@ from netwarp.measure.faults import faults_met, faults_of
 from netwarp.store.init_records import Exit, Timeline
 from netwarp.testbed.compile import Clock, S, compile_cell
 from netwarp.testbed.readback import verify
-from support.specs import BASE, plan_of, problems_of, replaced
+from support.specs import BASE, cell_of, problems_of, replaced
 
 MS = 10**6
 DELAY = 'one_way_delay = "20 ms"\n'
@@ -17,11 +17,6 @@ OWN = '[link.p1.event.gap]\naction = "blackhole"\nat = "3 s"\nfor = "50 ms"\neve
 LEO = replaced(
     'rate = "1 Mbit/s"\nqueue = "50 packets"\none_way_delay = "20 ms"\n', 'profile = "leo-handover"\n'
 ).replace('"10 s"', '"100 s"')
-
-
-def cell_of(text: str) -> Cell:
-    """The first cell."""
-    return plan_of(text).cells[0]
 
 
 def moments(cell: Cell) -> list[tuple[float, str, str]]:

@@ -1,29 +1,15 @@
 # ruff: noqa: E501 (rows of tables)
-"""A single cell: links, flows, timeline and the rest of the spec."""
+"""A single cell: links, flows and the rest of the spec; test_plan_timeline.py has its events."""
 
 from __future__ import annotations
 
 import pytest
-from netwarp.core.types import Cell, Event, LinkImpairment
 from netwarp.experiment import list_profiles
-from netwarp.plan import make_plan
 from support.checkout import ROOT
-from support.specs import BASE, line_of, plan_of, problems_of, replaced, spec_of
+from support.specs import BASE, SCTP, TWO, cell_of, line_of, plan_of, problems_of, replaced, shape
 
 MS, S = 10**6, 10**9
-SCTP = replaced('protocol = "tcp"', 'protocol = "sctp"')
-TWO = replaced('paths = ["p1"]', 'paths = ["p1", "p2"]', SCTP) + '[link.p2]\nlike = "p1"\n'
 X = '[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
-
-
-def cell_of(text: str) -> Cell:
-    (cell,) = plan_of(text).cells
-    return cell
-
-
-def shape(**changes: object) -> LinkImpairment:
-    given = {"one_way_delay_ns": 20 * MS, "rate_bit_s": 10**6, "queue_packets": 50, **changes}
-    return LinkImpairment(**given)  # type: ignore[arg-type]
 
 
 def test_the_base_cell_has_no_default_left() -> None:
@@ -265,106 +251,6 @@ def test_a_path_that_does_not_exist() -> None:
     text = BASE + '[node.c]\n[node.d]\n[link.p2]\nbetween = ["c", "d"]\n'
     (found,) = problems_of(replaced('paths = ["p1"]', 'paths = ["p1>p2"]', replaced('to = "b"', 'to = "d"', text)))
     assert "the path does not exist: no way leads from 'a' to 'd' over its link 'p2'" in found
-
-
-# -- timeline
-
-
-def event(body: str) -> str:
-    return f'[event.e]\nlink = "p1"\n{body}\n'
-
-
-def test_fault_and_repair() -> None:
-    text = TWO + event('action = "blackhole"\nat = "2 s"\nfor = "1 s"\ndirections = ["backward"]')
-    assert cell_of(text).timeline == (
-        Event(2 * S, "e", "blackhole", "p1", directions=("backward",)),
-        Event(3 * S, "e", "repair", "p1", directions=("backward",)),
-    )
-    assert [e.action for e in cell_of(BASE + event('action = "cut"\nat = "2 s"')).timeline] == ["cut"]
-    assert (
-        cell_of(BASE + event('action = "nonsense"\nat = "2 s"\nfor = "0 s"').replace("nonsense", "cut")).timeline == ()
-    )
-
-
-def test_a_change_and_its_end() -> None:
-    text = BASE + event('action = "change"\nat = "2 s"\nfor = "1 s"\nrate = "100 kbit/s"\nbackward = { loss = "10 %" }')
-    there, back = cell_of(text).timeline
-    slow = shape(rate_bit_s=100_000)
-    assert (there.forward, there.backward) == (slow, shape(rate_bit_s=100_000, loss_ratio=0.1))
-    assert (back.at_ns, back.forward, back.backward) == (3 * S, shape(), shape())
-    assert cell_of(text).random
-    one = cell_of(
-        BASE + event('action = "change"\nat = "2 s"\nforward = { rtt = "1 s" }').replace("rtt", "one_way_delay")
-    )
-    assert (one.timeline[0].directions, one.timeline[0].backward) == (("forward",), None)
-    assert one.timeline[0].forward == shape(one_way_delay_ns=S)
-
-
-def test_changed_rate_makes_the_bdp_queue_anew() -> None:
-    text = replaced('queue = "50 packets"', 'queue = "1 bdp"') + event(
-        'action = "change"\nat = "2 s"\nrate = "10 Mbit/s"'
-    )
-    change = cell_of(text).timeline[0].forward
-    assert change is not None
-    assert change.queue_packets == 34  # 10 Mbit/s x 40 ms = 50,000 B
-
-
-def test_a_link_end_goes_down() -> None:
-    text = BASE + event('action = "link"\nat = "2 s"\nfor = "1 s"\nend = "p1.hop:a"')
-    down, up = cell_of(text).timeline
-    assert (down.end, down.directions, up.action, up.end) == ("p1.hop:a", ("forward", "backward"), "repair", None)
-
-
-def test_lengths_are_drawn_from_the_seed() -> None:
-    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(0 s, 2 s)"')
-    lengths = []
-    for cell in make_plan(spec_of(text), repetitions=50).cells:
-        fault, repair = cell.timeline
-        assert fault.at_ns == 2 * S, "the beginning is not drawn"
-        lengths.append(repair.at_ns - fault.at_ns)
-        assert cell.random
-    assert len(set(lengths)) == 50
-    assert 1 * S <= min(lengths) < 1.3 * S < 2.7 * S < max(lengths) <= 3 * S
-    again = [cell.timeline for cell in make_plan(spec_of(text), seed=2, repetitions=49).cells]
-    assert again == [cell.timeline for cell in make_plan(spec_of(text), seed=1, repetitions=50).cells[1:]]
-    both = event(
-        'action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(0 s, 1 s)"\nphase = "uniform(0 s, 1 s)"'
-    )
-    fault, repair = cell_of(BASE + both).timeline
-    assert fault.at_ns - 2 * S != repair.at_ns - fault.at_ns - S, "two draws, not one twice"
-    steady = cell_of(BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(1 s, 1 s)"'))
-    assert (steady.random, steady.timeline[1].at_ns) == (False, 4 * S)
-
-
-def test_phases_are_drawn_from_the_seed() -> None:
-    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nphase = "uniform(0 s, 1 s)"')
-    plan = make_plan(spec_of(text), repetitions=200)
-    assert all(cell.random for cell in plan.cells)
-    starts = [cell.timeline[0].at_ns for cell in plan.cells]
-    assert all(cell.timeline[1].at_ns - cell.timeline[0].at_ns == S for cell in plan.cells)
-    assert all(2 * S <= at <= 3 * S for at in starts)
-    assert len(set(starts)) == 200
-    assert 2.4 * S < sum(starts) / 200 < 2.6 * S
-    assert make_plan(spec_of(text), seed=11).cells[0].timeline == plan.cells[10].timeline
-
-
-def test_events_in_time_order_and_as_listed_at_one_time() -> None:
-    text = TWO + (
-        '[event.late]\naction = "cut"\nlink = "p1"\nat = "5 s"\n'
-        '[event.first]\naction = "cut"\nlink = "p2"\nat = "1 s"\nfor = "4 s"\n'
-        '[event.again]\naction = "cut"\nlink = "p2"\nat = "5 s"\n'
-    )
-    assert [(e.at_ns // S, e.name, e.action) for e in cell_of(text).timeline] == [
-        (1, "first", "cut"), (5, "late", "cut"), (5, "first", "repair"), (5, "again", "cut"),
-    ]  # fmt: skip
-
-
-def test_unless_and_only() -> None:
-    text = BASE + X + event('action = "cut"\nat = "2 s"\nonly = { x = ["1 s", "2 s"] }\nunless = { x = "2 s" }')
-    assert [len(cell.timeline) for cell in plan_of(text).cells] == [1, 0, 0]
-
-
-# -- the rest
 
 
 def test_captures() -> None:

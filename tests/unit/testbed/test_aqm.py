@@ -11,7 +11,7 @@ from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.size_table import attributes_of
 from netwarp.testbed.tbf import Tbf
-from support.specs import BASE, plan_of, problems_of, replaced
+from support.specs import BASE, cell_of, problems_of, replaced
 
 QUEUE = 'queue = "50 packets"'
 RED = 'aqm = { kind = "red", min = "5 packets", max = "15 packets", max_p = "10 %" }'
@@ -26,11 +26,6 @@ OTHERS = {
 def with_aqm(aqm: str, queue: str = QUEUE) -> str:
     """The small spec with that in place of its tail-drop queue."""
     return replaced(QUEUE, f"{queue}\n{aqm}")
-
-
-def cell_of(text: str) -> Cell:
-    """The first cell."""
-    return plan_of(text).cells[0]
 
 
 def test_red_counts_bytes_and_its_cells_are_random() -> None:

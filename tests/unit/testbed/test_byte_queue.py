@@ -11,14 +11,9 @@ from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.size_table import overhead_of, size_table
 from netwarp.testbed.tbf import Tbf, sending_ns, tbf_stage
-from support.specs import BASE, plan_of, problems_of, replaced
+from support.specs import BASE, cell_of, problems_of, replaced
 
 TEXT = replaced('queue = "50 packets"', 'queue = "64 KiB"')
-
-
-def cell_of(text: str) -> Cell:
-    """The first cell."""
-    return plan_of(text).cells[0]
 
 
 def attributes(body: bytes) -> dict[int, bytes]:
