@@ -1,11 +1,13 @@
 """Tables and report of many cells: seconds, memory, and what a browser needs to open the report.
 
     PYTHONPATH=tests .venv/bin/python benchmarks/report_scale.py [--cells 10000] [--metrics 90] [--folder DIR]
-                                                                 [--no-report] [--pictures DIR]
+                                                                 [--no-report] [--pictures DIR] [--real]
 
 Cells are planned from a spec of tests/support/report_kit.py; what a finished cell leaves is made up and written,
 then the functions of the engine run as for a real run: plan written and read, tables, report. Each step is a process of
 its own, so that its peak of memory is its own. CPU seconds, because others may use the machine; the browser's are wall.
+
+With --real the cells are run: 5 virtual seconds each, half of TCP and half of SCTP (the spec of scale.py).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from netwarp.core.types import CellOutcome, Check, Measurement, Outcome
 from netwarp.engine.analysis import tabulate
 from netwarp.store.plan_file import read_plan, write_plan
 from netwarp.store.run_dir import RunDir
+from scale import SPEC
 from support import report_kit
 from support.chromium import Browser, chromium, find_chromium
 
@@ -45,6 +48,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where to write the run; kept (default: removed at the end)")
     parser.add_argument("--no-report", action="store_true", help="plan and tables only")
     parser.add_argument("--pictures", type=Path, help="write screenshots there")
+    parser.add_argument("--real", action="store_true", help="run the cells, instead of making up what they leave")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.step:
@@ -52,8 +56,10 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="netwarp-scale-") as scratch:
         folder = args.folder or Path(scratch)
-        steps = ["plan", "finish", "tables"] + ([] if args.no_report else ["report", "browser"])
-        print(f"{args.cells} cells, {args.metrics} measurements each; load {os.getloadavg()[0]:.1f}")
+        made_up = f", {args.metrics} measurements each"
+        steps = ["run"] if args.real else ["plan", "finish", "tables"]
+        steps += [] if args.no_report else ["report", "browser"]
+        print(f"{args.cells} cells{'' if args.real else made_up}; load {os.getloadavg()[0]:.1f}", flush=True)
         for step in steps:
             words = [sys.executable, __file__, "--step", step, "--cells", str(args.cells), "--folder", str(folder),
                      "--metrics", str(args.metrics)]  # fmt: skip
@@ -67,6 +73,20 @@ def said(what: str, started: float, more: str = "") -> None:
     """Print a step's CPU seconds since it started, the process' peak of memory, and more."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     print(f"{what:<26}{time.process_time() - started:>8.1f} s CPU {peak:>7.0f} MB peak  {more}", flush=True)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run the cells on all cores, and write their tables."""
+    spec = args.folder / "spec.toml"
+    spec.write_text(SPEC.replace("DURATION", "5 s"))
+    started, wall, before = time.process_time(), time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    made = netwarp.run(spec, repetitions=args.cells // 2, out=args.folder / "run", report=False)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cells_s = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    wall = time.monotonic() - wall
+    size = sum(path.stat().st_size for path in made.path.rglob("*") if path.is_file())
+    below = f"workers and guests {cells_s:.0f} s CPU"
+    said("run, tables", started, f"{len(made.plan.cells)} cells, {wall:.0f} s of wall; {below}; {size / 1e6:.0f} MB")
 
 
 def plan(args: argparse.Namespace) -> None:
@@ -141,9 +161,11 @@ def browser(args: argparse.Namespace) -> None:
             )
             took = page.evaluate(
                 "(() => { const start = performance.now(), form = document.getElementById('cell-filters');"
-                " form.elements.text.value = 'rfc4960 20'; form.dispatchEvent(new Event('input'));"
+                " form.elements.text.value = WORDS; form.dispatchEvent(new Event('input'));"
                 " document.querySelectorAll('#cell-table thead button')[4].click();"
-                " return [performance.now() - start, document.getElementById('cell-count').textContent]; })()"
+                " return [performance.now() - start, document.getElementById('cell-count').textContent]; })()".replace(
+                    "WORDS", "'sctp'" if args.real else "'rfc4960 20'"
+                )
             )
             print(f"  search and sort: {took[0]:.0f} ms, {took[1]}; tab {memory_mb(running)[0]:.0f} MB")
             if args.pictures:
@@ -182,7 +204,7 @@ def descendants(pid: int) -> list[int]:
     return [pid, *(one for text in children for child in text.split() for one in descendants(int(child)))]
 
 
-STEPS = {"plan": plan, "finish": finish, "tables": tables, "report": report, "browser": browser}
+STEPS = {"run": run, "plan": plan, "finish": finish, "tables": tables, "report": report, "browser": browser}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -54,6 +54,7 @@ struct options {
 	bool virtual;
 	bool any_cpu;
 	bool no_root;
+	bool seccomp;
 };
 
 static void usage(void)
@@ -72,6 +73,7 @@ static void usage(void)
 	    "  --terminal PATH      on the wall clock: the guest's second console is this terminal\n"
 	    "  --user UID:GID       (root) be this user, whose DIR is; all else has been opened before\n"
 	    "  --no-root            a kernel before 6.12: without root= it would mount no root\n"
+	    "  --seccomp            a kernel of 6.16 or later: its programs are not traced (faster)\n"
 	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
@@ -93,21 +95,14 @@ static uint64_t size(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"kernel", required_argument, NULL, 'k'},
-	    {"dir", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 's'},
-	    {"memory", required_argument, NULL, 'm'},
-	    {"mode", required_argument, NULL, 'c'},
-	    {"start-ns", required_argument, NULL, 'n'},
-	    {"tmpdir", required_argument, NULL, 't'},
-	    {"parent", required_argument, NULL, 'p'},
-	    {"any-cpu", no_argument, NULL, 'a'},
-	    {"no-root", no_argument, NULL, 'r'},
-	    {"seed-library", required_argument, NULL, 'l'},
-	    {"terminal", required_argument, NULL, 'i'},
-	    {"user", required_argument, NULL, 'u'},
-	    {"help", no_argument, NULL, 'h'},
-	    {0},
+	    {"kernel", required_argument, NULL, 'k'},	{"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},	{"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},	{"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'},	{"parent", required_argument, NULL, 'p'},
+	    {"any-cpu", no_argument, NULL, 'a'},	{"no-root", no_argument, NULL, 'r'},
+	    {"seccomp", no_argument, NULL, 'b'},	{"seed-library", required_argument, NULL, 'l'},
+	    {"terminal", required_argument, NULL, 'i'}, {"user", required_argument, NULL, 'u'},
+	    {"help", no_argument, NULL, 'h'},		{0},
 	};
 	int option;
 
@@ -146,6 +141,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 'r':
 			options->no_root = true;
+			break;
+		case 'b':
+			options->seccomp = true;
 			break;
 		case 'i':
 			options->terminal = optarg;
@@ -251,7 +249,7 @@ int main(int argc, char **argv)
 	struct options options = {.memory = DEFAULT_MEMORY, .mode = "virtual", .start_ns = DEFAULT_START_NS};
 	char memory[64], start[64], seed[64];
 	/* fb_tunnels=none: no tunl0, gre0, gretap0 in every namespace */
-	char *arguments[FIXED_ARGUMENTS + 4] = {"linux",	  memory,     "rootfstype=hostfs",
+	char *arguments[FIXED_ARGUMENTS + 5] = {"linux",	  memory,     "rootfstype=hostfs",
 						"rootflags=/",	  "ro",	      "init=/proc/self/cwd/init",
 						"con0=null,fd:1", "con=null", "fb_tunnels=none",
 						"quiet"};
@@ -287,6 +285,9 @@ int main(int argc, char **argv)
 	}
 	if (options.no_root)
 		arguments[count++] = "root=none";
+	/* not part of the guest's own command line, which its random generator hashes */
+	if (options.seccomp)
+		arguments[count++] = "seccomp=on";
 	open_console();
 	close_from((options.terminal ? TERMINAL_FD : TMP_FD) + 1);
 	if (options.virtual && !options.any_cpu)

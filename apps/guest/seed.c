@@ -10,9 +10,12 @@
  * 3. The kernel's host processes die with it. UML asks for that itself in the processes that run guest
  * programs (os_set_pdeathsig), but not in those it forks at boot to try out ptrace; and a child whose parent
  * was killed before it could ask would stay, stopped, for ever. So every child asks, and looks whether it was
- * too late.
+ * too late. Since 6.13 a process that runs guest programs is a program of its own, which asks by a system
+ * call that no library sees, and does not look: its asking is done here before it becomes that program
+ * (PR_SET_PDEATHSIG outlasts execve()).
  */
 #include <dlfcn.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -145,6 +148,43 @@ EXPORT pid_t fork(void)
 	if (pid == 0)
 		die_with_kernel();
 	return pid;
+}
+
+/* What a child is to do; it lies on its parent's stack, which is at rest until the child is another program.
+ */
+struct task {
+	int (*run)(void *);
+	void *data;
+};
+
+static int ask_and_run(void *data)
+{
+	const struct task *task = data;
+
+	die_with_kernel();
+	return task->run(task->data);
+}
+
+/* start_userspace(), and init_seccomp() at boot: children that share the kernel's memory until they execute
+ */
+EXPORT int clone(int (*run)(void *), void *stack, int flags, void *data, ...)
+{
+	int (*real)(int (*)(void *), void *, int, void *, ...);
+	struct task task = {run, data};
+	void *more[3];
+	va_list args;
+	size_t i;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "clone");
+	if (!real)
+		return -1;
+	va_start(args, data);
+	for (i = 0; i < 3; i++)
+		more[i] = va_arg(args, void *);
+	va_end(args);
+	if (!(flags & CLONE_VFORK))
+		return real(run, stack, flags, data, more[0], more[1], more[2]);
+	return real(ask_and_run, stack, flags, &task, more[0], more[1], more[2]);
 }
 
 /* The registers last read of a process that has not run since: what setting the same would not change. */

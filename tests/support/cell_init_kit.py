@@ -245,6 +245,12 @@ def ending(at_ns: int, *, early: bool = True, grace_ns: int = S) -> Step:
     return step("end", at_ns=at_ns, early=int(early), grace_ns=grace_ns)
 
 
+def busy() -> list[Step]:
+    """A guest that starts one process after the other, for seconds."""
+    many = [tool(f"p{number}", 0, "env", flow=0) for number in range(200)]
+    return [*opening(), *namespaces("a"), tool("deaf", 0, "stubborn"), *many, step("ready"), ending(500 * S)]
+
+
 def members(directory: Path) -> list[int]:
     """Every process of the guest of that directory: they all work there."""
     found = []

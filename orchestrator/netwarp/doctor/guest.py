@@ -15,6 +15,7 @@ from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.packaged import PACKAGE, distribution_kernel, is_distribution, time_travels
 from ..guestkernel.recipe import load_recipe
+from ..guestkernel.seccomp import Mode, mode_of
 from . import distribution
 from .finding import Finding, answers_in_child, gigabytes
 
@@ -115,12 +116,23 @@ def _memory_places() -> tuple[Path, Path]:
 
 
 def ptrace() -> Finding:
-    """Checks that a process may be traced: a guest kernel traces its processes."""
+    """Checks that a process may be traced: a guest kernel traces its processes, unless it has the seccomp mode."""
     if answers_in_child("libc.ptrace(0, 0, 0, 0) == 0"):  # PTRACE_TRACEME
         return Finding("ptrace", "ok", "a child process can be traced")
+    if _mode() == "seccomp":
+        return Finding("ptrace", "note", "refused; this kernel runs its programs with seccomp filters instead")
     remedy = distribution.as_root("sysctl -w kernel.yama.ptrace_scope=1")
-    remedy += "; in a container: run it with --cap-add=SYS_PTRACE"
+    remedy += "; in a container: run it with --cap-add=SYS_PTRACE; or use a kernel of 6.16 or later (docs/kernels.md)"
     return Finding("ptrace", "missing", "refused; a guest kernel traces its processes", remedy)
+
+
+def _mode() -> Mode:
+    """The way in which guests of the kernel that runs use would run their programs here."""
+    try:
+        kernel = find_kernel()
+        return "ptrace" if kernel is None else mode_of(kernel.binary, memory_dir())
+    except KernelError:
+        return "ptrace"
 
 
 def personality() -> Finding:
@@ -144,7 +156,8 @@ def boot() -> Finding:
         return Finding(what, "note", "not tried: needs a guest kernel with a virtual clock, and guest memory")
     with scratch("netwarp-doctor-") as folder:
         command = [str(kernel.binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/none",
-                   "con0=null,fd:1", "con=null", "panic=-1", "time-travel=inf-cpu"]  # fmt: skip
+                   "con0=null,fd:1", "con=null", "panic=-1", "time-travel=inf-cpu",
+                   *(["seccomp=on"] if _mode() == "seccomp" else [])]  # fmt: skip
         environment = {"TMPDIR": str(place), "HOME": str(folder), "PATH": os.defpath}
         try:
             guest = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,

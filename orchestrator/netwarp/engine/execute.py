@@ -24,6 +24,7 @@ from ..store.cell_archive import unpack_cell
 from ..store.packing import combine, pack_one
 from ..store.packs import PACK_CELLS
 from ..store.run_dir import RunDir
+from .batches import Batches
 from .cell_tasks import Keep, analyze_batch, run_batch
 from .cluster_files import instrument_here
 from .cluster_tasks import PackedCell, run_packed
@@ -141,10 +142,13 @@ def _on_a_cluster(
     kernel = backend.kernel
     instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
     topic = f"netwarp-{uuid.uuid4().hex}"
+    batches = Batches()
 
     def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
         for cell, archive in zip(batch, packed, strict=True):
-            finished(cell, _installed(cell, archive, run))
+            outcome = _installed(cell, archive, run)
+            batches.ended(outcome.wall_s)
+            finished(cell, outcome)
             if pack:
                 pack_one(run, cell.id)
         if pack:
@@ -160,6 +164,7 @@ def _on_a_cluster(
         received=received,
         given_up=given_up,
         progress=progress,
+        size=batches.size,
     ).all()  # fmt: skip
 
 
@@ -208,13 +213,14 @@ class _Dispatch(Generic[T]):
         received: Callable[[Sequence[Cell], T], None],
         given_up: Callable[[Cell], None],
         progress: Progress,
+        size: Callable[[int, int], int] = lambda waiting, slots: 1,
     ) -> None:
         self._waiting = deque(cells)
         self._suspects: deque[Cell] = deque()
         self._losses: Counter[str] = Counter()
         self._barren = 0
         self._task, self._workers = task, workers
-        self._received, self._given_up, self._progress = received, given_up, progress
+        self._received, self._given_up, self._progress, self._size = received, given_up, progress, size
         # a signal's handler may put() while this thread is in get(): this queue allows it
         self._events: queue.SimpleQueue[Future[T] | CellTime | None] = queue.SimpleQueue()
         self._stopped = False
@@ -257,17 +263,18 @@ class _Dispatch(Generic[T]):
         killing workers is submitted alone.
         """
         while self._waiting and len(under_way) <= workers.slots():
-            self._submit(workers, self._waiting.popleft(), under_way)
+            count = min(len(self._waiting), self._size(len(self._waiting), workers.slots()))
+            self._submit(workers, tuple(self._waiting.popleft() for _ in range(count)), under_way)
         if self._suspects and not under_way:
-            self._submit(workers, self._suspects.popleft(), under_way)
+            self._submit(workers, (self._suspects.popleft(),), under_way)
 
-    def _submit(self, workers: Workers, cell: Cell, under_way: dict[Future[T], Sequence[Cell]]) -> None:
+    def _submit(self, workers: Workers, cells: Sequence[Cell], under_way: dict[Future[T], Sequence[Cell]]) -> None:
         try:
-            future = workers.submit(self._task, (cell,))
+            future = workers.submit(self._task, cells)
         except BrokenExecutor:
-            self._waiting.appendleft(cell)
+            self._waiting.extendleft(reversed(cells))
             raise
-        under_way[future] = (cell,)
+        under_way[future] = cells
         future.add_done_callback(self._events.put)
 
     def _take(self, event: Future[T] | CellTime | None, under_way: dict[Future[T], Sequence[Cell]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import multiprocessing
 import os
@@ -128,6 +129,7 @@ def _begin(parent: int, backend: Backend | None, stop_end: int, times_end: int, 
     for handle in not_ours:
         os.close(handle)
     _here = worker = Worker(backend)
+    gc.freeze()  # collecting garbage would look at all that the parent had, and copy its pages
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all: the parent says what to do
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=worker.leave, daemon=True).start())
     if backend is not None:

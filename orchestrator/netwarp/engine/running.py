@@ -283,6 +283,7 @@ def begin(
         kernel=chosen.identity,
         kernel_source=", ".join(build.source for build in chosen.kernels)
         or ("" if chosen.kernel is None else chosen.kernel.source),
+        uml_mode=chosen.uml_mode,
         programs=program_digests(),
     )
     write_json(directory.manifest, manifest)

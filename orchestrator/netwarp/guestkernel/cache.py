@@ -126,11 +126,16 @@ def asks_for_a_root(binary: Path) -> bool:
     """True if a kernel built here mounts no root file system without `root=`: those before 6.12, which have no block
     layer. With it another command line is hashed into the random generator, so newer ones go without.
     """
+    release = recorded_release(binary)
+    return bool(release) and release_numbers(release) < _ROOT_GUESSED
+
+
+def recorded_release(binary: Path) -> str:
+    """The release in the record beside an executable; "" if there is none."""
     try:
-        release = str(json.loads((binary.parent / RECORD).read_bytes())["release"])
+        return str(json.loads((binary.parent / RECORD).read_bytes())["release"])
     except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return release_numbers(release) < _ROOT_GUESSED
+        return ""
 
 
 def read_build(folder: Path) -> KernelBuild | None:

@@ -30,12 +30,18 @@ class OtherReleases:
     """Differences for kernels of another release than the package's (kernel/other-releases).
 
     add: further options. patches: instead of the recipe's. where_known: options of the fragment that not every release
-    has.
+    has. since: options of the releases from (major, minor) on.
     """
 
     add: tuple[Option, ...]
     patches: tuple[Patch, ...]
     where_known: frozenset[str]
+    since: tuple[tuple[tuple[int, int], tuple[Option, ...]], ...] = ()
+
+    def added(self, release: str) -> tuple[Option, ...]:
+        """The further options of a release."""
+        numbers = release_numbers(release)
+        return self.add + tuple(option for first, options in self.since if numbers >= first for option in options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,11 +77,12 @@ class Recipe:
         """The recipe for a source of that release ("6.1", "6.1.192"; "": unknown, taken for the package's)."""
         if not release or same_release(release, self.release) or self.others is None:
             return self
+        added = self.others.added(release)
         return dataclasses.replace(
             self,
-            fragment=self.fragment + self.others.add,
+            fragment=self.fragment + added,
             patches=self.others.patches,
-            where_known=self.others.where_known | {option.name for option in self.others.add},
+            where_known=self.others.where_known | {option.name for option in added},
             others=None,
         )
 
@@ -139,6 +146,10 @@ def _other_releases(folder: Path) -> OtherReleases | None:
         add=parse_fragment("\n".join(table["add"])),
         patches=_patches(folder),
         where_known=frozenset(map(str, table["where_known"])),
+        since=tuple(
+            (release_numbers(release), parse_fragment("\n".join(more["add"])))
+            for release, more in table.get("since", {}).items()
+        ),
     )
 
 

@@ -14,10 +14,11 @@ from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable, SpecError
 from ..core.invocation import command
 from ..core.types import Cell, Problem
-from ..doctor import check_guest, check_virtual, wall_kernel_build
+from ..doctor import check_guest, check_virtual, memory_dir, wall_kernel_build
 from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.cache import find_binary
 from ..guestkernel.packaged import distribution_kernel, is_distribution
+from ..guestkernel.seccomp import mode_of
 from . import DistributionBackend, GuestBackend, SandboxBackend, VirtualBackend, netns_backend
 from .hosts import HostsBackend, read_inventory
 from .virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
@@ -52,6 +53,12 @@ class Chosen:
         if self.kernel is None:
             return f"{platform.release()} {platform.version()}", HOST_KERNEL
         return self.kernel.release, self.kernel.sha256
+
+    @property
+    def uml_mode(self) -> dict[str, str]:
+        """Release of each guest kernel -> ptrace or seccomp: the way in which it runs programs on this machine."""
+        builds = self.kernels or (() if self.kernel is None else (self.kernel,))
+        return {build.release: mode_of(build.binary, memory_dir()) for build in builds}
 
 
 def choose(name: str, inventory: Path | None = None) -> Chosen:

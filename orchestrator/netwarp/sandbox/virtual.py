@@ -18,6 +18,7 @@ from ..core.errors import CellError
 from ..core.types import Cell, Problem
 from ..doctor import memory_dir
 from ..guestkernel.cache import asks_for_a_root, find_binary
+from ..guestkernel.seccomp import mode_of
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
 from .kernel_features import lacks
@@ -74,10 +75,11 @@ class GuestBackend(SandboxBackend):
                 " (see `netwarp doctor`)"
             )
         kernel = self._kernel_of(cell)
-        no_root = ["--no-root"] if asks_for_a_root(kernel) else []
+        special = ["--no-root"] if asks_for_a_root(kernel) else []
+        special += ["--seccomp"] if mode_of(kernel, place) == "seccomp" else []
         return [
             str(self.apps / "bin" / "guest-exec"),
-            "--kernel", str(kernel), *no_root, "--dir", str(directory.root), "--seed", str(cell.seed),
+            "--kernel", str(kernel), *special, "--dir", str(directory.root), "--seed", str(cell.seed),
             "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", self.mode, "--start-ns", str(BOOT_REALTIME_NS),
             "--tmpdir", str(place), "--parent", str(os.getpid()),
         ]  # fmt: skip

@@ -18,6 +18,7 @@ from ..core.built_programs import BUILD
 from ..core.errors import CellError
 from ..doctor import memory_dir
 from ..guestkernel.cache import asks_for_a_root
+from ..guestkernel.seccomp import mode_of
 from ..sandbox.privileges import hand_over, take_back, unprivileged
 from .tap import Case, Verdict, cases, verdict_of
 from .tree import Selftest
@@ -114,7 +115,9 @@ def run_test(
         str(BUILD / "bin" / "guest-exec"), "--kernel", str(bench.kernel), "--dir", str(place),
         "--seed", str(bench.seed), "--memory", MEMORY, "--mode", "virtual", "--tmpdir", str(memory),
         "--parent", str(os.getpid()),
-        *(["--no-root"] if asks_for_a_root(bench.kernel) else []), *([] if user is None else user.arguments),
+        *(["--no-root"] if asks_for_a_root(bench.kernel) else []),
+        *(["--seccomp"] if mode_of(bench.kernel, memory) == "seccomp" else []),
+        *([] if user is None else user.arguments),
     ]  # fmt: skip
     started = time.monotonic()
     with open(place / "log.txt", "wb") as log:

@@ -9,6 +9,8 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
+
 from ..core.types import Frozen
 from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
@@ -21,7 +23,8 @@ class Manifest(Frozen, frozen=True):
 
     kernel_sha256, programs: of the binaries in the guest. git_commit, git_dirty: of netwarp's own checkout, None
     outside one. wall_s: duration of the cells; None if a run was resumed. kernel_source: the source it was built from,
-    or its package.
+    or its package. uml_mode: release of each guest kernel -> "ptrace" or "seccomp": how it runs programs on this
+    machine.
     """
 
     format_version: int
@@ -50,6 +53,7 @@ class Manifest(Frozen, frozen=True):
     kernel_source: str = ""
     other_programs: tuple[str, ...] = ()
     """Of a run put together from others by its cells: those whose programs are other builds, as "path: names"."""
+    uml_mode: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def sets(self) -> list[str]:
@@ -104,6 +108,7 @@ def new_manifest(
     jobs: int,
     kernel: tuple[str, str],
     kernel_source: str,
+    uml_mode: dict[str, str],
     programs: dict[str, str],
 ) -> Manifest:
     """A manifest of a run that starts now. kernel: (release, SHA-256)."""
@@ -122,6 +127,7 @@ def new_manifest(
         kernel_release=kernel[0],
         kernel_sha256=kernel[1],
         kernel_source=kernel_source,
+        uml_mode=uml_mode,
         programs=programs,
         git_commit=commit,
         git_dirty=dirty,

@@ -12,6 +12,7 @@ from support.cell_init_kit import (
     T0,
     S,
     built,
+    busy,
     ending,
     guest_command,
     may_mount,
@@ -27,12 +28,6 @@ from support.cell_init_kit import (
 KILLS = 20
 EMPTY: list[Step] = [step("sandbox", kind="guest")]
 MIB = 1 << 20
-
-
-def busy() -> list[Step]:
-    """A guest that starts one process after the other, for seconds."""
-    many = [tool(f"p{number}", 0, "env", flow=0) for number in range(200)]
-    return [*opening(), *namespaces("a"), tool("deaf", 0, "stubborn"), *many, step("ready"), ending(500 * S)]
 
 
 @pytest.mark.parametrize("latest_ms", [12, 80], ids=["while it boots", "while it starts processes"])

@@ -90,6 +90,20 @@ def test_another_release_has_options_and_patches_of_its_own(folder: Path) -> Non
     assert recipe.for_release("5.10").digest == other.digest
 
 
+def test_options_can_begin_with_a_release(folder: Path) -> None:
+    """What a newer one asks for does not make an older kernel another one."""
+    recipe = load_recipe(folder)
+    old, new = recipe.for_release("6.1"), recipe.for_release("7.2.13")
+    options = folder / "other-releases/options.toml"
+    options.write_text(options.read_text().partition("[since.")[0])
+    without = load_recipe(folder)
+    assert old.digest == without.for_release("6.1").digest
+    assert new.digest != without.for_release("7.2.13").digest == without.for_release("6.13").digest
+    asked = {option.name: option.value for option in new.fragment}
+    assert asked["UML_MAX_USERSPACE_ITERATIONS"] == "10000"
+    assert "UML_MAX_USERSPACE_ITERATIONS" not in {option.name for option in old.fragment}
+
+
 @pytest.mark.parametrize("release", ["", "6.12", "6.12.999", "6.12-rc3"])
 def test_the_packages_own_release_is_made_as_before(folder: Path, release: str) -> None:
     recipe = load_recipe(folder)
