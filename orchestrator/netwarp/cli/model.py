@@ -94,8 +94,8 @@ def _table3(reading: str, switches: dict[str, str]) -> None:
     for row, (tcp, sctp) in zip(TABLE3, model_times(readings), strict=True):
         values = {
             "p": percent(row.loss),
-            "mu": f"{row.rate_bit_s / 1e3:.0f} kbit/s",
-            "rtt": f"{row.rtt_s * 1e3:.0f} ms",
+            "mu": f"{fixed(row.rate_bit_s / 1e3, 0)} kbit/s",
+            "rtt": f"{fixed(row.rtt_s * 1e3, 0)} ms",
         }
         head = f"{row.varied:<3} {values[row.varied]:<11}"
         shown = (*printed_model(row, "A"), float(tcp), float(sctp), row.testbed_tcp_s, row.testbed_sctp_s)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..captures.native import Ints, Rows
 from ..captures.sctp.messages import messages
+from ..core.numbers import fixed
 from ..core.types import Check, Flow
 from ..core.wire import DATA, I_DATA
 from ..store.app_records import AppRecord, Object, Summary
@@ -141,7 +142,7 @@ def pages_check(flow: Flow, objects: Sequence[PageObject], records: list[AppReco
     ok = not missing and len(objects) == reported and early >= -CLOCKS_S
     detail = (
         f"{reported} objects complete by the client's word, {len(objects) - len(missing)} by its captures; it said so "
-        f"{early * 1e6:.1f} to {longest * 1e6:.1f} us after"
+        f"{fixed(early * 1e6, 1)} to {fixed(longest * 1e6, 1)} us after"
     )
     asked = int(flow.receiver_options["pages"])
     complete, reason = (summary.pages, summary.reason) if summary else (None, None)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..core.numbers import with_unit
+from ..core.numbers import fixed, given, with_unit
 from ..core.schedules import BETWEEN
 from ..results.schedule_costs import NAME, has_schedules
 from ..store.tables import read_rows
@@ -104,7 +104,7 @@ def _spot(row: Row) -> Spot:
 
 
 def _short(cost: float) -> str:
-    return "\u00b7" if cost < LEAST_S else f"{cost:.2g}" if cost < 10 else f"{cost:.0f}"
+    return "\u00b7" if cost < LEAST_S else given(cost, 2) if cost < 10 else fixed(cost, 0)
 
 
 def _shade(cost: float) -> int:

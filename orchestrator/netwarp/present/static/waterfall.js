@@ -43,7 +43,7 @@
     const begin = beginOf(objects);
     const heads = ["object", "port", "stream", "bytes", "requested (s)", "first byte (s)", "last byte (s)", "delivered (s)", "waited for"];
     const rows = objects.map((one) => [name(one), one.port, one.stream, number(one.bytes),
-      ...["requested_s", "first_s", "complete_s", "delivered_s"].map((key) => (one[key] - begin).toFixed(4)), blamed(one)]);
+      ...["requested_s", "first_s", "complete_s", "delivered_s"].map((key) => netwarp.fixed(one[key] === null ? null : one[key] - begin, 4)), blamed(one)]);
     return h("details", { class: "numbers" }, h("summary", {}, `These times as a table: ${flow} of ${cell.id}`),
       table("Times of the objects of a page", heads, rows, [1, 2, 3, 4, 5, 6, 7]));
   }
