@@ -50,5 +50,5 @@ AGENT_OPTIONS: dict[str, AgentOption] = {
 
 def fields_of(kind: str) -> dict[str, Field]:
     """The keys of one kind."""
-    told = {"told": TOLD} if kind == "mtcp" else {}
-    return LAST_HOP | told | {name: option.field for name, option in AGENT_OPTIONS.items() if kind in option.kinds}
+    notices = {"told": TOLD} if kind == "mtcp" else {}
+    return LAST_HOP | notices | {name: option.field for name, option in AGENT_OPTIONS.items() if kind in option.kinds}

@@ -78,8 +78,8 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
         if not options["port"]:
             reader.problem("link", f'no TCP flow crosses link "{link}", so there is nothing to relay')
     # the ends of a link fault that the agent hears of at once
-    told = reader.text("told") if "told" in fields else None
-    return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"), cast(AgentTold, told or "return"))
+    notices = reader.text("told") if "told" in fields else None
+    return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"), cast(AgentTold, notices or "return"))
 
 
 def _ports(link: str, routed: Sequence[Routed]) -> list[int]:

@@ -108,9 +108,9 @@ def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
     )
     sentences = []
     for column in data.plan.columns:
-        found = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
-        if found:
-            sentences.append(f"With {column.title}, {found.count('holds')} of {len(found)} hold.")
+        of_column = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
+        if of_column:
+            sentences.append(f"With {column.title}, {of_column.count('holds')} of {len(verdicts)} hold.")
     concluded = f"{counted(len(own), 'conclusion')}{paper} on {data.system}"
     return {"concluded": concluded, "counted": chips, "columns": " ".join(sentences)}
 

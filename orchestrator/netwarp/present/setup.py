@@ -35,9 +35,9 @@ def networks(data: RunData) -> tuple[DrawnNetwork, ...]:
     groups: dict[Shape, list[Cell]] = {}
     for result in data.cells:
         cell = result.cell
-        shape = (tuple(node.name for node in cell.nodes), tuple((one.name, one.a, one.b) for one in cell.links))
+        shape = (tuple(node.name for node in cell.nodes), tuple((link.name, link.a, link.b) for link in cell.links))
         groups.setdefault(shape, []).append(cell)
-    shown = sorted(groups.items(), key=lambda one: -len(one[1]))[:MOST_NETWORKS]
+    shown = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_NETWORKS]
     return tuple(_network(cells, len(groups) > 1) for _, cells in shown)
 
 
@@ -106,20 +106,20 @@ def _link(cells: Sequence[Cell], number: int) -> str:
     return there if there == back else f"there: {there}; back: {back}"
 
 
-def _impairment(one: LinkImpairment) -> str:
+def _impairment(shape: LinkImpairment) -> str:
     queue = (
-        f"{one.queue_packets} packets"
-        if one.queue_packets
-        else with_unit(one.queue_bytes, "bytes")
-        if one.queue_bytes
+        f"{shape.queue_packets} packets"
+        if shape.queue_packets
+        else with_unit(shape.queue_bytes, "bytes")
+        if shape.queue_bytes
         else ""
     )
     parts = (
-        with_unit(one.rate_bit_s, "bit/s") if one.rate_bit_s else "no rate",
-        f"{readable(one.one_way_delay_ns / 1e6)} ms one way",
+        with_unit(shape.rate_bit_s, "bit/s") if shape.rate_bit_s else "no rate",
+        f"{readable(shape.one_way_delay_ns / 1e6)} ms one way",
         f"queue {queue}" if queue else "",
-        one.aqm.text() if one.aqm else "",
-        f"loss {readable(100 * one.loss_ratio)} %" if one.loss_ratio else "",
+        shape.aqm.text() if shape.aqm else "",
+        f"loss {readable(100 * shape.loss_ratio)} %" if shape.loss_ratio else "",
     )
     return ", ".join(part for part in parts if part)
 

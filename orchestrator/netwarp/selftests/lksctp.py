@@ -91,10 +91,10 @@ def _archive() -> str:
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError) as error:
         raise KernelError(f"lksctp-tools' tests come from the distribution's source package: {error}") from error
-    found = [line.rpartition(" ")[0] for line in lines if line.endswith(" main")]
-    if not found:
+    commands = [line.rpartition(" ")[0] for line in lines if line.endswith(" main")]
+    if not commands:
         raise KernelError("apt-get knows no source of packages with a component main (apt-get update)")
-    return found[0]
+    return commands[0]
 
 
 def _run(command: list[str], at: Path) -> None:

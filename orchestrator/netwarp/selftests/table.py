@@ -40,6 +40,6 @@ def update_page(page: Path, new: dict[str, str]) -> None:
     if BEGIN not in text or END not in text:
         raise SpecError(f"{page}: has no {BEGIN} ... {END} for the table to stand in")
     old = text[text.index(BEGIN) : text.index(END)]
-    kept = {found[1]: found[0] for found in re.finditer(r"^\| `([^`]+)` \|.*$", old, re.MULTILINE)}
+    kept = {row[1]: row[0] for row in re.finditer(r"^\| `([^`]+)` \|.*$", old, re.MULTILINE)}
     block = "\n".join([BEGIN, *HEAD, *{**kept, **new}.values(), END])
     page.write_text(text.replace(old + END, block))

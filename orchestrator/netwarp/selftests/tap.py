@@ -25,7 +25,7 @@ class Case:
 
 def cases(output: str) -> tuple[Case, ...]:
     """The results in a test's output, in order; a line that begins with `# ` counts too (a test within a test)."""
-    found = []
+    results = []
     for line in output.splitlines():
         result = _RESULT.match(line)
         if result is None:
@@ -34,8 +34,8 @@ def cases(output: str) -> tuple[Case, ...]:
         verdict: Verdict = "skip" if directive == "skip" else "pass" if result[1] == "ok" else "fail"
         if verdict == "fail" and directive == "xfail":
             verdict = "pass"
-        found.append(Case(result[2].strip(), verdict, (result[4] or "").strip() if directive in _DIRECTIVES else ""))
-    return tuple(found)
+        results.append(Case(result[2].strip(), verdict, (result[4] or "").strip() if directive in _DIRECTIVES else ""))
+    return tuple(results)
 
 
 def verdict_of(status: int) -> Verdict:
@@ -57,7 +57,7 @@ def report(number: int, name: str, verdict: Verdict, note: str, output: Iterable
     yield f"{'not ok' if verdict == 'fail' else 'ok'} {number} selftests: {name}{directive}"
 
 
-def counted(found: Sequence[Case]) -> dict[Verdict, int]:
+def counted(cases: Sequence[Case]) -> dict[Verdict, int]:
     """The number of each verdict."""
     names: tuple[Verdict, ...] = ("pass", "fail", "skip")
-    return {name: sum(case.verdict == name for case in found) for name in names}
+    return {name: sum(case.verdict == name for case in cases) for name in names}

@@ -41,10 +41,10 @@ class Selftest:
 def parse_test(text: str) -> Selftest:
     """Read a test's name. Raises SpecError."""
     place, *arguments = text.split()
-    found = re.fullmatch(r"([\w/.-]+):([\w.-]+)", place)
-    if found is None or not all(re.fullmatch(r"[\w./:=,-]+", word) for word in arguments):
+    parts = re.fullmatch(r"([\w/.-]+):([\w.-]+)", place)
+    if parts is None or not all(re.fullmatch(r"[\w./:=,-]+", word) for word in arguments):
         raise SpecError(f"'{text}' names no selftest; write COLLECTION:PROGRAM, for example net/mptcp:simult_flows.sh")
-    return Selftest(found[1], found[2], tuple(arguments))
+    return Selftest(parts[1], parts[2], tuple(arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Tree:
         for collection in collections:
             file = self.tests / collection / "config"
             for line in file.read_text().splitlines() if file.is_file() else ():
-                if found := re.match(r"CONFIG_(\w+)=(\S+)", line.strip()):
-                    options[found[1]] = "y" if found[2] == "m" else found[2]
+                if option := re.match(r"CONFIG_(\w+)=(\S+)", line.strip()):
+                    options[option[1]] = "y" if option[2] == "m" else option[2]
         return options
 
     def build(self, tests: Sequence[Selftest], include: Path) -> dict[str, str]:

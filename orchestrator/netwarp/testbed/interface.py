@@ -43,7 +43,6 @@ class Interface:
     subnet: str
     mtu_bytes: int
     peer_node: str
-    peer_name: str
     peer_ip: str
     peer_mac: str
     is_device: bool = False

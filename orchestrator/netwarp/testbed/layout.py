@@ -219,7 +219,6 @@ def _veth(
             subnet=f"{net}.{base}",
             mtu_bytes=link.mtu_bytes,
             peer_node=ends[other][0],
-            peer_name=ends[other][1],
             peer_ip=ips[other],
             peer_mac=macs[other],
             is_device=own_devices[own] is not None,
