@@ -1,38 +1,10 @@
 #!/bin/sh
-# The first program of a machine of the laboratory: the host's files (hostfs, read-only) below what was unpacked for the laboratory, below a
-# memory of its own, as root; then sshd. Its directory on the host holds machine.env, authorized_keys, its host key and console.txt.
+# A machine of the laboratory, in a guest whose root guest_root.sh has put together, as root: accounts, keys, a repository of packages; then sshd.
+# Its directory on the host holds guest.env, authorized_keys and its host key.
 set -eu
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export PATH
-# An ordinary user's machine sees the files of the host's root as nobody's, and a program that runs as its owner (mount) would run as nobody: here
-# the bit is passed over, below it is removed.
-loader=/lib64/ld-linux-x86-64.so.2
-"$loader" "$(command -v mount)" -t proc proc /proc
-"$loader" "$(command -v mount)" -o remount,bind,ro,nosuid /
-mount -t tmpfs -o mode=0755 tmpfs /run
-mkdir /run/own /run/packages /run/memory /run/root
-# hostfs resolves the path in the kernel's own process, whose working directory this is
-mount -t hostfs -o /proc/self/cwd none /run/own
-. /run/own/machine.env
-# a mount of its own: overlayfs wants no layer within another
-mount -t hostfs -o "$PACKAGES" none /run/packages
-mkdir /run/memory/upper /run/memory/work
-mount -t overlay -o lowerdir=/run/packages:/,upperdir=/run/memory/upper,workdir=/run/memory/work overlay /run/root
-cd /run/root
-for place in proc sys dev run tmp root home etc/ssh; do
-	[ -d "$place" ] || mkdir -p "$place"
-done
-mount -t proc proc proc
-mount -t sysfs sysfs sys
-mount -t devtmpfs devtmpfs dev
-mkdir -p dev/pts dev/shm
-mount -t devpts devpts dev/pts
-mount -t tmpfs -o mode=1777 tmpfs dev/shm
-mount -t tmpfs -o mode=0755 tmpfs run
-mount -t tmpfs -o mode=1777 tmpfs tmp
+. /run/own/guest.env
+mkdir -p home etc/ssh
 mount -t tmpfs -o mode=0755 tmpfs home
-# /root of the host may not be ours to read
-mount -t tmpfs -o mode=0700 tmpfs root
 
 echo "$NAME" >etc/hostname
 printf '127.0.0.1 localhost %s\n' "$NAME" >etc/hosts

@@ -26,6 +26,7 @@ from netwarp.core.checkout import CHECKOUT
 from netwarp.core.errors import NetwarpError
 from netwarp.doctor import laboratory, memory_dir
 from netwarp.guestkernel import find_kernel
+from netwarp.sandbox.guest_root import prepare_root
 
 HERE = Path(__file__).resolve().parent
 PLACE = Path(os.environ.get("NETWARP_LAB", CHECKOUT / "build" / "lab"))
@@ -184,11 +185,8 @@ def make_files() -> None:
         place = PLACE / machine
         hosts.append(f"{address(machine)} {(place / 'ssh_host_key.pub').read_text()}")
         shutil.copyfile(PLACE / "key.pub", place / "authorized_keys")
-        shutil.copyfile(HERE / "guest.sh", place / "init")
-        (place / "init").chmod(0o755)
-        (place / "machine.env").write_text(
-            f"NAME={machine}\nADDRESS={address(machine)}\nPACKAGES={PACKAGES}\nREPOSITORY={REPOSITORY}\n"
-        )
+        settings = {"NAME": machine, "ADDRESS": address(machine), "REPOSITORY": str(REPOSITORY)}
+        prepare_root(place, PACKAGES, HERE / "guest.sh", settings)
     (PLACE / "known_hosts").write_text("".join(hosts))
 
 

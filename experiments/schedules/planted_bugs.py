@@ -28,6 +28,7 @@ PARTS: dict[str, list[list[str]]] = {
     "sctp": [
         ["--only", "handshake", "--where", "variant=sctp", "--where", "variant=sctp2"],
         ["--only", "failover", "--where", "variant=sctp2"],
+        ["--only", "idle", "--only", "close", "--only", "hole"],
     ],
     "tcp": [["--only", "handshake", "--where", "variant=tcp"], ["--only", "failover", "--where", "variant=tcp"]],
     "mptcp": [["--only", "join"], ["--only", "failover", "--where", "variant=mptcp2"]],

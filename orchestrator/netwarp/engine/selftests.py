@@ -15,6 +15,7 @@ from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.run import Progress as BuildProgress
 from ..guestkernel.source import find_source, release_of
+from ..sandbox.guest_root import FILES
 from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Guests, Result, run_test
 from ..selftests.kernel import COLLECTIONS, selftest_recipe
 from ..selftests.lksctp import COLLECTION, add_lksctp
@@ -110,7 +111,7 @@ def run_selftests(
                 raise
             result = Result(test, "fail", None, None, 0.0, f"could not be run: {error}", "", ())
         shutil.rmtree(place / "overrides", ignore_errors=True)
-        for left in ("init", ".uml"):
+        for left in (*FILES, ".uml"):
             path = place / left
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with one_at_a_time:

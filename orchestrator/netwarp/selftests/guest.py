@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from ..core.errors import CellError
 from ..doctor import memory_dir
 from ..guestkernel.cache import asks_for_a_root
 from ..guestkernel.seccomp import mode_of
+from ..sandbox.guest_root import prepare_root
 from ..sandbox.privileges import hand_over, take_back, unprivileged
 from .tap import Case, Verdict, cases, verdict_of
 from .tree import Selftest
@@ -139,16 +139,12 @@ def run_test(
 def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
     """Make the directory `place` with what the guest's first program reads there."""
     (place / "overrides").mkdir(parents=True)
-    shutil.copyfile(Path(__file__).with_name("init.sh"), place / "init")
-    (place / "init").chmod(0o755)
     for change in sorted(OVERRIDES.glob("*")):
         if (bench.tests / change.name.replace("@", "/")).is_file():
             shutil.copyfile(change, place / "overrides" / change.name)
     words = " ".join([f"./{test.program}", *test.arguments])
-    (place / "test.env").write_text(
-        f"COLLECTION={shlex.quote(test.collection)}\nTEST={shlex.quote(words)}\nLIMIT_S={limit_s}\n"
-        f"PACKAGES={shlex.quote(str(bench.packages))}\nTESTS={shlex.quote(str(bench.tests))}\n"
-    )
+    settings = {"COLLECTION": test.collection, "TEST": words, "LIMIT_S": str(limit_s), "TESTS": str(bench.tests)}
+    prepare_root(place, bench.packages, Path(__file__).with_name("rest.sh"), settings)
 
 
 def _open(bench: Bench) -> bool:

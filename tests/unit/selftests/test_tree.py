@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.guestkernel import load_recipe
-from netwarp.selftests.guest import Bench, Result, prepare
+from netwarp.selftests.guest import OVERRIDES, Bench, Result, prepare
 from netwarp.selftests.kernel import selftest_recipe
 from netwarp.selftests.table import rows, update_page
 from netwarp.selftests.tap import Case
@@ -95,7 +95,15 @@ def test_the_guest_reads_the_names_as_they_are(tmp_path: Path) -> None:
     """A home directory may have a blank or a dollar sign in its name."""
     packages, tests = tmp_path / "two words; $(touch here)", tmp_path / "it's $HOME"
     prepare(Bench(Path("linux"), packages, tests, 1, 1.0), Selftest("net", "a.sh", ("-m", "x")), tmp_path / "place", 7)
-    script = '. ./test.env; printf "%s\\n" "$COLLECTION" "$TEST" "$LIMIT_S" "$PACKAGES" "$TESTS"'
+    script = '. ./guest.env; printf "%s\\n" "$COLLECTION" "$TEST" "$LIMIT_S" "$PACKAGES" "$TESTS"'
     said = subprocess.run(["bash", "-uc", script], cwd=tmp_path / "place", capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == ["net", "./a.sh -m x", "7", str(packages), str(tests)]
     assert not (tmp_path / "place/here").exists()
+
+
+def test_everything_has_run_before_a_listener_is_looked_for() -> None:
+    """The override sleeps once, then does what the test's own function does, with the same words."""
+    own = 'sleep() { echo "slept"; }\nwait_local_port_listen()\n{\n\tlocal port="${2}"\n\techo "$1, ${port}, $3"\n}\n'
+    script = own + (OVERRIDES / "net@net_helper.sh").read_text() + 'wait_local_port_listen "a b" 80 tcp\n'
+    said = subprocess.run(["bash", "-uc", script], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == ["slept", "a b, 80, tcp"]

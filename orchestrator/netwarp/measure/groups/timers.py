@@ -14,10 +14,10 @@ from ...store.app_records import Notification, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation
+from .repairs import AWAY, repair_metrics
 
 TOLD_NS = 2000
 """The application is told of a change, and reads the clock, a little after what the kernel sends because of it."""
-AWAY = ("POTENTIALLY_FAILED", "UNREACHABLE")
 
 
 def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -38,6 +38,7 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
     metrics["close_repeat_wait_s"] = _s(max(close for _, _, close in kinds))
     metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver)
     metrics["aborts"] = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
+    metrics |= repair_metrics(observation, sender)
     if observation.flow.program is None:
         metrics |= _promises(observation, sender)
     return metrics
