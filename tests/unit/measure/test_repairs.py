@@ -12,6 +12,7 @@ from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
 from netwarp.measure.groups.repairs import repair_metrics
 from netwarp.measure.observation import FlowObservation
+from netwarp.store.app_records import Notification
 from support import mptcp_packets as mp
 from support.captures import T, chunk, pcap, read, sctp
 from support.recorded_cell import make_cell
@@ -123,8 +124,7 @@ def answer(at_ms: float, name: bytes, path: int = 2) -> Packet:
 
 def failures(packets: list[Packet], at_ms: float, tmp_path: Path, state: str = "POTENTIALLY_FAILED") -> float | None:
     """Of an association on two paths whose sender is told at a time that the second one changed."""
-    record = {"record": "notification", "type": "PEER_ADDR_CHANGE", "address": "10.2.0.2", "state": state,
-              "t_ns": round(at_ms * MS)}  # fmt: skip
+    record = Notification(round(at_ms * MS), "PEER_ADDR_CHANGE", 0, "10.2.0.2", state)
     story = [(T + at, raw) for at, raw in [*handshake(), *packets]]
     return of(observed("sctp", story, tmp_path, sender_records=[record]))["unfounded_path_failures"]
 

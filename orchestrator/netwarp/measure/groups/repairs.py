@@ -11,6 +11,8 @@ import numpy as np
 from ...captures.mptcp import DATA_ACK, MAPPED, data_level
 from ...captures.native import UNKNOWN, Bools, Ints, Rows
 from ...core.wire import ACK, DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, I_DATA, SHUTDOWN
+from ...store.app_records import Notification
+from ...store.ndjson import of_kind
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
 from ..observation import FlowObservation
@@ -154,13 +156,11 @@ def _unfounded_failures(observation: FlowObservation, sender: FlowPackets) -> in
     """
     least_ns = round(failover_settings(observation.cell, observation.flow).rto_min_s / 2 * 1e9)
     count = 0
-    for record in observation.sender_records:
-        if record.get("record") != "notification" or record.get("type") != "PEER_ADDR_CHANGE":
+    for change in of_kind(observation.sender_records, Notification):
+        path = sender.peers.get(str(change.address))
+        if change.type != "PEER_ADDR_CHANGE" or path is None or change.state not in AWAY:
             continue
-        path = sender.peers.get(str(record.get("address")))
-        if path is None or record["state"] not in AWAY:
-            continue
-        at_ns = int(record["t_ns"]) - observation.t0_monotonic_ns + sender.t0_realtime_ns
+        at_ns = change.t_ns - observation.t0_monotonic_ns + sender.t0_realtime_ns
         count += not _unanswered(sender, path, at_ns - least_ns, at_ns)
     return count
 
@@ -168,7 +168,7 @@ def _unfounded_failures(observation: FlowObservation, sender: FlowPackets) -> in
 def _unanswered(sender: FlowPackets, path: int, since_ns: int, at_ns: int) -> bool:
     """Whether something was sent to a path by since_ns that nobody had answered at at_ns."""
     chunks = sender.point.capture.chunks
-    paths = np.array([sender.path_index.get(one, -1) for one in chunks["path"].tolist()])
+    paths = np.array([sender.path_index.get(row, -1) for row in chunks["path"].tolist()])
     ours: Bools = np.zeros(len(chunks), dtype=np.bool_)
     for flow, sends in sender.data_direction.items():
         ours |= (chunks["flow"] == flow) & (chunks["direction"] == sends)
