@@ -239,6 +239,10 @@ class Claim(Frozen, frozen=True):
     word: str = ""
     column: str = ""
     clock: ClaimClock = "any"
+    combinations: tuple[int, ...] = ()
+    """Of a claim about every schedule: the number of combinations of levels that fit each selector of `a` in the whole
+    spec, schedules aside; a run of a part of it has fewer. Empty in runs of before 2026-11-23.
+    """
 
     @property
     def of_schedules(self) -> bool:

@@ -21,23 +21,28 @@ NEVER = np.iinfo(np.int64).max
 class Messages:
     """One row per message that left the sender, sorted by TSN.
 
-    due_ns: when it was due by the flow's schedule; without a schedule, when it was first sent. delivered_ns: when the
-    receiving application could read it (NEVER: it could not). Both in ns from T0.
+    due_ns: when it was due by the flow's schedule; without a schedule, when it was first sent; None: the wire does not
+    tell which message of the schedule it is. delivered_ns: when the receiving application could read it (NEVER: it
+    could not). Both in ns from T0.
     """
 
-    due_ns: Ints
+    due_ns: Ints | None
     delivered_ns: Ints
 
-    def delays_s(self) -> Floats:
-        """Delays of the delivered messages."""
+    def delays_s(self) -> Floats | None:
+        """Delays of the delivered messages; None: not known."""
+        if self.due_ns is None:
+            return None
         there = self.delivered_ns != NEVER
         delays: Floats = (self.delivered_ns[there] - self.due_ns[there]) / 1e9
         return delays
 
-    def late(self, limit_ns: int, end_ns: int) -> int:
+    def late(self, limit_ns: int, end_ns: int) -> int | None:
         """The number of messages that were delivered more than limit_ns after they were due, or not by then within
-        the window.
+        the window; None: not known.
         """
+        if self.due_ns is None:
+            return None
         by = np.minimum(self.delivered_ns, end_ns)
         return int((by - self.due_ns > limit_ns).sum())
 
@@ -57,14 +62,29 @@ def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connecte
     known = place < len(sent.begin)
     known[known] &= sent.begin[place[known]] == arrived.begin[known]
     delivered[place[known]] = _in_order(arrived)[known]
-    due = _due(flow, len(sent.begin), connected_ns)
+    if _numbers_unknown(flow):
+        return Messages(None, delivered)
+    due = _due(flow, sent.number, connected_ns)
     return Messages(sent.first_ns if due is None else due, delivered)
+
+
+def _numbers_unknown(flow: Flow) -> bool:
+    """True if the n-th message that was sent may not be the n-th that was due: one that is older than its lifetime is
+    dropped before it has a TSN (net/sctp/outqueue.c), and schedulers send messages of several streams out of turn.
+    """
+    options = flow.sender_options
+    reordered = options.get("scheduler", "fcfs") != "fcfs" and int(options.get("streams") or 1) > 1
+    return options.get("lifetime_ns") is not None or reordered
 
 
 @dataclasses.dataclass(frozen=True)
 class _Whole:
-    """Complete messages at one point: first and last TSN, time of the first and of the last arrival, stream, U flag."""
+    """Complete messages at one point: first and last TSN, time of the first and of the last arrival, stream, U flag.
 
+    number: how many messages had begun before it, also those of which fragments are missing (given up by the sender).
+    """
+
+    number: Ints
     begin: Ints
     end: Ints
     first_ns: Ints
@@ -79,7 +99,7 @@ def _whole(view: FlowPackets) -> _Whole:
     fresh = fresh[np.argsort(fresh["tsn"], kind="stable")]
     if not len(fresh):
         none = np.zeros(0, dtype=np.int64)
-        return _Whole(none, none, none, none, none, none)
+        return _Whole(none, none, none, none, none, none, none)
     tsn, flags = fresh["tsn"].astype(np.int64), fresh["flags"]
     t_ns = fresh["time_ns"] - view.t0_realtime_ns
     first, last = flags & FIRST != 0, flags & LAST != 0
@@ -88,6 +108,7 @@ def _whole(view: FlowPackets) -> _Whole:
     ends = np.concatenate([starts[1:], [len(fresh)]]) - 1
     keep = first[starts] & last[ends]
     return _Whole(
+        number=(np.cumsum(first)[starts] - 1)[keep],
         begin=tsn[starts][keep],
         end=tsn[ends][keep],
         first_ns=np.minimum.reduceat(t_ns, starts)[keep],
@@ -106,9 +127,9 @@ def _in_order(messages: _Whole) -> Ints:
     return delivered
 
 
-def _due(flow: Flow, count: int, connected_ns: int | None) -> Ints | None:
-    """The due time of each message: burst k is due at the k-th instant start + n * interval at or after the connection
-    was established (as apps/traffic/schedule.h).
+def _due(flow: Flow, numbers: Ints, connected_ns: int | None) -> Ints | None:
+    """The due time of each message by its number: burst k is due at the k-th instant start + n * interval at or after
+    the connection was established (as apps/traffic/schedule.h).
     """
     interval = flow.sender_options.get("interval_ns")
     if interval is None or connected_ns is None:
@@ -116,4 +137,4 @@ def _due(flow: Flow, count: int, connected_ns: int | None) -> Ints | None:
     step = int(interval)
     first = flow.start_ns + -(-max(0, connected_ns - flow.start_ns) // step) * step
     burst = len(str(flow.sender_options.get("burst_bytes", "")).split(","))
-    return first + np.arange(count, dtype=np.int64) // burst * step
+    return first + numbers // burst * step

@@ -80,7 +80,12 @@ def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], C
         fit = [len(cells.where(selector)) for _, selector in selectors(claim)]
         return all(fit) if claim.of_schedules else all(number == 1 for number in fit)
 
-    return tuple(with_columns(spec.claims, spec.columns, usual, fits_one))
+    return tuple(
+        msgspec.structs.replace(claim, combinations=tuple(len(cells.where(selector)) for selector in claim.a))
+        if claim.of_schedules
+        else claim
+        for claim in with_columns(spec.claims, spec.columns, usual, fits_one)
+    )
 
 
 def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..core.numbers import fixed, plain
-from ..core.outputs import FLOW, Claim, Levels
+from ..core.outputs import ANY_LEVEL, FLOW, Claim, Levels
+from ..core.schedules import UNDISTURBED
 from ..core.types import Cell
 from ..core.units import counted_of
 from .comparisons import Comparison, comparisons, mean_of
@@ -142,10 +143,9 @@ def _every_schedule(claim: Claim, results: Results, expected: str, unit: str) ->
         are = "is" if len(missed) == 1 else "are"
         why = f"{counted_of(len(missed), len(places), 'schedule')} {are} outside, farthest {name}"
         return Judged(claim, "does not hold", worst, expected, unit, why)
-    failed = [place.missing for place in places if place.failed]
-    if failed or not places:
-        why = _first(failed) if failed else "a cell of it is not in this run (--where, --only)"
-        return Judged(claim, "not tested", None, expected, unit, why)
+    failed = [place.missing for place in places if place.failed] or _not_in_run(claim, results)
+    if failed:
+        return Judged(claim, "not tested", None, expected, unit, _first(failed))
     nearest = min((value for value, _ in known), key=lambda value: _margin(claim, value), default=None)
     if empty := [place.missing for place in places if place.missing]:
         return Judged(claim, "inconclusive", nearest, expected, unit, _first(empty))
@@ -159,6 +159,28 @@ def _schedules(claim: Claim, results: Results) -> list[RepeatedValue]:
         for flow in selector.get(FLOW, (claim.flow,))
         for cell in results.cells(selector)
     ]
+
+
+def _not_in_run(claim: Claim, results: Results) -> list[str]:
+    """The reasons why a run has only a part of the schedules that a claim is about."""
+    reasons: list[str] = []
+    for number, selector in enumerate(claim.a):
+        cells = results.cells(selector)
+        if not cells:
+            reasons.append("a cell of it is not in this run (--where, --only)")
+            continue
+        varied = [factor for factor, levels in selector.items() if ANY_LEVEL in levels]
+        there = {tuple(level for name, level in cell.factors.items() if name not in varied) for cell in cells}
+        most = claim.combinations[number] if claim.combinations else len(there)
+        if len(there) < most:
+            absent = most - len(there)
+            are = "is" if absent == 1 else "are"
+            text = counted_of(absent, most, "combination")
+            reasons.append(f"{text} of levels {are} not in this run (--where, --only)")
+        elif varied and all(cell.factors[name] in (UNDISTURBED, "-") for cell in cells for name in varied):
+            only = f"of {' and '.join(varied)} only {UNDISTURBED} is in this run"
+            reasons.append(f"no cell of it touches a packet: {only}")
+    return reasons
 
 
 def violations(claim: Claim, results: Results) -> list[tuple[Cell, float]]:

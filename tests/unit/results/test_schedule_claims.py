@@ -29,14 +29,21 @@ SPEC = BASE + '[factor.wait]\nlevels = ["1 s", "2 s"]\n[factor.schedule]\ndrops 
 LEVELS = ("SYN", "SYN ACK", "DATA 1")
 
 
-def run_of(values: dict[str, float | None], tmp_path: object, ended: Outcome = Outcome.COMPLETED) -> Results:
-    """A run in which every cell has the value of its schedule (others 5)."""
+def run_of(
+    values: dict[str, float | None],
+    tmp_path: object,
+    ended: Outcome = Outcome.COMPLETED,
+    *,
+    where: tuple[tuple[str, str], ...] = (),
+    levels: tuple[str, ...] = LEVELS,
+) -> Results:
+    """A run in which every cell has the value of its schedule (others 5). levels: the schedules beside `none`."""
     spec = spec_of('expected = "expected.toml"\n' + SPEC, tmp_path)  # type: ignore[arg-type]
-    plan = make_plan(spec)
+    plan = make_plan(spec, where=where)
     more = [
         msgspec.structs.replace(cell, factors={**cell.factors, "schedule": level})
         for cell in plan.cells
-        for level in LEVELS
+        for level in levels
     ]
     plan = with_cells(plan, [*plan.cells, *more])
     outcomes = completed(plan)
@@ -77,3 +84,25 @@ def test_one_that_did_not_complete_or_has_no_value_leaves_it_open(place: object)
     assert judge(run_of({}, place, Outcome.FAILED))[0].verdict == "not tested"
     assert judge(run_of({"SYN": None}, place))[0].verdict == "inconclusive"
     assert judge(run_of({"SYN": 11.0}, place, Outcome.FAILED))[0].verdict == "does not hold"
+
+
+def test_a_run_of_a_part_does_not_test_it(place: object) -> None:
+    (judged,) = judge(run_of({}, place, where=(("wait", "1 s"),)))
+    assert judged.verdict == "not tested"
+    assert judged.reason == "1 of 2 combinations of levels is not in this run (--where, --only)"
+    assert judge(run_of({"SYN": 11.0}, place, where=(("wait", "1 s"),)))[0].verdict == "does not hold"
+
+
+def test_where_no_packet_is_touched_nothing_is_tested(place: object) -> None:
+    (judged,) = judge(run_of({}, place, levels=()))
+    assert judged.verdict == "not tested"
+    assert judged.reason == "no cell of it touches a packet: of schedule only none is in this run"
+
+
+def test_a_selector_without_cells_is_not_left_out(place: object) -> None:
+    (place / "expected.toml").write_text(  # type: ignore[operator]
+        EXPECTED.replace('{ schedule = "*" }', '[{ schedule = "*", wait = "1 s" }, { schedule = "*", wait = "2 s" }]')
+    )
+    assert judge(run_of({}, place))[0].reason == "all 8 schedules are inside"
+    (judged,) = judge(run_of({}, place, where=(("wait", "1 s"),)))
+    assert (judged.verdict, judged.reason) == ("not tested", "a cell of it is not in this run (--where, --only)")

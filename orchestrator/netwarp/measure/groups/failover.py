@@ -171,13 +171,14 @@ def _lateness(observation: FlowObservation, sender: FlowPackets, receiver: FlowP
     delays = messages.delays_s()
     metrics: dict[str, float | None] = {
         "undelivered_messages": float((messages.delivered_ns == NEVER).sum()),
-        "longest_message_delay_s": float(delays.max()) if len(delays) else None,
+        "longest_message_delay_s": float(delays.max()) if delays is not None and len(delays) else None,
     }
     try:
         limit = parse_quantity(observation.cell.parameters[LATE], "time")
     except (KeyError, QuantityError):
         return metrics
-    return metrics | {"late_messages": float(messages.late(int(limit.value), end_ns))}
+    late = messages.late(int(limit.value), end_ns)
+    return metrics | {"late_messages": None if late is None else float(late)}
 
 
 def theory_metrics(
