@@ -55,6 +55,8 @@ class _Direction:
     repeat its draws.
     """
     broken: str = ""
+    pending: _Direction | None = None
+    """What changes while it is broken have made of it; in the kernel with the repair."""
     longest_bytes: int | None = None
     """Only packets up to that pass."""
     idle_rate_bit_s: int | None = None
@@ -72,6 +74,15 @@ def _child(shape: LinkImpairment) -> str:
     if shape.aqm is not None:  # fq_codel's number of flows is for good
         return f"{shape.aqm.kind} {shape.aqm.settings.get('flows')}"
     return "tbf" if shape.token_bucket else "netem"
+
+
+def _same_aqm(one: LinkImpairment, other: LinkImpairment) -> bool:
+    """Whether an AQM stays as it is: RED changed in place forgets what waits (sch_red.c: __red_change)."""
+    return (
+        other.aqm is not None
+        and _child(one) == _child(other)
+        and (one.aqm, one.queue_bytes, one.queue_packets) == (other.aqm, other.queue_bytes, other.queue_packets)
+    )
 
 
 class Shaping:
@@ -113,7 +124,7 @@ class Shaping:
     def settings(self, program: DirectionProgram) -> bytes:
         """The settings that a direction's packet program must have now."""
         direction = self._directions[program.link, program.direction]
-        return program.settings(direction.shape, direction.longest_bytes)
+        return program.settings((direction.pending or direction).shape, direction.longest_bytes)
 
     def load_programs(self) -> Iterator[Step]:
         """The steps that load and attach every packet program."""
@@ -152,25 +163,33 @@ class Shaping:
     def _repair(self, direction: _Direction) -> list[tuple[int, Request]]:
         if not direction.broken:
             return []
-        generation = direction.generation + 1 if direction.broken == "cut" else direction.generation
-        whole = replace(direction, generation=generation, turn=direction.turn + (direction.broken != "cut"), broken="")
+        whole = replace(direction.pending or direction, broken="", pending=None)
+        if direction.broken == "cut":
+            whole = replace(whole, generation=whole.generation + 1)
+        else:
+            whole = replace(whole, turn=whole.turn + 1)
         self._directions[direction.link, direction.name] = whole
-        return self._build(whole, replace_root=direction.broken == "cut", root_only=direction.broken != "cut")
+        return self._build(
+            whole,
+            replace_root=whole.generation != direction.generation,
+            root_only=direction.broken != "cut" and direction.pending is None,
+            keep_aqm=direction.broken != "cut" and _same_aqm(direction.shape, whole.shape),
+        )
 
     def _change(self, direction: _Direction, shape: LinkImpairment | None) -> list[tuple[int, Request]]:
         if shape is None:
             return []
-        rated = _child(direction.shape) != _child(shape)
-        # RED changed in place forgets what waits (sch_red.c: __red_change), so an AQM that stays is left alone
-        same_aqm = not rated and shape.aqm is not None and (direction.shape.aqm, direction.shape.queue_bytes,
-            direction.shape.queue_packets) == (shape.aqm, shape.queue_bytes, shape.queue_packets)  # fmt: skip
+        before = direction.pending or direction
+        rated = _child(before.shape) != _child(shape)
+        same_aqm = _same_aqm(before.shape, shape)
         changed = replace(
-            direction, shape=shape, generation=direction.generation + (1 if rated else 0), turn=direction.turn + 1,
-            idle_rate_bit_s=direction.idle_rate_bit_s if same_aqm else shape.rate_bit_s,
+            before, shape=shape, generation=before.generation + (1 if rated else 0), turn=before.turn + 1,
+            idle_rate_bit_s=before.idle_rate_bit_s if same_aqm else shape.rate_bit_s,
         )  # fmt: skip
-        self._directions[direction.link, direction.name] = changed
-        if direction.broken:  # the new shape comes into force with the repair
+        if direction.broken:
+            self._directions[direction.link, direction.name] = replace(direction, pending=changed)
             return []
+        self._directions[direction.link, direction.name] = changed
         return self._build(changed, replace_root=rated, keep_aqm=same_aqm)
 
     def _stages(self, direction: _Direction) -> list[tuple[int, int | None, Stage]]:

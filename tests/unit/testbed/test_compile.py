@@ -127,6 +127,24 @@ def test_change_of_rate_keeps_the_queue_and_change_while_cut_waits_for_the_repai
     assert "rate 1000000bit" in text.split("# at T0 + 8 s\n", 1)[1]
 
 
+@pytest.mark.parametrize("rated", [False, True])
+def test_change_in_a_black_hole_comes_with_the_repair(rated: bool) -> None:
+    """A rate, and no rate any more (other qdiscs under new handles): what must be there is what was asked for."""
+    down, up = outage("blackhole")
+    after = LinkImpairment(one_way_delay_ns=MS) if rated else LinkImpairment(MS, rate_bit_s=1_000_000, queue_packets=50)
+    cell = two_path_cell(timeline=(down, Event(6 * S, "other", "change", "p1", forward=after), up))
+    result, where = compiled(cell), make_layout(cell).shaped["p1", "forward"]
+    text = to_commands(result.steps)
+    assert not text.split("# at T0 + 6 s")[1:]
+    repaired = text.split("# at T0 + 8 s\n", 1)[1]
+    dumps = [[item for item in dump if (item.namespace, item.ifindex) == (where.namespace, where.ifindex)]
+             for _, dump in sorted(result.qdiscs.items())]  # fmt: skip
+    expected = [dump for dump in dumps if dump][-1]
+    for item in expected:
+        assert f"handle {item.handle:x}: {item.stage.text()}" in repaired
+    assert ("rate 1000000bit" in repaired) is not rated
+
+
 def test_timeline_is_in_order_and_events_come_before_apps_at_equal_times() -> None:
     cell = two_path_cell(timeline=(Event(0, "early", "cut", "p1"),))
     timed = [item for item in compiled(cell).steps if item.at_ns is not None and item.verb != "end"]
