@@ -80,7 +80,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
-    of_the_cell |= aqm_metrics(counted) | agent_metrics(cell, directory, records.rules)
+    of_the_cell |= aqm_metrics(cell, counted) | agent_metrics(cell, directory, records.rules)
     measurements: list[Measurement] = []
     without: dict[str, list[str]] = {}
     for flow in cell.flows:

@@ -41,10 +41,15 @@ def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Dump], addresses:
     return {key: seen[place] for key, place in places.items() if place in seen}
 
 
-def aqm_metrics(counted: Counted) -> dict[str, float | None]:
-    """Metrics of the cell; none if it has no AQM."""
-    if not counted:
+def aqm_metrics(cell: Cell, counted: Counted) -> dict[str, float | None]:
+    """Metrics of the cell; none if it has no AQM, no values if the last dump lacks one of them (a cut that nothing
+    repaired): a part is no sum.
+    """
+    managed = sum(shape.aqm is not None for link in cell.links for shape in (link.forward, link.backward))
+    if not managed:
         return {}
+    if len(counted) != managed:
+        return {"aqm_marked_packets": None, "aqm_dropped_packets": None}
     return {
         "aqm_marked_packets": float(sum(qdisc.marked_packets for qdisc in counted.values())),
         "aqm_dropped_packets": float(sum(qdisc.dropped_packets for qdisc in counted.values())),

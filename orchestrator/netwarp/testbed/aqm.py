@@ -30,6 +30,8 @@ _RED = struct.Struct("=IIIBBBB")
 _RED_ECN, _RED_HARD_DROP, _RED_ADAPTIVE = 1, 2, 4
 _TC_KEYS = {"ack_filter": "ack-filter", "update": "tupdate", "memory": "memlimit"}
 _CODEL_SHIFT, _PIE_TICK_NS = 10, 64
+_TICK_RATES_HZ = (1000, 300, 250, 100)
+"""Of Linux's timer (CONFIG_HZ). PIE keeps its interval of updates in whole ticks, rounded up (sch_pie.c: pie_change)."""
 
 
 class AqmQdisc(Frozen, frozen=True):
@@ -90,6 +92,15 @@ class AqmQdisc(Frozen, frozen=True):
             elif self.kind == "pie":
                 values[name] = ns // _PIE_TICK_NS * _PIE_TICK_NS // 1000
         return AqmQdisc(self.kind, values)
+
+    def in_ticks_of(self, shown: AqmQdisc) -> AqmQdisc:
+        """This qdisc with the update interval of the one shown, if that is what a kernel makes of this one's."""
+        if self.kind != "pie":
+            return self
+        asked, update_us = self.values["update_us"], shown.values.get("update_us")
+        if all(-(-asked * hz // 1_000_000) * 1_000_000 // hz != update_us for hz in _TICK_RATES_HZ):
+            return self
+        return AqmQdisc(self.kind, self.values | {"update_us": shown.values["update_us"]})
 
     def remark(self) -> str:
         """RED's idle table, weight and probability as a comment: tc(8) computes them from other numbers."""

@@ -246,7 +246,10 @@ def _check_qdiscs(
                 distribution=want.stage.distribution,
                 seed=got.netem.seed if got.seeded else want.stage.seed,
             )
-        yield _same(what, (want.parent, want.stage.as_shown()), (got.parent, shown))
+        asked = want.stage.as_shown()
+        if isinstance(asked, AqmQdisc) and got.aqm is not None:
+            asked = asked.in_ticks_of(got.aqm)
+        yield _same(what, (want.parent, asked), (got.parent, shown))
     for ifindex, handle in unmatched:
         yield Check(f"qdiscs of {name}", False, f"unexpected qdisc {handle:x}: on interface {ifindex}")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from netwarp.core.types import Cell, from_json, to_json
+from netwarp.measure.queue_management import aqm_metrics
 from netwarp.testbed.aqm import AqmQdisc, aqm_stage, idle_table
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
+from netwarp.testbed.readback import Qdisc
 from netwarp.testbed.size_table import attributes_of
 from netwarp.testbed.tbf import Tbf
 from support.specs import BASE, cell_of, problems_of, replaced
@@ -95,3 +98,27 @@ def test_an_aqm_needs_a_rate() -> None:
     assert 'rate = "1 Mbit/s"\n' in BASE
     text = replaced('rate = "1 Mbit/s"\n', "").replace(QUEUE, OTHERS["codel"])
     assert any("manages the queue of a rate" in problem for problem in problems_of(text))
+
+
+@pytest.mark.parametrize(("asked_us", "shown_us", "the_same"), [
+    (15_000, 15_000, True), (15_000, 16_000, True), (15_000, 20_000, True), (15_000, 16_666, True), (1_500, 2_000, True),
+    (15_000, 12_000, False), (15_000, 30_000, False),
+])  # fmt: skip
+def test_pie_updates_in_whole_ticks_of_the_kernel(asked_us: int, shown_us: int, the_same: bool) -> None:
+    """At 1000, 250, 100 and 300 Hz, rounded up; no other interval is taken for the one that was asked for."""
+    stage = aqm_stage(cell_of(with_aqm(OTHERS["pie"])).links[0].forward, 1500)
+    asked = AqmQdisc("pie", stage.values | {"update_us": asked_us})
+    shown = AqmQdisc("pie", asked.values | {"update_us": shown_us})
+    assert (asked.in_ticks_of(shown) == shown) is the_same
+
+
+def test_counters_of_a_cut_link_are_no_part_of_a_sum() -> None:
+    cell = cell_of(with_aqm(OTHERS["codel"]))
+    link = cell.links[0]
+    names = [name for name, shape in (("forward", link.forward), ("backward", link.backward)) if shape.aqm]
+    counted = {(link.name, name): Qdisc(1, 1, None, "codel", None, 9, 900, 2, 0, marked_packets=3) for name in names}
+    marked, dropped = aqm_metrics(cell, counted).values()
+    assert (marked, dropped) == (3.0 * len(names), 2.0 * len(names))
+    del counted[link.name, names[0]]
+    assert aqm_metrics(cell, counted) == {"aqm_marked_packets": None, "aqm_dropped_packets": None}
+    assert aqm_metrics(msgspec.structs.replace(cell, links=()), {}) == {}
