@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -22,6 +23,8 @@ from .toml_positions import Item
 LARGEST_FILE_BYTES = 64 << 20
 NOT_KNOWN = -1
 """HAR's number for a size that is not known."""
+Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
+"""ISO 8601 with its zone, as HAR demands."""
 
 
 class _Content(msgspec.Struct):
@@ -37,7 +40,7 @@ class _Response(msgspec.Struct, rename="camel"):
 
 
 class _Entry(msgspec.Struct, rename="camel"):
-    started_date_time: datetime.datetime
+    started_date_time: Time
     response: _Response
     pageref: str = ""
 
@@ -48,7 +51,7 @@ class _Timings(msgspec.Struct, rename="camel"):
 
 class _Page(msgspec.Struct, rename="camel"):
     id: str
-    started_date_time: datetime.datetime
+    started_date_time: Time
     page_timings: _Timings = msgspec.field(default_factory=_Timings)
 
 
@@ -105,7 +108,7 @@ def _size(response: _Response) -> int:
 
 def _think_ns(page: _Page, after: _Page) -> int:
     passed = (after.started_date_time - page.started_date_time) / datetime.timedelta(microseconds=1)
-    return max(0, round(passed * 1000 - (page.page_timings.on_load or 0) * 1e6))
+    return max(0, round(passed * 1000 - max(page.page_timings.on_load or 0, 0) * 1e6))  # -1: not known
 
 
 def with_archives(document: Item, folder: Path, files: list[Path], problems: Problems) -> Item:

@@ -122,6 +122,11 @@ def read_page(
     else:
         streams = _integer(item, "streams", problems) or max(counts) + 1
         order = item.get("order")
+        if order is not None and order.value == "rr" and streams < max(counts):
+            problems.add(
+                item.get("streams") or order,
+                f"objects take turns, and a stream's bytes would be mixed; for example streams = {max(counts)}",
+            )
         client["streams"] = server["streams"] = streams
         server["order"] = "fcfs" if order is None else str(order.value)
         server["message_bytes"] = _whole(item, "message", problems) or message_bytes

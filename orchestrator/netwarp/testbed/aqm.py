@@ -31,7 +31,7 @@ _RED_ECN, _RED_HARD_DROP, _RED_ADAPTIVE = 1, 2, 4
 _TC_KEYS = {"ack_filter": "ack-filter", "update": "tupdate", "memory": "memlimit"}
 _CODEL_SHIFT, _PIE_TICK_NS = 10, 64
 _TICK_RATES_HZ = (1000, 300, 250, 100)
-"""Of Linux's timer (CONFIG_HZ). PIE keeps its interval of updates in whole ticks, rounded up (sch_pie.c: pie_change)."""
+"""Of Linux's timer (CONFIG_HZ). PIE updates in whole ticks, rounded up (sch_pie.c: pie_change)."""
 
 
 class AqmQdisc(Frozen, frozen=True):

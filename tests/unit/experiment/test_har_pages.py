@@ -55,6 +55,12 @@ def test_sizes_are_what_came_over_the_network() -> None:
     assert (first.think_ns, second.think_ns) == (18_500_000_000, None)
 
 
+def test_an_unknown_end_of_loading_is_no_time() -> None:
+    har = archive()
+    har["log"]["pages"][1]["pageTimings"] = {"onLoad": -1}
+    assert read_har(json.dumps(har).encode())[0].think_ns == 20_000_000_000
+
+
 def test_an_archive_without_pages_is_one_page() -> None:
     (page,) = read_har(json.dumps(archive(pages=[])).encode())
     assert (page.html_bytes, len(page.object_bytes), page.think_ns) == (400, 4, None)
@@ -83,6 +89,7 @@ def test_the_spec_keeps_the_file(tmp_path: Path) -> None:
     [
         ("{", "is no HAR 1.2"),
         ('{"log": {"entries": [{}]}}', "startedDateTime"),
+        ('{"log": {"entries": [{"startedDateTime": "2026-11-23T02:00:00", "response": {}}]}}', "timezone"),
         (archive(entries=[]), "no page with a response of known size"),
         (archive(entries=[entry("a", 1, bodySize=1 << 24)]), "an object of 16777216 B"),
         (archive(entries=[entry("a", 1 + i / 1000, bodySize=5) for i in range(300)]), "has 299 objects"),

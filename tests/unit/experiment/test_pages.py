@@ -76,6 +76,7 @@ def test_drawn_sizes_are_the_same_in_every_cell() -> None:
         (PAGE.replace("{ html", '{ frame = "1 kB", html'), "tcp", "", "is of objects in turn"),
         (PAGE.replace("{ html", "{ multiplexed = true, connections = 2, html"), "tcp", "", "share one connection"),
         (PAGE.replace("{ html", "{ multiplexed = true, html"), "sctp", "", "is of tcp only"),
+        (PAGE.replace("{ html", '{ order = "rr", streams = 2, html'), "sctp", "", "for example streams = 3"),
         ("page = { objects = [" + '"1 kB",' * 257 + "] }", "tcp", "", "at most 256"),
     ],
 )

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.engine.models import NAMED_READINGS, lee2008_model, lee2008_yardsticks
+from netwarp.measure.groups.pages import lee2008_metrics
 from netwarp.measure.models.latency_models import cardwell_s
 from netwarp.measure.models.lee2008 import model
 from netwarp.measure.models.lee2008.readings import CORRECTED, PRINTED, Readings
 from netwarp.measure.models.lee2008.table3 import COLUMNS, TABLE3, miss, model_times
+from netwarp.measure.observation import FlowObservation
+from support.specs import plan_of, replaced
 
+QUEUE = 'queue = "50 packets"'
 S = 8 * 536 / 40e3  # a packet on the link
 
 
@@ -121,3 +125,11 @@ def test_yardsticks_are_never_below_the_link() -> None:
     for each in (beside, fast):
         assert min(each.cardwell_s, each.pftk_s, each.mathis_s) >= each.on_link_s
     assert fast.cardwell_s > fast.on_link_s
+
+
+@pytest.mark.parametrize("loss", ["", 'bit_errors = "1e-6"', 'byte_errors = "1e-6"', "drop = [3]"])
+def test_the_model_has_no_value_for_a_loss_that_it_does_not_know(loss: str) -> None:
+    page = 'protocol = "sctp"\npage = { objects = { count = 5, size = "13.5 kB" } }'
+    text = replaced('protocol = "tcp"', page).replace(QUEUE, f"{QUEUE}\n{loss}", 1)
+    cell = plan_of(text).cells[0]
+    assert bool(lee2008_metrics(FlowObservation(cell, cell.flows[0]))) is (not loss)

@@ -45,7 +45,7 @@ def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
         "object_wait_s": float(waits.mean()),
         "object_waited_ratio": float((waits > 0).mean()),
     }
-    return {**times, **counts, **_by_lee2008(observation)}
+    return {**times, **counts, **lee2008_metrics(observation)}
 
 
 def _asked(observation: FlowObservation) -> dict[str, float | None]:
@@ -81,13 +81,15 @@ def objects_of_pages(options: Mapping[str, OptionValue]) -> list[int]:
     return [(len(str(options["object_bytes"]).split(",")) if "object_bytes" in options else 0) + html]
 
 
-def _by_lee2008(observation: FlowObservation) -> dict[str, float | None]:
+def lee2008_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """The paper's model for the same page over one link with a rate and independent losses; else no value."""
     cell, flow = observation.cell, observation.flow
     link = next(link for link in cell.links if link.name == flow.paths[0].sender_link)
     shape = link.forward if link.a == flow.sender else link.backward
     path, sizes = flow.paths[0], str(flow.receiver_options.get("object_bytes", "")).split(",")
-    usual = len(flow.paths) == 1 and path.sender_link == path.receiver_link and shape.burst_loss is None
+    # the model knows one probability of loss
+    other_loss = shape.burst_loss or shape.bit_error_ratio or shape.byte_error_ratio or shape.packet_rules
+    usual = len(flow.paths) == 1 and path.sender_link == path.receiver_link and not other_loss
     if not usual or path.bottleneck_bit_s is None or "html_bytes" in flow.receiver_options or not sizes[0]:
         return {}
     protocol: Protocol = "sctp" if flow.protocol == "sctp" else "tcp"

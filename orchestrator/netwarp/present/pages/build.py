@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...core.errors import StoreError
 from ...results.rows import NOT_RUN
-from ...store.run_dir import RunDir
+from ...store.run_dir import UNFINISHED, RunDir
 from ..cell_list import Listing, listing_data, make_listing
 from ..claim_blocks import evidence, statements
 from ..event_tables import make_events
@@ -40,7 +40,7 @@ def make_report(run: RunDir) -> Path:
     """
     data = read_run(run)
     try:
-        with tempfile.TemporaryDirectory(dir=run.root, prefix=".report-") as scratch:
+        with tempfile.TemporaryDirectory(dir=run.root, prefix=".report-", suffix=UNFINISHED) as scratch:
             folder = Path(scratch, "report")
             _write(data, folder)
             os.chmod(folder, 0o755)
