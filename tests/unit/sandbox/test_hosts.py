@@ -225,6 +225,17 @@ def test_machines_with_unlike_clocks_become_one_cell(tmp_path: Path) -> None:
     assert records[-1] == End("completed", None, None, 5)
 
 
+def test_times_from_t0_and_durations_are_not_moved(tmp_path: Path) -> None:
+    cell = CellDir(tmp_path / "cell")
+    for folder in (cell.capture, cell.apps):
+        folder.mkdir(parents=True)
+    there = {"a": left(tmp_path / "a", 5, 1000), "b": left(tmp_path / "b", 5, 900)}
+    times = {"t_ns": 1, "first_t_ns": 2, "t0_monotonic_ns": 3, "at_ns": 4, "init_max_timeout_ns": 5}
+    (there["b"] / "apps" / "more.ndjson").write_text(json.dumps(times) + "\n")
+    merge(cell, there, 5)
+    assert list(json.loads((cell.apps / "more.ndjson").read_text()).values()) == [101, 102, 103, 4, 5]
+
+
 def test_the_worst_end_is_the_cells_and_names_its_machine(tmp_path: Path) -> None:
     cell = CellDir(tmp_path / "cell")
     for folder in (cell.capture, cell.apps):
@@ -241,7 +252,9 @@ def test_clocks_that_know_too_little_make_no_cell() -> None:
     good = {"a": [(0, 200_000), (1000, 200_000)], "b": [(-65_000_000, 300_000), (-65_000_500, 250_000)]}
     clocks = clocks_of(CellRun(1, good), 10_000_000)
     assert clocks.check.ok
-    assert clocks.error_ns == clocks.shown["clock_error_ns"] == 500_000
+    assert clocks.error_ns == clocks.shown["clock_error_ns"] == (1000 + 200_000) + 300_000
+    apart = clocks_of(CellRun(1, {"a": [(0, 300_000), (500_000, 300_000)]}), 10_000_000)
+    assert apart.error_ns == 800_000, "the offset may have grown from -300 to 800 us"
     assert not clocks_of(CellRun(1, good | {"b": [(0, 300_000), (40_000_000, 250_000)]}), 10_000_000).check.ok
     assert not clocks_of(CellRun(1, good | {"b": [(0, 9_900_000), (0, 250_000)]}), 10_000_000).check.ok
 

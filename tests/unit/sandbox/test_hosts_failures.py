@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +22,8 @@ from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.agent.sandbox import Changes
 from netwarp.sandbox.hosts.backend import HostsBackend
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands
-from netwarp.sandbox.hosts.inventory import Inventory, from_listing
+from netwarp.sandbox.hosts.connection import Connection, MachineError
+from netwarp.sandbox.hosts.inventory import Inventory, Machine, from_listing
 from netwarp.sandbox.hosts.placement import place
 from netwarp.store.run_dir import RunDir
 from support.cells import two_path_cell
@@ -52,6 +56,27 @@ def inventory(**machine: Any) -> Inventory:
 def test_an_agent_without_a_sandbox_sleeps_again_after_a_child_of_it_ended() -> None:
     done = subprocess.run([sys.executable, "-c", IDLE_AGENT], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
+    """An agent that is stopped for a while: the next command does not get the answer to the last."""
+    pids, python = tmp_path / "pids", tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho $$ > {pids}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    machine = Machine("m", ("sh", "-c"), False, str(python), str(tmp_path), "endpoint", (), {})
+    connection = Connection(machine)
+    agent = int(pids.read_text())
+    try:
+        assert connection.ask("clock")["answer"] == "clock"
+        os.kill(agent, signal.SIGSTOP)
+        with pytest.raises(MachineError, match="no answer to `clock`"):
+            connection.ask("clock", timeout_s=0.2)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(agent, signal.SIGCONT)
+        with pytest.raises(MachineError):
+            connection.ask("finish")
+    finally:
+        connection.close()
 
 
 def test_a_directory_that_cannot_be_watched_is_named_and_nothing_stays_open(tmp_path: Path) -> None:

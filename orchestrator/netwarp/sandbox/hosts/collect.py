@@ -20,8 +20,8 @@ from .commands import Played
 
 PCAP_HEADER, RECORD_HEADER = 24, 16
 NS = 1_000_000_000
-MONOTONIC = ("t_ns", "t0_monotonic_ns", "monotonic_ns")
-"""Ends of the names of the apps' members that are times of CLOCK_MONOTONIC (docs/formats.md)."""
+MONOTONIC = ("_t_ns", "monotonic_ns")
+"""Ends of the names of the apps' members that are times of CLOCK_MONOTONIC, beside t_ns itself (docs/formats.md)."""
 WORST_LAST = ("completed", "unsupported", "timed_out", "failed")
 SINGLE = (Start, Ready, Waiting, Ticks, End, Memory)
 """Records of which the whole cell has one; the others are kept of every machine."""
@@ -89,14 +89,15 @@ def shift_capture(source: Path, to: Path, shift_ns: int) -> None:
 def clocks_of(ran: CellRun, most_ns: int) -> Clocks:
     """Of each machine the offsets (and bounds) before and after, and what the cell must pass.
 
-    The times of two machines may be wrong against each other by the bounds of both and what they have drifted.
+    All times are corrected by the offset of before: at the end they are wrong by the drift and the later bound. The
+    times of two machines may be wrong against each other by the errors of both.
     """
     errors: dict[str, int] = {}
     shown: dict[str, object] = {}
     for name, pairs in ran.offsets.items():
         (before, bound), (after, bound_after) = pairs[0], pairs[-1]
         drift = after - before
-        errors[name] = bound + (max(abs(drift), bound_after) if abs(drift) > bound + bound_after else 0)
+        errors[name] = max(bound, abs(drift) + bound_after)
         shown[name] = {"offset_ns": before, "bound_ns": bound, "drift_ns": drift, "drift_bound_ns": bound + bound_after}
     worst = sum(sorted(errors.values())[-2:])
     text = f"times of two machines may be wrong against each other by {worst} ns, at most {most_ns}"
@@ -121,7 +122,7 @@ def _shift_record(line: bytes, shift_ns: int) -> bytes:
     except ValueError:
         return line
     for key, value in record.items():
-        if key.endswith(MONOTONIC) and isinstance(value, int):
+        if (key == "t_ns" or key.endswith(MONOTONIC)) and isinstance(value, int):
             record[key] = value + shift_ns
     return json.dumps(record).encode() + b"\n"
 

@@ -95,7 +95,9 @@ class Connection:
             raise
 
     def ask(self, command: str, /, *, data: bytes = b"", timeout_s: float = ANSWER_S, **fields: Any) -> Event:
-        """Send a command (and what follows it) and wait for its answer."""
+        """Send a command (and what follows it) and wait for its answer. Without one the connection ends."""
+        if self._closed.is_set():
+            raise MachineError(self.machine.name, f"`{command}` was not sent: the connection has ended")
         self._write(json.dumps({"command": command, **fields}).encode() + b"\n" + data)
         return self._answer(timeout_s, command)
 
@@ -176,6 +178,7 @@ class Connection:
         try:
             answer = self._answers.get(timeout=timeout_s)
         except queue.Empty:
+            self.abandon()  # else a late answer would be taken for that to the next command
             text = f"no answer to `{command}` in {timeout_s:.0f} s"
             raise MachineError(self.machine.name, text, "is it overloaded, or stopped?") from None
         if answer.get("event") == GONE:
