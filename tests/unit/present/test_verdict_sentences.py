@@ -12,6 +12,7 @@ from netwarp.present.claim_blocks import Statement, statements
 from netwarp.present.conclusions import conclusions, counts, distances
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import read_run
+from netwarp.present.run_summary import _concluded
 from netwarp.present.setup import level_settings, networks
 from netwarp.store.run_dir import RunDir
 from support.report_kit import RATE_BIT_S, goodput, plan_of, spec_text, write_run
@@ -199,3 +200,13 @@ def test_claims_csv_has_a_column_for_each(run: RunDir) -> None:
     assert float(row["measured"]) == pytest.approx(tcp[0] / tcp[1] - 1)
     assert (row["paper_verdict"], row["measured_verdict"], row["era_verdict"]) == ("holds",) * 3
     assert tcp[0] < RATE_BIT_S
+
+
+def test_the_first_screen_counts_the_conclusions_of_each_column(run: RunDir, said: tuple[Statement, ...]) -> None:
+    own = [claim for claim in said if claim.claim_class == "conclusion"]
+    holds = sum(
+        value.verdict == "holds" for claim in own for value in claim.own.values if value.title == "Linux as then"
+    )
+    sentence = f"With Linux as then, {holds} of {len(own)} hold."
+    assert sentence in (run.report / "index.html").read_text()
+    assert _concluded(read_run(run), own * 3)["columns"] == f"With Linux as then, {3 * holds} of {3 * len(own)} hold."
