@@ -235,8 +235,8 @@ class Page(AppRecord, frozen=True):
     end_t_ns: int
 
 
-class Retransmit(AppRecord, frozen=True):
-    """An agent sent a segment again."""
+class AgentEvent(AppRecord, frozen=True):
+    """Base of an agent's events on a connection."""
 
     t_ns: int
     port: int
@@ -244,22 +244,16 @@ class Retransmit(AppRecord, frozen=True):
     suppressed: int
 
 
-class Freeze(AppRecord, frozen=True):
-    """An agent closed a sender's window."""
-
-    t_ns: int
-    port: int
-    seq: int
-    suppressed: int
+class Retransmit(AgentEvent, frozen=True):
+    """A segment was sent again."""
 
 
-class Thaw(AppRecord, frozen=True):
-    """An agent opened a sender's window again."""
+class Freeze(AgentEvent, frozen=True):
+    """A sender's window was closed."""
 
-    t_ns: int
-    port: int
-    seq: int
-    suppressed: int
+
+class Thaw(AgentEvent, frozen=True):
+    """A sender's window was opened again."""
 
 
 class Accepted(AppRecord, frozen=True):

@@ -29,9 +29,14 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag_fiel
 R = TypeVar("R", bound=Record)
 
 
+def kinds_of(base: type[R]) -> list[type[R]]:
+    """Every kind below a base: the classes that have none below them."""
+    return [kind for below in base.__subclasses__() for kind in kinds_of(below)] or [base]
+
+
 def decoder_of(base: type[R]) -> msgspec.json.Decoder[R]:
     """A decoder of every kind below a base; made once a module, in one thread (core/types.from_json says why)."""
-    return msgspec.json.Decoder(Union[tuple(base.__subclasses__())])  # noqa: UP007 (of as many as there are)
+    return msgspec.json.Decoder(Union[tuple(kinds_of(base))])  # noqa: UP007 (of as many as there are)
 
 
 def read_ndjson(path: Path, decoder: msgspec.json.Decoder[R], named: str = "") -> list[R]:

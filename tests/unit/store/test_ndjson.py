@@ -10,7 +10,7 @@ from netwarp.core.errors import StoreError
 from netwarp.sandbox.cell_verdict import records_left
 from netwarp.store.app_records import AppRecord
 from netwarp.store.init_records import End, InitRecord, Memory, Waiting, read_init_log
-from netwarp.store.ndjson import Record, last, of_kind
+from netwarp.store.ndjson import Record, kinds_of, last, of_kind
 from support.checkout import ROOT
 
 WAITING = b'{"record":"waiting","file":"t0"}\n'
@@ -58,7 +58,7 @@ def test_a_missing_file_is_refused_and_a_back_end_finds_no_records(tmp_path: Pat
 
 def names_of(base: type[Record]) -> dict[str, set[str]]:
     """Every kind below a base, with its members."""
-    return {str(kind.__struct_config__.tag): set(kind.__struct_fields__) for kind in base.__subclasses__()}
+    return {str(kind.__struct_config__.tag): set(kind.__struct_fields__) for kind in kinds_of(base)}
 
 
 def test_the_documents_have_every_record_and_member() -> None:
