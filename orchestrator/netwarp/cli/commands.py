@@ -17,6 +17,7 @@ from ..engine.cleaning import unpack
 from ..engine.inventory_fit import fit
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
+from ..plan.notes import notes
 from ..plan.schedules import most_cells
 from ..present.inventory_words import fit_words
 from ..present.profile_table import profile_words
@@ -82,6 +83,8 @@ def run_plan(args: argparse.Namespace) -> int:
             f"schedules of packets are added while it runs, from the captures of these: at most {most} cells in all",
             file=sys.stderr,
         )
+    for note in notes(plan, args.backend):
+        print(f"note: {note}", file=sys.stderr)
     return 0
 
 

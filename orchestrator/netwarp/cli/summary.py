@@ -16,6 +16,7 @@ from ..core.outputs import Answer
 from ..core.types import Outcome
 from ..core.units import counted
 from ..engine.run_directory import Run
+from ..plan.notes import notes
 from ..plan.types import Plan
 from ..present.answer_words import sentences
 from ..present.claim_blocks import statements
@@ -56,7 +57,7 @@ def print_summary(run: Run) -> None:
             if (grid := make_grid(data, table)) is not None:
                 _print_table(console, plan, grid)
     _print_identical(console, plan, directory, results)
-    for line in _unused_paths(plan, results):
+    for line in (*_unused_paths(plan, results), *notes(plan, run.manifest.backend)):
         console.print(f"note: {line}")
     for answer in plan.answers:
         _print_answer(console, plan, answer, read_rows(directory.tables / f"{file_name(answer)}.csv"))

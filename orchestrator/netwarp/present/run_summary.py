@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from ..core.numbers import fixed
 from ..core.units import counted
+from ..plan.notes import notes
 from .claim_blocks import Statement
 from .conclusions import Conclusion, conclusions, counts, distances, verdict_words
 from .result_tables import Grid
@@ -75,7 +76,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
         distances=distances(claims),
         trust=_trust(data, checks),
         comparisons=_comparisons(data, grids),
-        confidence=(_randomness(data), _self_checks(checks), _calibration(data)),
+        confidence=(_randomness(data), _self_checks(checks), _calibration(data), *_notes(data)),
         outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
         verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
         virtual_s=sum(result.virtual_s or 0.0 for result in data.cells),
@@ -186,8 +187,11 @@ def _randomness(data: RunData) -> str:
     depends = "depend" if 1 != drawn != len(data.cells) else "depends"
     planned = f"{share} {depends} on the seed" if drawn else "No cell is known to depend on the seed"
     if repetitions == 1:
-        unknown = "no interval can be given" if drawn else "the run does not show whether another seed changes a number"
-        return f"{planned}, and there is one repetition: {unknown} (--repetitions 5)."
+        if not drawn:
+            return (
+                f"{planned}, and there is one repetition: the run does not show whether another seed changes a number."
+            )
+        return f"{planned}, and there is one repetition: no interval can be given (--repetitions 5)."
     first = sum(not result.cell.repetition for result in data.cells)
     most = "" if len(data.cells) == first * repetitions else "up to "
     seeds = f"{most}{counted(repetitions, 'repetition')} (seeds {data.plan.seed} to {data.plan.seed + repetitions - 1})"
@@ -230,6 +234,12 @@ def _trust(data: RunData, checks: Checks) -> str:
         f"Measured on the real kernel of {data.system}: {done} of {counted(len(data.cells), 'cell')} (single runs)"
         f" completed, up to {seeds} each; {counted(checks.done, 'self-check')}{failed}."
     )
+
+
+def _notes(data: RunData) -> list[str]:
+    """Limits of the cells that no error shows."""
+    said = notes(data.plan, data.manifest.backend)
+    return [f"{note[:1].upper()}{note[1:]}." for note in said]
 
 
 def _self_checks(checks: Checks) -> str:

@@ -224,7 +224,8 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
     verdict.
     """
     try:
-        estimated = estimate(comparison.values(), random=comparison.random)
+        finest = math.inf if comparison.alike else 0.0
+        estimated = estimate(comparison.values(), random=comparison.random, resolution=finest)
     except ZeroDivisionError:
         return Judged(claim, "inconclusive", None, expected, unit, NO_QUOTIENT)
     interval = _interval(claim)

@@ -31,6 +31,11 @@ class Comparison:
         """True if another seed would give another number."""
         return any(place.random for place in self.places)
 
+    @property
+    def alike(self) -> bool:
+        """True if the clock tells no two repetitions of any place apart."""
+        return all(place.alike for place in self.places)
+
     def repetitions(self) -> list[int]:
         """The repetitions that every place has. A place without randomness counts as having all of them."""
         drawn = [place for place in self.places if place.random] or list(self.places)

@@ -14,6 +14,10 @@ from ..core.outputs import FLOW, Answer, Figure, Levels, Table
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
 from .statistics import Estimate, estimate
+from .tolerance import resolution
+
+CLOCK_S = 1e-6
+"""How late an instant may be on the virtual clock, the finest there is: a time has two ends, hence 2 us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,24 @@ class RepeatedValue:
     """True if a cell is absent or did not complete (else it ran, and had nothing to measure)."""
     measured: bool = True
     """True if every cell was asked for the metric (an older run may not know it)."""
+    resolution: float = 0.0
+    """How far two values may be apart without being told apart by the clock (the metric's unit)."""
 
     @property
     def random(self) -> bool:
         """True if another seed would give another number: as the plan says, or because repetitions differ."""
-        return any(cell.random for cell in self.cells) or len(set(self.values.values())) > 1
+        return any(cell.random for cell in self.cells) or not self.alike
+
+    @property
+    def alike(self) -> bool:
+        """True if the clock does not tell any two of its values apart."""
+        values = self.values.values()
+        return not values or max(values) - min(values) <= self.resolution
 
     def estimate(self) -> Estimate | None:
         """The estimate over the repetitions; None without a value."""
         values = [self.values[number] for number in sorted(self.values)]
-        return estimate(values, random=self.random) if values else None
+        return estimate(values, random=self.random, resolution=self.resolution) if values else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +114,10 @@ class Results:
                 self.by_cell[name] = CellValues(name, known[names], values)
         self._flows: dict[str, set[str]] = {}
         """Metric -> the flows that have it in any cell."""
-        for flow, metric, _ in itertools.chain.from_iterable(known):
+        self._units: dict[str, str] = {}
+        for flow, metric, unit in itertools.chain.from_iterable(known):
             self._flows.setdefault(metric, set()).add(flow)
+            self._units[metric] = unit
 
     @property
     def on_wall_clock(self) -> bool:
@@ -142,7 +156,11 @@ class Results:
                 measured &= name in self.by_cell and (flow, metric) in self.by_cell[name].columns.at
             else:
                 values[cell.repetition] = value
-        return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured)
+        finest = 0.0
+        if len(values) > 1:
+            size = max(map(abs, values.values()))
+            finest = resolution(metric, self._units.get(metric, ""), size, cells[0].duration_ns / 1e9, CLOCK_S)
+        return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured, finest)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that match a selector, in order."""

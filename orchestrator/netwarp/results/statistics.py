@@ -20,7 +20,8 @@ Spread = Literal["deterministic", "single", "equal", "ci95"]
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean of `n` repetitions and its kind of spread. deterministic: nothing is random. single: one draw of something
-    random. equal: several draws of something random with the same value, which does not mean an interval of width 0.
+    random. equal: several draws of something random with the same value (to the resolution of the clock), which does
+    not mean an interval of width 0.
 
     low, high: the 95 % confidence interval of the mean; None unless spread is "ci95".
     """
@@ -52,16 +53,19 @@ def student_t_95(degrees: int) -> float:
     )
 
 
-def estimate(values: Sequence[float], *, random: bool) -> Estimate:
-    """The estimate from at least one value. Repetitions that differ count as random, whatever the plan said."""
+def estimate(values: Sequence[float], *, random: bool, resolution: float = 0.0) -> Estimate:
+    """The estimate from at least one value. Repetitions that differ count as random, whatever the plan said.
+
+    resolution: values no farther apart than this are equal; an interval of them would be that of the clock's ticks.
+    """
     mean = math.fsum(values) / len(values)
-    alike = all(value == values[0] for value in values)
+    alike = max(values) - min(values) <= resolution
     if alike and not random:
-        return Estimate(values[0], len(values), "deterministic")
+        return Estimate(values[0] if min(values) == max(values) else mean, len(values), "deterministic")
     if len(values) == 1:
         return Estimate(mean, 1, "single")
     if alike:
-        return Estimate(values[0], len(values), "equal")
+        return Estimate(values[0] if min(values) == max(values) else mean, len(values), "equal")
     half = student_t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return Estimate(mean, len(values), "ci95", mean - half, mean + half)
 

@@ -273,3 +273,22 @@ def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, tmp_
     data = SimpleNamespace(plan=plan, claims=[row], claim_details=[], system="Linux 6.12")
     (said,) = statements(data)  # type: ignore[arg-type]
     assert (said.statistic, said.own.measured) == ("smallest lead", f"{'+' if sign > 0 else MINUS}10.0")
+
+
+def test_an_interval_below_the_resolution_of_the_clock_is_none(tmp_path: Path) -> None:
+    """Five draws, one of them a tick of the virtual clock (256 ns) earlier; then one that is 3 us earlier."""
+    text = claim("value", 'a = { who = "a", x = "1 s" }\nexpected = 1\ntolerance = 0.2\n').replace(
+        "packets", "outage_s"
+    )
+    plan = plan_of(tmp_path, text, more=LOSS, repetitions=5)
+    for apart, reason in ((256e-9, "equal in 5 draws"), (3e-6, "95 % interval")):
+        values = [1.096798208] * 4 + [1.096798208 - apart]
+        measured = [
+            Measurement(cell.id, "f", "outage_s", values[cell.repetition], "s")
+            for cell in plan.cells
+            if cell.factors["who"] == "a" and cell.factors["x"] == "1 s"
+        ]
+        (found,) = judge(Results(plan, completed(plan), measured))
+        assert found.verdict == "holds" and found.reason.startswith(reason)
+        assert (found.low is None) == (apart < 1e-6)
+        assert found.measured == pytest.approx(1.0967981, abs=1e-6)

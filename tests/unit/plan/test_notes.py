@@ -1,0 +1,84 @@
+"""Notes on a plan: buffers that cannot fill a path, and flows that meet in one phase only."""
+
+from __future__ import annotations
+
+import pytest
+from netwarp.plan.notes import notes
+from support.specs import BASE, plan_of, replaced
+
+FAST = replaced('"1 Mbit/s"', '"1 Gbit/s"')
+TWO = BASE + '[flow.g]\nfrom = "a"\nto = "b"\nprotocol = "sctp"\npaths = ["p1"]\n'
+
+
+def said(text: str, backend: str = "virtual") -> tuple[str, ...]:
+    return notes(plan_of(text), backend)
+
+
+def test_a_path_that_the_buffers_of_a_guest_cannot_fill() -> None:
+    (note,) = said(FAST)
+    assert note.startswith('flow "f" of 1 of 1 cell cannot fill its path: 1 Gbit/s x RTT 40 ms = 5 MB')
+    assert "at most 243 Mbit/s" in note and "net.ipv4.tcp_rmem" in note
+    assert said(FAST, "netns") == (), "this machine's own buffers are not known here"
+    assert said(BASE) == ()
+
+
+def test_sctp_announces_a_smaller_window() -> None:
+    (note,) = said(replaced('"tcp"', '"sctp"', replaced('"1 Mbit/s"', '"100 Mbit/s"')))
+    assert "SCTP announces a window of 106 kB: at most 21.3 Mbit/s" in note and "rcvbuf" in note
+    assert said(replaced('"1 Mbit/s"', '"100 Mbit/s"')) == (), "TCP's buffers are large enough there"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'receiver = { rcvbuf = "8 MB" }\nsender = { sndbuf = "8 MB" }\n',
+        'bytes = "1 MB"\n',
+        'sender = { interval = "1 s" }\n',
+        "[default.node]\n"
+        'sysctl = { "net.ipv4.tcp_rmem" = "4096 131072 16777216", "net.ipv4.tcp_wmem" = "4096 16384 16777216" }\n',
+    ],
+)
+def test_no_note_where_the_spec_chose_or_the_window_is_no_limit(more: str) -> None:
+    assert said(FAST + more) == ()
+
+
+def test_flows_that_share_a_queue_meet_in_one_phase() -> None:
+    (note,) = said(TWO)
+    assert note.startswith("nothing is random in 1 of 1 cell, but the flows f, g share a queue")
+    assert 'phase = "uniform(0 s, 1 s)"' in note and "one phase" in note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWO + 'phase = "uniform(0 s, 1 s)"\n',
+        replaced('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"', TWO),
+        TWO + 'start = "{start}"\n[factor.start]\nlevels = ["0 s", "1 s"]\n',
+        replaced('paths = ["p1"]\n', 'paths = ["p1"]\nstop = "2 s"\n', TWO) + 'start = "3 s"\n',
+    ],
+)
+def test_no_note_where_phases_are_drawn_or_nothing_is_shared(text: str) -> None:
+    assert said(text) == ()
+
+
+def test_flows_on_links_of_their_own_share_nothing() -> None:
+    other = TWO.replace('protocol = "sctp"\npaths = ["p1"]', 'protocol = "tcp"\npaths = ["p2"]')
+    assert said(other + '[link.p2]\nlike = "p1"\n') == ()
+
+
+def test_flows_over_the_bottleneck_of_a_dumbbell_share_its_queue() -> None:
+    text = """\
+format = 1
+name = "test"
+duration = "10 s"
+shape = { kind = "dumbbell", pairs = 2 }
+[link.bottleneck]
+rate = "2 Mbit/s"
+queue = "20 packets"
+one_way_delay = "20 ms"
+"""
+    for number in (1, 2):
+        ends = f'from = "a{number}"\nto = "b{number}"\npaths = ["a{number}>b{number}"]\n'
+        text += f'[flow.f{number}]\nprotocol = "tcp"\n{ends}'
+    (note,) = said(text)
+    assert "the flows f1, f2 share a queue" in note
