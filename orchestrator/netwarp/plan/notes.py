@@ -46,8 +46,8 @@ def _buffers(plan: Plan) -> Iterator[str]:
     for cell in plan.cells:
         for flow in cell.flows:
             cells[flow.name] = cells.get(flow.name, 0) + 1
-            if (said := _held(cell, flow)) is not None:
-                worst.setdefault(flow.name, []).append(said)
+            if (held := _held(cell, flow)) is not None:
+                worst.setdefault(flow.name, []).append(held)
     for name, said in worst.items():
         share = counted_of(len(said), cells[name], "cell")
         yield f'flow "{name}" of {share} cannot fill its path: {min(said)[1]}'
@@ -121,12 +121,9 @@ def _sharing(cell: Cell, known: dict[tuple[object, ...], frozenset[str]]) -> fro
         tuple((flow.name, flow.paths, flow.start_ns, flow.stop_ns) for flow in cell.flows),
     )
     if key not in known:
-        queues = {
-            DirectedLink(link.name, side)
-            for link in cell.links
-            for side, shape in (("forward", link.forward), ("backward", link.backward))
-            if shape.rate_bit_s is not None
-        }
+        ahead = {DirectedLink(link.name, "forward") for link in cell.links if link.forward.rate_bit_s is not None}
+        back = {DirectedLink(link.name, "backward") for link in cell.links if link.backward.rate_bit_s is not None}
+        queues = ahead | back
         crossed = {flow.name: _route(cell, flow) & queues for flow in cell.flows}
         known[key] = frozenset(
             name
