@@ -88,6 +88,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    """The public names, for completion: they are there although none is imported yet."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 def __getattr__(name: str) -> Any:
     """A public name, from the module that defines it."""
     if name not in _MODULE:

@@ -15,6 +15,7 @@ from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
 from ..engine.cleaning import unpack
 from ..engine.inventory_fit import fit
+from ..engine.planning import refusals
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
 from ..plan.notes import notes
@@ -85,7 +86,10 @@ def run_plan(args: argparse.Namespace) -> int:
         )
     for note in notes(plan, args.backend):
         print(f"note: {note}", file=sys.stderr)
-    return 0
+    refused = refusals(plan, args.backend)
+    for why, cells in refused.items():
+        print(f"{counted(cells, 'cell')} cannot run: {why}", file=sys.stderr)
+    return EXIT_UNAVAILABLE if sum(refused.values()) == len(plan.cells) else 0
 
 
 def _plan_hosts(args: argparse.Namespace) -> int:

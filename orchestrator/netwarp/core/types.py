@@ -257,6 +257,13 @@ class Flow(Frozen, frozen=True):
         return self.protocol in ("udp", "icmp")
 
 
+def closing(flow: Flow) -> OptionValue:
+    """How netwarp's own sender closes: "abort" or "graceful"; unless the spec says it, a flow that ends by time
+    aborts, and one that ends by bytes waits until they have arrived.
+    """
+    return flow.sender_options.get("close", "abort" if flow.total_bytes is None else "graceful")
+
+
 class Event(Frozen, frozen=True):
     """An event of the timeline. A fault (`cut`, `blackhole`, `link`) and its `repair` have the same `name`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -80,10 +81,33 @@ def plan_experiment(
     return plan if shard is None else shard_of(plan, *shard)
 
 
+def refusals(plan: Plan, backend: str) -> dict[str, int]:
+    """The reasons why a back end would call cells UNSUPPORTED without running them (programs), each with its number of
+    cells. Empty where the back end cannot run here at all.
+    """
+    with_programs = [cell for cell in plan.cells if any(flow.program is not None for flow in cell.flows)]
+    if not with_programs or backend == "hosts":
+        return {}
+    try:
+        chosen = choose(backend)
+    except BackendUnavailable:
+        return {}
+    try:
+        return dict(Counter(why for cell in with_programs if (why := chosen.backend.refuses(cell))))
+    finally:
+        chosen.backend.close()
+
+
 def level_pairs(where: Where) -> list[tuple[str, str]]:
-    """`where` as (factor, level) pairs."""
+    """`where` as (factor, level) pairs. Raises SpecError where a level is no text."""
     if not isinstance(where, Mapping):
         return list(where)
+    for factor, chosen in where.items():
+        if not isinstance(chosen, Sequence) or not all(isinstance(level, str) for level in chosen):
+            raise SpecError(
+                f"where: {factor}={chosen!r}: a level is text, or a list of texts, as the spec writes it; for example"
+                f' where={{"{factor}": "5 s"}}'
+            )
     levels = {factor: (chosen,) if isinstance(chosen, str) else chosen for factor, chosen in where.items()}
     return [(factor, level) for factor, chosen in levels.items() for level in chosen]
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..core.types import Outcome
+from ..core.units import counted
 from ..plan.types import Plan
 from ..results import Results
 from ..store.manifest import Manifest
@@ -29,6 +30,10 @@ class Run:
     plan: Plan
     page: Path | None = None
     wall_s: float | None = None
+
+    def __repr__(self) -> str:
+        """In short: the plan has a line for every cell."""
+        return f"<Run {self.plan.name!r} of {counted(len(self.plan.cells), 'cell')} in {str(self.path)!r}>"
 
     @property
     def path(self) -> Path:

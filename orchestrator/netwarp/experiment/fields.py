@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,9 +92,16 @@ def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems, *, f
         field = fields.get(key)
         if field is None:
             known = next((name for name in ALIASES.get(key, ()) if name in fields), key)
-            problems.add(child, f'unknown key "{key}"{nearest(known, fields)}')
+            problems.add(child, f'unknown key "{key}"{_instead(key, child.value, known, fields)}')
         else:
             check(child, field, problems, fill=fill)
+
+
+def _instead(key: str, value: object, known: str, fields: Mapping[str, Field]) -> str:
+    """The key that was meant; of an option of a flow's end, how it is written there."""
+    if known in ("sender", "receiver") and known != key and isinstance(value, str | int | bool):
+        return f"; it is an option of an end: {known} = {{ {key} = {json.dumps(value, ensure_ascii=False)} }}"
+    return nearest(known, fields)
 
 
 def check(item: Item, field: Field, problems: Problems, *, fill: bool = False) -> None:

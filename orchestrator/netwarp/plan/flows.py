@@ -29,6 +29,14 @@ SCTP_SNDBUF_BYTES = 212_992
 """net.core.wmem_default, and so the largest SCTP message without a sndbuf of its own (socket.c: EMSGSIZE)."""
 
 
+_READY = {
+    "icmp": 'program = "ping"',
+    "udp": 'program = "iperf3" with --backend guest or netns; on the virtual clock only a program of your own that'
+    " does not spin on the clock (docs/limitations.md)",
+}
+"""Ready-made programs of the protocols that netwarp's own apps do not speak."""
+
+
 class Flows:
     """Reads the flows of one cell."""
 
@@ -160,7 +168,7 @@ class Flows:
             reader.problem(
                 "protocol",
                 f"netwarp's own sender and receiver speak tcp, sctp, mptcp; {text} needs a program; for example "
-                f'program = "{"ping" if text == "icmp" else "iperf3"}"',
+                f"{_READY[text]}",
             )
         return next((protocol for protocol in known if protocol == text), None)
 

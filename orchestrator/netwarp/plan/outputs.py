@@ -123,7 +123,7 @@ def _check_axes(
         problems.add(_selector_place(item), _none(where))
     for mixed in places.values():
         if len(mixed) > 1:
-            problems.add(item, f"one place of it would mix {len(mixed)} cells{_differences(mixed)}")
+            problems.add(item, f"one place of it would mix {len(mixed)} cells{_differences(mixed, section)}")
             return
 
 
@@ -137,14 +137,20 @@ def _none(where: Levels) -> str:
     return "no cell of its `experiment` fits its `where`" if EXPERIMENT in where else "no cell fits its `where`"
 
 
-def _differences(combinations: Sequence[Combination]) -> str:
+def _differences(combinations: Sequence[Combination], section: str = "claim") -> str:
+    """The factors that differ, and keys that can be pasted: of a table, a figure or a claim."""
     if not combinations:
         return ""
     differing = [name for name in combinations[0] if len({levels[name] for levels in combinations}) > 1]
     if not differing:
         return ""
     levels = dict.fromkeys(levels[differing[0]] for levels in combinations)
-    return f', which differ in {", ".join(differing)}: choose, for example {differing[0]} = "{next(iter(levels))}"'
+    chosen = f'{differing[0]} = "{next(iter(levels))}"'
+    if section == "claim":
+        return f", which differ in {', '.join(differing)}: choose, for example a = {{ {chosen} }}"
+    axis = {"table": "columns", "figure": "lines"}.get(section)
+    shown = f', or {axis} = ["{differing[0]}"]' if axis else ""
+    return f", which differ in {', '.join(differing)}: choose, for example where = {{ {chosen} }}{shown}"
 
 
 def _shown(selector: Levels) -> str:

@@ -16,11 +16,14 @@ from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
 from ..testbed.agents import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
+from .app_errors import in_words_of_the_spec
 
 EXIT_UNSUPPORTED = 77
 KILLED_EARLY_NS = 1_000_000
 """A signal of the timeline is sent a little before its time (apps/cell-init/phases.c: LEAD_NS)."""
 PANIC = "Kernel panic"
+HALTED = "reboot: Power down"
+"""The last line of every guest that ended as it should."""
 log = logging.getLogger(__name__)
 
 
@@ -59,7 +62,8 @@ def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
         text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return ()
-    kept = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("@")]
+    lines_of = (line.rstrip() for line in text.splitlines())
+    kept = [line for line in lines_of if line.strip() and not line.startswith("@") and line != HALTED]
     for number, line in enumerate(kept):
         if PANIC in line:
             return tuple(kept[number : number + lines])
@@ -78,14 +82,16 @@ def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_t
     ours |= {agent_id(node) for node in agents_of(cell)}
     for exited in of_kind(records, init.Exit):
         if exited.id in ours and exited.status == EXIT_UNSUPPORTED:
-            return Verdict(Outcome.UNSUPPORTED, app_error(directory, exited.id) or "this kernel cannot run the flow")
+            return Verdict(
+                Outcome.UNSUPPORTED, app_error(cell, directory, exited.id) or "this kernel cannot run the flow"
+            )
     if end.reason == "unsupported":
         return Verdict(Outcome.UNSUPPORTED, f"{end.message}; use --backend virtual")
     if end.reason == "timed_out":
         return Verdict(Outcome.TIMED_OUT, end.message or "the cell did not end by its virtual deadline")
     if end.reason != "completed":
         where = "" if end.step is None else f" (steps.txt line {end.step})"
-        return Verdict(Outcome.FAILED, f"{end.message}{where}{_app_hint(directory, records)}")
+        return Verdict(Outcome.FAILED, f"{end.message}{where}{_app_hint(cell, directory, records)}")
     return (
         _agents_verdict(cell, directory, records)
         or _apps_verdict(cell, directory, records)
@@ -107,7 +113,7 @@ def _agents_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecor
         if exited.signal == signal.SIGKILL and killed:
             continue
         how = f"signal {exited.signal}" if exited.signal else f"status {exited.status}"
-        return Verdict(Outcome.FAILED, f"{name} ended with {how}: {app_error(directory, name)}")
+        return Verdict(Outcome.FAILED, f"{name} ended with {how}: {app_error(cell, directory, name)}")
     return None
 
 
@@ -126,10 +132,12 @@ def _apps_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]
             if asked_to_end(cell, flow, role, exited):
                 continue
             if exited.signal:
-                return Verdict(Outcome.FAILED, f"{name} died of signal {exited.signal}: {app_error(directory, name)}")
+                return Verdict(
+                    Outcome.FAILED, f"{name} died of signal {exited.signal}: {app_error(cell, directory, name)}"
+                )
             if exited.status != 0:
                 return Verdict(
-                    Outcome.FAILED, f"{name} ended with status {exited.status}: {app_error(directory, name)}"
+                    Outcome.FAILED, f"{name} ended with status {exited.status}: {app_error(cell, directory, name)}"
                 )
     return None
 
@@ -145,11 +153,11 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
     return (exited.t_ns or 0) >= asked_ns
 
 
-def app_error(directory: CellDir, name: str) -> str:
-    """The last error of an app: its record `error`, otherwise the last line of its stderr."""
+def app_error(cell: Cell, directory: CellDir, name: str) -> str:
+    """The last error of an app: its record `error` in the words of a spec, otherwise the last line of its stderr."""
     error = last(app_records_left(directory, name, "error"), app.Error)
     if error is not None:
-        return error.message
+        return in_words_of_the_spec(cell, name, error.message)
     try:
         lines = (directory.apps / f"{name}.stderr").read_text(errors="replace").strip().splitlines()
     except FileNotFoundError:
@@ -157,9 +165,9 @@ def app_error(directory: CellDir, name: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _app_hint(directory: CellDir, records: list[init.InitRecord]) -> str:
+def _app_hint(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> str:
     failed = [exited.id for exited in of_kind(records, init.Exit) if exited.status]
-    return f"; {failed[-1]}: {app_error(directory, failed[-1])}" if failed else ""
+    return f"; {failed[-1]}: {app_error(cell, directory, failed[-1])}" if failed else ""
 
 
 def check_captures(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> list[Check]:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Literal
 
-from ..core.types import Cell, Flow, OptionValue, Path
+from ..core.types import Cell, Flow, OptionValue, Path, closing
 from ..experiment.pages import CLIENT_OPTIONS, SERVER_OPTIONS
 from .arch import bare
 from .layout import Layout
@@ -75,7 +75,7 @@ def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     if flow.total_bytes is not None:
         arguments += ["--total-bytes", str(flow.total_bytes)]
     if "close" not in flow.sender_options:
-        arguments += ["--close", "abort" if flow.total_bytes is None else "graceful"]
+        arguments += ["--close", str(closing(flow))]
     if bare(flow):
         arguments += ["--bare"]
     paths = {path.name: path for path in flow.paths}

@@ -66,3 +66,17 @@ def test_levels_are_a_mapping_or_pairs() -> None:
     pairs = netwarp.plan_experiment("choi2009", where=[("outage", "0 s"), ("outage", "10 s"), ("variant", "tcp")])
     named = netwarp.plan_experiment("choi2009", where={"outage": ["0 s", "10 s"], "variant": "tcp"})
     assert named == pairs and {cell.factors["outage"] for cell in named.cells} == {"0 s", "10 s"}
+
+
+def test_names_are_listed_before_they_are_imported() -> None:
+    assert {"run", "load_run", "open_run", "__version__"} <= set(dir(netwarp))
+
+
+def test_a_run_is_shown_in_short(tmp_path: Path) -> None:
+    run = netwarp.open_run(small_run(tmp_path / "run").root)
+    assert repr(run) == f"<Run {run.plan.name!r} of 12 cells in {str(run.path)!r}>"
+
+
+def test_a_level_that_is_no_text_is_refused() -> None:
+    with pytest.raises(netwarp.SpecError, match=r'where: outage=5: a level is text.*where=\{"outage": "5 s"\}'):
+        netwarp.plan_experiment("choi2009", where={"outage": 5})  # type: ignore[dict-item]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from netwarp.cli import main
 from netwarp.core.types import Cell, Flow, Program, from_json, to_json
 from netwarp.sandbox.cell_verdict import asked_to_end
+from netwarp.sandbox.choose import Chosen
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.sandbox.user_programs import missing_program, programs_used
 from netwarp.sandbox.virtual import VirtualBackend
@@ -155,6 +157,20 @@ def test_spinning_programs_are_refused_in_virtual_time_only() -> None:
     assert "iperf3 spins on the clock" in virtual and "--backend guest or netns" in virtual
     assert netns == ""
     assert refused('program = { sender = ["/bin/true", "{to}"] }') == ("", "")
+
+
+def test_the_plan_names_cells_that_cannot_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    chosen = Chosen(VirtualBackend(Path("linux"), BUILD), None)
+    monkeypatch.setattr("netwarp.engine.planning.choose", lambda name: chosen)
+    spec = tmp_path / "spec.toml"
+    flow = 'protocol = "udp"\nprogram = "iperf3"'
+    spec.write_text(replaced('protocol = "tcp"', flow))
+    assert main(["plan", str(spec)]) == 77
+    assert "1 cell cannot run: flow f: iperf3 spins on the clock" in capsys.readouterr().err
+    spec.write_text(BASE)
+    assert main(["plan", str(spec)]) == 0
 
 
 def test_a_program_that_is_not_there_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

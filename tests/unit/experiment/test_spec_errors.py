@@ -214,7 +214,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[table.t]\nmetric = "goodput"\n', "metric", 'unknown metric "goodput"'),
         ('[table.cells]\nmetric = "packets"\n', "[table.cells]", "netwarp writes itself"),
         ('[table.t]\nmetric = "packets"\nrows = ["x"]\n', "rows", 'unknown factor "x"'),
-        (FACTOR + '[table.t]\nmetric = "packets"\n', "[table.t]", "would mix 2 cells, which differ in x: choose"),
+        (FACTOR + '[table.t]\nmetric = "packets"\n', "[table.t]", 'choose, for example where = { x = "1 s" }, or columns = ["x"]'),
         (FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nwhere = { x = "-" }\n', "where = ", "no cell fits"),
         (
             FACTOR + '[table.t]\nmetric = "packets"\nrows = ["x"]\nexperiment = "mian"\n',

@@ -68,7 +68,7 @@ LEVELS = 'levels = ["tcp", "sctp"]'
         ('kind = "host"\n[node.b]', 'kind = "host"\nsysctl = { net.ipv4.tcp_sack = "0" }\n[node.b]', "", "sysctl = ", "node.a.sysctl.net", 'write its name in quotes, "net.ipv4.tcp_sack"'),
         ("[table.goodput]", "[table]", "", "[table]", "table", "[table] has no name; for example [table.table5]"),
         # keys in other places, values of other kinds
-        (PATHS, PATHS + '\ncongestion = "reno"', "", "congestion", "flow.bulk.congestion", 'did you mean "sender"?'),
+        (PATHS, PATHS + '\ncongestion = "reno"', "", "congestion", "flow.bulk.congestion", 'sender = { congestion = "reno" }'),
         (PATHS, PATHS + '\nsender = { cc = "reno" }', '[experiment.e]\nfactors = ["rate"]\nfixed = { protocol = "tcp" }\n', "sender = ", "flow.bulk.sender.cc", 'did you mean "congestion"?'),
         (PATHS, PATHS + '\nsender = { congestion = "reno" }', '[experiment.e]\nfactors = ["rate"]\nfixed = { protocol = "sctp" }\n', "sender = ", "flow.bulk.sender.congestion", "no option of a sctp sender; it is one of a tcp or mptcp"),
         ('to = "b"', 'to = "a"', "", 'to = "a"', "flow.bulk.to", "two hosts"),

@@ -270,7 +270,7 @@ def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, tmp_
     assert found.measured == pytest.approx(sign * 0.1)
     row = {"claim": "C1", "condition": "", "verdict": found.verdict, "measured": repr(found.measured),
            "expected": found.expected, "unit": found.unit, "source": "Table 1"}  # fmt: skip
-    data = SimpleNamespace(plan=plan, claims=[row], claim_details=[], system="Linux 6.12")
+    data = SimpleNamespace(plan=plan, claims=[row], claim_details=[], metrics={}, system="Linux 6.12")
     (said,) = statements(data)  # type: ignore[arg-type]
     assert (said.statistic, said.own.measured) == ("smallest lead", f"{'+' if sign > 0 else MINUS}10.0")
 

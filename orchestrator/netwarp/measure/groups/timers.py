@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import UNKNOWN, Ints, Rows
+from ...core.types import closing
 from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTDOWN, SHUTDOWN_ACK, SYN
 from ...store.app_records import Notification, Summary
 from ...store.ndjson import last, of_kind
@@ -18,6 +19,8 @@ from .repairs import AWAY, repair_metrics
 
 TOLD_NS = 2000
 """The application is told of a change, and reads the clock, a little after what the kernel sends because of it."""
+AS_ASKED = ("stop", "total", "terminated")
+"""Reasons of a sender that ended where it was to end."""
 
 
 def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -37,7 +40,8 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
     metrics["data_repeat_wait_s"] = _s(max(data for _, data, _ in kinds))
     metrics["close_repeat_wait_s"] = _s(max(close for _, _, close in kinds))
     metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver)
-    metrics["aborts"] = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
+    aborts = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
+    metrics["aborts"] = None if _aborted_as_asked(observation) else aborts
     metrics |= repair_metrics(observation, sender)
     if observation.flow.program is None:
         metrics |= _promises(observation, sender)
@@ -114,11 +118,29 @@ def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, fl
     metrics: dict[str, float | None] = {"undelivered_bytes": None}
     if flow.total_bytes is not None and not flow.is_page:
         metrics["undelivered_bytes"] = float(flow.total_bytes - (read.unique_bytes or 0 if read else 0))
+    if _aborted_as_asked(observation):
+        metrics["ends_disagree"] = None
+        return metrics | _on_failed_paths(observation, sender)
     sender_well = sent is not None and sent.status == 0 and sent.reason != "gave_up"
     metrics["ends_disagree"] = float(sender_well != (read is not None and read.reason == "closed"))
-    if flow.protocol == "sctp":
-        metrics["data_on_failed_path_packets"] = float(_on_failed_path(observation, sender))
-    return metrics
+    return metrics | _on_failed_paths(observation, sender)
+
+
+def _aborted_as_asked(observation: FlowObservation) -> bool:
+    """True if netwarp's own sender reached its end and closed by an ABORT or RST, as the spec asks: neither is then a
+    sign of anything. One that ended before (given up, aborted by its peer) counts.
+    """
+    flow = observation.flow
+    if flow.program is not None or flow.is_page or closing(flow) != "abort":
+        return False
+    sent = last(observation.sender_records, Summary)
+    return sent is not None and sent.reason in AS_ASKED
+
+
+def _on_failed_paths(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
+    if observation.flow.protocol != "sctp":
+        return {}
+    return {"data_on_failed_path_packets": float(_on_failed_path(observation, sender))}
 
 
 def _on_failed_path(observation: FlowObservation, sender: FlowPackets) -> int:
