@@ -14,6 +14,7 @@ from netwarp.sandbox.choose import Chosen
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.sandbox.user_programs import missing_program, programs_used
 from netwarp.sandbox.virtual import VirtualBackend
+from netwarp.store.init_records import Exit
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import to_text
 from support.checkout import BUILD
@@ -196,9 +197,9 @@ def test_the_environment_says_which_program_it_was() -> None:
 def test_a_program_that_ends_at_its_signal_ended_well(interrupt: bool, role: str, t_ns: int, well: bool) -> None:
     own = f'program = {{ sender = ["x"], receiver = ["y"], interrupt = {str(interrupt).lower()} }}'
     cell = cell_of(own, more='stop = "4 s"')
-    assert asked_to_end(cell, cell.flows[0], role, {"t_ns": t_ns, "status": 1}) is well
+    assert asked_to_end(cell, cell.flows[0], role, Exit("f", 1, None, killed=False, t_ns=t_ns)) is well
     ours: Flow = msgspec.structs.replace(cell.flows[0], program=None)
-    assert not asked_to_end(cell, ours, role, {"t_ns": t_ns, "status": 1})
+    assert not asked_to_end(cell, ours, role, Exit("f", 1, None, killed=False, t_ns=t_ns))
 
 
 SERVER = 'program = { sender = ["{unpacked}/usr/sbin/nginx", "-p", "{port}"], receiver = ["curl", "{from}"], listens = "sender", ready = "worker", interrupt = true }'
@@ -218,8 +219,8 @@ def test_a_sender_that_listens_is_started_before_t0() -> None:
     assert "f.sender" in lines[waits] and "at=2000000000" in lines[client]
     (stopped,) = [line for line in lines if line.startswith("signal")]
     assert "f.receiver" in stopped and "at=4000000000" in stopped
-    assert asked_to_end(cell, flow, "receiver", {"t_ns": 4 * S})
-    assert not asked_to_end(cell, flow, "sender", {"t_ns": 4 * S})
+    assert asked_to_end(cell, flow, "receiver", Exit("f", 0, None, killed=False, t_ns=4 * S))
+    assert not asked_to_end(cell, flow, "sender", Exit("f", 0, None, killed=False, t_ns=4 * S))
 
 
 def test_unpacked_programs_are_known_by_their_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
