@@ -38,6 +38,10 @@ TABLES = {
 }  # fmt: skip
 """Tables of a run that its README shows, besides its claims."""
 OF_ITS_OWN_UNIT = ("value", "every", "difference", "elasticity")
+WHOLE = ["only base", "only robustness"]
+"""The part of a run of base and robustness together."""
+MOST_TURNS = 3
+"""Of the conditions with another verdict that are named."""
 Row = dict[str, str]
 
 
@@ -80,11 +84,12 @@ def numbers(name: str) -> str:
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
     columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
     changed = f", with {' and '.join(made['sets'])}" if made["sets"] else ""
-    part = "" if made["part"] == ["only base"] else "".join(f" --{text}" for text in made["part"])
+    part = "" if made["part"] in (["only base"], WHOLE) else "".join(f" --{text}" for text in made["part"])
+    both = f" and `netwarp run {name} --only robustness`" if made["part"] == WHOLE else ""
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in made["outcomes"].items())
     lines = [
         *_wrapped(
-            f"`netwarp run {name}{part}`{changed}: {made['cells']} cells ({outcomes}), Linux {made['kernel']}"
+            f"`netwarp run {name}{part}`{both}{changed}: {made['cells']} cells ({outcomes}), Linux {made['kernel']}"
             f" (guest kernel, sha256 {made['kernel_sha256'][:12]}), seed {made['seed']}."
         ),
         "",
@@ -222,7 +227,8 @@ def _turns(row: Row, rows: list[Row]) -> str:
     turned = [
         other["condition"] for other in judged[1:] if other["verdict"] not in (judged[0]["verdict"], "inconclusive")
     ]
-    where = f"; turns with {'; '.join(turned)}" if turned else ""
+    more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
+    where = f"; turns with {'; '.join([*turned[:MOST_TURNS], *more])}" if turned else ""
     return f" (holds in {held} of {len(judged)} conditions{where})"
 
 

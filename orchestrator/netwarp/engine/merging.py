@@ -14,6 +14,7 @@ import msgspec
 
 from ..core.errors import SpecError, StoreError
 from ..plan.make import BASE, ROBUSTNESS
+from ..plan.schedules import scheduled_cells
 from ..plan.shards import merged_plan
 from ..plan.types import Plan
 from ..present.pages.build import make_report
@@ -43,6 +44,7 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     kernel or programs; StoreError.
     """
     shards = [open_run(run) for run in runs]
+    _refuse_schedules(shards)
     parts = sorted(shard.plan.filters for shard in shards) == sorted((name,) for name in PARTS)
     plan = _plan_of_parts(shards) if parts else merged_plan([shard.plan for shard in shards])
     for shard in shards[1:]:
@@ -87,6 +89,7 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     Raises SpecError if a cell is in none of them, or if they differ in seed, kernel or back end; StoreError.
     """
     sources = [open_run(run) for run in runs]
+    _refuse_schedules(sources)
     first = sources[0].manifest
     for source in sources[1:]:
         if other := [name for name in MADE_EQUALLY if getattr(source.manifest, name) != getattr(first, name)]:
@@ -136,6 +139,16 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         tabulate(plan, run)
         page = make_report(run) if report else None
     return Run(run, plan, page)
+
+
+def _refuse_schedules(runs: Sequence[Run]) -> None:
+    """Raises SpecError where a plan grew as it ran: nothing but the run itself says which cells the whole has."""
+    grown = next((run for run in runs if scheduled_cells(run.plan)), None)
+    if grown is not None:
+        raise SpecError(
+            f"{grown.path}: a schedule of packets makes its plan grow as it runs, so such runs cannot be put together; "
+            "run the whole at once (--only base --only robustness)"
+        )
 
 
 def _other_programs(first: Run, other: Run) -> str:

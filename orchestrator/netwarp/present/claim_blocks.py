@@ -42,7 +42,7 @@ _AROUND = (
 )
 
 
-MOST_TURNS = 3
+MOST_TURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,8 @@ class Statement:
         more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
         shown = "; ".join([*turned[:MOST_TURNS], *more])
         said = [f"holds in {held} of {len(judged)} conditions"]
-        said += [f"by {title}: {text}" for title, text in ranges.items()]
+        # where all levels have one verdict, the count has said it
+        said += [f"by {title}: {text}" for title, text in ranges.items() if text.count(" for ") > 1]
         return "; ".join(said) + (f", turns with {shown}" if turned else "")
 
     @property
@@ -329,7 +330,7 @@ def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, uni
 def _in_words(data: RunData, claim: Claim) -> str:
     """ "reading: RTT, failover: RFC 4960"."""
     return ", ".join(
-        f"{factor}: {' or '.join(data.level_title(factor, level) for level in levels)}"
+        f"{data.factor_title(factor)}: {' or '.join(data.level_title(factor, level) for level in levels)}"
         for factor, levels in claim.condition.items()
     )
 
