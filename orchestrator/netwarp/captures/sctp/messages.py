@@ -53,6 +53,11 @@ class Messages:
         return self.chunks["stream"][self.row].astype(np.int64)
 
     @functools.cached_property
+    def ppid(self) -> Ints:
+        """Payload Protocol Identifier of the first fragment."""
+        return self.chunks["ppid"][self.row].astype(np.int64)
+
+    @functools.cached_property
     def delivery_ns(self) -> Ints:
         """The time at which it could be delivered in its stream; meaningful where `delivered`."""
         ordered = np.flatnonzero(~self.unordered)
