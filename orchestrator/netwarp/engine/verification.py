@@ -156,11 +156,12 @@ def verify(
     run = open_run(run_dir)
     if reference is not None:
         golden = open_run(reference)
-        common = [cell for cell in run.plan.cells if cell.id in {other.id for other in golden.plan.cells}]
+        theirs = {cell.id for cell in golden.plan.cells}
+        common = [cell for cell in run.plan.cells if cell.id in theirs]
         if not common:
             raise SpecError(f"{run.path} and {golden.path} have no cell in common: nothing was compared")
         differences = {cell.id: _difference(cell, run.directory, golden.directory) for cell in common}
-        apart = {cell.id for cell in run.plan.cells} ^ {cell.id for cell in golden.plan.cells}
+        apart = {cell.id for cell in run.plan.cells} ^ theirs
         differences |= dict.fromkeys(sorted(apart), "is in one of the runs only")
         return _verified(differences, (_kernel(golden), _kernel(run)), golden, run.directory, run.manifest.backend)
     with locked(run.directory):
