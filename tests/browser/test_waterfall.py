@@ -49,6 +49,23 @@ def test_two_cells_share_an_axis(page: Page, small: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+CHOICES = "[...document.querySelectorAll('#here select')].map((one) => [...one.options].map((o) => o.textContent))"
+
+
+def test_choices_say_what_is_there(page: Page, small: str) -> None:
+    """Pages count from 1, and one page is no choice; nothing stands beside a cell that is compared with none."""
+    one = [times(0, 1.2, 1.6, 1.6)]
+    two = [*one, times(0, 1.2, 1.6, 1.6, page=1)]
+    show = SHOW.replace("cell.id, table)", "cell.id, table, [{ title: 'way', ids: ['B'] }])")
+    page.open(small)
+    page.evaluate(f"({show})({json.dumps([cell('A', one)])})")
+    assert page.evaluate(CHOICES) == [["nothing", "the other levels of way"]]
+    page.open(small)
+    page.evaluate("document.querySelector('#here')?.remove()")
+    page.evaluate(f"({show})({json.dumps([cell('A', two), cell('B', two)])})")
+    assert page.evaluate(CHOICES) == [["1", "2"], ["the cell compared with", "the other levels of way"]]
+
+
 ASIDE = """(cells) => {
   netwarp.loadCell = (id) =>
     id === "none" ? Promise.reject(new Error("no file")) : Promise.resolve(cells.find((one) => one.id === id));

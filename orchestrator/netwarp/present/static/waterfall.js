@@ -62,12 +62,12 @@
       const longest = Math.max(...ends);
       place.replaceChildren(...columns.map((column, at) => h("figure", { class: "waterfall" },
         h("figcaption", {}, h("b", {}, title(column.cell)), ` (${column.flow}): ${number(ends[at])} s`),
-        h("div", { role: "img", "aria-label": `Waterfall of page ${page}: ` + column.objects.map((one) =>
+        h("div", { role: "img", "aria-label": `Waterfall of page ${page + 1}: ` + column.objects.map((one) =>
           `${name(one)} ${number(one.delivered_s - beginOf(column.objects))} s`).join(", ") }, chart(column, longest)),
         numbers(column, table))));
     };
     const select = h("select", { id: "waterfall-page", onchange: () => show(Number(select.value)) },
-      pages.map((page) => h("option", { value: page }, String(page))));
+      pages.map((page) => h("option", { value: page }, String(page + 1))));
     const chosen = async (at) => {
       const others = at < 0 ? [] : await Promise.allSettled(beside[at].ids.map(netwarp.loadCell));
       // a cell that never ran has no file
@@ -76,10 +76,10 @@
     };
     show(pages[0]);
     return section("Waterfall of a page",
-      h("form", { class: "controls" }, h("label", { class: "inline" }, "Page", select),
+      h("form", { class: "controls" }, pages.length > 1 && h("label", { class: "inline" }, "Page", select),
         beside.length > 0 && h("label", { class: "inline" }, "Beside it", h("select", { id: "waterfall-beside",
           onchange: (event) => chosen(Number(event.target.value)) },
-        h("option", { value: -1 }, "the cell compared with"),
+        h("option", { value: -1 }, cells.length > 1 ? "the cell compared with" : "nothing"),
         beside.map((one, at) => h("option", { value: at }, `the other levels of ${one.title}`))))),
       h("div", { class: "legend-row" }, PARTS.map(([kind, text]) => h("span", { class: "legend-label" },
         h("span", { class: "waterfall-key " + kind, "aria-hidden": "true" }), text))),
