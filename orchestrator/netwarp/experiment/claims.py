@@ -19,7 +19,8 @@ from .toml_positions import Item
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
-TWO_SIDED = frozenset({"greater", "less", "equal", "equal_means", "mean_greater", "difference", *GAINS})
+OF_MEANS = frozenset({"greater_means", "less_means", "equal_means"})
+TWO_SIDED = frozenset({"greater", "less", "equal", *OF_MEANS, "mean_greater", "difference", *GAINS})
 NEEDS_OVER = frozenset({"constant", "varies", "elasticity", "increasing", "decreasing"})
 ALONE = frozenset({"value", "every", "elasticity"})
 NEEDS_EXPECTED = frozenset({"mean", "difference", *ALONE, *GAINS})

@@ -17,6 +17,8 @@ _STATISTICS = {
     "less": "smallest lead",
     "mean_greater": "mean lead",
     "equal": "largest difference",
+    "greater_means": "smallest lead of the means",
+    "less_means": "smallest lead of the means",
     "equal_means": "largest difference of the means",
     "gain": "mean gain",
     "mean_gain": "mean of the gains",

@@ -5,7 +5,7 @@ Each kind is one statistic and the interval it must lie in:
 greater     a/b - 1 > tolerance                      increasing  relative step of a, or of a/b, > tolerance
 less        a/b - 1 < -tolerance                     decreasing  relative step < -tolerance
 equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
-equal_means mean of a / mean of b over the repetitions - 1 within +- tolerance
+greater_means, less_means, equal_means: the same of mean of a / mean of b - 1, the means over the repetitions
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
 mean_greater mean of a/b - 1 > tolerance             difference  a - b = expected +- tolerance
@@ -318,9 +318,9 @@ def _first(reasons: Sequence[str]) -> str:
 def _interval(claim: Claim) -> _Interval:
     expected, tolerance = claim.expected or 0.0, claim.tolerance
     match claim.kind:
-        case "greater" | "mean_greater" | "varies" | "increasing":
+        case "greater" | "greater_means" | "mean_greater" | "varies" | "increasing":
             return _Interval(tolerance, math.inf, open=True)
-        case "less" | "decreasing":
+        case "less" | "less_means" | "decreasing":
             return _Interval(-math.inf, -tolerance, open=True)
         case "constant":
             return _Interval(-math.inf, tolerance, open=False)
@@ -331,9 +331,9 @@ def _interval(claim: Claim) -> _Interval:
 def expectation(claim: Claim) -> str:
     """The claimed value of the statistic, as claims.csv shows it: a number if one is claimed, otherwise its bound."""
     match claim.kind:
-        case "greater" | "mean_greater" | "varies" | "increasing":
+        case "greater" | "greater_means" | "mean_greater" | "varies" | "increasing":
             return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"
-        case "less" | "decreasing":
+        case "less" | "less_means" | "decreasing":
             return f"< {-claim.tolerance!r}" if claim.tolerance else "< 0"
         case "constant":
             return f"<= {claim.tolerance!r}"

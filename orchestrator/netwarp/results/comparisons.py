@@ -81,9 +81,9 @@ def comparisons(
     """
     pairs = list(itertools.product(a, b))
     match kind:
-        case "greater" | "less" | "equal" | "equal_means":
+        case "greater" | "less" | "equal" | "greater_means" | "less_means" | "equal_means":
             return [
-                Comparison(two, lambda values: values[0] / values[1] - 1, of_means=kind == "equal_means")
+                Comparison(two, lambda values: values[0] / values[1] - 1, of_means=kind.endswith("_means"))
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]

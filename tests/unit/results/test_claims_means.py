@@ -102,6 +102,18 @@ def test_equal_means_covers_its_number_as_often_as_it_says(tmp_path: Path) -> No
     assert 0.91 * 400 <= covered <= 0.98 * 400
 
 
+def test_less_means_has_a_number_where_a_draw_is_0(tmp_path: Path) -> None:
+    """In one draw b is 0, too: that draw has no quotient, the means have one. a is always 0: less by all of it."""
+    body = A_B + 'over = { x = ["1 s"] }\n'
+    numbers = {"a": [[0.0, 0.0, 0.0]] * 3, "b": [[2.0, 0.0, 1.0]] * 3}
+    (found,) = judged(plan_of(tmp_path, claim("less", body), 3, LOSS), numbers)
+    assert (found.verdict, found.measured) == ("inconclusive", None)
+    (found,) = judged(plan_of(tmp_path, claim("less_means", body), 3, LOSS), numbers)
+    assert (found.verdict, found.measured, found.expected) == ("holds", -1, "< 0")
+    (found,) = judged(plan_of(tmp_path, claim("greater_means", body), 3, LOSS), numbers)
+    assert (found.verdict, found.measured, found.expected) == ("does not hold", -1, "> 0")
+
+
 def test_equal_means_of_what_is_not_random_is_the_ratio(tmp_path: Path) -> None:
     body = A_B + OVER + "tolerance = 0.5\n"
     numbers = {"a": rows(3, 3, 3), "b": rows(2, 4, 3)}
