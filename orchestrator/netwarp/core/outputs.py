@@ -43,8 +43,8 @@ MOST_PACKETS = 10
 
 ClaimKind = Literal[
     "greater", "less", "equal", "greater_means", "less_means", "equal_means", "mean_greater", "difference", "gain",
-    "mean_gain", "pooled_gain", "mean", "value", "every", "constant", "varies", "elasticity", "increasing", "decreasing",
-    "later", "untestable",
+    "mean_gain", "pooled_gain", "mean", "value", "every", "constant", "varies", "elasticity", "increasing",
+    "decreasing", "later", "untestable",
 ]  # fmt: skip
 ClaimClock = Literal["any", "wall"]
 """Clocks that a claim can be tested on: the wall's only, where work of a CPU decides it."""
