@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.connection import Connection
 from netwarp.sandbox.hosts.inventory import read_inventory
 from netwarp.store.init_records import Proc, Timeline, read_init_log
@@ -34,6 +35,13 @@ from support.laboratory import (
     state,
     switch_off,
 )
+
+
+def small(folder: Path) -> Path:
+    """A spec of six cells of 10 s."""
+    spec = folder / "lab.toml"
+    spec.write_text(EXAMPLE_SPEC)
+    return spec
 
 
 def measured(cell: Path) -> dict[str, float]:
@@ -90,14 +98,15 @@ def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
     # one RTO (at least 1 s, at most 1 s and what 1 s of queue makes of it) and the way there
     assert 1.0 < metrics["failover_time_s"] < 6.0, metrics
     assert 0.0 < environment["machines"]["clock_error_ns"] < 10_000_000
+    assert environment["host"]["late_wakes_ratio"] <= 0.02
+    assert set(environment["host"]) == {"late_wakes_ratio", "latest_wake_s"}
     page = (cell.parent.parent / "report" / "index.html").read_text()
     assert "may be wrong against each other by at most" in page
 
 
 def test_the_playbook_run_does_what_the_command_does(tmp_path: Path) -> None:
     """`run.yml -e experiment=...`: the run, its report, and where that is."""
-    spec = tmp_path / "lab.toml"
-    spec.write_text(subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True).stdout)
+    spec = small(tmp_path)
     chosen = ["--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--out", str(tmp_path / "run")]
     said = playbook("run", "-e", json.dumps({"experiment": str(spec), "arguments": chosen}), late=True)
     cell, outcome = cell_of(tmp_path / "run")
@@ -127,8 +136,7 @@ def test_a_users_command_makes_the_fault(tmp_path: Path) -> None:
 
 def test_two_machines_without_a_router(tmp_path: Path) -> None:
     """The bottleneck is a namespace on one of them, and the report says so."""
-    spec = tmp_path / "lab.toml"
-    spec.write_text(subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True).stdout)
+    spec = small(tmp_path)
     where = tmp_path / "two.yml"
     text = INVENTORY.read_text().partition("    r:\n")[0]
     for own, far in (("vec1: r:vec1", "vec1: b:vec1"), ("        vec2: r:vec2\n", ""), ("vec1: r:vec3", "vec1: a:vec1"),
@@ -165,11 +173,12 @@ def test_two_machines_without_a_router(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_said_and_nothing_is_changed(tmp_path: Path, pairs: list[tuple[str, str]], says: str) -> None:
     where = edited(tmp_path, *pairs)
-    done = netwarp("run", "choi2009", "--out", tmp_path / "run", inventory=where)
+    spec = small(tmp_path)
+    done = netwarp("run", spec, "--out", tmp_path / "run", inventory=where)
     assert done.returncode == 77
     assert says in done.stderr
     assert not (tmp_path / "run").exists()
-    planned = netwarp("plan", *CHOI, "--where", "fault=link", inventory=where)
+    planned = netwarp("plan", spec, inventory=where)
     assert planned.returncode == 77
     assert says in planned.stdout
 
@@ -186,7 +195,7 @@ chmod 755 /run/give-back; sed -i '$d' /etc/sudoers
 printf 'lab ALL=(ALL) ALL, NOPASSWD: /run/give-back\\n' >>/etc/sudoers""",
     )
     try:
-        done = netwarp("run", "choi2009", "--out", tmp_path / "run")
+        done = netwarp("run", small(tmp_path), "--out", tmp_path / "run")
         assert done.returncode == 77
         assert "machine b: sudo: a password is required" in done.stderr
         assert "NOPASSWD" in done.stderr
@@ -196,9 +205,7 @@ printf 'lab ALL=(ALL) ALL, NOPASSWD: /run/give-back\\n' >>/etc/sudoers""",
 
 def test_a_kernel_that_lacks_a_feature(tmp_path: Path) -> None:
     """Compound TCP is in no Linux: its cells are UNSUPPORTED, and nothing is begun."""
-    spec = tmp_path / "lab.toml"
-    example = subprocess.run([BIN / "netwarp", "plan", "--example"], capture_output=True, text=True, check=True).stdout
-    spec.write_text(example)
+    spec = small(tmp_path)
     chosen = (spec, "--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--set",
               'node.a.sysctl={"net.ipv4.tcp_congestion_control" = "compound"}')  # fmt: skip
     says = "machine a: its kernel has not the congestion control compound (modprobe tcp_compound)"
@@ -216,7 +223,7 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
     holder = Connection(machine)
     try:
         holder.ask("lease", token="0", who="somebody, since noon")
-        done = netwarp("run", "choi2009", "--out", tmp_path / "run")
+        done = netwarp("run", small(tmp_path), "--out", tmp_path / "run")
         assert done.returncode == 77
         assert "machine r: another run uses this machine: somebody, since noon" in done.stderr
     finally:
@@ -228,7 +235,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     try:
         host = "ansible_host: 192.0.2.1\n"
         where = edited(tmp_path, (host, f"{host}      netwarp_directory: /mnt/small\n"))
-        done = netwarp("run", "choi2009", "--out", tmp_path / "run", inventory=where)
+        done = netwarp("run", small(tmp_path), "--out", tmp_path / "run", inventory=where)
         assert done.returncode == 77
         assert "machine a: /mnt/small has room for 4 MB only" in done.stderr
     finally:

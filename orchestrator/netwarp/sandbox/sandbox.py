@@ -27,7 +27,7 @@ from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Check, Outcome, Problem, to_json
 from ..store import init_records as init
 from ..store.compressed import compress
-from ..store.environment import Environment, Kernel
+from ..store.environment import Environment, HostLoad, Kernel
 from ..store.ndjson import last, of_kind
 from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
 from ..testbed.compile import Clock, Compiled, compile_cell
@@ -269,6 +269,8 @@ class SandboxBackend(abc.ABC):
                 host, late = host_state().since(before)
                 host = msgspec.structs.replace(host, **ticks)
                 checks += late
+            elif ticks:
+                host = HostLoad(**ticks)
         elif verdict.outcome is Outcome.COMPLETED:
             checks.append(check_memory(records))
         clock = self.clock_check(steady)

@@ -18,13 +18,14 @@ class Kernel(Frozen, frozen=True):
 class HostLoad(Frozen, frozen=True, omit_defaults=True):
     """The load of the host while a cell ran on the wall clock.
 
-    load_1min: before and after. steal_ratio: share of the CPU time taken by other guests of the same machine.
+    load_1min: before and after. steal_ratio: share of the CPU time taken by other guests of the same machine. Both None
+    where cells run on other machines (hosts), of which the latest wakes count.
     late_wakes_ratio: share of the sandbox's wakes between its steps that were late. latest_wake_s: the largest
     lateness.
     """
 
-    load_1min: tuple[float, float]
-    steal_ratio: float
+    load_1min: tuple[float, float] | None = None
+    steal_ratio: float | None = None
     late_wakes_ratio: float | None = None
     latest_wake_s: float | None = None
 
