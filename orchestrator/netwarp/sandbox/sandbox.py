@@ -270,7 +270,7 @@ class SandboxBackend(abc.ABC):
                 host = msgspec.structs.replace(host, **ticks)
                 checks += late
             elif ticks:
-                host = HostLoad(**ticks)
+                host = msgspec.structs.replace(HostLoad(), **ticks)
         elif verdict.outcome is Outcome.COMPLETED:
             checks.append(check_memory(records))
         clock = self.clock_check(steady)

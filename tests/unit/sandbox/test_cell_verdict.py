@@ -29,6 +29,24 @@ def failed(place: Path, deviation_ns: int, late_ns: int | None) -> list[str]:
     return [check.check for check in checks if not check.ok]
 
 
+def test_on_a_machine_the_steps_of_an_instant_wait_for_its_card(tmp_path: Path) -> None:
+    """The first one counts; on one machine, where nothing is a card, each does."""
+
+    def late(on: str | None, first_ns: int) -> list[str]:
+        directory = CellDir(tmp_path)
+        directory.apps.mkdir(exist_ok=True)
+        write(directory.apps / "ftp.sender.ndjson", [Start(0, 0, 0)])
+        records: list[InitRecord] = [
+            Timeline(step=9, verb="netlink", at_ns=10, t_ns=10 + first_ns, on=on),
+            Timeline(step=10, verb="offload", at_ns=10, t_ns=30_000_010, on=on),
+        ]
+        return [check.check for check in check_times(two_path_cell(), directory, records, 10_000_000) if not check.ok]
+
+    assert late("r", 9_000_000) == []
+    assert late("r", 11_000_000) == ["timeline"]
+    assert late(None, 0) == ["timeline"]
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_two_microseconds_are_allowed_and_no_more(sign: int, tmp_path: Path) -> None:
     assert failed(tmp_path, sign * 2000, sign * 2000) == []

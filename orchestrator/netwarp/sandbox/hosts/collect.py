@@ -66,13 +66,25 @@ def merge(
             (directory.apps / path.name).write_bytes(data)
     _write_console(directory, left)
     if reference is not None:
-        event_error_ns = max((each.ended_ns - each.began_ns for each in commands), default=0)
+        took_ns = [each.ended_ns - each.began_ns for each in commands] + [_event_ns(each) for each in records.values()]
+        event_error_ns = max(took_ns, default=0)
         reference = replace(
             reference, t0_realtime_ns=t0_realtime_ns, clock_error_ns=clock_error_ns, event_error_ns=event_error_ns
         )
     merged = _merge_records(records, reference, [_command_record(each) for each in commands])
     directory.init_log.write_bytes(msgspec.json.Encoder().encode_lines(merged))
     return [name for name, theirs in records.items() if last(theirs, End) is None]
+
+
+def _event_ns(records: Sequence[InitRecord]) -> int:
+    """The longest that an event took, from the begin of its first step to that of its last: what follows "up" waits for
+    the card.
+    """
+    steps: dict[int, list[int]] = {}
+    for step in of_kind(records, Timeline):
+        if step.t_ns is not None and step.verb not in ("spawn", "dump"):
+            steps.setdefault(step.at_ns, []).append(step.t_ns)
+    return max((max(times) - min(times) for times in steps.values()), default=0)
 
 
 def shift_capture(source: Path, to: Path, shift_ns: int) -> None:
