@@ -52,7 +52,8 @@ section mounts sh -c 'sort /proc/mounts'
 section processes sh -c 'for p in /proc/[0-9]*; do [ -e $p/exe ] && readlink $p/exe; done | grep -v -E "/(sh|dash|sshd|\
 sshd-session|sudo|readlink|sort|uniq|grep|sleep)$" | sort | uniq -c'
 section files sh -c 'find /run /tmp /home /root /dev/shm /mnt /var/lib/netwarp -xdev \
--not -path "/run/mount*" -not -path "/run/sudo*" -printf "%p %y %m " \\( -type f -printf "%s" -o -true \\) -printf "\\n" | sort'
+-not -path "/run/mount*" -not -path "/run/sudo*" \
+-printf "%p %y %m " \\( -type f -printf "%s" -o -true \\) -printf "\\n" | sort'
 section netwarp sh -c 'find /var/tmp -name "netwarp*"'
 section sudoers cat /etc/sudoers
 """
