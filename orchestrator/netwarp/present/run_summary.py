@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from ..core.numbers import fixed
-from ..core.units import counted
+from ..core.units import counted, counted_of
 from ..plan.notes import notes
 from .claim_blocks import Statement
 from .conclusions import Conclusion, conclusions, counts, distances, verdict_words
@@ -132,7 +132,7 @@ def _cells(cells: Sequence[CellResult]) -> str:
     if not counts:
         return "The one cell completed." if done == 1 else f"All {counted(done, 'cell')} completed."
     others = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return f"{done} of {counted(len(cells), 'cell')} completed; {others}: their numbers are missing below."
+    return f"{counted_of(done, len(cells), 'cell')} completed; {others}: their numbers are missing below."
 
 
 def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ def _trust(data: RunData, checks: Checks) -> str:
     failed = f", {checks.failed} failed" if checks.failed else " passed"
     seeds = counted(data.plan.repetitions, "seed")
     return (
-        f"Measured on the real kernel of {data.system}: {done} of {counted(len(data.cells), 'cell')} (single runs)"
+        f"Measured on the real kernel of {data.system}: {counted_of(done, len(data.cells), 'cell')} (single runs)"
         f" completed, up to {seeds} each; {counted(checks.done, 'self-check')}{failed}."
     )
 
