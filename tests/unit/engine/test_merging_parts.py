@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import netwarp
@@ -14,9 +15,10 @@ from netwarp.engine.merging import take_cells
 from netwarp.engine.outputs import texts_of
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
-from netwarp.store.plan_file import keep_texts
+from netwarp.store.plan_file import keep_texts, write_plan
 from netwarp.store.run_dir import RunDir
 from support.report_kit import MANIFEST, put, spec_text, write_run
+from support.specs import BASE
 
 NOT_STATED = 'unstated = "how SCTP fails over"\nusual = "default"\n'
 CLAIM = """
@@ -100,6 +102,18 @@ def test_after_a_change_only_the_new_cells_have_to_be_run(spec: Path, tmp_path: 
     (other,) = whole.manifest.other_programs
     assert other.startswith("new of ") and "bin/sender" in other
     assert whole.complete
+
+
+def test_runs_that_grow_as_they_run_are_refused_with_the_reason(tmp_path: Path) -> None:
+    text = BASE + '[factor.schedule]\ndrops = { of = ["p1.forward"], first = 2 }\n'
+    (tmp_path / "spec.toml").write_text(text)
+    run = RunDir(tmp_path / "run")
+    run.root.mkdir()
+    write_plan(run, make_plan(load_spec(tmp_path / "spec.toml")))
+    put(run.manifest, MANIFEST | {"spec": "test", "spec_path": str(tmp_path / "spec.toml")})
+    for merge in (netwarp.merge_runs, partial(take_cells, tmp_path / "spec.toml")):
+        with pytest.raises(SpecError, match="a schedule of packets makes its plan grow as it runs"):
+            merge([run.root], out=tmp_path / "whole", report=False)
 
 
 def test_parts_of_unlike_specs_are_refused(spec: Path, tmp_path: Path) -> None:
