@@ -94,14 +94,16 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
 def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | None:
     """The lowest and the highest value of the statistic with other draws, for one repetition; None: not known.
 
-    Each random number is moved alone, and the effects are added up, as if all were unfavourable together. Raises
-    ZeroDivisionError.
+    Each random number is moved alone: the effects are added up, and the statistic is taken with all numbers moved at
+    once, each in the direction in which it alone raises (or lowers) it. The wider of both counts: the sum is too small
+    for a quotient. Raises ZeroDivisionError, also where a number that is divided by may be 0 on the way.
     """
     if len(comparison.repetitions()) != 1:
         return None
     (row,) = comparison.rows()
     middle = comparison.statistic(row)
     low = high = middle
+    raised, lowered = list(row), list(row)
     widest: Spread | None = None
     for number, place in enumerate(comparison.places):
         if not place.random:
@@ -111,8 +113,10 @@ def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | Non
             return None
         distance = abs(row[number]) * spread.relative or (0.0 if row[number] else spread.absolute)
         widest = spread if widest is None or spread.relative > widest.relative else widest
-        ends = (row[number] - distance, row[number] + distance)
-        moved = [comparison.statistic([*row[:number], end, *row[number + 1 :]]) for end in ends]
-        low -= max(0.0, *(middle - value for value in moved))
-        high += max(0.0, *(value - middle for value in moved))
-    return Bounds(low, high, widest)
+        ends = [row[number] - distance, row[number] + distance]
+        ends += [0.0] if ends[0] < 0 < ends[1] else []
+        moved = {end: comparison.statistic([*row[:number], end, *row[number + 1 :]]) for end in ends}
+        low -= max(0.0, *(middle - value for value in moved.values()))
+        high += max(0.0, *(value - middle for value in moved.values()))
+        lowered[number], raised[number] = min(moved, key=moved.__getitem__), max(moved, key=moved.__getitem__)
+    return Bounds(min(low, comparison.statistic(lowered)), max(high, comparison.statistic(raised)), widest)

@@ -191,15 +191,26 @@ def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, 
     ],
     ids=["greater", "elasticity"],
 )
-def test_one_draw_that_could_be_0_is_inconclusive(tmp_path: Path, body: str) -> None:
-    """What was repeated differs by 100 %: with that, the number to divide by could be 0."""
+@pytest.mark.parametrize("other", [3.0, 9.0], ids=["100 % off", "160 % off"])
+def test_one_draw_that_could_be_0_is_inconclusive(tmp_path: Path, body: str, other: float) -> None:
+    """What was repeated differs by 100 % or more: with that, the number to divide by could be 0."""
     kind = "elasticity" if "expected" in body else "greater"
     (tmp_path / "expected.toml").write_text(claim(kind, body))
     plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
-    (found,) = judged(plan, {"a": rows(1, 4, 9), "b": rows(1, 1, 1), "c": [[1.0, 3.0]] * 3})
+    (found,) = judged(plan, {"a": rows(1, 4, 9), "b": rows(1, 1, 1), "c": [[1.0, other]] * 3})
     assert found.verdict == "inconclusive"
     assert found.measured is not None
     assert found.reason.startswith("one repetition of cells that are random")
+
+
+def test_both_numbers_of_a_quotient_are_moved_at_once(tmp_path: Path) -> None:
+    """0.55 * 1.3 / 0.7 is above 1, although 0.55 * 1.3 / 1 and 0.55 / 0.7 together raise 0.55 by less than that."""
+    body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
+    (tmp_path / "expected.toml").write_text(claim("less", body))
+    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
+    (found,) = judged(plan, {"a": [[0.55]] * 3, "b": [[1.0]] * 3, "c": [[0.85, 1.15]] * 3})
+    assert found.verdict == "inconclusive"
+    assert " to 2.143 % if every drawn number were 30.00% off" in found.reason
 
 
 def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
