@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
-from ..captures.native import LIBRARY_NAME, LIBRARY_VARIABLE
+from ..captures.native import LIBRARY_NAME, LIBRARY_VARIABLE, library_path
 from ..core.built_programs import BUILD, BUILT_FILES
 from ..core.errors import StoreError
 from ..guestkernel import find_kernel, list_kernels
@@ -81,6 +81,11 @@ def software_here() -> dict[str, str]:
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     python = ".".join(platform.python_version_tuple()[:2])
     return {"netwarp": digest.hexdigest()[:16], "Python": python, **{name: version(name) for name in PACKAGES}}
+
+
+def analyser_here() -> dict[str, str]:
+    """The software of this machine, with the SHA-256 of the analyser's core."""
+    return {**software_here(), LIBRARY_NAME: _sha256(library_path())}
 
 
 def files_here(kernel: Path) -> dict[str, bytes]:

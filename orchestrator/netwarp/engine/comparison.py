@@ -25,6 +25,7 @@ MADE_BY = {
     "kernel_release": "kernel",
     "kernel_sha256": "kernel binary",
     "programs": "programs in the guest",
+    "software": "software that analysed",
     "netwarp_version": "netwarp",
     "git_commit": "commit",
     "git_dirty": "uncommitted changes",

@@ -41,7 +41,7 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     otherwise copied; the shards stay.
 
     The same call continues an interrupted merge. Raises SpecError if a shard is missing, or if they differ in plan,
-    kernel or programs; StoreError.
+    kernel, programs, or the software that made and analysed their cells; StoreError.
     """
     shards = [open_run(run) for run in runs]
     _refuse_schedules(shards)
@@ -49,6 +49,7 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     plan = _plan_of_parts(shards) if parts else merged_plan([shard.plan for shard in shards])
     for shard in shards[1:]:
         other = [name for name in MADE_BY if getattr(shard.manifest, name) != getattr(shards[0].manifest, name)]
+        other += shard.manifest.other_software(shards[0].manifest.software)
         if other:
             raise SpecError(f"{shard.path}: is not of the same making as {shards[0].path}: {', '.join(other)} differ")
     unfinished = [shard for shard in shards if len(shard.directory.finished()) < len(shard.plan.cells)]
@@ -84,8 +85,8 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     """A run of the whole spec, its cells taken from the first of the runs that has them: after a change that leaves
     most cells as they were, only the others have to be run.
 
-    The runs may be of earlier states of the spec, and of other builds of the programs: which those are is kept in the
-    manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what these programs make.
+    The runs may be of earlier states of the spec, and of other builds of the programs and the analyser: which those
+    are is kept in the manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what these programs make.
     Raises SpecError if a cell is in none of them, or if they differ in seed, kernel or back end; StoreError.
     """
     sources = [open_run(run) for run in runs]
@@ -153,6 +154,7 @@ def _refuse_schedules(runs: Sequence[Run]) -> None:
 
 def _other_programs(first: Run, other: Run) -> str:
     names = [name for name, digest in other.manifest.programs.items() if first.manifest.programs.get(name) != digest]
+    names += other.manifest.other_software(first.manifest.software)
     return f"{other.path.name} of {other.manifest.started_utc}: {', '.join(names)}" if names else ""
 
 

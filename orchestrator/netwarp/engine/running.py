@@ -32,6 +32,7 @@ from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
 from .cell_tasks import Keep
 from .counterexamples import write_counterexamples
+from .cluster_files import analyser_here
 from .dask_workers import need_scheduler
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
@@ -285,6 +286,7 @@ def begin(
         or ("" if chosen.kernel is None else chosen.kernel.source),
         uml_mode=chosen.uml_mode,
         programs=program_digests(),
+        software=analyser_here(),
     )
     write_json(directory.manifest, manifest)
     keep_texts(directory, texts_of(spec))
@@ -293,7 +295,7 @@ def begin(
 
 
 def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
-    """The manifest of an interrupted run of this plan, back end, kernel and programs. Raises SpecError."""
+    """The manifest of an interrupted run of this plan, back end, kernel, programs and software. Raises SpecError."""
     before = undisturbed(read_plan(directory).with_outputs(plan))
     manifest = read_json(directory.manifest, Manifest)
     if before != plan:
@@ -313,6 +315,11 @@ def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
     changed = [name for name, digest in program_digests().items() if manifest.programs.get(name) != digest]
     if changed:
         raise SpecError(f"{directory.root}: its cells ran with other programs ({', '.join(changed)}); start a new run")
+    if other := manifest.other_software(analyser_here()):
+        raise SpecError(
+            f"{directory.root}: its cells were made and analysed with other software ({', '.join(other)}); go on with "
+            "that, or start a new run"
+        )
     return manifest
 
 

@@ -213,12 +213,18 @@ def _difference(cell: Cell, run: RunDir, reference: RunDir) -> Difference:
     if ends[0].outcome is not ends[1].outcome:
         return f"ended {ends[0].outcome} here, {ends[1].outcome} there: {ends[0].reason or ends[1].reason}"
     digests = [_digests(directory) for directory in (here, there)]
+    if not any(digests):
+        return f"has no captures to compare: it ended {ends[0].outcome} in both{_because(ends[0])}"
     if digests[0] == digests[1]:
         return ""
     for name in sorted(digests[0].keys() | digests[1].keys()):
         if digests[0].get(name) != digests[1].get(name):
             return f"capture {name}: {_first(cell, name, here, there)}"
     return ""
+
+
+def _because(outcome: CellOutcome) -> str:
+    return f" ({outcome.reason})" if outcome.reason else ""
 
 
 def _digests(directory: CellDir) -> dict[str, str]:

@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -52,8 +53,22 @@ class Manifest(Frozen, frozen=True):
     wall_s: float | None = None
     kernel_source: str = ""
     other_programs: tuple[str, ...] = ()
-    """Of a run put together from others by its cells: those whose programs are other builds, as "path: names"."""
+    """Of a run put together from others by its cells: those whose programs or analyser are other builds, as "path:
+    names".
+    """
     uml_mode: dict[str, str] = msgspec.field(default_factory=dict)
+    software: dict[str, str] = msgspec.field(default_factory=dict)
+    """What cells are made and analysed with: digests of netwarp's own source and of the analyser's core, and the
+    versions of Python and packages. Empty in runs of before 2026-11-23.
+    """
+
+    def other_software(self, software: Mapping[str, str]) -> list[str]:
+        """The names of what differs in this run's software from another's; [] also where one of them is not known."""
+        if not self.software or not software:
+            return []
+        return sorted(
+            name for name in self.software.keys() | software.keys() if self.software.get(name) != software.get(name)
+        )
 
     @property
     def sets(self) -> list[str]:
@@ -110,6 +125,7 @@ def new_manifest(
     kernel_source: str,
     uml_mode: dict[str, str],
     programs: dict[str, str],
+    software: dict[str, str],
 ) -> Manifest:
     """A manifest of a run that starts now. kernel: (release, SHA-256)."""
     commit, dirty = git_state(Path(__file__).parent)
@@ -129,6 +145,7 @@ def new_manifest(
         kernel_source=kernel_source,
         uml_mode=uml_mode,
         programs=programs,
+        software=software,
         git_commit=commit,
         git_dirty=dirty,
         tools=tool_versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -133,3 +134,20 @@ def test_another_plan_is_refused(checkout: Checkout, tmp_path: Path) -> None:
             assert words in done.err, (words, done.err)
         assert shlex.join(str(word) for word in started) in done.err
     all_completed(run)
+
+
+def test_another_analyser_is_refused(checkout: Checkout, tmp_path: Path) -> None:
+    """Cells of one run are made and analysed by one netwarp. What an older run did not write down is not compared."""
+    spec = spec_in(tmp_path)
+    run = tmp_path / "x"
+    words = ["run", spec, "--where", "delay=10 ms", "--no-report", "--out", run]
+    checkout.run(*words, cwd=tmp_path).ok()
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert {"netwarp", "numpy", "libnetwarp_analyzer.so"} <= manifest["software"].keys()
+    other = manifest["software"] | {"libnetwarp_analyzer.so": "0" * 64, "numpy": "1.0"}
+    (run / "manifest.json").write_text(json.dumps(manifest | {"software": other}))
+    done = checkout.run(*words, "--resume", cwd=tmp_path)
+    assert (done.status, done.out) == (2, ""), done
+    assert "made and analysed with other software (libnetwarp_analyzer.so, numpy)" in done.err, done
+    (run / "manifest.json").write_text(json.dumps({key: manifest[key] for key in manifest if key != "software"}))
+    checkout.run(*words, "--resume", cwd=tmp_path).ok()

@@ -58,6 +58,23 @@ def part(spec: Path, name: str, place: Path, builds: Callable[[str], GuestKernel
     return run
 
 
+def changed(run: RunDir, **fields: object) -> None:
+    """Write fields of the manifest."""
+    put(run.manifest, json.loads(run.manifest.read_text()) | fields)
+
+
+def test_parts_of_unlike_analysers_are_refused(spec: Path, tmp_path: Path) -> None:
+    base, rest = (part(spec, name, tmp_path / name) for name in ("base", "robustness"))
+    same = {"netwarp": "1", "numpy": "2.0"}
+    changed(base, software=same | {"libnetwarp_analyzer.so": "a"})
+    changed(rest, software=same | {"libnetwarp_analyzer.so": "b"})
+    with pytest.raises(SpecError, match=r"is not of the same making as .*: libnetwarp_analyzer\.so differ"):
+        netwarp.merge_runs([base.root, rest.root], out=tmp_path / "whole", report=False)
+    assert not (tmp_path / "whole").exists()
+    changed(rest, software=same | {"libnetwarp_analyzer.so": "a"})
+    assert netwarp.merge_runs([base.root, rest.root], out=tmp_path / "whole", report=False).manifest.software
+
+
 def test_claims_that_need_both_are_judged(spec: Path, tmp_path: Path) -> None:
     runs = [part(spec, name, tmp_path / name) for name in ("robustness", "base")]
     alone = {row["condition"]: row["verdict"] for row in netwarp.open_run(runs[0].root).table("claims")}
@@ -93,14 +110,15 @@ def test_after_a_change_only_the_new_cells_have_to_be_run(spec: Path, tmp_path: 
     with pytest.raises(SpecError, match=f"{len(new)} of its {len(later.cells)} cells are in none of the runs"):
         take_cells(spec, [run.root for run in runs], out=tmp_path / "whole", report=False)
     third = part(spec, "base", tmp_path / "new")
-    put(third.manifest, json.loads(third.manifest.read_text()) | {"programs": {"bin/sender": "b" * 64}})
+    changed(runs[0], software={"netwarp": "1"})
+    changed(third, programs={"bin/sender": "b" * 64}, software={"netwarp": "2"})
     fourth = part(spec, "robustness", tmp_path / "newer")
     places = [run.root for run in (*runs, third, fourth)]
     whole = take_cells(spec, places, out=tmp_path / "whole", report=False)
     assert [cell.id for cell in whole.plan.cells] == [cell.id for cell in later.cells]
     assert whole.manifest.arguments == ("run", str(spec), "--only", "base", "--only", "robustness")
     (other,) = whole.manifest.other_programs
-    assert other.startswith("new of ") and "bin/sender" in other
+    assert other.startswith("new of ") and other.endswith("bin/sender, netwarp")
     assert whole.complete
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.cli.verify import run_verify
-from netwarp.core.types import Measurement
+from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.engine.bundles import bundle, opened
 from netwarp.engine.verification import verify
 from netwarp.store.run_dir import RunDir, read_json
@@ -103,3 +103,19 @@ def test_a_bundle_brings_its_numbers(run: RunDir, tmp_path: Path, capsys: pytest
             path.unlink()
         _, lines = said(run, place, capsys)
     assert "0 not" not in lines[-2] and lines[-1].startswith("their numbers cannot be compared: ")
+
+
+def test_a_cell_without_captures_in_both_is_not_equal(
+    run: RunDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """UNSUPPORTED here and there: nothing was compared, so nothing is said to be equal."""
+    golden = without_captures(large_run(tmp_path / "then", 240))
+    cell_id = min(path.name for path in run.cells.iterdir())
+    for side in (run, golden):
+        side.cell(cell_id).packets.unlink()
+        put(side.cell(cell_id).outcome, CellOutcome(Outcome.UNSUPPORTED, "no such scheduler", None, 0.1))
+    status, lines = said(run, golden.root, capsys)
+    assert status == 1
+    assert f"{cell_id}: has no captures to compare: it ended UNSUPPORTED in both (no such scheduler)" in lines
+    (count,) = [line for line in lines if "byte for byte" in line]
+    assert count.endswith("cells equal byte for byte, 1 not")
