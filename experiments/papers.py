@@ -36,11 +36,13 @@ def page(results: Path) -> str:
 
 
 def _paper(name: str, results: Path) -> str:
-    folder = reference.ROOT / "experiments" / name
-    spec = tomllib.loads((folder / "expected.toml").read_text())
-    title = tomllib.loads((folder / "spec.toml").read_text())["title"]
     latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
+
+    def text(file: str) -> dict[str, Any]:
+        return tomllib.loads((latest / "spec" / file).read_text()) if newest else reference.kept_text(name, file)
+
+    spec, title = text("expected.toml"), text("spec.toml")["title"]
     claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
     rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": "Linux today"}

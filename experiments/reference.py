@@ -13,6 +13,7 @@ import csv
 import json
 import shutil
 import sys
+import tarfile
 import textwrap
 import tomllib
 from collections import Counter
@@ -47,10 +48,25 @@ Row = dict[str, str]
 
 
 def keep(path: Path) -> str:
-    """Keep a run as the reference of its experiment; its name."""
+    """Keep a run as the reference of its experiment, in place of that before; its name."""
+    name: str = open_run(path).plan.name
+    place, new, old = (REFERENCE / f"{before}{name}" for before in ("", ".new-", ".old-"))
+    for left in (new, old):
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        _write(path, new)
+        if place.exists():
+            place.rename(old)
+        new.rename(place)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+    return name
+
+
+def _write(path: Path, place: Path) -> None:
+    """Write what is kept of a run."""
     run = open_run(path)
-    place = REFERENCE / run.plan.name
-    shutil.rmtree(place, ignore_errors=True)
     (place / "figures").mkdir(parents=True)
     bundle(path, place / "run.tar.xz")
     shutil.copy(path / "tables" / "claims.csv", place / "claims.csv")
@@ -67,19 +83,22 @@ def keep(path: Path) -> str:
         "cells": len(run.plan.cells),
         "part": list(run.plan.filters),
         "sets": list(run.manifest.sets),
-        "outcomes": dict(Counter(row["outcome"] for row in csv.DictReader((path / "tables" / "cells.csv").open()))),
+        "outcomes": dict(Counter(row["outcome"] for row in _rows(path / "tables" / "cells.csv"))),
         "key_figure": run.plan.key_figure,
     }
     (place / "made.json").write_text(json.dumps(made, indent=1) + "\n")
-    return run.plan.name
+
+
+def _rows(path: Path) -> list[Row]:
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def numbers(name: str) -> str:
     """The generated part of an experiment's README."""
     place = REFERENCE / name
     made = json.loads((place / "made.json").read_text())
-    rows = list(csv.DictReader((place / "claims.csv").read_text().splitlines()))
-    spec = tomllib.loads((ROOT / "experiments" / name / "expected.toml").read_text())
+    rows = _rows(place / "claims.csv")
+    spec, document = (kept_text(name, file) for file in ("expected.toml", "spec.toml"))
     claims = {claim["id"]: claim for claim in spec["claim"]}
     own = [row for row in rows if not row["condition"]]
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
@@ -114,7 +133,6 @@ def numbers(name: str) -> str:
     lines += ["", "The other conclusions:", ""]
     lines += _others([row for row in own if row["class"] == "conclusion" and row not in first], rows)
     lines.append("")
-    document = tomllib.loads((ROOT / "experiments" / name / "spec.toml").read_text())
     for table in TABLES.get(name, ()):
         if not (place / "tables" / f"{table}.csv").exists():
             continue
@@ -125,6 +143,19 @@ def numbers(name: str) -> str:
         ),
     ]
     return "\n".join(lines).rstrip()
+
+
+def kept_text(name: str, file: str) -> dict[str, Any]:
+    """A TOML file of an experiment as it was when the reference was run: a number stands under the claim that it was
+    measured for, not under what became of that claim since. Without a kept run: as it is today.
+    """
+    kept = REFERENCE / name / "run.tar.xz"
+    if not kept.exists():
+        return tomllib.loads((ROOT / "experiments" / name / file).read_text())
+    with tarfile.open(kept, "r:xz") as archive:
+        member = archive.extractfile(f"spec/{file}")
+        assert member is not None
+        return tomllib.loads(member.read().decode())
 
 
 def _others(rows: list[Row], every: list[Row]) -> list[str]:
@@ -138,7 +169,7 @@ def _others(rows: list[Row], every: list[Row]) -> list[str]:
 
 def _table(path: Path, name: str, document: dict[str, Any], spec: dict[str, Any]) -> list[str]:
     """A table of the run: the mean and half of its 95 % interval; below it what stands beside it in the run."""
-    rows = list(csv.DictReader(path.read_text().splitlines()))
+    rows = _rows(path)
     heads = list(rows[0])
     factors, beside = heads[: heads.index("value")], heads[heads.index("note") + 1 :]
     *sides, across = factors

@@ -5,6 +5,7 @@ can run its cells again and hold them against it (`netwarp verify FILE`).
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tarfile
 import tempfile
@@ -33,20 +34,23 @@ def bundle(run_dir: str | Path, out: str | Path) -> Path:
     Raises StoreError where it is no run, SpecError where a cell that completed was never analysed.
     """
     run = open_run(run_dir)
-    files = [run.path / name for name in OF_THE_RUN]
+    files = {name: run.path / name for name in OF_THE_RUN}
     for folder in (run.directory.spec, run.directory.tables):
-        files += [path for path in folder.rglob("*") if path.is_file() and path.name != "measurements.csv"]
+        every = (path for path in folder.rglob("*") if path.is_file() and path.name != "measurements.csv")
+        files |= {str(path.relative_to(run.path)): path for path in every}
     for cell_id in run.directory.finished():
         place = run.directory.cell(cell_id)
         if not place.packets.exists() and str(place.read_run_outcome().outcome) == "COMPLETED":
             raise SpecError(f"{run.path}: {cell_id} was never analysed, so its captures have no hash: netwarp analyze")
-        files += [place.root / name for name in OF_A_CELL]
+        files |= {f"cells/{cell_id}/{name}": place.root / name for name in OF_A_CELL}  # packed ones have other paths
     out = Path(out)
     part = out.with_name(f".{out.name}{UNFINISHED}")
     try:
         with tarfile.open(part, "w:xz", format=tarfile.PAX_FORMAT) as archive:
-            for path in sorted(path for path in files if path.is_file()):
-                archive.add(path, str(path.relative_to(run.path)), recursive=False, filter=_anonymous)
+            for name in sorted(files, key=PurePosixPath):
+                if files[name].is_file():
+                    content = files[name].read_bytes()
+                    archive.addfile(_anonymous(name, len(content)), io.BytesIO(content))
         os.replace(part, out)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -54,11 +58,10 @@ def bundle(run_dir: str | Path, out: str | Path) -> Path:
     return out
 
 
-def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _anonymous(name: str, size: int) -> tarfile.TarInfo:
     """Nothing in it says whose machine it was, or when the file was written."""
-    entry.uid = entry.gid = entry.mtime = 0
-    entry.uname = entry.gname = ""
-    entry.mode = 0o644
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = size, 0o644
     return entry
 
 

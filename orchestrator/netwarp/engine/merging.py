@@ -86,8 +86,9 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     most cells as they were, only the others have to be run.
 
     The runs may be of earlier states of the spec, and of other builds of the programs and the analyser: which those
-    are is kept in the manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what these programs make.
-    Raises SpecError if a cell is in none of them, or if they differ in seed, kernel or back end; StoreError.
+    are is kept in the manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what
+    these programs make. Raises SpecError if a cell is in none of them, or if they differ in seed, kernel or back end;
+    StoreError.
     """
     sources = [open_run(run) for run in runs]
     _refuse_schedules(sources)

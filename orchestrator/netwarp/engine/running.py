@@ -31,8 +31,8 @@ from . import schedules
 from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
 from .cell_tasks import Keep
-from .counterexamples import write_counterexamples
 from .cluster_files import analyser_here
+from .counterexamples import write_counterexamples
 from .dask_workers import need_scheduler
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress

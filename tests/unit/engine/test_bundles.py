@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import shutil
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
-from netwarp.core.errors import StoreError
-from netwarp.engine.bundles import opened
+from netwarp.core.errors import SpecError, StoreError
+from netwarp.engine.bundles import bundle, opened
 from netwarp.engine.planning import load_experiment
 from netwarp.engine.run_directory import open_run
 from netwarp.plan import make_plan
 from netwarp.results import Results, write_tables
+from netwarp.store.packing import pack_run
+from netwarp.store.packs import archives
 from support.checkout import ROOT
+from support.report_kit import large_run, put
 
 sys.path.insert(0, str(ROOT / "experiments"))
 import papers
@@ -53,6 +58,36 @@ def test_a_damaged_one_is_named(tmp_path: Path) -> None:
         pass
 
 
+def test_a_packed_run_gives_the_same_bundle(tmp_path: Path) -> None:
+    run = large_run(tmp_path / "run", 240)
+    for cell_id in run.finished():
+        put(run.cell(cell_id).packets, {"a-p1": "0" * 64})
+    loose = bundle(run.root, tmp_path / "loose.tar.xz").read_bytes()
+    pack_run(run)
+    assert archives(run.cells)
+    assert bundle(run.root, tmp_path / "packed.tar.xz").read_bytes() == loose
+    with opened(tmp_path / "packed.tar.xz") as place:
+        assert len(open_run(place).directory.finished()) == len(run.finished()) > 0
+
+
+def test_a_reference_stays_if_the_next_one_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle of a run that was never analysed cannot be made."""
+    monkeypatch.setattr(reference, "REFERENCE", tmp_path / "reference")
+    run = large_run(tmp_path / "run", 240)
+    place = tmp_path / "reference" / open_run(run.root).plan.name
+    place.mkdir(parents=True)
+    (place / "made.json").write_text("old")
+    with pytest.raises(SpecError, match="was never analysed"):
+        reference.keep(run.root)
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+    assert (place / "made.json").read_text() == "old"
+    for cell_id in run.finished():
+        put(run.cell(cell_id).packets, {"a-p1": "0" * 64})
+    reference.keep(run.root)
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+    assert (place / "run.tar.xz").exists() and "kernel" in (place / "made.json").read_text()
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
     """`.venv/bin/python experiments/reference.py` writes them again."""
@@ -60,6 +95,21 @@ def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
     assert text.count(reference.BEGIN) == text.count(reference.END) == 1
     there = text.split(reference.BEGIN)[1].split(reference.END)[0].strip()
     assert there == reference.numbers(name)
+
+
+def test_a_number_stands_under_the_claim_it_was_measured_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that is another today, with the same id, takes no number of the run before."""
+    monkeypatch.setattr(reference, "REFERENCE", tmp_path)
+    name = "lee2008"
+    shutil.copytree(ROOT / "results" / "reference" / name, tmp_path / name)
+    before = reference.numbers(name)
+    with opened(tmp_path / name / "run.tar.xz") as place:
+        shutil.copytree(place / "spec", tmp_path / "experiments" / name)
+    expected = tmp_path / "experiments" / name / "expected.toml"
+    expected.write_text(re.sub(r'^text = ".*"$', 'text = "Another claim."', expected.read_text(), flags=re.MULTILINE))
+    monkeypatch.setattr(reference, "ROOT", tmp_path)
+    assert "Another claim" not in before
+    assert reference.numbers(name) == before
 
 
 def test_the_page_over_the_papers_has_every_conclusion(tmp_path: Path) -> None:
