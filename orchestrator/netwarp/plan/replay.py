@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.schedules import BETWEEN
 from ..core.types import Cell, LinkImpairment
 from ..experiment import Spec
 from ..experiment.factors import DOES_NOT_APPLY
+from ..experiment.fields import LONGEST_LEVEL
 from ..experiment.grammar import RESOLVED
 from ..experiment.merge import merge
 from ..experiment.toml_writer import plain, toml_text
@@ -18,7 +20,8 @@ KEPT = ("format", "name", "title", "description", "metric", *RESOLVED)
 def replay_spec(spec: Spec, cell: Cell, title: str) -> str:
     """The text of a spec whose only cell is this one: the levels of the cell are merged into it.
 
-    Its captures are those of the cell, byte for byte, on the same kernel.
+    Its captures are those of the cell, byte for byte, on the same kernel. A level that is too long for a spec has a
+    short name there, and its own as title.
     """
     merged = spec.document
     for name, factor in spec.factors.items():
@@ -39,7 +42,7 @@ def replay_spec(spec: Spec, cell: Cell, title: str) -> str:
         name: _factor(plain(factor.item), [level.name for level in factor.levels], cell.factors[name])
         for name, factor in spec.factors.items()
     }
-    applied = {name: level for name, level in cell.factors.items() if level != DOES_NOT_APPLY}
+    applied = {name: _name(level) for name, level in cell.factors.items() if level != DOES_NOT_APPLY}
     document["experiment"] = {"replay": {"factors": [], "fixed": applied}}
     return toml_text({key: document[key] for key in ("format", "name", "title", "seed", *document) if key in document})
 
@@ -47,8 +50,16 @@ def replay_spec(spec: Spec, cell: Cell, title: str) -> str:
 def _factor(item: dict[str, Any], levels: list[str], level: str) -> dict[str, Any]:
     """The factor with its levels' names alone: what they change is merged into the document."""
     kept: dict[str, Any] = {key: value for key, value in item.items() if key in ("title", "only")}
-    names = levels if level in (*levels, DOES_NOT_APPLY) else [*levels, level]
-    return {"levels": names, **kept}
+    if level in (*levels, DOES_NOT_APPLY):
+        return {"levels": levels, **kept}
+    name = _name(level)
+    return {"levels": [*levels, name], **kept, **({} if name == level else {name: {"title": level}})}
+
+
+def _name(level: str) -> str:
+    """A level's name in the spec: that of a schedule of several packets may be longer than a spec may write it."""
+    packets = level.split(BETWEEN)
+    return level if len(level) <= LONGEST_LEVEL else f"{len(packets)} packets from {packets[0]}"
 
 
 def _rules(shape: LinkImpairment) -> dict[str, Any]:

@@ -179,3 +179,14 @@ def test_a_replay_is_the_same_cell(action: str) -> None:
         (again,) = plan_of(replay_spec(spec, cell, 'one "cell"')).cells
         same = {"experiment": cell.experiment, "spec": cell.spec}
         assert msgspec.structs.replace(again, **same) == cell
+
+
+def test_a_replay_of_many_packets_has_a_level_that_a_spec_may_have() -> None:
+    spec = spec_of(BASE + "[factor.schedule]\ndrops = { first = 30, together = 4 }\n")
+    (cell,) = make_plan(spec).cells
+    level = " + ".join(f"HEARTBEAT ACK {number}" for number in (10, 11, 12, 13))
+    cell = msgspec.structs.replace(cell, factors={"schedule": level})
+    plan = plan_of(replay_spec(spec, cell, "x"))
+    (again,) = plan.cells
+    assert again.factors == {"schedule": "4 packets from HEARTBEAT ACK 10"}
+    assert [each.title for each in plan.factors[0].levels] == ["none", level]
