@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,10 +68,21 @@ def library_path() -> Path:
     return Path(given) if given else CHECKOUT / "build" / "lib" / LIBRARY_NAME
 
 
-@functools.cache
+def loaded_digest() -> str | None:
+    """SHA-256 of the library that this process has loaded; None: none yet. It stays loaded when its file changes."""
+    return _loaded()[1] if _loaded.cache_info().currsize else None
+
+
 def _library() -> ctypes.CDLL:
+    return _loaded()[0]
+
+
+@functools.cache
+def _loaded() -> tuple[ctypes.CDLL, str]:
+    """The library and the SHA-256 of its file."""
     path = library_path()
     try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise CaptureError(f"the analyser's core cannot be loaded: {error}. Build it: make -C apps") from error
@@ -91,7 +103,7 @@ def _library() -> ctypes.CDLL:
     if library.nwa_abi() != ABI:
         raise CaptureError(f"{path} has interface {library.nwa_abi()}, this netwarp needs {ABI}: make -C apps")
     _keep_freed_memory()
-    return library
+    return library, digest
 
 
 def _keep_freed_memory() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 
-from ..captures.native import LIBRARY_NAME, LIBRARY_VARIABLE, library_path
+from ..captures.native import LIBRARY_NAME, LIBRARY_VARIABLE, library_path, loaded_digest
 from ..core.built_programs import BUILD, BUILT_FILES
 from ..core.errors import StoreError
 from ..guestkernel import find_kernel, list_kernels
@@ -64,7 +64,9 @@ class FilesMissing(Exception):
 
 
 class Unlike(Exception):
-    """A worker has another version of netwarp or of other packages. arguments: the sentence to report."""
+    """A worker has another version of netwarp or of other packages, or has loaded another analyser. arguments: the
+    sentence to report.
+    """
 
 
 def instrument_here(kernel: Path, kernel_sha256: str) -> Instrument:
@@ -121,8 +123,14 @@ def place_of(instrument: Instrument, worker: str) -> Place:
     if place is None:
         _place_of.cache_clear()  # it may come yet
         raise FilesMissing(worker)
-    if place.programs != BUILD:
-        os.environ[LIBRARY_VARIABLE] = str(place.programs / "lib" / LIBRARY_NAME)
+    library = f"lib/{LIBRARY_NAME}"
+    if not _is(library_path(), instrument.files[library]):  # also where another run's was taken before
+        os.environ[LIBRARY_VARIABLE] = str(place.programs / library)
+    if loaded_digest() not in (None, instrument.files[library]):
+        raise Unlike(
+            f"{worker} has loaded another build of the analyser than this run's, and a process keeps what it has "
+            "loaded: restart the worker"
+        )
     return place
 
 

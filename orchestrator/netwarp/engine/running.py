@@ -315,10 +315,10 @@ def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
     changed = [name for name, digest in program_digests().items() if manifest.programs.get(name) != digest]
     if changed:
         raise SpecError(f"{directory.root}: its cells ran with other programs ({', '.join(changed)}); start a new run")
-    if other := manifest.other_software(analyser_here()):
+    if differing := manifest.other_software(analyser_here()):
         raise SpecError(
-            f"{directory.root}: its cells were made and analysed with other software ({', '.join(other)}); go on with "
-            "that, or start a new run"
+            f"{directory.root}: its cells were made and analysed with other software ({', '.join(differing)}); "
+            "go on with that, or start a new run"
         )
     return manifest
 

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from netwarp.captures import native
 from netwarp.core.errors import SpecError, StoreError
 from netwarp.engine import cluster_files
 from netwarp.engine.cluster_files import (
@@ -30,6 +31,7 @@ def instrument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Instrument:
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("NETWARP_KERNEL", raising=False)
     monkeypatch.setenv("NETWARP_ANALYZER_LIBRARY", "")
+    native._loaded.cache_clear()  # another process
     cluster_files._place_of.cache_clear()
     return Instrument({name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}, software_here())
 
@@ -49,6 +51,17 @@ def test_shipped_files_are_used_if_they_are_those_of_the_run(instrument: Instrum
     keep_shipped(instrument, FILES)
     assert place_of(instrument, "tcp://w").kernel.read_bytes() == FILES[KERNEL]
     assert [path.name[0] == "." for path in (tmp_path / "cache" / "shipped").iterdir()] == [False]
+
+
+def test_a_worker_that_has_loaded_another_analyser_is_refused(instrument: Instrument) -> None:
+    """A library stays loaded for the life of a process: after an earlier run, or after it was built again."""
+    keep_shipped(instrument, FILES)
+    assert native.loaded_digest() is None
+    native.layouts.cache_clear()
+    native.layouts()
+    assert native.loaded_digest() == hashlib.sha256(native.library_path().read_bytes()).hexdigest()
+    with pytest.raises(Unlike, match=r"tcp://w has loaded another .* analyser .*: restart the worker"):
+        place_of(instrument, "tcp://w")
 
 
 def test_other_files_are_not_kept(instrument: Instrument, tmp_path: Path) -> None:
