@@ -16,7 +16,7 @@ import msgspec
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.numbers import given, percent
 from ..core.schedules import UNDISTURBED
-from ..core.types import CellOutcome, Outcome
+from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted
 from ..experiment import Spec
 from ..measure.first_divergence import Divergence, first_divergence
@@ -226,18 +226,34 @@ def _named_apart(a: AgreementSide, b: AgreementSide) -> tuple[AgreementSide, Agr
     return AgreementSide("A", a.run), AgreementSide("B", b.run)
 
 
+def _completed(side: AgreementSide, levels: Levels) -> list[Cell]:
+    """A side's completed cells of one combination, by repetition."""
+    results = side.run.results
+    return [cell for cell in results.plan.cells if set(levels_of(cell)) == set(levels) and results.completed(cell.id)]
+
+
+def same_repetition(a: Sequence[Cell], b: Sequence[Cell]) -> tuple[Cell, Cell] | None:
+    """Of two sides' completed cells of one combination, those of the first repetition that both have: another has
+    other draws. Where nothing is random, the first of each.
+    """
+    there = {cell.repetition: cell for cell in b}
+    pairs = ((cell, there[cell.repetition]) for cell in a if cell.repetition in there)
+    if (pair := next(pairs, None)) is not None:
+        return pair
+    return (a[0], b[0]) if a and b and not (a[0].random or b[0].random) else None
+
+
 def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> dict[Levels, tuple[Divergence, ...]]:
-    """For cells that differ, the first packets that differ in the senders' captures of repetition 0."""
+    """For cells that differ, the first packets that differ in the senders' captures of the first repetition that both
+    sides completed.
+    """
     places = list(dict.fromkeys(number.levels for number in agreement.numbers if number.verdict == "differ"))
     divergences: dict[Levels, tuple[Divergence, ...]] = {}
     for levels in places[:MOST_DIVERGENCES]:
-        cells = []
-        for side in (a, b):
-            mine = [cell for cell in side.run.results.plan.cells if set(levels_of(cell)) == set(levels)]
-            cells.append(next((cell for cell in mine if side.run.results.completed(cell.id)), None))
-        cell_a, cell_b = cells
-        if cell_a is None or cell_b is None:
+        pair = same_repetition(*(_completed(side, levels) for side in (a, b)))
+        if pair is None:
             continue
+        cell_a, cell_b = pair
         slack_s = 2 * agreement.lateness_s
         directories = a.run.directory.cell(cell_a.id), b.run.directory.cell(cell_b.id)
         try:

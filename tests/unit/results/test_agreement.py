@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from netwarp.core.types import CellOutcome, Outcome
+from netwarp.engine.agreement import same_repetition
 from netwarp.present.agreement_words import levels_words, sentences
 from netwarp.present.pages.agreement import AgreementPage, SideFacts, agreement_page
 from netwarp.results import Results
@@ -188,3 +189,14 @@ def test_the_page_escapes_what_it_is_given() -> None:
     assert page.count("<circle") == len(found.numbers)
     assert 'src="' not in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_packets_are_held_against_those_of_the_same_repetition() -> None:
+    """Each side's first completed one may be another: another seed, other losses."""
+    a, b = run([1.0, 2.0, 3.0]).plan.cells, run([1.0, 2.0, 3.0]).plan.cells
+    pair = same_repetition(a[1:], b)
+    assert pair is not None and [cell.repetition for cell in pair] == [1, 1]
+    assert same_repetition(a[:1], b[1:]) is None
+    assert same_repetition((), b) is None
+    exact = run([1.0, 1.0], random=False).plan.cells
+    assert same_repetition(exact[:1], exact[1:]) == (exact[0], exact[1]), "nothing in them is random"
