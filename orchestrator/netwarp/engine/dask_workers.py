@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -20,6 +21,8 @@ from .cluster_files import FilesMissing, Instrument, Unlike, files_here, keep_sh
 from .local_workers import CellClock
 
 CONNECT_S = 10
+MOST_SHIPPED = 3
+"""Times that files are sent to one worker: again only if something has removed them there."""
 LOOK_S = 1.0
 """Interval at which the scheduler is asked for its number of workers."""
 OWN_CLUSTER = {
@@ -59,7 +62,7 @@ class DaskWorkers:
         self._cluster: Any = None
         self._quiet = contextlib.ExitStack()
         self._slots, self._asked = 0, 0.0
-        self._shipping, self._shipped = threading.Lock(), set[str]()
+        self._shipping, self._shipped = threading.Lock(), Counter[str]()
         self._sent: dict[Future[Any], Any] = {}
 
     def begin(self) -> None:
@@ -112,15 +115,21 @@ class DaskWorkers:
         return outer
 
     def _send(self, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]) -> None:
+        shipped = Counter(self._shipped)
         inner = self._client.submit(task, cells, pure=False, key=f"netwarp-{uuid.uuid4().hex}")
         self._sent[outer] = inner
-        inner.add_done_callback(lambda done: self._received(done, outer, task, cells))
+        inner.add_done_callback(lambda done: self._received(done, outer, task, cells, shipped))
 
     def _received(
-        self, inner: Any, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]
+        self,
+        inner: Any,
+        outer: Future[T],
+        task: Callable[[Sequence[Cell]], T],
+        cells: Sequence[Cell],
+        shipped: Counter[str],
     ) -> None:
         """Runs in dask's thread: pass on the result of a task; if the worker lacks files, send them and submit the task
-        again.
+        again. shipped: how often they had been sent to each worker when the task was.
         """
         from distributed import KilledWorker
 
@@ -128,7 +137,8 @@ class DaskWorkers:
             outer.set_result(inner.result())
         except FilesMissing as missing:
             # in a thread of its own: other results need not wait until a worker that has just died is given up
-            threading.Thread(target=self._ship, args=(str(missing), outer, task, cells), daemon=True).start()
+            before = shipped[str(missing)]
+            threading.Thread(target=self._ship, args=(str(missing), outer, task, cells, before), daemon=True).start()
             return
         except KilledWorker:
             outer.set_exception(Interrupted())
@@ -139,18 +149,26 @@ class DaskWorkers:
             outer.set_exception(_gone(self._address) if lost else error)
         self._sent.pop(outer, None)
 
-    def _ship(self, worker: str, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell]) -> None:
-        """Send the kernel and the programs to a worker through the scheduler, then submit the task again, to any
-        worker.
+    def _ship(
+        self, worker: str, outer: Future[T], task: Callable[[Sequence[Cell]], T], cells: Sequence[Cell], before: int
+    ) -> None:
+        """Send the kernel and the programs to a worker through the scheduler, unless that was done since the task was
+        submitted (`before`: how often until then). Then submit the task again, to any worker.
         """
         try:
             with self._shipping:
-                if worker not in self._shipped:
+                if self._shipped[worker] == before:
+                    if before == MOST_SHIPPED:
+                        raise BackendUnavailable(
+                            f"{worker}: the kernel and the programs were sent to it {before} times, and it does not "
+                            "find them: is its cache (~/.cache/netwarp, NETWARP_CACHE) on a disk that keeps files?"
+                        )
                     with contextlib.suppress(OSError):  # it died: its task goes to another
                         self._client.run(keep_shipped, self._instrument, files_here(self._kernel), workers=[worker])
-                        self._shipped.add(worker)
+                    self._shipped[worker] += 1
             self._send(outer, task, cells)
         except Exception as error:  # noqa: BLE001  whatever it is: whoever waits for the cells gets it
+            self._sent.pop(outer, None)
             outer.set_exception(error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

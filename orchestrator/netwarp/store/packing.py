@@ -75,6 +75,8 @@ def unpack_run(run: RunDir) -> int:
         if not (run.cells / cell_id).is_dir():
             unpack_one(run, cell_id, cell_bytes(archive, cell_id))
             count += 1
+    if count:
+        os.sync()  # what is removed next has been synced; a power failure must not leave neither
     for archive in [*set(packed.values()), *singles(run.cells), *run.cells.glob(f"pack-?????{SUFFIX}")]:
         archive.unlink(missing_ok=True)
     _tidy(run)

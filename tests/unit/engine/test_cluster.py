@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from netwarp.captures import native
-from netwarp.core.errors import SpecError, StoreError
+from netwarp.core.errors import BackendUnavailable, SpecError, StoreError
+from netwarp.core.types import Cell
 from netwarp.engine import cluster_files
 from netwarp.engine.cluster_files import (
     KERNEL,
@@ -16,10 +18,12 @@ from netwarp.engine.cluster_files import (
     FilesMissing,
     Instrument,
     Unlike,
+    instrument_here,
     keep_shipped,
     place_of,
     software_here,
 )
+from netwarp.engine.dask_workers import DaskWorkers
 from netwarp.engine.executors import LOCAL, Executor, parse_executor
 
 FILES = {name: name.encode() for name in (KERNEL, *NEEDED)}
@@ -91,3 +95,30 @@ def test_words_of_executor() -> None:
     ):
         with pytest.raises(SpecError, match=said):
             parse_executor(text, jobs, backend)
+
+
+def test_a_worker_that_never_finds_what_is_sent_to_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real cluster of one worker, whose task never finds its files: it is not sent to it for ever."""
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+    kernel = tmp_path / "linux"
+    kernel.write_bytes(b"a kernel")
+    instrument = instrument_here(kernel, hashlib.sha256(b"a kernel").hexdigest())
+    tried = tmp_path / "tried"
+
+    def task(cells: Sequence[Cell]) -> None:
+        from distributed import get_worker
+
+        with tried.open("a") as file:
+            file.write("x")
+        raise FilesMissing(get_worker().address)
+
+    workers = DaskWorkers(
+        None, 1, instrument, kernel, scratch=tmp_path, topic="t", clock=lambda *told: None, notice=print
+    )  # fmt: skip
+    workers.begin()
+    try:
+        with pytest.raises(BackendUnavailable, match="sent to it 3 times, and it does not find them"):
+            workers.submit(task, ()).result(timeout=120)
+    finally:
+        workers.shutdown()
+    assert tried.read_text() == "xxxx"

@@ -81,6 +81,21 @@ def test_pack_and_unpack(run: RunDir) -> None:
     assert unpack_run(run) == 0
 
 
+def test_archives_go_only_when_the_files_are_on_the_disk(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(run)
+    pack_run(run)
+    there: list[tuple[bool, set[str]]] = []
+    monkeypatch.setattr(os, "sync", lambda: there.append((files(run).items() >= before.items(), names(run))))
+    unpack_run(run)
+    assert there == [(True, {"pack-00001.zip", "pack-00002.zip"})]
+    assert names(run) == set()
+
+
+def names(run: RunDir) -> set[str]:
+    """The archives."""
+    return {path.name for path in run.cells.glob("*.zip")}
+
+
 def steps(run: RunDir) -> Iterator[str]:
     """Packing and unpacking, with a stop before each change of a file's name."""
     pack_one(run, "cell.0")
