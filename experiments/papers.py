@@ -36,13 +36,14 @@ def page(results: Path) -> str:
 
 
 def _paper(name: str, results: Path) -> str:
+    folder = reference.ROOT / "experiments" / name
+    spec = tomllib.loads((folder / "expected.toml").read_text())
+    title = tomllib.loads((folder / "spec.toml").read_text())["title"]
     latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
-
-    def text(file: str) -> dict[str, Any]:
-        return tomllib.loads((latest / "spec" / file).read_text()) if newest else reference.kept_text(name, file)
-
-    spec, title = text("expected.toml"), text("spec.toml")["title"]
+    kept = latest / "spec" / "expected.toml"
+    of_the_run = tomllib.loads(kept.read_text()) if newest else reference.kept_expected(name)
+    claims = reference.claims_of(spec, of_the_run)
     claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
     rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": "Linux today"}
@@ -50,14 +51,14 @@ def _paper(name: str, results: Path) -> str:
     report = f' (<a href="{name}/latest/report/index.html">report</a>)' if newest else " (reference results)"
     parts = [f"<section><h2>{html.escape(name)}: {html.escape(title)}{report}</h2>"]
     for kind in ("conclusion", "cause"):
-        items = [_claim(row, spec, columns) for row in reference.ordered(rows, spec) if row["class"] == kind]
+        items = [_claim(row, claims, columns) for row in reference.ordered(rows, spec) if row["class"] == kind]
         verdicts = Counter(row["verdict"] for row in rows if row["class"] == kind)
         parts.append(f"<h3>{len(items)} {CLASSES[kind][1]}: {verdict_words(verdicts)}</h3><ul>{''.join(items)}</ul>")
     return "\n".join([*parts, "</section>"])
 
 
-def _claim(row: reference.Row, spec: dict[str, Any], columns: dict[str, str]) -> str:
-    claim = next(one for one in spec["claim"] if one["id"] == row["claim"])
+def _claim(row: reference.Row, claims: dict[str, dict[str, Any]], columns: dict[str, str]) -> str:
+    claim = claims[row["claim"]]
     numbers = ", ".join(f"{columns[key]} {reference.number(row, key, claim)}" for key in columns if row.get(key))
     sign = VERDICTS[row["verdict"]][0]
     return (

@@ -44,6 +44,11 @@ WHOLE = ["only base", "only robustness"]
 """The part of a run of base and robustness together."""
 MOST_TURNS = 3
 """Of the conditions with another verdict that are named."""
+RULE = (
+    "kind", "metric", "metric_b", "flow", "experiment", "a", "b", "over", "of",
+    "expected", "tolerance", "word", "clock",
+)  # fmt: skip
+"""Keys of a claim that decide what is measured, and what it is held against."""
 Row = dict[str, str]
 
 
@@ -98,8 +103,10 @@ def numbers(name: str) -> str:
     place = REFERENCE / name
     made = json.loads((place / "made.json").read_text())
     rows = _rows(place / "claims.csv")
-    spec, document = (kept_text(name, file) for file in ("expected.toml", "spec.toml"))
-    claims = {claim["id"]: claim for claim in spec["claim"]}
+    spec, document = (
+        tomllib.loads((ROOT / "experiments" / name / file).read_text()) for file in ("expected.toml", "spec.toml")
+    )
+    claims = claims_of(spec, kept_expected(name))
     own = [row for row in rows if not row["condition"]]
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
     columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
@@ -145,17 +152,30 @@ def numbers(name: str) -> str:
     return "\n".join(lines).rstrip()
 
 
-def kept_text(name: str, file: str) -> dict[str, Any]:
-    """A TOML file of an experiment as it was when the reference was run: a number stands under the claim that it was
-    measured for, not under what became of that claim since. Without a kept run: as it is today.
-    """
+def kept_expected(name: str) -> dict[str, Any]:
+    """The expected.toml that a reference was run with; {}: nothing is kept."""
     kept = REFERENCE / name / "run.tar.xz"
     if not kept.exists():
-        return tomllib.loads((ROOT / "experiments" / name / file).read_text())
+        return {}
     with tarfile.open(kept, "r:xz") as archive:
-        member = archive.extractfile(f"spec/{file}")
+        member = archive.extractfile("spec/expected.toml")
         assert member is not None
         return tomllib.loads(member.read().decode())
+
+
+def claims_of(today: dict[str, Any], of_the_run: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Id -> the claim that the numbers of a run were measured for: in today's words, but where its rule is another
+    today, as it was.
+    """
+    claims = {claim["id"]: claim for claim in today["claim"]}
+    for claim in of_the_run.get("claim", ()):
+        if _rule(claim) != _rule(claims.get(claim["id"], {})):
+            claims[claim["id"]] = claim
+    return claims
+
+
+def _rule(claim: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in claim.items() if key in RULE}
 
 
 def _others(rows: list[Row], every: list[Row]) -> list[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import shutil
 import sys
 import tarfile
 from pathlib import Path
@@ -97,19 +95,19 @@ def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
     assert there == reference.numbers(name)
 
 
-def test_a_number_stands_under_the_claim_it_was_measured_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim that is another today, with the same id, takes no number of the run before."""
-    monkeypatch.setattr(reference, "REFERENCE", tmp_path)
-    name = "lee2008"
-    shutil.copytree(ROOT / "results" / "reference" / name, tmp_path / name)
-    before = reference.numbers(name)
-    with opened(tmp_path / name / "run.tar.xz") as place:
-        shutil.copytree(place / "spec", tmp_path / "experiments" / name)
-    expected = tmp_path / "experiments" / name / "expected.toml"
-    expected.write_text(re.sub(r'^text = ".*"$', 'text = "Another claim."', expected.read_text(), flags=re.MULTILINE))
-    monkeypatch.setattr(reference, "ROOT", tmp_path)
-    assert "Another claim" not in before
-    assert reference.numbers(name) == before
+def test_a_number_stands_under_the_claim_it_was_measured_for() -> None:
+    """In today's words, unless a claim of the same id has another rule today."""
+    then = {"id": "C1", "text": "old words", "kind": "less", "metric": "object_wait_s", "a": {"who": "a"}}
+    words = then | {"text": "new words"}
+    assert reference.claims_of({"claim": [words]}, {"claim": [then]}) == {"C1": words}
+    for other in ({"metric": "object_wait_factor"}, {"kind": "value"}, {"a": {"who": "b"}}):
+        assert reference.claims_of({"claim": [words | other]}, {"claim": [then]}) == {"C1": then}
+    assert reference.claims_of({"claim": []}, {"claim": [then]}) == {"C1": then}, "it is gone today"
+    for name in KEPT:
+        rows = reference.kept_expected(name)["claim"]
+        assert {row["claim"] for row in reference._rows(reference.REFERENCE / name / "claims.csv")} <= {
+            claim["id"] for claim in rows
+        }
 
 
 def test_the_page_over_the_papers_has_every_conclusion(tmp_path: Path) -> None:
