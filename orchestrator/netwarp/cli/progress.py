@@ -50,6 +50,11 @@ class TerminalProgress:
             self._cells = None
 
 
+def _left(seconds: float) -> str:
+    """The time left; a cell whose virtual time is over may still be packed and analysed."""
+    return f"{fixed(seconds, 0)} s left" if seconds >= 1 else "ending"
+
+
 class CellsProgress:
     """A bar on a terminal, a line every ten seconds elsewhere; cells that did not complete are always named."""
 
@@ -116,12 +121,14 @@ class CellsProgress:
     def _show(self) -> None:
         passed = self._finished_s + sum(self._running.values())
         wall_s = time.monotonic() - self._started
-        left = f"{fixed(wall_s * max(0.0, self._left_s / passed - 1), 0)} s left" if passed > 0 else ""
+        left = _left(wall_s * max(0.0, self._left_s / passed - 1)) if passed > 0 and self._done < self._total else ""
         speed = f"{fixed(self.speed, 0 if self.speed >= 10 else 1)} virtual s/s"
         self._bar.update(self._task, completed=self._done, speed=speed, left=left)
         now = time.monotonic()
         if not self._console.is_terminal and now - self._said >= PLAIN_EVERY_S:
             self._said = now
             print(
-                f"netwarp: {counted_of(self._done, self._total, 'cell')}, {speed}, {left}", file=sys.stderr, flush=True
+                f"netwarp: {', '.join(filter(None, (counted_of(self._done, self._total, 'cell'), speed, left)))}",
+                file=sys.stderr,
+                flush=True,
             )

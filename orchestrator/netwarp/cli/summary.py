@@ -20,7 +20,8 @@ from ..plan.notes import notes
 from ..plan.types import Plan
 from ..present.answer_words import sentences
 from ..present.claim_blocks import statements
-from ..present.conclusions import conclusions, distances
+from ..present.conclusions import conclusions, distances, main_claims
+from ..present.key_numbers import key_numbers
 from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
 from ..present.run_summary import robustness
@@ -56,6 +57,9 @@ def print_summary(run: Run) -> None:
         for table in plan.tables:
             if (grid := make_grid(data, table)) is not None:
                 _print_table(console, plan, grid)
+    else:
+        for line in key_numbers(read_run(directory)):
+            console.print(line)
     _print_identical(console, plan, directory, results)
     for line in (*_unused_paths(plan, results), *notes(plan, run.manifest.backend)):
         console.print(f"note: {line}")
@@ -64,7 +68,7 @@ def print_summary(run: Run) -> None:
     claims = read_rows(directory.tables / "claims.csv")
     if claims:
         said = statements(read_run(directory))
-        for conclusion in conclusions(said, first=plan.headline)[:SHOWN_CONCLUSIONS]:
+        for conclusion in main_claims(said, first=plan.headline)[:SHOWN_CONCLUSIONS]:
             console.print(f"- {conclusion.text}")
         for line in filter(None, [distances(said), *(f"- {cause.text}" for cause in conclusions(said, "cause"))]):
             console.print(line)
@@ -86,7 +90,7 @@ def print_summary(run: Run) -> None:
         console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
     total, captures = directory.sizes()
     console.print(f"size: {size_words(total, captures)}")
-    if captures:
+    if captures > total / 2:
         remove = invocation.command("clean", "--captures", directory.root)
         console.print(f"to keep the numbers without the captures: {remove}", soft_wrap=True)
     if run.page is not None:
@@ -147,6 +151,9 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
     ]
     for line in _sureness(measured):
         console.print(line)
+    absent = [place.note for row in grid.rows for place in row if place is not None and place.measured is None]
+    if absent:
+        console.print(f"-: {absent[0].partition(';')[0]} (tables/{grid.name}.csv, column note)")
 
 
 def _place_text(place: GridField, published: int | None) -> str:

@@ -63,11 +63,15 @@ def make_listing(data: RunData) -> Listing:
         for name in HEADLINE
         if any(name == metric for (_, metric), value in data.only.items() if value is not None)
     ]
+    shown = {name: [_shown(data, result.id, name) for result in data.cells] for name in metrics}
+    metrics = [name for name in metrics if any(value is not None for value in shown[name])]
     columns: dict[str, tuple[float, str, int]] = {}
     for name in metrics:
-        values = [data.only.get((result.id, name)) for result in data.cells]
-        divisor, unit = scale(values, data.metrics[name].unit)
-        columns[name] = divisor, unit, decimals(value and value / divisor for value in values)
+        own = data.metrics[name].unit
+        # times that stand side by side are in one unit
+        alike = [value for other in metrics if data.metrics[other].unit == own for value in shown[other]]
+        divisor, unit = scale(alike if own == "s" else shown[name], own)
+        columns[name] = divisor, unit, decimals(value and value / divisor for value in shown[name])
     rows = []
     for result in data.cells:
         cell = result.cell
@@ -79,7 +83,7 @@ def make_listing(data: RunData) -> Listing:
         if repeated:
             fields.append(Field(str(cell.repetition), float(cell.repetition)))
         for name in metrics:
-            value = data.only.get((result.id, name))
+            value = _shown(data, result.id, name)
             divisor, _, places = columns[name]
             whole = data.metrics[name].unit == "packets"
             fields.append(Field("" if value is None else fixed(value / divisor, 0 if whole else places), value))
@@ -102,6 +106,14 @@ def make_listing(data: RunData) -> Listing:
     scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
     return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes)
+
+
+def _shown(data: RunData, cell_id: str, name: str) -> float | None:
+    """The value in the list. The recovery time of a flow that had moved to another path is no recovery, but the wait
+    for whatever came next.
+    """
+    moved = name == "recovery_time_s" and data.only.get((cell_id, "failover_time_s")) is not None
+    return None if moved else data.only.get((cell_id, name))
 
 
 def listing_data(listing: Listing) -> dict[str, Any]:

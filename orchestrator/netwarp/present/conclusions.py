@@ -68,6 +68,11 @@ def conclusions(
     return tuple(Conclusion(claim, _values(claim)) for claim in own)
 
 
+def main_claims(claims: Sequence[Statement], first: Sequence[str] = ()) -> tuple[Conclusion, ...]:
+    """The conclusions; of a run without any (it tests no paper) its own claims."""
+    return conclusions(claims, first=first) or conclusions(claims, "own", first)
+
+
 def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
     """The claims counted by the verdict under their own conditions, separately per class."""
     sentences: list[str] = []

@@ -14,7 +14,8 @@ from ..core.numbers import fixed
 from ..core.units import counted, counted_of
 from ..plan.notes import notes
 from .claim_blocks import Statement
-from .conclusions import Conclusion, conclusions, counts, distances, verdict_words
+from .conclusions import Conclusion, conclusions, counts, distances, main_claims, verdict_words
+from .key_numbers import key_numbers
 from .result_tables import Grid
 from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
@@ -70,8 +71,8 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     return Summary(
         question=_question(data),
         **_concluded(data, claims),
-        answer=(_cells(data.cells), *_claims(data, claims), *_part(data)),
-        conclusions=conclusions(claims, first=data.plan.headline),
+        answer=(*_key(data, claims), *_cells(data.cells), *_claims(data, claims), *_part(data)),
+        conclusions=main_claims(claims, first=data.plan.headline),
         causes=conclusions(claims, "cause"),
         distances=distances(claims),
         trust=_trust(data, checks),
@@ -126,13 +127,21 @@ def _part(data: RunData) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _cells(cells: Sequence[CellResult]) -> str:
+def _key(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
+    """The key numbers of a run that draws no conclusion of a paper."""
+    if any(claim.claim_class == "conclusion" for claim in claims):
+        return ()
+    return tuple(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in key_numbers(data))
+
+
+def _cells(cells: Sequence[CellResult]) -> tuple[str, ...]:
+    """Cells that did not complete; that all did stands in the line on trust."""
     counts = Counter(result.outcome for result in cells)
     done = counts.pop(COMPLETED, 0)
     if not counts:
-        return "The one cell completed." if done == 1 else f"All {counted(done, 'cell')} completed."
+        return ()
     others = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return f"{counted_of(done, len(cells), 'cell')} completed; {others}: their numbers are missing below."
+    return (f"{counted_of(done, len(cells), 'cell')} completed; {others}: their numbers are missing below.",)
 
 
 def _claims(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:

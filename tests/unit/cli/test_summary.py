@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from netwarp.cli.summary import print_summary
 from netwarp.results.identical_levels import identical_levels
 from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir
-from support.report_kit import plan_of, put, spec_text, write_run
+from support.report_kit import goodput, plan_of, put, small_run, spec_text, write_run
 
 TABLES = """\
 [table.rates]
@@ -130,3 +131,19 @@ def test_the_runs_size_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "size: 3." in said
     assert "3.000 MB captures" in said
     assert f"netwarp clean --captures {run.root}" in said
+
+
+def test_a_run_without_a_table_prints_its_key_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = plan_of(spec_text().partition("[table.outages]")[0], tmp_path / "spec")
+    run = write_run(tmp_path / "run", plan)
+    values = [goodput(cell) / 1e3 for cell in plan.cells]
+    said = summary_of(run, capsys)
+    assert f"12 cells: goodput {min(values):.1f} to {max(values):.1f} kbit/s" in said
+    assert "clean --captures" not in said, "it has next to none"
+
+
+def test_claims_of_a_run_without_a_paper_are_said_with_their_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = summary_of(small_run(tmp_path / "run"), capsys)
+    assert re.search(r"^- \S+ .+: does not hold", said, re.MULTILINE)

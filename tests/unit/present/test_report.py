@@ -162,6 +162,7 @@ def test_numbers_of_the_tables_are_on_the_page(small: RunDir) -> None:
 def test_the_summary_counts_what_is_there(small: RunDir) -> None:
     text = " ".join("".join(page_of(small).text).split())
     assert "10 of 12 cells completed; 1 FAILED, 1 NOT_RUN" in text
+    assert "What is claimed, and does it hold?" in text, "no paper: the claims' sentences stand on the first screen"
     assert "Of 3 claims, 1 does not hold, 2 were not tested on Linux 6.12." in text
     assert "Of 1 test of them under other conditions, 1 was not tested." in text
     assert "Calibration: 1 of 2 measured quantities within their bounds." in text
@@ -269,7 +270,8 @@ def test_a_run_without_claims_tables_or_calibration_has_a_report(tmp_path: Path)
     run = write_run(tmp_path / "run", plan_of(bare, tmp_path / "spec"))
     make_report(run)
     text = "".join(page_of(run).text)
-    assert "All 12 cells completed." in text
+    assert "12 of 12 cells (single runs) completed" in text and "All 12 cells" not in text
+    assert re.search(r"Ftp, 12 cells: goodput [\d.]+ to [\d.]+ kbit/s", text), "the key number"
     assert "No calibration is stored with this run" in text
 
 
