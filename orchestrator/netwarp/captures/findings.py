@@ -110,8 +110,9 @@ def _unseen(connection: Connection) -> Iterator[str]:
         if unseen:
             were = counted(int(unseen), f"{unit[:-1]} was", f"{unit} were")
             yield (
-                f"{were} acknowledged that this capture does not hold: it lacks an interface (--merge adds another "
-                "file) or lost packets, and why something was sent again is guesswork"
+                f"{were} acknowledged that this capture does not hold: it lost packets, or is of one interface of "
+                "several (--merge, without --join, makes one summary of a host's files); why something was sent again "
+                "is guesswork"
             )
 
 

@@ -65,6 +65,11 @@ def analyze_captures(
     """
     if one_clock and not join:
         raise SpecError("--one-clock says something about joined captures: give --join too")
+    if join and merge:
+        raise SpecError(
+            "--join and --merge: a join is of captures at different points, merged are the interfaces of one node; "
+            "merge the files of each node alone, without --join"
+        )
     points = _points([Path(path) for path in paths], merge)
     if flow is not None and (join or len(points) != 1):
         raise SpecError(

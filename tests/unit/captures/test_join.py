@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from netwarp.captures import Join, join_captures
-from netwarp.core.errors import CaptureError
+from netwarp.core.errors import CaptureError, SpecError
+from netwarp.engine.captures import analyze_captures
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.packet import Raw
-from support.captures import Timed, data_chunk, ether, pcap, recorded, sack_chunk, sctp
+from support.captures import DATA, Timed, data_chunk, ether, pcap, recorded, sack_chunk, sctp
 
 T = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -185,3 +186,8 @@ def test_a_capture_that_shares_nothing_is_named(tmp_path: Path) -> None:
     found = joined(tmp_path, here, there, [(T, sctp(1, sack_chunk(1)))])
     assert found.alone == ("p2",)
     assert Counter(hop.lost_packets for hop in found.hops) == {0: len(found.hops)}
+
+
+def test_joined_captures_are_not_merged_too() -> None:
+    with pytest.raises(SpecError, match="merge the files of each node alone, without --join"):
+        analyze_captures([DATA / "tcp-a-p1.pcap.zst", DATA / "tcp-b-p1.pcap.zst"], join=True, merge=True)
