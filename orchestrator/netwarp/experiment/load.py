@@ -36,6 +36,7 @@ from .overrides import read_overrides
 from .problems import Problems, nearest
 from .profiles import shown
 from .published_numbers import read_published
+from .references import check_references
 from .toml_positions import Item, parse_toml, read_bounded
 
 EXPERIMENTS = CHECKOUT / "experiments"
@@ -160,6 +161,8 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         known = [source.name for source in sources]
         expected = read_published(read_bounded(published), shown(published), known, names, problems)
     key_figure = _key_figure(document, (*figures, *time_series), problems)
+    if len(problems):
+        check_references(document, factors, problems)  # else the plan says it, of every cell
     problems.check()
     name = str(_value(document, "name", ""))
     return Spec(

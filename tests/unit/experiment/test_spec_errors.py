@@ -252,3 +252,22 @@ def test_one_error_in_what_is_added(more: str, piece: str, says: str) -> None:
     assert says in found
     assert found.startswith(f"nowhere/spec.toml:{line_of(text, piece if piece in more else more)}: "), found
     assert line_of(text, piece) > BASE.count("\n"), "the piece must be in what is added"
+
+
+def test_names_that_are_not_there_are_said_beside_mistakes_of_the_text() -> None:
+    """The plan would find them, but a spec with other mistakes never gets there."""
+    text = replaced('to = "b"', 'to = "z"', replaced('paths = ["p1"]', 'paths = ["p9"]\nstart = "1"'))
+    text += '[event.x]\naction = "cut"\nlink = "p7"\nat = "5 s"\n'
+    found = problems_of(text)
+    assert len(found) == 4, found
+    for piece in ('there is no node "z"', 'there is no link "p9"', 'there is no link "p7"', "flow.f.start"):
+        assert any(piece in line for line in found), piece
+
+
+def test_names_that_a_shape_or_a_level_brings_are_there() -> None:
+    text = replaced("[node.a]\n[node.b]\n", "nonsense = 1\n")
+    text = text.replace("[link.p1]", '[link.p1]\nloss = "1 %"') + (
+        '[factor.net]\nlevels = ["two"]\n[factor.net.two]\nshape = { kind = "two-path" }\n'
+    )
+    (found,) = problems_of(text)
+    assert "nonsense" in found
