@@ -151,9 +151,8 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
     ]
     for line in _sureness(measured):
         console.print(line)
-    absent = [place.note for row in grid.rows for place in row if place is not None and place.measured is None]
-    if absent:
-        console.print(f"-: {absent[0].partition(';')[0]} (tables/{grid.name}.csv, column note)")
+    if grid.missing:
+        console.print(f"-: {grid.missing} (tables/{grid.name}.csv, column note)")
 
 
 def _place_text(place: GridField, published: int | None) -> str:

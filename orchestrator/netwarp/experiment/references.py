@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from .factors import FactorSpec
-from .fields import is_open
+from .fields import NAME, is_open
 from .problems import Problems, nearest
 from .shapes import expand_shape
 from .toml_positions import Item
@@ -31,6 +31,8 @@ def check_references(document: Item, factors: Mapping[str, FactorSpec], problems
     known = {kind: {name for layer in layers for name in _table(layer, kind)} for kind in ("node", "link")}
     for kind, item in _references(layers):
         text = str(item.value)
+        if not all(NAME.fullmatch(name) for name in known[kind]):
+            continue  # a name that is none is said already, and what refers to it is no other mistake
         for name in _ENDS.split(text) if kind == "link" else [text]:
             if isinstance(item.value, str) and not is_open(text) and name not in known[kind]:
                 problems.add(item, f'there is no {kind} "{name}"{nearest(name, known[kind])}')

@@ -100,6 +100,12 @@ class Grid:
     system: str
     conditions: str
 
+    @property
+    def missing(self) -> str:
+        """The first reason why a place has no number; "" if every place has one."""
+        fields = (field for row in self.rows for field in row if field is not None and field.measured is None)
+        return next((field.note.partition(";")[0] for field in fields if field.note), "")
+
 
 def make_grid(data: RunData, table: Table) -> Grid | None:
     """The grid of a table; None where the run has no rows for it."""

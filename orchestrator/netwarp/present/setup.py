@@ -13,6 +13,8 @@ from .run_data import RunData
 
 MOST_NETWORKS = 4
 MOST_VALUES = 4
+BEND, LABEL = 25.5, 6
+"""How far links between the same two nodes are drawn apart; how far above its line a label stands."""
 COLUMN, ROW, RADIUS = 120, 56, 15
 """Of the drawing: px from node to node, from row to row, and of a node."""
 
@@ -142,9 +144,9 @@ def _drawing(cell: Cell) -> Markup:
         (x1, y1), (x2, y2) = _at(places[link.a]), _at(places[link.b])
         pair = (min(link.a, link.b), max(link.a, link.b))
         bend = seen[pair] = seen.get(pair, -1) + 1
-        middle = (y1 + y2) / 2 + 34 * bend
+        middle, apart = (y1 + y2) / 2, BEND * bend  # a quadratic curve comes half as far as its control point
         lines += Markup('<path class="link" d="M{},{} Q{},{} {},{}"/><text x="{}" y="{}">{}</text>').format(
-            x1, y1, (x1 + x2) / 2, middle + 17 * bend, x2, y2, (x1 + x2) / 2, middle - 6, link.name
+            x1, y1, (x1 + x2) / 2, middle + 2 * apart, x2, y2, (x1 + x2) / 2, middle + apart - LABEL, link.name
         )
     for node in cell.nodes:
         x, y = _at(places[node.name])

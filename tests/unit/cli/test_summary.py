@@ -147,3 +147,8 @@ def test_claims_of_a_run_without_a_paper_are_said_with_their_numbers(
 ) -> None:
     said = " ".join(summary_of(small_run(tmp_path / "run"), capsys).split())
     assert re.search(r" - C\d [^:]+: .*Linux 6.12 .+: does not hold", said)
+
+
+def test_the_first_reason_for_a_missing_number_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(summary_of(made(tmp_path), capsys).split())
+    assert re.search(r"-: \S+ has no failover_time_s \(tables/short.csv, column note\)", said)

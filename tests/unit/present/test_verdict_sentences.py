@@ -177,6 +177,10 @@ def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
     bends = re.findall(r'd="M[^"]* Q([\d.]+,[\d.]+)', str(two.drawing))
     assert len(set(bends)) == 2, "two links between the same nodes do not hide each other"
     assert "p1 from a to b; p2 from a to b" in str(two.drawing), "in words, for who cannot see it"
+    curve = r'd="M[\d.]+,([\d.]+) Q[\d.]+,([\d.]+) [\d.]+,([\d.]+)"/><text x="[\d.]+" y="([\d.]+)"'
+    for points in re.findall(curve, str(two.drawing)):
+        first, control, last, label = map(float, points)
+        assert label == (first + 2 * control + last) / 4 - 6, "a label stands above the middle of its curve"
 
 
 def test_the_set_up_says_what_each_level_sets(run: RunDir) -> None:
