@@ -29,10 +29,18 @@ def check_references(document: Item, factors: Mapping[str, FactorSpec], problems
                 return
             layers.append(expanded)
     known = {kind: {name for layer in layers for name in _table(layer, kind)} for kind in ("node", "link")}
+    whole = {
+        kind: all(
+            NAME.fullmatch(name) and isinstance(item.value, dict)
+            for layer in layers
+            for name, item in _table(layer, kind).items()
+        )
+        for kind in known
+    }
     for kind, item in _references(layers):
         text = str(item.value)
-        if not all(NAME.fullmatch(name) for name in known[kind]):
-            continue  # a name that is none is said already, and what refers to it is no other mistake
+        if not whole[kind]:
+            continue  # a name that is none, or missing, is said already: what refers to it is no other mistake
         for name in _ENDS.split(text) if kind == "link" else [text]:
             if isinstance(item.value, str) and not is_open(text) and name not in known[kind]:
                 problems.add(item, f'there is no {kind} "{name}"{nearest(name, known[kind])}')
