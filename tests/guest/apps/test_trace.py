@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from netwarp.core.types import Cell, Event, LinkImpairment
 from netwarp.measure.cell_records import kernel_counters
 from netwarp.measure.kernel_trace import PathTrace, path_traces, read_trace
+from netwarp.store.init_records import Proc
 from netwarp.testbed.steps import Step
 from support.apps_lab import MS, Options, Run, S, make_cell, run
 
@@ -148,12 +150,12 @@ def test_records_that_do_not_fit_are_counted(kernel: Path, tmp_path: Path) -> No
 def test_the_kernels_counters_are_recorded(kernel: Path, tmp_path: Path) -> None:
     """And agree with what the socket and the capture say."""
     tcp = run(kernel, tmp_path / "tcp", traced("tcp", 1)).well()
-    counters = kernel_counters(tcp.result.records("proc"), ["a", "b"])
+    counters = kernel_counters(msgspec.convert(tcp.result.records("proc"), list[Proc]), ["a", "b"])
     again = tcp.sent["kernel"]["tcp_info"]["total_retrans_packets"]
     assert counters["a"]["Tcp.RetransSegs"] == again > 0
     assert counters["b"]["Tcp.RetransSegs"] == 0
     sctp = run(kernel, tmp_path / "sctp", traced("sctp", 2)).well()
-    counters = kernel_counters(sctp.result.records("proc"), ["a", "b"])
+    counters = kernel_counters(msgspec.convert(sctp.result.records("proc"), list[Proc]), ["a", "b"])
     assert (counters["a"]["Sctp.SctpActiveEstabs"], counters["b"]["Sctp.SctpPassiveEstabs"]) == (1, 1)
     packets = sum(
         len(sctp.times(f"a-{link}", "sctp && ip.src != 10.0.0.129 && ip.src != 10.0.1.129")) for link in ("p1", "p2")

@@ -6,8 +6,10 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from netwarp.measure.cell_records import kernel_counters
+from netwarp.store.init_records import Proc
 from support.chain_kit import Checkout
 from support.checkout import ROOT
 from support.packet_difference import plain_captures
@@ -36,7 +38,7 @@ def run(checkout: Checkout, place: Path, *arguments: str) -> RunFiles:
 
 def counters(cell: CellFiles) -> dict[str, int]:
     """What the sender's kernel counted."""
-    return kernel_counters([*cell.init("proc")], [node.name for node in cell.cell.nodes])["a"]
+    return kernel_counters(msgspec.convert(cell.init("proc"), list[Proc]), [node.name for node in cell.cell.nodes])["a"]
 
 
 def fields(cell: CellFiles, node: str, place: Path, names: list[str], condition: str) -> list[list[list[str]]]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import msgspec
 import pytest
 from netwarp.core.types import Outcome
 from netwarp.measure.cell_records import kernel_counters
+from netwarp.store.init_records import Proc
 from support.chain_kit import Checkout
 from support.packet_difference import plain_captures
 from support.run_files import CellFiles, RunFiles, load_run
@@ -106,7 +108,7 @@ node.bs.agent = { kind = "itcp-proxy", buffer = "16 KiB", dies_at = "1 s" }
 
 def counters(cell: CellFiles) -> dict[str, int]:
     """What the sender's kernel counted."""
-    return kernel_counters([*cell.init("proc")], ["fh", "bs", "mh"])["fh"]
+    return kernel_counters(msgspec.convert(cell.init("proc"), list[Proc]), ["fh", "bs", "mh"])["fh"]
 
 
 def through(cell: CellFiles) -> dict[str, int]:
