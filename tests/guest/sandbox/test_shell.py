@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from netwarp.plan.notes import GUEST_TCP_BUFFER_BYTES, SCTP_WINDOW_BYTES
 from support.cell_init_kit import MS, read_pcap
-from support.chain_kit import STANDS, Checkout, in_a_guest, written
+from support.chain_kit import STANDS, Checkout, in_a_guest, two_paths, written
 from support.run_files import records
 
 
@@ -40,3 +41,13 @@ def test_the_status_is_the_commands(kernel: Path, checkout: Checkout, tmp_path: 
         "ping", "-c", "1", "-W", "1", "10.9.9.9",
     )  # fmt: skip
     assert done.records("exit")[0]["status"] == 2, (done.directory / "netwarp.err").read_text()
+
+
+def test_the_buffers_of_a_guest_are_those_that_plans_are_judged_by(checkout: Checkout, tmp_path: Path) -> None:
+    """Another memory or kernel gives others, and the notes of plan/notes.py would be wrong."""
+    spec = written(tmp_path / "spec.toml", two_paths())
+    paths = [f"/proc/sys/net/{name}" for name in ("ipv4/tcp_rmem", "ipv4/tcp_wmem", "core/rmem_default")]
+    done = checkout.run("shell", spec, "--out", tmp_path / "kept", "--exec", "cat", *paths, cwd=tmp_path).ok()
+    *buffers, default = (int(line.split()[-1]) for line in done.out.splitlines())
+    assert all(abs(size / GUEST_TCP_BUFFER_BYTES - 1) < 0.05 for size in buffers), buffers
+    assert default == 2 * SCTP_WINDOW_BYTES
