@@ -121,7 +121,9 @@ class Statement:
         if self.own.verdict in ("not tested", "not testable here"):
             return ""
         if self.own.verdict == "its own source refutes it":
-            return "the paper's own numbers decide it, whatever is measured"
+            own = next((value.verdict for value in self.own.values if value.kind == "own"), "")
+            measured = {"holds": "; what is measured holds", "does not hold": "; what is measured does not hold either"}
+            return f"the paper's own numbers do not show it{measured.get(own, '')}"
         if why.startswith("deterministic"):
             return "exact: nothing here is random"
         if why.startswith("95 % interval"):
@@ -155,11 +157,23 @@ class Statement:
         return tuple(dict.fromkeys(test.verdict for test in self.tests))
 
     @property
+    def _judged(self) -> list[Tested]:
+        """Its tests under the own and other conditions that came to a verdict of what is measured."""
+        return [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict; where it holds and does not hold under each of its conditions, with their number."""
+        held = sum(test.verdict == "holds" for test in self._judged)
+        some = self.own.verdict == "holds" and held < len(self._judged)
+        return f"holds in {held} of {len(self._judged)}" if some else self.own.verdict
+
+    @property
     def robustness(self) -> str:
         """Under how many of its conditions it holds, and those with another verdict; "" if there is only one
         condition.
         """
-        judged = [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
+        judged = self._judged
         if len(judged) < 2:
             return ""
         held = sum(test.verdict == "holds" for test in judged)
@@ -171,11 +185,13 @@ class Statement:
             and (test.alone is None or test.alone[0] not in ranges)
         ]
         more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
-        shown = "; ".join([*turned[:MOST_TURNS], *more])
-        said = [f"holds in {held} of {len(judged)} conditions"]
+        shown = " / ".join([*turned[:MOST_TURNS], *more])
+        this = ", this one among them" if judged[0] is self.own and self.own.verdict == "holds" else ""
+        said = [f"holds in {held} of {len(judged)} conditions{this}"]
         # where all levels have one verdict, the count has said it
         said += [f"by {title}: {text}" for title, text in ranges.items() if text.count(" for ") > 1]
-        return "; ".join(said) + (f", turns with {shown}" if turned else "")
+        otherwise = "not with" if self.own.verdict == "holds" else "it does with"
+        return "; ".join([*said, *([f"{otherwise} {shown}"] if turned else [])])
 
     @property
     def ranges(self) -> dict[str, str]:
@@ -330,8 +346,8 @@ def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, uni
 
 
 def _in_words(data: RunData, claim: Claim) -> str:
-    """ "reading: RTT, failover: RFC 4960"."""
-    return ", ".join(
+    """ "reading: RTT and failover: RFC 4960"."""
+    return " and ".join(
         f"{data.factor_title(factor)}: {' or '.join(data.level_title(factor, level) for level in levels)}"
         for factor, levels in claim.condition.items()
     )

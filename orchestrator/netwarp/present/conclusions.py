@@ -42,6 +42,12 @@ class Conclusion:
         return tuple(value for value in self.claim.own.values if value.number)
 
     @property
+    def needed(self) -> str:
+        """ "needed: > 5 %": what the rule asks of the number; "" where no number is judged."""
+        own = self.claim.own
+        return f"needed: {own.expected} {own.unit}".rstrip() if self.numbers and own.expected else ""
+
+    @property
     def sure(self) -> str:
         """The certainty of the verdict, and the number of conditions under which it holds."""
         return "; ".join(part for part in (self.claim.sureness, self.claim.robustness) if part)
