@@ -187,7 +187,8 @@ class Statement:
         more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
         shown = " / ".join([*turned[:MOST_TURNS], *more])
         this = ", this one among them" if judged[0] is self.own and self.own.verdict == "holds" else ""
-        said = [f"holds in {held} of {len(judged)} conditions{this}"]
+        today = " with today's stack" if any(value.kind == "column" for value in self.own.values) else ""
+        said = [f"holds in {held} of {len(judged)} conditions{today}{this}"]
         # where all levels have one verdict, the count has said it
         said += [f"by {title}: {text}" for title, text in ranges.items() if text.count(" for ") > 1]
         otherwise = "not with" if self.own.verdict == "holds" else "it does with"

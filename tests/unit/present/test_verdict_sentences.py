@@ -117,7 +117,7 @@ def test_what_is_of_the_robustness_part_is_in_no_sum_and_said_apart(run: RunDir,
     claim = next(one for one in said if one.id == "C1")
     assert [test.condition for test in claim.tests[1:]] == ["length: far", "failover: default"]
     assert [test.condition for test in claim.others] == ["failover: default"] and claim.left_out == 1
-    assert claim.robustness == "holds in 1 of 2 conditions; it does with failover: default"
+    assert claim.robustness == "holds in 1 of 2 conditions with today's stack; it does with failover: default"
     assert claim.verdict == "does not hold"
     page = " ".join((run.report / "index.html").read_text().split())
     assert "1 more test of them under conditions that the source does not state belong" in page
