@@ -160,6 +160,11 @@ class Timeline:
         if end not in ends:
             said = "end is missing" if end is None else f'link "{link}" has no end "{end}"'
             reader.problem("end", f'{said}; it has: {", ".join(ends)}; for example end = "{ends[-1]}"')
+        elif end in (draft.a, draft.b):
+            beside = [other for other in self._links.values() if {other.a, other.b} == {draft.a, draft.b}]
+            if len(beside) > 1 and any(self._nodes[node].kind == "switch" for node in (draft.a, draft.b)):
+                # the route of an interface that comes up again stands behind the other's
+                reader.problem("end", f'"{end}" would answer by its other interface for good; use end = "{ends[-1]}"')
         return end or ""
 
     def _change(
@@ -219,12 +224,14 @@ class Timeline:
 
 
 def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:
-    """The events with their phases drawn, sorted by time; equal times keep the order listed."""
-    events: list[Event] = []
+    """The events with their phases drawn, sorted by time: at one time what ends comes before what begins, else the
+    order is that listed.
+    """
+    events: list[tuple[int, bool, Event]] = []
     for plan in planned:
         at = plan.event.at_ns + draw_phase(plan.phase, f"{seed}/phase/{plan.event.name}")
-        events.append(msgspec.structs.replace(plan.event, at_ns=at))
+        events.append((at, True, msgspec.structs.replace(plan.event, at_ns=at)))
         if plan.undo is not None:
             length = plan.length_ns + draw_phase(plan.length_phase, f"{seed}/for/{plan.event.name}")
-            events.append(msgspec.structs.replace(plan.undo, at_ns=at + length))
-    return tuple(sorted(events, key=lambda event: event.at_ns))
+            events.append((at + length, False, msgspec.structs.replace(plan.undo, at_ns=at + length)))
+    return tuple(event for _, _, event in sorted(events, key=lambda item: item[:2]))

@@ -57,7 +57,9 @@ class AqmQdisc(Frozen, frozen=True):
             body = attribute(_RED_PARMS, parms) + attribute(_RED_STAB, self.idle_table)
             return body + attribute(_RED_MAX_P, struct.pack("=I", values["max_p"]))
         body = b"".join(
-            attribute(number, struct.pack("=I", values[name])) for name, number in ATTRIBUTES[self.kind].items()
+            attribute(number, struct.pack("=I", values[name]))
+            for name, number in ATTRIBUTES[self.kind].items()
+            if name in values
         )
         if self.kind == "cake":
             body += attribute(_CAKE_RATE64, struct.pack("=Q", values["rate_byte_s"]))
@@ -92,6 +94,12 @@ class AqmQdisc(Frozen, frozen=True):
             elif self.kind == "pie":
                 values[name] = ns // _PIE_TICK_NS * _PIE_TICK_NS // 1000
         return AqmQdisc(self.kind, values)
+
+    def in_place(self) -> AqmQdisc:
+        """This qdisc as a change of one that is there asks for it: fq_codel's number of flows is for good, and naming
+        it is refused (sch_fq_codel.c: fq_codel_change).
+        """
+        return AqmQdisc(self.kind, {name: v for name, v in self.values.items() if name != "flows"}, self.idle_table)
 
     def in_ticks_of(self, shown: AqmQdisc) -> AqmQdisc:
         """This qdisc with the update interval of the one shown, if that is what a kernel makes of this one's."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ..core.types import Cell, DirectionName, Event, Link, LinkImpairment
-from .aqm import aqm_stage
+from .aqm import AqmQdisc, aqm_stage
 from .direction_program import DirectionProgram, direction_programs
 from .interface import Interface
 from .layout import Layout
@@ -226,14 +226,18 @@ class Shaping:
         self, direction: _Direction, *, replace_root: bool = True, root_only: bool = False, keep_aqm: bool = False
     ) -> list[tuple[int, Request]]:
         where = direction.interface
-        stages = [stage for stage in self._stages(direction) if not (keep_aqm and stage[0] >= AQM_HANDLES)]
-        return [
-            (
-                where.namespace,
-                qdisc(where.name, where.ifindex, stage, handle=handle, parent=parent, replace=replace_root),
+        kept = keep_aqm and not replace_root
+        stages = [stage for stage in self._stages(direction) if not (kept and stage[0] >= AQM_HANDLES)]
+        requests: list[tuple[int, Request]] = []
+        for handle, parent, stage in stages[:1] if root_only else stages:
+            asked = stage.in_place() if isinstance(stage, AqmQdisc) and not replace_root else stage
+            requests.append(
+                (
+                    where.namespace,
+                    qdisc(where.name, where.ifindex, asked, handle=handle, parent=parent, replace=replace_root),
+                )
             )
-            for handle, parent, stage in (stages[:1] if root_only else stages)
-        ]
+        return requests
 
     def _qdisc_seed(self, direction: _Direction, stage: int) -> int:
         """A seed from (cell's seed, link, direction), so that variants of a cell meet the same losses. Each new

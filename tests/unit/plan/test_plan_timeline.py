@@ -95,10 +95,19 @@ def test_events_in_time_order_and_as_listed_at_one_time() -> None:
         '[event.again]\naction = "cut"\nlink = "p2"\nat = "5 s"\n'
     )
     assert [(e.at_ns // S, e.name, e.action) for e in cell_of(text).timeline] == [
-        (1, "first", "cut"), (5, "late", "cut"), (5, "first", "repair"), (5, "again", "cut"),
+        (1, "first", "cut"), (5, "first", "repair"), (5, "late", "cut"), (5, "again", "cut"),
     ]  # fmt: skip
 
 
 def test_unless_and_only() -> None:
     text = BASE + X + event('action = "cut"\nat = "2 s"\nonly = { x = ["1 s", "2 s"] }\nunless = { x = "2 s" }')
     assert [len(cell.timeline) for cell in plan_of(text).cells] == [1, 0, 0]
+
+
+def test_what_ends_comes_before_what_begins_at_that_time_in_any_order_listed() -> None:
+    first = '[event.first]\nlink = "p1"\naction = "change"\nat = "2 s"\nfor = "2 s"\nrate = "2 Mbit/s"\n'
+    second = '[event.second]\nlink = "p1"\naction = "change"\nat = "4 s"\nfor = "2 s"\nrate = "3 Mbit/s"\n'
+    there, back, again, end = cell_of(BASE + second + first).timeline
+    assert [event.name for event in (there, back, again, end)] == ["first", "first", "second", "second"]
+    assert again.at_ns == back.at_ns and again.forward == shape(rate_bit_s=3_000_000)
+    assert cell_of(BASE + first + second).timeline == (there, back, again, end)

@@ -101,3 +101,11 @@ def test_what_is_wrong_with_a_switch_is_said() -> None:
     assert any("has another MTU" in line for line in problems_of(small))
     end = replaced('to = "c"\nprotocol = "tcp"\npaths = ["u>far"]', 'to = "lan"\nprotocol = "tcp"\npaths = ["u"]', LAN)
     assert any('"lan" is a switch; flows run between hosts' in line for line in problems_of(end))
+
+
+def test_a_host_with_two_interfaces_in_a_segment_is_not_cut_at_its_own_end() -> None:
+    """The route of the interface that comes up again would stand behind the other's."""
+    event = '[event.e]\naction = "link"\nlink = "d1"\nat = "2 s"\nfor = "2 s"\nend = "%s"\n'
+    said = problems_of(LAN + event % "b")
+    assert any("would answer by its other interface for good" in line for line in said), said
+    assert plan_of(LAN + event % "d1.hop:b").cells

@@ -71,6 +71,7 @@ def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
         os.kill(agent, signal.SIGSTOP)
         with pytest.raises(MachineError, match="no answer to `clock`"):
             connection.ask("clock", timeout_s=0.2)
+        assert connection.ended
         with contextlib.suppress(ProcessLookupError):
             os.kill(agent, signal.SIGCONT)
         with pytest.raises(MachineError):

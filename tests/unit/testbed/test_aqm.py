@@ -122,3 +122,25 @@ def test_counters_of_a_cut_link_are_no_part_of_a_sum() -> None:
     del counted[link.name, names[0]]
     assert aqm_metrics(cell, counted) == {"aqm_marked_packets": None, "aqm_dropped_packets": None}
     assert aqm_metrics(msgspec.structs.replace(cell, links=()), {}) == {}
+
+
+def changes(aqm: str, *events: str) -> list[str]:
+    """The commands that the events of a link with that AQM make."""
+    body = "".join(f'[event.e{n}]\nlink = "p1"\n{event}\n' for n, event in enumerate(events))
+    steps = compile_cell(cell_of(with_aqm(aqm) + body), Clock(t0_realtime_ns=0)).steps
+    return [step.command for step in steps if step.at_ns and step.command and " qdisc " in step.command]
+
+
+def test_fq_codel_is_changed_without_its_number_of_flows() -> None:
+    """The kernel refuses a change that names it, even the same one."""
+    change = 'action = "change"\nat = "2 s"\naqm = { kind = "fq_codel", flows = 64, target = "9 ms" }'
+    (changed,) = {line.partition(" fq_codel ")[2] for line in changes(OTHERS["fq_codel"], change) if "fq_codel" in line}
+    assert "target 9000us" in changed and "flows" not in changed
+    whole = changes(OTHERS["fq_codel"], change, 'action = "cut"\nat = "4 s"\nfor = "1 s"')
+    assert any("flows 64" in line and "replace" in line for line in whole)
+
+
+def test_an_aqm_that_changed_and_changed_back_in_a_black_hole_is_there_again() -> None:
+    hole = 'action = "blackhole"\nat = "1 s"\nfor = "4 s"'
+    other = 'action = "change"\nat = "2 s"\nfor = "1 s"\naqm = { kind = "pie" }'
+    assert any("codel" in line and "replace" in line for line in changes(OTHERS["codel"], hole, other))

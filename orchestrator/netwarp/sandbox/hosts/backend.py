@@ -162,6 +162,8 @@ class HostsBackend(SandboxBackend):
         def finish(name: str) -> list[str]:
             connection = connections[name]
             try:
+                if connection.ended:
+                    return [f"machine {name}: whether it was put back is not known: the next run looks"]
                 return [f"machine {name}: {text}" for text in connection.ask("finish")["left"]]
             finally:
                 connection.close()

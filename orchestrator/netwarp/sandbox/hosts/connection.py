@@ -131,9 +131,16 @@ class Connection:
             raise MachineError(self.machine.name, "our own clock was set while it was compared")
         return best[1], best[0] // 2 + 1
 
+    @property
+    def ended(self) -> bool:
+        """Whether it was ended: nothing can be asked any more."""
+        return self._closed.is_set()
+
     def close(self) -> None:
         """End the agent, and wait until it has cleaned up or cannot be reached."""
         if self._closed.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(ANSWER_S)
             return
         self._closed.set()
         with contextlib.suppress(OSError), self._writing:
