@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ..core.types import Outcome
+from ..core.units import counted
 from ..experiment import Spec
 from ..measure.capture_point import missing_raw
 from ..plan.schedules import scheduled_cells
@@ -19,7 +22,8 @@ from ..results import Results, write_tables, write_timelines
 from ..store.manifest import Manifest
 from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
-from ..store.run_dir import RunDir, locked, read_json
+from ..store.run_dir import RunDir, locked, read_json, write_json
+from .cluster_files import analyser_here
 from .collect import collect, ran_to_its_end
 from .counterexamples import write_counterexamples
 from .data_frames import need_polars, replace_parquet
@@ -61,10 +65,15 @@ def analyze(
     with locked(run):
         run.clear_partial()
         plan = read_plan(run)
-        later = None if spec is None else later_outputs(plan, read_json(run.manifest, Manifest), spec)
+        manifest = read_json(run.manifest, Manifest)
+        later = None if spec is None else later_outputs(plan, manifest, spec)
         plan = plan if later is None else later.plan
+        if later is None:
+            write_json(run.manifest, msgspec.structs.replace(manifest, software=analyser_here()))
         with opened(run) if later is None else contextlib.nullcontext():
             not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1, anew=later is None)
+        if later is None and not_analyzed:
+            _name_old_analyser(run, manifest, len(not_analyzed))
         results = collect(plan, run)
 
         def outputs_too() -> None:
@@ -75,6 +84,15 @@ def analyze(
         _write_tables(results, run, parquet, outputs_too)
         _counterexamples_again(None if later is None else later.spec, results, run)
     return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing)
+
+
+def _name_old_analyser(run: RunDir, before: Manifest, left: int) -> None:
+    """Say in the manifest that some cells keep the results of another analyser, where it was another."""
+    if names := before.other_software(analyser_here()):
+        said = f"{counted(left, 'cell')} of {before.started_utc}, not analysed again: {', '.join(names)}"
+        after = read_json(run.manifest, Manifest)
+        others = tuple(dict.fromkeys((*after.other_programs, said)))
+        write_json(run.manifest, msgspec.structs.replace(after, other_programs=others))
 
 
 def _counterexamples_again(spec: Spec | None, results: Results, run: RunDir) -> None:

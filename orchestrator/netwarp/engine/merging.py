@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError, StoreError
+from ..core.types import Outcome
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.schedules import scheduled_cells
 from ..plan.shards import merged_plan
@@ -82,13 +83,13 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
 
 
 def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
-    """A run of the whole spec, its cells taken from the first of the runs that has them: after a change that leaves
-    most cells as they were, only the others have to be run.
+    """A run of the whole spec, its cells taken from the first of the runs that has them (where they FAILED, from a
+    later one): after a change that leaves most cells as they were, only the others have to be run.
 
     The runs may be of earlier states of the spec, and of other builds of the programs and the analyser: which those
     are is kept in the manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what
-    these programs make. Raises SpecError if a cell is in none of them, or if they differ in seed, kernel or back end;
-    StoreError.
+    these programs make. Raises SpecError if a cell is in none of them, if they have more repetitions than the spec
+    asks for, or if they differ in seed, kernel or back end; StoreError.
     """
     sources = [open_run(run) for run in runs]
     _refuse_schedules(sources)
@@ -102,10 +103,17 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     of_parts = any(factor.unstated for factor in load_again(spec, first).factors.values())
     only = (BASE, ROBUSTNESS) if of_parts else ()
     loaded, plan = plan_again(spec, first, cells, only=only)
+    lost = max(source.manifest.repetitions for source in sources)
+    if lost > plan.repetitions:
+        raise SpecError(
+            f"{loaded.path}: the runs have {lost} repetitions, it asks for {plan.repetitions}: write "
+            "repetitions into it"
+        )
     place: dict[str, Run] = {}
     for source in sources:
         for cell_id in source.directory.finished():
-            place.setdefault(cell_id, source)
+            if cell_id not in place or (_failed(place[cell_id], cell_id) and not _failed(source, cell_id)):
+                place[cell_id] = source
     missing = [cell.id for cell in plan.cells if cell.id not in place]
     if missing:
         raise SpecError(
@@ -121,7 +129,11 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         words = ["run", str(spec), *(word for text in first.sets for word in ("--set", text))]
         words += [word for part in only for word in ("--only", part)]
         manifest = msgspec.structs.replace(
-            manifest, arguments=tuple(words), spec_path=str(loaded.path), spec_sha256=digest
+            manifest,
+            arguments=tuple(words),
+            repetitions=plan.repetitions,
+            spec_path=str(loaded.path),
+            spec_sha256=digest,
         )
         others = tuple(filter(None, (_other_programs(sources[0], source) for source in sources[1:])))
         write_json(run.manifest, msgspec.structs.replace(manifest, other_programs=others))
@@ -141,6 +153,10 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         tabulate(plan, run)
         page = make_report(run) if report else None
     return Run(run, plan, page)
+
+
+def _failed(run: Run, cell_id: str) -> bool:
+    return run.directory.cell(cell_id).read_outcome().outcome is Outcome.FAILED
 
 
 def _refuse_schedules(runs: Sequence[Run]) -> None:

@@ -197,7 +197,7 @@ def _agreed(
     draws = (len(a.values), len(b.values))
     random = any(cell.random for cell in (*a.cells, *b.cells))
     x, y = list(a.values.values()), list(b.values.values())
-    of_machine = metric in METRICS and METRICS[metric].clock == "none"
+    of_machine = any(name in METRICS and METRICS[name].clock == "none" for name in made_of(metric, at.own))
     if not x or not y or of_machine:
         nothing = b if x else a
         all_there = len(x or y) == len((a if x else b).cells) and not beyond_clocks and not of_machine

@@ -14,7 +14,7 @@ from ..core.outputs import FLOW, Answer, Figure, Levels, Table
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
 from .statistics import Estimate, estimate
-from .tolerance import resolution
+from .tolerance import alike_within
 
 CLOCK_S = 1e-6
 """How late an instant may be on the virtual clock, the finest there is: a time has two ends, hence 2 us."""
@@ -159,7 +159,7 @@ class Results:
         finest = 0.0
         if len(values) > 1:
             size = max(map(abs, values.values()))
-            finest = resolution(metric, self._units.get(metric, ""), size, cells[0].duration_ns / 1e9, CLOCK_S)
+            finest = alike_within(metric, self._units.get(metric, ""), size, cells[0].duration_ns / 1e9, CLOCK_S)
         return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured, finest)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:

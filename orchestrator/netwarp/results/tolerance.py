@@ -35,6 +35,8 @@ EXPLAINED = (
 COUNTS = frozenset({"packets", "packet", "chunks", "chunk", "messages", "message", "events", "event", "timeouts"})
 PAIR = 2
 """Packets: one acknowledgement, and so what it lets go, is for two (RFC 9260 6.2, RFC 9293 3.8.6.3)."""
+FAR_LARGER = 100
+"""A time this many times as long as an instant may be late: what the clock rounds is then below some percent of it."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -108,6 +110,15 @@ def resolution(metric: str, unit: str, value: float, sends_s: float, lateness_s:
     if (unit in COUNTS or unit == "bytes") and _clock(metric, unit) != "sample":
         return 0.0
     return value * 2 * lateness_s / sends_s if sends_s > 0 else 0.0
+
+
+def alike_within(metric: str, unit: str, value: float, sends_s: float, lateness_s: float) -> float:
+    """How far draws of a number may be apart and still count as one value: as far as its clock resolves, if the number
+    is far larger than that. 0 else, and for the spec's own metrics: a formula may make a number as small as it likes.
+    """
+    if metric not in METRICS or (unit == "s" and value <= FAR_LARGER * lateness_s):
+        return 0.0
+    return resolution(metric, unit, value, sends_s, lateness_s)
 
 
 def _clock(metric: str, unit: str) -> Clock:

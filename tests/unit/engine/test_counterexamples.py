@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from netwarp.core.errors import SpecError
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.engine.agreement import agree_backends
 from netwarp.engine.cell_tasks import Keep
+from netwarp.engine.cluster_files import analyser_here
 from netwarp.engine.counterexamples import write_counterexamples
 from netwarp.engine.outputs import texts_of
 from netwarp.experiment import Spec, load_spec
@@ -113,3 +115,13 @@ def test_a_cluster_keeps_what_schedules_grow_from(spec: Spec, tmp_path: Path, ke
     with pytest.raises(SpecError, match=f"--keep {keep} with --executor dask: schedules of packets grow from captures"):
         netwarp.run(spec, executor="dask", keep=keep, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_manifest_names_the_analyser_of_the_numbers(spec: Spec, tmp_path: Path) -> None:
+    """That of now, or both where cells without raw files keep numbers of another."""
+    run, _ = run_of(spec, tmp_path / "run", 5.0)
+    put(run.manifest, json.loads(run.manifest.read_text()) | {"software": {"netwarp": "another"}})
+    done = netwarp.analyze(run.root)
+    assert done.run.manifest.software == analyser_here()
+    (other,) = done.run.manifest.other_programs
+    assert done.not_analyzed and other.startswith(f"{len(done.not_analyzed)} cells of ") and "netwarp" in other

@@ -144,3 +144,35 @@ def test_parts_of_unlike_specs_are_refused(spec: Path, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="merge wants runs made with --shard, or one of --only base"):
         netwarp.merge_runs([base.root, twice.root], out=tmp_path / "other", report=False)
     assert not (tmp_path / "whole").exists() and not (tmp_path / "other").exists()
+
+
+def whole_run(spec: Path, place: Path, repetitions: int = 1, failed: tuple[int, ...] = ()) -> RunDir:
+    loaded = load_spec(spec)
+    run = write_run(place, make_plan(loaded, repetitions=repetitions), failed=failed)
+    put(run.manifest, MANIFEST | {"spec": "made-up", "spec_path": str(spec), "seed": 1, "repetitions": repetitions})
+    keep_texts(run, texts_of(loaded))
+    return run
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    (tmp_path / "plain.toml").write_text(spec_text().replace("EXPECTED", ""))
+    return tmp_path / "plain.toml"
+
+
+def test_repetitions_are_not_dropped_silently(plain: Path, tmp_path: Path) -> None:
+    run = whole_run(plain, tmp_path / "run", repetitions=3)
+    with pytest.raises(SpecError, match="the runs have 3 repetitions, it asks for 1: write repetitions into it"):
+        take_cells(plain, [run.root], out=tmp_path / "whole", report=False)
+    assert not (tmp_path / "whole").exists()
+    plain.write_text("repetitions = 3\n" + plain.read_text())
+    whole = take_cells(plain, [run.root], out=tmp_path / "whole", report=False)
+    assert len(whole.plan.cells) == len(netwarp.open_run(run.root).plan.cells)
+    assert whole.manifest.repetitions == whole.plan.repetitions == 3
+
+
+def test_a_cell_that_failed_is_taken_from_a_later_run(plain: Path, tmp_path: Path) -> None:
+    first = whole_run(plain, tmp_path / "first", failed=(0, 1))
+    second = whole_run(plain, tmp_path / "second", failed=(1, 2))
+    whole = take_cells(plain, [first.root, second.root], out=tmp_path / "whole", report=False)
+    assert whole.outcomes == {"COMPLETED": len(whole.plan.cells) - 1, "FAILED": 1}

@@ -118,6 +118,9 @@ def test_cpu_time_says_something_of_a_machine_and_is_not_compared() -> None:
     b = run([9e-8, 9.1e-8], metric="sender_cpu_per_byte_s", unit="s", seed=9)
     found = one(a, b, "sender_cpu_per_byte_s")
     assert (found.verdict, found.a, found.b) == ("not comparable", 1.05e-8, 9.05e-8)
+    own = '[metric.per_bit]\nvalue = "sender_cpu_per_byte_s / 8"\nunit = "s"\n'
+    sides = [run([value, 1.1 * value], metric="per_bit", unit="s", more=own) for value in (1e-9, 9e-9)]
+    assert one(*sides, "per_bit").verdict == "not comparable"
 
 
 def at(fault_s: float = 0.0, silence_s: float = 0.0) -> Circumstances:

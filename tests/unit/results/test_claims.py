@@ -292,3 +292,22 @@ def test_an_interval_below_the_resolution_of_the_clock_is_none(tmp_path: Path) -
         assert found.verdict == "holds" and found.reason.startswith(reason)
         assert (found.low is None) == (apart < 1e-6)
         assert found.measured == pytest.approx(1.0967981, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("metric", "scale"),
+    [("acknowledgement_wait_s", 1e-6), ("per_byte_s", 1e-7)],
+    ids=["a time of the size of the clock's ticks", "a time that a formula divided"],
+)
+def test_scattered_draws_of_small_times_are_not_equal(metric: str, scale: float, tmp_path: Path) -> None:
+    own = '[metric.per_byte_s]\nvalue = "completion_time_s / 60000"\nunit = "s"\n'
+    text = claim("greater", 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n').replace("packets", metric)
+    plan = plan_of(tmp_path, text, more=LOSS + own, repetitions=5)
+    drawn = {"a": [1.0, 2.9, 1.2, 2.8, 1.1], "b": [1.5, 1.0, 2.9, 1.2, 1.4]}
+    measured = [
+        Measurement(cell.id, "f", metric, scale * drawn[cell.factors["who"]][cell.repetition], "s")
+        for cell in plan.cells
+        if cell.factors["x"] == "1 s" and cell.factors["who"] in drawn
+    ]
+    (found,) = judge(Results(plan, completed(plan), measured))
+    assert found.verdict == "inconclusive" and found.low is not None
