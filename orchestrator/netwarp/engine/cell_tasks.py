@@ -101,7 +101,7 @@ def analyze_one(directory: CellDir) -> None:
     Raises StoreError if the results cannot be written.
     """
     if ran_to_its_end(directory):
-        for old in (directory.judgement, directory.checks, directory.analysis_error):
+        for old in (directory.judgement, directory.checks, directory.analysis_error, directory.clock_limits):
             old.unlink(missing_ok=True)
         try:
             analyze_cell(directory.read_cell(), directory.root)

@@ -7,19 +7,19 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ..core.errors import SpecError, StoreError
-from ..core.types import Outcome
+from ..core.types import GuestKernel, Outcome
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.schedules import scheduled_cells
 from ..plan.shards import merged_plan
 from ..plan.types import Plan
 from ..present.pages.build import make_report
-from ..store.manifest import Manifest
+from ..store.manifest import Manifest, identity_of
 from ..store.packing import PACK_ABOVE, combine, pack_one, unpack_one
 from ..store.packs import PACK_CELLS, archives, cell_bytes
 from ..store.plan_file import keep_texts, read_plan, write_plan
@@ -31,8 +31,10 @@ from .run_directory import Run, open_run
 
 MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
 """Of the manifest: what must be equal for cells to stand in one run."""
-MADE_EQUALLY = ("seed", "backend", "kernel_release", "kernel_sha256", "sets")
+MADE_EQUALLY = ("seed", "backend", "sets")
 """The same where cells are taken by their ids: an id is of the cell's content, whatever the spec says beside it."""
+KERNEL = ("kernel_release", "kernel_sha256")
+"""Of the manifest, too, unless every cell names its kernel: then that is a part of its id."""
 PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
 """Filters of the plans of a run's two parts."""
 
@@ -94,15 +96,14 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     sources = [open_run(run) for run in runs]
     _refuse_schedules(sources)
     first = sources[0].manifest
-    for source in sources[1:]:
-        if other := [name for name in MADE_EQUALLY if getattr(source.manifest, name) != getattr(first, name)]:
-            raise SpecError(
-                f"{source.path}: its cells cannot stand beside those of {runs[0]}: {', '.join(other)} differ"
-            )
+    _refuse_unlike(sources, MADE_EQUALLY)
     cells = [cell for source in sources for cell in source.plan.cells]
     of_parts = any(factor.unstated for factor in load_again(spec, first).factors.values())
     only = (BASE, ROBUSTNESS) if of_parts else ()
     loaded, plan = plan_again(spec, first, cells, only=only)
+    builds = {cell.kernel for cell in plan.cells if not isinstance(cell.kernel, msgspec.UnsetType)}
+    if not builds or any(isinstance(cell.kernel, msgspec.UnsetType) for cell in plan.cells):
+        _refuse_unlike(sources, KERNEL)
     lost = max(source.manifest.repetitions for source in sources)
     if lost > plan.repetitions:
         raise SpecError(
@@ -135,7 +136,11 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
             spec_path=str(loaded.path),
             spec_sha256=digest,
         )
-        others = tuple(filter(None, (_other_programs(sources[0], source) for source in sources[1:])))
+        if any(getattr(source.manifest, name) != getattr(first, name) for source in sources for name in KERNEL):
+            manifest = _with_kernels(manifest, [source.manifest for source in sources], builds)
+        used = [source for source in sources if any(place[cell.id] is source for cell in plan.cells)]
+        kept = (text for source in used for text in source.manifest.other_programs)
+        others = tuple(dict.fromkeys(filter(None, (*kept, *(_other_programs(sources[0], source) for source in used)))))
         write_json(run.manifest, msgspec.structs.replace(manifest, other_programs=others))
         keep_texts(run, texts_of(loaded))
         write_plan(run, plan)
@@ -153,6 +158,28 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         tabulate(plan, run)
         page = make_report(run) if report else None
     return Run(run, plan, page)
+
+
+def _refuse_unlike(sources: Sequence[Run], names: Sequence[str]) -> None:
+    for source in sources[1:]:
+        if other := [name for name in names if getattr(source.manifest, name) != getattr(sources[0].manifest, name)]:
+            raise SpecError(
+                f"{source.path}: its cells cannot stand beside those of {sources[0].path}: {', '.join(other)} differ"
+            )
+
+
+def _with_kernels(manifest: Manifest, manifests: Sequence[Manifest], builds: Collection[GuestKernel]) -> Manifest:
+    """The manifest with these kernels, as a run of them all would name them."""
+    release, sha256 = identity_of(builds)
+    modes = {name: mode for each in reversed(manifests) for name, mode in each.uml_mode.items()}
+    there = {build.release for build in builds}
+    return msgspec.structs.replace(
+        manifest,
+        kernel_release=release,
+        kernel_sha256=sha256,
+        kernel_source=", ".join(dict.fromkeys(each.kernel_source for each in manifests if each.kernel_source)),
+        uml_mode={name: mode for name, mode in modes.items() if name in there},
+    )
 
 
 def _failed(run: Run, cell_id: str) -> bool:
@@ -208,6 +235,7 @@ def _manifest(manifests: Sequence[Manifest], parts: bool) -> Manifest:
         started_utc=min(shard.started_utc for shard in manifests),
         ended_utc=max((shard.ended_utc for shard in manifests if shard.ended_utc is not None), default=None),
         wall_s=None,
+        other_programs=tuple(dict.fromkeys(text for shard in manifests for text in shard.other_programs)),
     )
 
 

@@ -31,6 +31,8 @@ TCP_REMEDY = (
 SCTP_REMEDY = 'receiver = { rcvbuf = "4 MB" }, sender = { sndbuf = "4 MB" }'
 PACED = ("interval_ns", "pacing_rate_bit_s")
 """Options of a sender that is not saturated."""
+LONG = 10
+"""A transfer that took this many times as long as rate and round trip need is over (nothing random, no fault)."""
 PHASE_REMEDY = 'phase = "uniform(0 s, 1 s)" on the flows but one, and --repetitions 5 or more'
 
 
@@ -75,10 +77,15 @@ def _held(cell: Cell, flow: Flow) -> tuple[float, str] | None:
 
 
 def _window_bytes(cell: Cell, flow: Flow) -> float | None:
-    """The most data in flight that buffers allow which neither the spec nor a stack set; None: it set them, or the
-    flow paces its messages.
+    """The most data in flight that buffers allow which neither the spec nor a stack set; None: it set them, the
+    flow paces its messages, or a program of the user's chooses for itself.
     """
-    if flow.is_datagrams or flow.is_page or any(name in flow.sender_options for name in PACED):
+    if (
+        flow.program is not None
+        or flow.is_datagrams
+        or flow.is_page
+        or any(name in flow.sender_options for name in PACED)
+    ):
         return None
     sender, receiver = (
         next(node.sysctls for node in cell.nodes if node.name == name) for name in (flow.sender, flow.receiver)
@@ -118,7 +125,7 @@ def _sharing(cell: Cell, known: dict[tuple[object, ...], frozenset[str]]) -> fro
     """The flows of a cell that send at the same time into one queue."""
     key = (
         tuple((link.name, link.a, link.b, link.forward.rate_bit_s, link.backward.rate_bit_s) for link in cell.links),
-        tuple((flow.name, flow.paths, flow.start_ns, flow.stop_ns) for flow in cell.flows),
+        tuple((flow.name, flow.paths, flow.start_ns, _end_ns(cell, flow)) for flow in cell.flows),
     )
     if key not in known:
         ahead = {DirectedLink(link.name, "forward") for link in cell.links if link.forward.rate_bit_s is not None}
@@ -136,8 +143,18 @@ def _sharing(cell: Cell, known: dict[tuple[object, ...], frozenset[str]]) -> fro
 
 
 def _overlap(cell: Cell, a: Flow, b: Flow) -> bool:
-    stops = [cell.duration_ns if flow.stop_ns is None else flow.stop_ns for flow in (a, b)]
-    return a.start_ns < stops[1] and b.start_ns < stops[0]
+    return a.start_ns < _end_ns(cell, b) and b.start_ns < _end_ns(cell, a)
+
+
+def _end_ns(cell: Cell, flow: Flow) -> int:
+    """A time at which it certainly sends no more: its stop, or, of a short transfer, when its bytes are long there."""
+    stop_ns = cell.duration_ns if flow.stop_ns is None else flow.stop_ns
+    rates = [path.bottleneck_bit_s for path in flow.paths if path.bottleneck_bit_s is not None]
+    paced = any(name in flow.sender_options for name in PACED)
+    if flow.total_bytes is None or paced or cell.timeline or not rates or len(rates) < len(flow.paths):
+        return stop_ns
+    rtt_ns = max(path.base_rtt_ns for path in flow.paths)
+    return min(stop_ns, flow.start_ns + int(LONG * (flow.total_bytes * 8e9 / min(rates) + rtt_ns)))
 
 
 def _route(cell: Cell, flow: Flow) -> set[DirectedLink]:

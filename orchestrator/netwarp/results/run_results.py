@@ -124,6 +124,11 @@ class Results:
         """Whether computing took time in its cells: only there flows have the metrics of CPU time."""
         return any(METRICS[metric].flows == "wall clock" for metric in self._flows if metric in METRICS)
 
+    @property
+    def any_completed(self) -> bool:
+        """Whether any cell completed: else nothing tells which clock it ran on."""
+        return any(outcome.outcome is Outcome.COMPLETED for outcome in self.outcomes.values())
+
     def name(self, cell: Cell) -> str:
         """A cell's id."""
         return self._names.get(id(cell)) or cell.id

@@ -119,4 +119,11 @@ def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | Non
         low -= max(0.0, *(middle - value for value in moved.values()))
         high += max(0.0, *(value - middle for value in moved.values()))
         lowered[number], raised[number] = min(moved, key=moved.__getitem__), max(moved, key=moved.__getitem__)
-    return Bounds(min(low, comparison.statistic(lowered)), max(high, comparison.statistic(raised)), widest)
+    # numbers above 0 that would be moved below may all be 0: a sum of them then is, beside which each alone is not
+    at_zero = [[_not_below(value, drawn) for value, drawn in zip(each, row, strict=True)] for each in (lowered, raised)]
+    joint = [comparison.statistic(each) for each in (lowered, raised, *at_zero)]
+    return Bounds(min(low, *joint), max(high, *joint), widest)
+
+
+def _not_below(value: float, drawn: float) -> float:
+    return max(value, 0.0) if drawn > 0 else value

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from ..core.types import Frozen
+from ..core.types import Frozen, GuestKernel
 from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
 
@@ -76,6 +77,13 @@ class Manifest(Frozen, frozen=True):
         words = self.arguments
         apart = [word for word, before in zip(words[1:], words, strict=False) if before == "--set"]
         return apart + [word.removeprefix("--set=") for word in words if word.startswith("--set=")]
+
+
+def identity_of(kernels: Collection[GuestKernel]) -> tuple[str, str]:
+    """(release, sha256) of several kernels in a manifest: all releases, and a digest of their hashes."""
+    builds = sorted(kernels, key=lambda build: (build.release, build.sha256))
+    digest = hashlib.sha256("\n".join(build.sha256 for build in builds).encode()).hexdigest()
+    return ", ".join(build.release for build in builds), digest
 
 
 def now_utc() -> str:

@@ -10,6 +10,7 @@ from netwarp.core.types import Cell, CellOutcome, Check, Measurement, Outcome, t
 from netwarp.engine.cell_tasks import analyze_one
 from netwarp.store.run_dir import CellDir, read_json
 from support.recorded_cell import START, make_cell, make_directory, write
+from support.report_kit import put
 
 
 @pytest.fixture
@@ -65,3 +66,9 @@ def test_a_full_disk_is_no_cells_fault(cell: CellDir, monkeypatch: pytest.Monkey
     with pytest.raises(DiskFull):
         analyze_one(cell)
     assert not cell.checks.exists() and not cell.judgement.exists()
+
+
+def test_limits_of_clocks_of_an_older_analysis_go(cell: CellDir) -> None:
+    put(cell.clock_limits, {"f": ["one_way_delay_s"]})
+    analyze_one(cell)
+    assert cell.read_outcome().outcome is Outcome.COMPLETED and not cell.clock_limits.exists()

@@ -176,3 +176,41 @@ def test_a_cell_that_failed_is_taken_from_a_later_run(plain: Path, tmp_path: Pat
     second = whole_run(plain, tmp_path / "second", failed=(1, 2))
     whole = take_cells(plain, [first.root, second.root], out=tmp_path / "whole", report=False)
     assert whole.outcomes == {"COMPLETED": len(whole.plan.cells) - 1, "FAILED": 1}
+
+
+def test_where_cells_came_from_is_kept(plain: Path, tmp_path: Path) -> None:
+    """Also of runs that were themselves put together; not of runs of which no cell was taken."""
+    first, second, unused = (
+        whole_run(plain, tmp_path / name, failed=failed)
+        for name, failed in (("first", (0,)), ("second", (1,)), ("unused", (0, 1)))
+    )
+    changed(first, other_programs=["older of 2025: bin/sender"])
+    changed(second, other_programs=["oldest of 2024: bin/sender", "older of 2025: bin/sender"])
+    changed(unused, other_programs=["never of 2023: bin/sender"], programs={"bin/sender": "b" * 64})
+    places = [run.root for run in (first, second, unused)]
+    whole = take_cells(plain, places, out=tmp_path / "whole", report=False)
+    assert whole.complete
+    assert whole.manifest.other_programs == ("older of 2025: bin/sender", "oldest of 2024: bin/sender")
+
+
+def test_runs_on_kernels_of_their_own_are_taken_together(tmp_path: Path) -> None:
+    """A spec that names kernels: each run ran on one. Where it names none, they must be equal."""
+    builds = {"6.1": GuestKernel("6.1.192", "a" * 64), "6.12": GuestKernel("6.12.117", "b" * 64)}
+    levels = '[factor.kernel]\nlevels = ["old", "new"]\n[factor.kernel.old]\nkernel = "6.1"\n'
+    levels += '[factor.kernel.new]\nkernel = "6.12"\n'
+    text = spec_text(more=levels, extra=', "kernel"', where='where = { kernel = "old" }').replace("EXPECTED", "")
+    spec = tmp_path / "spec.toml"
+    spec.write_text(text)
+    loaded, runs = load_spec(spec), []
+    for name, build in zip(("old", "new"), builds.values(), strict=True):
+        plan = make_plan(loaded, builds=builds.__getitem__, where=[("kernel", name)])
+        runs.append(write_run(tmp_path / name, plan))
+        put(runs[-1].manifest, MANIFEST | {"spec": "made-up", "spec_path": str(spec), "seed": 1, "repetitions": 1,
+                                           "kernel_release": build.release, "kernel_sha256": build.sha256})  # fmt: skip
+        keep_texts(runs[-1], texts_of(loaded))
+    whole = take_cells(spec, [run.root for run in runs], out=tmp_path / "whole", report=False)
+    assert {cell.kernel for cell in whole.plan.cells} == set(builds.values())
+    assert whole.manifest.kernel_release == "6.1.192, 6.12.117"
+    (tmp_path / "plain.toml").write_text(spec_text().replace("EXPECTED", ""))
+    with pytest.raises(SpecError, match="kernel_release, kernel_sha256 differ"):
+        take_cells(tmp_path / "plain.toml", [run.root for run in runs], out=tmp_path / "other", report=False)

@@ -7,7 +7,8 @@ from netwarp.plan.notes import notes
 from support.specs import BASE, plan_of, replaced
 
 FAST = replaced('"1 Mbit/s"', '"1 Gbit/s"')
-TWO = BASE + '[flow.g]\nfrom = "a"\nto = "b"\nprotocol = "sctp"\npaths = ["p1"]\n'
+G = '[flow.g]\nfrom = "a"\nto = "b"\nprotocol = "sctp"\npaths = ["p1"]\n'
+TWO = BASE + G
 
 
 def said(text: str, backend: str = "virtual") -> tuple[str, ...]:
@@ -46,6 +47,8 @@ def test_flows_that_share_a_queue_meet_in_one_phase() -> None:
     (note,) = said(TWO)
     assert note.startswith("nothing is random in 1 of 1 cell, but the flows f, g share a queue")
     assert 'phase = "uniform(0 s, 1 s)"' in note and "one phase" in note
+    short = replaced('paths = ["p1"]\n', 'paths = ["p1"]\nbytes = "300 kB"\n', BASE)
+    assert said(short + G + 'start = "8 s"\n'), "2.4 s at full rate: the first may not be over"
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,7 @@ def test_flows_that_share_a_queue_meet_in_one_phase() -> None:
         replaced('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"', TWO),
         TWO + 'start = "{start}"\n[factor.start]\nlevels = ["0 s", "1 s"]\n',
         replaced('paths = ["p1"]\n', 'paths = ["p1"]\nstop = "2 s"\n', TWO) + 'start = "3 s"\n',
+        replaced('paths = ["p1"]\n', 'paths = ["p1"]\nbytes = "10 kB"\n', BASE) + G + 'start = "8 s"\n',
     ],
 )
 def test_no_note_where_phases_are_drawn_or_nothing_is_shared(text: str) -> None:
@@ -82,3 +86,10 @@ one_way_delay = "20 ms"
         text += f'[flow.f{number}]\nprotocol = "tcp"\n{ends}'
     (note,) = said(text)
     assert "the flows f1, f2 share a queue" in note
+
+
+def test_a_program_of_the_users_chooses_its_buffers_itself() -> None:
+    own = '{ sender = ["iperf3", "-c", "{to}"], receiver = ["iperf3", "-s"], ready = "listening" }'
+    (plan,) = (plan_of(FAST + f"program = {own}\n"),)
+    assert plan.cells[0].flows[0].program is not None
+    assert notes(plan, "virtual") == ()

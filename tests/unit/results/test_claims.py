@@ -10,15 +10,18 @@ import pytest
 from msgspec.structs import replace
 from netwarp.core.errors import SpecError
 from netwarp.core.numbers import MINUS
-from netwarp.core.types import Measurement
+from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Selection
 from netwarp.present.claim_blocks import statements
 from netwarp.results import Judged, Results, judge, write_tables
+from netwarp.results.comparisons import comparisons
 from netwarp.results.rows import CLAIM_COLUMNS
+from netwarp.results.run_results import RepeatedValue
+from netwarp.results.single_draw_bounds import Spread, bounds, kind_of
 from support.claims import OVER, claim, judged, plan_of, rows
-from support.results_kit import LOSS, completed
+from support.results_kit import LOSS, completed, one_factor_run
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,9 @@ def test_a_claim_about_work_of_a_cpu_is_judged_on_the_wall_clock_only(tmp_path: 
     assert (found.verdict, found.reason, found.measured) == ("not testable here", "no time passes", None)
     (found,) = judged(plan, numbers, cpu_per_byte_s=2e-9)
     assert (found.verdict, found.measured) == ("holds", 2.0)
+    none = {cell.id: CellOutcome(Outcome.FAILED, "the guest was killed", 1.0, 1.0) for cell in plan.cells}
+    (found,) = judge(Results(plan, none, []))
+    assert found.verdict == "not tested" and "FAILED" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -311,3 +317,14 @@ def test_scattered_draws_of_small_times_are_not_equal(metric: str, scale: float,
     ]
     (found,) = judge(Results(plan, completed(plan), measured))
     assert found.verdict == "inconclusive" and found.low is not None
+
+
+def test_other_draws_that_may_make_a_divisor_0_together_leave_no_bounds() -> None:
+    """Each of two terms alone, moved by up to 150 %, leaves a divisor; both together cross 0."""
+    cell = one_factor_run([1.0, 1.0]).plan.cells[0]
+    a, b = ([RepeatedValue((cell,), {0: value}, "", failed=False) for _ in range(2)] for value in (10.0, 1.0))
+    (gain,) = comparisons("gain", [a], [b])
+    kind = kind_of(cell)
+    assert bounds(gain, {kind: Spread(0.5, 1.0, 1, "")}) is not None
+    with pytest.raises(ZeroDivisionError):
+        bounds(gain, {kind: Spread(1.5, 1.0, 1, "")})

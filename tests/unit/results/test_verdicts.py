@@ -128,3 +128,10 @@ def test_no_order_that_a_paper_concludes_hangs_on_a_margin_of_0(name: str) -> No
     concluded = [one for one in claims if one.claim_class == "conclusion" and one.kind in orders]
     assert len(concluded) > 5
     assert [one.id for one in concluded if one.tolerance <= 0] == []
+
+
+def test_a_papers_numbers_are_judged_whatever_the_clock_of_the_claim(tmp_path: Path) -> None:
+    """Ours cannot be measured in virtual time; the paper's are printed."""
+    (one,) = decided(tmp_path, HEAD + claim(PAPER + 'clock = "wall"\nreason = "work of a CPU"\n'), {"paper": (2, 1)})
+    assert one.own.verdict == "not testable here"
+    assert (one.sources["paper"].verdict, one.sources["paper"].measured) == ("holds", 1.0)
