@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +69,11 @@ def library_path() -> Path:
 
 def loaded_digest() -> str | None:
     """SHA-256 of the library that this process has loaded; None: none yet. It stays loaded when its file changes."""
-    return _loaded()[1] if _loaded.cache_info().currsize else None
+    if not _loaded.cache_info().currsize:
+        return None
+    import hashlib  # only workers ask; the summary of a capture starts sooner without it
+
+    return hashlib.sha256(_loaded()[1]).hexdigest()
 
 
 def _library() -> ctypes.CDLL:
@@ -78,11 +81,11 @@ def _library() -> ctypes.CDLL:
 
 
 @functools.cache
-def _loaded() -> tuple[ctypes.CDLL, str]:
-    """The library and the SHA-256 of its file."""
+def _loaded() -> tuple[ctypes.CDLL, bytes]:
+    """The library and its file's content."""
     path = library_path()
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = path.read_bytes()
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise CaptureError(f"the analyser's core cannot be loaded: {error}. Build it: make -C apps") from error
@@ -103,7 +106,7 @@ def _loaded() -> tuple[ctypes.CDLL, str]:
     if library.nwa_abi() != ABI:
         raise CaptureError(f"{path} has interface {library.nwa_abi()}, this netwarp needs {ABI}: make -C apps")
     _keep_freed_memory()
-    return library, digest
+    return library, content
 
 
 def _keep_freed_memory() -> None:

@@ -176,7 +176,7 @@ WRONG = [
     ([*WHOLE[:5], f"netlink at=- ns=0 data={UP}"], "steps.txt:7: netlink: key at: '-' is not a whole number"),
     ([*WHOLE[:6], "end at=4 grace_ns=1"], "steps.txt:8: end: key at: 4 is earlier than the step before (5)"),
     ([*WHOLE, SPAWN.replace("id=x", "id=y")], "steps.txt:9: spawn: cannot stand after end"),
-    ([*WHOLE[:5], "offload at=1 ns=0 iface=x"], "steps.txt:7: offload: key at: is unknown here"),
+    ([*WHOLE[:5], "offload to=1 ns=0 iface=x"], "steps.txt:7: offload: key to: is unknown here"),
 ]
 
 
