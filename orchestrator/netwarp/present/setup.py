@@ -14,7 +14,7 @@ from .run_data import RunData
 MOST_NETWORKS = 4
 MOST_VALUES = 4
 BEND, LABEL = 25.5, 6
-"""How far links between the same two nodes are drawn apart; how far above its line a label stands."""
+"""The distance at which links between the same two nodes are drawn apart; the height of a label above its line."""
 COLUMN, ROW, RADIUS = 120, 56, 15
 """Of the drawing: px from node to node, from row to row, and of a node."""
 

@@ -17,7 +17,7 @@ from .statistics import Estimate, estimate
 from .tolerance import alike_within
 
 CLOCK_S = 1e-6
-"""How late an instant may be on the virtual clock, the finest there is: a time has two ends, hence 2 us."""
+"""The lateness of an instant on the virtual clock, the finest there is: a time has two ends, hence 2 us."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What keeps an ordinary user from `make lab`, as doctor and the laboratory itself say it: on this machine's kernel."""
+"""Obstacles between an ordinary user and `make lab`, as doctor and the laboratory say them on this machine's kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon a sender repairs what it can know to be lost, failures without a reason: from packets written by hand."""
+"""The time until a sender repairs what it can know to be lost, failures without a reason: from packets by hand."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ..observation import FlowObservation
 TIMEOUT_NS = 200_000_000
 """No timeout comes earlier: TCP_RTO_MIN, include/net/tcp.h."""
 AT_ONCE_NS = 1_000_000
-"""What answers an arrival leaves so soon after it."""
+"""The longest time after an arrival in which its answer leaves."""
 AWAY = ("POTENTIALLY_FAILED", "UNREACHABLE")
 
 
