@@ -42,13 +42,11 @@ def test_itself_is_no_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_unfinished_cells_are_removed_when_their_guest_has_ended(tmp_path: Path) -> None:
-    """A directory that cannot be removed while a process writes into it: here it is made anew until the process
-    ends.
-    """
+    """A directory that cannot be removed while a process writes into it: a guest that was killed, which ends soon."""
     run = RunDir(tmp_path)
     cell = run.partial_cell("x").root
     cell.mkdir(parents=True)
-    program = "import os, sys\nprint(flush=True)\nwhile True:\n try: open(f'{os.getcwd()}/f', 'w').close()\n"
+    program = "import os, sys\nprint(flush=True)\nfor _ in range(50000):\n try: open(f'{os.getcwd()}/f', 'w').close()\n"
     program += " except OSError: sys.exit()"
     with subprocess.Popen([sys.executable, "-c", program], cwd=cell, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
