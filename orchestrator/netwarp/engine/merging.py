@@ -66,21 +66,8 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
         write_json(run.manifest, _manifest([shard.manifest for shard in shards], parts))
         if not run.spec.exists():
             shutil.copytree(shards[0].directory.spec, run.spec)
-        write_plan(run, plan)
-        run.clear_partial()
-        there = run.finished()
-        for shard in shards:
-            for cell in shard.plan.cells:
-                if cell.id not in there:
-                    _take(shard.directory, run, cell.id)
-                    if len(plan.cells) > PACK_ABOVE:
-                        pack_one(run, cell.id)
-                        combine(run, at_least=PACK_CELLS)
-        run.clear_partial()
-        if shards[0].directory.calibration.exists():
-            shutil.copyfile(shards[0].directory.calibration, run.calibration)
-        tabulate(plan, run)
-        page = make_report(run) if report else None
+        taken = [(shard.directory, cell.id) for shard in shards for cell in shard.plan.cells]
+        page = _put_together(run, plan, taken, shards[0].directory, report)
     return Run(run, plan, page)
 
 
@@ -143,21 +130,29 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         others = tuple(dict.fromkeys(filter(None, (*kept, *(_other_programs(sources[0], source) for source in used)))))
         write_json(run.manifest, msgspec.structs.replace(manifest, other_programs=others))
         keep_texts(run, texts_of(loaded))
-        write_plan(run, plan)
-        run.clear_partial()
-        there = run.finished()
-        for cell in plan.cells:
-            if cell.id not in there:
-                _take(place[cell.id].directory, run, cell.id)
-                if len(plan.cells) > PACK_ABOVE:
-                    pack_one(run, cell.id)
-                    combine(run, at_least=PACK_CELLS)
-        run.clear_partial()
-        if sources[0].directory.calibration.exists():
-            shutil.copyfile(sources[0].directory.calibration, run.calibration)
-        tabulate(plan, run)
-        page = make_report(run) if report else None
+        taken = [(place[cell.id].directory, cell.id) for cell in plan.cells]
+        page = _put_together(run, plan, taken, sources[0].directory, report)
     return Run(run, plan, page)
+
+
+def _put_together(
+    run: RunDir, plan: Plan, cells: Sequence[tuple[RunDir, str]], first: RunDir, report: bool
+) -> Path | None:
+    """Take the cells that the run lacks, and write its plan, tables and report; returns the report's page."""
+    write_plan(run, plan)
+    run.clear_partial()
+    there = run.finished()
+    for source, cell_id in cells:
+        if cell_id not in there:
+            _take(source, run, cell_id)
+            if len(plan.cells) > PACK_ABOVE:
+                pack_one(run, cell_id)
+                combine(run, at_least=PACK_CELLS)
+    run.clear_partial()
+    if first.calibration.exists():
+        shutil.copyfile(first.calibration, run.calibration)
+    tabulate(plan, run)
+    return make_report(run) if report else None
 
 
 def _refuse_unlike(sources: Sequence[Run], names: Sequence[str]) -> None:
