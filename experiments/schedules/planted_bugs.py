@@ -1,10 +1,10 @@
 """Builds a kernel for each planted bug (bugs/*.patch), runs schedules on it, and says which promises it breaks.
 
-    .venv/bin/python experiments/schedules/planted_bugs.py [--work DIR] [--build] [NAME...]
+    .venv/bin/python experiments/schedules/planted_bugs.py [--work DIR] [--tree DIR] [--build] [NAME...]
 
-The source is unpacked and built once in DIR (minutes); each bug then costs the compilation of one file and a link. For
-each bug the schedules of its protocol run, on the unmodified kernel too: a bug is found by a promise that it breaks in
-more cells.
+The source is unpacked and built once (minutes), with its objects kept (`netwarp kernel build --incremental`); each bug
+then costs the compilation of one file and a link. For each bug the schedules of its protocol run, on the unmodified
+kernel too: a bug is found by a promise that it breaks in more cells.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from netwarp.core.checkout import CHECKOUT
-from netwarp.guestkernel.build import apply_patch, configure
-from netwarp.guestkernel.recipe import Patch, load_recipe
+from netwarp.guestkernel import build_kernel, load_recipe
 from netwarp.guestkernel.run import Runner
 from netwarp.guestkernel.source import find_source, unpack
 
@@ -35,6 +35,11 @@ PARTS: dict[str, list[list[str]]] = {
 }
 """The protocol that a patch's name begins with -> the parts of the experiment that are run."""
 NOT_COMPLETED = "a cell that completes"
+LATER = frozenset([
+    "overtaken", "reinjection", "in-order-mptcp", "founded", "close-limit", "complete-idle", "closing-ends"
+])  # fmt: skip
+LATER_PARTS = frozenset([("sctp", 2)])
+"""Promises (the last part of expected.toml) and parts that were added when the bugs were known."""
 
 
 def main() -> int:
@@ -42,6 +47,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="patches of bugs/ (default: all)")
     parser.add_argument("--work", type=Path, default=CHECKOUT / "build" / "planted-bugs", metavar="DIR")
+    parser.add_argument(
+        "--tree", type=Path, metavar="DIR", help="a copy of the source to patch and restore (default: WORK/tree)"
+    )
     parser.add_argument("--build", action="store_true", help="build the kernels, and run nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
@@ -51,23 +59,26 @@ def main() -> int:
         parser.error(f"there is no bug {unknown[0]}; there is: {', '.join(patches)}")
     work = args.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
-    kernels = {name: work / f"linux-{name}" for name in (BASE, *names)}
-    build(work, {name: patches[name] for name in names}, kernels, args.jobs)
+    kernels = build((args.tree or unpacked(work)).absolute(), {name: patches[name] for name in names})
     if args.build:
         return 0
     say(f"{'bug':<28} found by")
+    early, all_found = set[str](), set[str]()
     for name in names:
+        protocol = name.split("-")[0]
         found: list[str] = []
-        for number, part in enumerate(PARTS[name.split("-")[0]]):
-            runs = [run(kernels[kernel], work / f"{kernel}-{name.split('-')[0]}-{number}", part, args.jobs)
+        for number, part in enumerate(PARTS[protocol]):
+            runs = [run(kernels[kernel], work / f"{kernel}-{protocol}-{number}", part, args.jobs)
                     for kernel in (BASE, name)]  # fmt: skip
             before, after = (broken(one) for one in runs)
-            found += [
-                f"{claim} ({count} cells of part {number + 1}, {before.get(claim, 0)} without it)"
-                for claim, count in after.items()
-                if count > before.get(claim, 0)
-            ]
+            for claim, count in after.items():
+                if count > before.get(claim, 0):
+                    found.append(f"{claim} ({count} cells of part {number + 1}, {before.get(claim, 0)} without it)")
+                    all_found.add(name)
+                    if claim not in LATER and (protocol, number) not in LATER_PARTS:
+                        early.add(name)
         say(f"{name:<28} {'; '.join(found) or 'nothing'}")
+    say(f"{len(all_found)} of {len(names)} found; by what was promised before the bugs were known: {len(early)}")
     return 0
 
 
@@ -77,36 +88,43 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def build(work: Path, patches: dict[str, Path], kernels: dict[str, Path], jobs: int) -> None:
-    """Build what is not there yet: first the unmodified kernel, then each bug in the same tree."""
-    recipe, tree = load_recipe(), work / "tree"
-    log_path = work / "build.log"
-    with log_path.open("ab") as log:
-        runner = Runner(log, log_path, recipe.identity, lambda progress: None)
+def build(tree: Path, patches: dict[str, Path]) -> dict[str, Path]:
+    """Build the unmodified kernel and then each bug in the same tree; the binaries. Kernels that are there stay."""
+    for path in patches.values():  # one that was left in the tree would be in every kernel
+        patch(path, tree, "--dry-run")
+    kernels = {BASE: made(tree, BASE)}
+    for name, path in patches.items():
+        patch(path, tree)
+        try:
+            kernels[name] = made(tree, name)
+        finally:
+            patch(path, tree, "--reverse")
+    return kernels
 
-        def make(target: Path) -> None:
-            runner.run([*recipe.make, f"-j{jobs}", "ARCH=um", "linux"], cwd=tree, objects=recipe.objects)
-            runner.run(["strip", "-o", str(target), str(tree / "linux")], cwd=tree)
-            say(f"built {target.name}")
 
-        if not (tree / ".config").exists():
-            runner.enter("unpacks")
-            unpack(find_source(None, recipe), tree, recipe, runner)
-            for patch in recipe.patches:
-                apply_patch(patch, tree)
-            configure(recipe, tree, runner)
-        runner.enter("compiles")
-        if not kernels[BASE].exists():
-            make(kernels[BASE])
-        for name, path in patches.items():
-            if kernels[name].exists():
-                continue
-            apply_patch(Patch(path.name, path.read_bytes()), tree)
-            try:
-                make(kernels[name])
-            finally:
-                command = ["patch", "-p1", "--force", "--silent", "--reverse", "--no-backup-if-mismatch"]
-                subprocess.run(command, cwd=tree, input=path.read_bytes(), check=True)
+def made(tree: Path, name: str) -> Path:
+    """The kernel of the tree as it is now."""
+    kernel = build_kernel(tree, incremental=True)
+    say(f"{name:<28} kernel {kernel.key}, sha256 {kernel.sha256[:16]}")
+    return kernel.binary
+
+
+def patch(path: Path, tree: Path, *options: str) -> None:
+    """Change the tree."""
+    command = ["patch", "-p1", "--force", "--silent", "--fuzz=0", "--no-backup-if-mismatch", *options]
+    subprocess.run(command, cwd=tree, input=path.read_bytes(), check=True)
+
+
+def unpacked(work: Path) -> Path:
+    """The distribution's source, unpacked there unless it has been."""
+    tree, recipe = work / "tree", load_recipe()
+    if not tree.exists():
+        with (work / "unpack.log").open("wb") as log:
+            new = work / "tree.new"
+            shutil.rmtree(new, ignore_errors=True)
+            unpack(find_source(None, recipe), new, recipe, Runner(log, work / "unpack.log", {}, lambda progress: None))
+            new.rename(tree)
+    return tree
 
 
 def run(kernel: Path, out: Path, part: list[str], jobs: int) -> Path:

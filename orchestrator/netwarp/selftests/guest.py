@@ -21,12 +21,11 @@ from ..guestkernel.seccomp import mode_of
 from ..sandbox.guest_root import prepare_root
 from ..sandbox.privileges import hand_over, take_back, unprivileged
 from .tap import Case, Verdict, cases, verdict_of
-from .tree import Selftest
+from .tree import OVERRIDES, Selftest
 
 MEMORY = "768M"
 VIRTUAL_LIMIT_S = 7200
 """Of the guest's clock; a test that waits for ever reaches it in a moment."""
-OVERRIDES = Path(__file__).with_name("overrides")
 _TIMED_OUT = (124, 137)
 """Statuses of timeout(1)."""
 

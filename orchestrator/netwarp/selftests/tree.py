@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,10 @@ from ..guestkernel.recipe import Recipe
 from ..guestkernel.source import Source
 
 SELFTESTS = Path("tools/testing/selftests")
+OVERRIDES = Path(__file__).with_name("overrides")
+"""COLLECTION@FILE (/ as @): appended to that file in the guest's memory; COLLECTION@PROGRAM.h: included first where
+that program is compiled.
+"""
 _PARTS = (str(SELFTESTS), "tools/include", "tools/arch/x86", "tools/build", "tools/lib", "tools/scripts", "scripts")
 _LOCAL_SOURCE = re.compile(r"""^\s*(?:source|\.)\s+["']?(?:\$\{?\w+\}?/|\./)?([\w./-]+\.sh)""", re.MULTILINE)
 
@@ -89,6 +94,9 @@ class Tree:
                 for program in needed(folder, test.program):
                     target = folder / program
                     command = ["make", "-C", str(folder), f"KHDR_INCLUDES=-isystem {include}", str(target)]
+                    header = OVERRIDES / f"{test.collection}/{program}.h".replace("/", "@")
+                    if header.is_file():
+                        command.append(f"USERCFLAGS=-include {shlex.quote(str(header))}")
                     done = subprocess.run(
                         command, capture_output=True, text=True, check=False,
                         env={"PATH": with_sbin(os.environ.get("PATH", os.defpath)), "LC_ALL": "C"},
@@ -120,7 +128,8 @@ def _scripts(folder: Path, name: str, seen: set[Path]) -> Iterator[str]:
 
 def unpack_tests(source: Source, recipe: Recipe) -> Path:
     """The tests of a source in the cache, unpacked unless they are there. Raises KernelError."""
-    key = hashlib.sha256(f"{source.identity}\n{toolchain()}".encode()).hexdigest()[:16]
+    headers = [header.read_text() for header in sorted(OVERRIDES.glob("*.h"))]
+    key = hashlib.sha256("\n".join([source.identity, toolchain(), *headers]).encode()).hexdigest()[:16]
     place = kernels_dir().parent / "selftests" / f"tests-{key}"
     if place.is_dir():
         return place

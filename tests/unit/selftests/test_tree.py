@@ -108,3 +108,36 @@ def test_everything_has_run_before_a_listener_is_looked_for() -> None:
     script = own + (OVERRIDES / "net@net_helper.sh").read_text() + 'wait_local_port_listen "a b" 80 tcp\n'
     said = subprocess.run(["bash", "-uc", script], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == ["slept", "a b, 80, tcp"]
+
+
+def test_a_program_is_compiled_with_the_header_that_makes_time_pass(tmp_path: Path) -> None:
+    """The reading that counts is the first of two, and a program without a header is compiled as it is."""
+    net = tmp_path / SELFTESTS / "net"
+    net.mkdir(parents=True)
+    (net / "Makefile").write_text("CFLAGS += $(USERCFLAGS)\n")
+    counts = """
+#include <stdio.h>
+#include <time.h>
+#undef clock_gettime
+static int readings;
+int clock_gettime(clockid_t clock, struct timespec *read)
+{
+	read->tv_nsec = ++readings;
+	return clock;
+}
+int main(void)
+{
+	struct timespec read;
+	int status = READ(7, &read);
+
+	printf("%d %ld %d\\n", status, read.tv_nsec, readings);
+	return 0;
+}
+"""
+    (net / "so_txtime.c").write_text(counts.replace("READ", "read_and_pass"))
+    (net / "other.c").write_text(counts.replace("READ", "clock_gettime"))
+    tests = [Selftest("net", "so_txtime"), Selftest("net", "other")]
+    assert Tree(tmp_path).build(tests, tmp_path) == {}
+    said = [subprocess.run([net / name], capture_output=True, text=True, check=True).stdout.split()
+            for name in ("so_txtime", "other")]  # fmt: skip
+    assert said == [["7", "1", "2"], ["7", "1", "1"]]
