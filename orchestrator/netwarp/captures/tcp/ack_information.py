@@ -111,8 +111,8 @@ def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tu
     """Segments that only ask for an answer: (zero-window probes, RFC 9293 3.8.6.1; keep-alives, RFC 9293 3.8.4).
 
     Both carry at most one byte, at or below what was already acknowledged or must not be sent yet. A keep-alive has the
-    number before SND.NXT; a probe, while the other end's window is zero, the one before SND.UNA or the first byte of
-    new data.
+    number before SND.NXT while nothing is outstanding (else a byte there is sent again); a probe, while the other end's
+    window is zero, the one before SND.UNA or the first byte of new data.
     """
     if not len(data):
         none = np.zeros(0, dtype=np.bool_)
@@ -121,6 +121,6 @@ def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tu
     before = np.concatenate([[UNKNOWN], data.highest_end[:-1]])
     shut = before_each(zero, data, 0)
     una = before_each(acks.highest_ack, data, UNKNOWN)
-    behind = small & (data.seq == before - 1) & (before > 1)
+    behind = small & (data.seq == before - 1) & (before > 1) & (una >= before)
     probe = small & shut & ((data.seq == una - 1) | ((data.seq == una) & (data.payload_bytes == 1)))
     return probe, behind & ~probe & ~shut

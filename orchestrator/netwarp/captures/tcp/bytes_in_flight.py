@@ -55,7 +55,8 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
     """(segments, bytes) of payload sent before the first answer to any of it arrives (an acknowledgement or a SACK
-    block): the initial window (RFC 5681 3.1), if the sender had that much to send. None: no payload.
+    block): the initial window (RFC 5681 3.1), if the sender had that much to send. What is sent again because no answer
+    comes is not counted twice. None: no payload.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     if not len(carries):
@@ -65,7 +66,7 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
         ((acks.highest_ack > data.seq[first]) | (acks.sack_blocks > 0)) & (acks.row > data.row[first])
     )
     until = acks.row[answers[0]] if len(answers) else len(data) + len(acks)
-    flight = carries[data.row[carries] < until]
+    flight = carries[(data.row[carries] < until) & (data.new_bytes[carries] > 0)]
     return len(flight), int(data.new_bytes[flight].sum())
 
 

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 
 from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
-from ..native import Bools, Rows
+from ..native import UNKNOWN, Bools, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .capture_position import CapturePosition, smallest
@@ -138,7 +138,7 @@ class Direction:
         known = data.flags & RST == 0
         if not known.any() or not len(self.acks) or self.acks.highest_ack[-1] < 0:
             return None
-        begin = 1 if len(data.syns) else int(data.seq[known].min())
+        begin = 1 if len(data.syns) else _first_number(data, self.acks, known)
         end = min(int(self.acks.highest_ack[-1]), data.data_end)
         beyond = np.clip(data.end - (data.flags & FIN != 0) - end, 0, data.new_bytes)
         seen = int((data.new_bytes - beyond)[known].sum())
@@ -219,6 +219,16 @@ class Direction:
             "ece_packets": int(((self.data.flags & ECE != 0) & plain).sum()),
             "cwr_packets": int(((self.data.flags & CWR != 0) & plain).sum()),
         }
+
+
+def _first_number(data: DirectionColumns, acks: DirectionColumns, known: Bools) -> int:
+    """The lowest number of a capture that begins in the middle. An empty segment there whose number the other end had
+    acknowledged all along is a keep-alive, whose byte went before.
+    """
+    lowest = int(data.seq[known].min())
+    carried = bool((data.end[known & (data.seq == lowest)] > lowest).any())
+    acked = acks.ack[acks.ack != UNKNOWN]
+    return lowest if carried or not len(acked) or int(acked.min()) != lowest + 1 else lowest + 1
 
 
 def _pure_acks(sent: DirectionColumns) -> int:

@@ -63,7 +63,7 @@ def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
     known &= (acks.row[advancing] > data.row[last]) & (data.seq[last] < ack)  # else it was sent before the capture
     marks = _odd_until(data)
     known &= marks[last + 1] == marks[np.minimum(first, last)]
-    known &= ~_touches_again(data, before, ack)
+    known &= ~_touches_odd(data, before, ack)
     chosen = advancing[known]
     rtt = acks.time_ns[chosen] - data.time_ns[last[known]]
     there = rtt >= 0
@@ -72,17 +72,23 @@ def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
 
 def _odd_until(data: DirectionColumns) -> Ints:
     """The number of the first k segments that came below a number seen before them (out of order, or retransmitted)."""
+    return np.concatenate([[0], np.cumsum(_odd(data))])
+
+
+def _odd(data: DirectionColumns) -> Bools:
     highest = np.concatenate([[np.iinfo(np.int64).min], data.highest_end[:-1]])
-    odd = (data.end > data.seq) & (data.seq < highest)
-    return np.concatenate([[0], np.cumsum(odd)])
+    odd: Bools = (data.end > data.seq) & (data.seq < highest)
+    return odd
 
 
-def _touches_again(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
-    """The ascending ranges [low, high) that contain a byte that was retransmitted at any time."""
-    again = np.flatnonzero(data.is_retransmission & (data.flags & RST == 0))
-    if not len(again):
+def _touches_odd(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
+    """The ascending ranges [low, high) that contain a byte that was retransmitted at any time, or that came here below
+    one already seen: also after the last byte of the range, whose acknowledgement then waited for it.
+    """
+    odd = np.flatnonzero((data.is_retransmission | _odd(data)) & (data.flags & RST == 0))
+    if not len(odd):
         return np.zeros(len(low), dtype=np.bool_)
-    start, end = union(data.seq[again], data.end[again])
+    start, end = union(data.seq[odd], data.end[odd])
     place = np.searchsorted(end, low, side="right")
     return np.concatenate([start, [np.iinfo(np.int64).max]])[place] < high
 
