@@ -14,7 +14,7 @@ import numpy as np
 
 from ..captures.mptcp import DATA_ACK, MAPPED, data_level
 from ..captures.native import Ints, Rows
-from ..captures.sctp.messages import messages
+from ..captures.sctp.messages import Messages, messages
 from ..core.wire import ABORT
 from .accepted_data import NEVER, accepted_segments
 from .flow_packets import FlowPackets
@@ -37,9 +37,7 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     if protocol == "mptcp":
         parts = [_mptcp(accepted_segments(receiver, protocol), _data_acks(receiver))]
     elif protocol == "sctp":
-        chunks = receiver.sent_chunks
-        by_flow = [(row, chunks[chunks["flow"] == row]) for row in receiver.data_direction]
-        parts = [_sctp(mine[mine["time_ns"] <= aborted_ns(receiver, row)]) for row, mine in by_flow]
+        parts = [_sctp(delivered_messages(receiver, row)) for row in receiver.data_direction]
     else:
         segments = accepted_segments(receiver, protocol)
         parts = [_tcp(segments[segments["flow"] == row]) for row in receiver.data_direction]
@@ -136,7 +134,12 @@ def aborted_ns(packets: FlowPackets, row: int) -> int:
     return int(aborts["time_ns"].min(initial=NEVER))
 
 
-def _sctp(chunks: Rows) -> Delivery:
-    sent = messages(chunks)
+def delivered_messages(receiver: FlowPackets, row: int) -> Messages:
+    """The messages that arrived in flow `row` before its sender's ABORT."""
+    chunks = receiver.sent_chunks
+    return messages(chunks[(chunks["flow"] == row) & (chunks["time_ns"] <= aborted_ns(receiver, row))])
+
+
+def _sctp(sent: Messages) -> Delivery:
     whole = sent.delivered
     return Delivery(sent.arrival_ns[whole], sent.delivery_ns[whole], sent.payload_bytes[whole], sent.stream[whole])

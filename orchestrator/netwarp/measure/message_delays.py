@@ -8,12 +8,13 @@ import dataclasses
 
 import numpy as np
 
-from ..captures.native import UNKNOWN, Floats, Ints
+from ..captures.native import Floats, Ints
+from ..captures.sctp.messages import messages
 from ..core.types import Flow
-from ..core.wire import DATA
+from ..core.wire import FIRST
+from .delivery import delivered_messages
 from .flow_packets import FlowPackets
 
-UNORDERED, FIRST, LAST = 4, 2, 1
 NEVER = np.iinfo(np.int64).max
 
 
@@ -53,19 +54,24 @@ def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connecte
     """
     if flow.protocol != "sctp" or len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
         return None
-    sent = _whole(sender)
-    if not len(sent.end):
+    sent = messages(sender.sent_chunks)
+    if not sent.complete.any():
         return None
-    arrived = _whole(receiver)
-    delivered = np.full(len(sent.end), NEVER, dtype=np.int64)
-    place = np.searchsorted(sent.begin, arrived.begin)
-    known = place < len(sent.begin)
-    known[known] &= sent.begin[place[known]] == arrived.begin[known]
-    delivered[place[known]] = _in_order(arrived)[known]
+    (row,) = receiver.data_direction
+    arrived = delivered_messages(receiver, row)
+    tsn, there = sent.tsn[sent.complete], arrived.delivered
+    place = np.searchsorted(tsn, arrived.tsn[there])
+    known = place < len(tsn)
+    known[known] &= tsn[place[known]] == arrived.tsn[there][known]
+    delivered = np.full(len(tsn), NEVER, dtype=np.int64)
+    delivered[place[known]] = arrived.delivery_ns[there][known] - receiver.t0_realtime_ns
     if _numbers_unknown(flow):
         return Messages(None, delivered)
-    due = _due(flow, sent.number, connected_ns)
-    return Messages(sent.first_ns if due is None else due, delivered)
+    # how many messages had begun before each, also those of which fragments are missing (given up by the sender)
+    begun = np.cumsum(sent.chunks["flags"][sent.row] & FIRST != 0) - 1
+    first_ns: Ints = sent.chunks["time_ns"][sent.row].astype(np.int64) - sender.t0_realtime_ns
+    due = _due(flow, begun, connected_ns)
+    return Messages((first_ns if due is None else due)[sent.complete], delivered)
 
 
 def _numbers_unknown(flow: Flow) -> bool:
@@ -75,56 +81,6 @@ def _numbers_unknown(flow: Flow) -> bool:
     options = flow.sender_options
     reordered = options.get("scheduler", "fcfs") != "fcfs" and int(options.get("streams") or 1) > 1
     return options.get("lifetime_ns") is not None or reordered
-
-
-@dataclasses.dataclass(frozen=True)
-class _Whole:
-    """Complete messages at one point: first and last TSN, time of the first and of the last arrival, stream, U flag.
-
-    number: how many messages had begun before it, also those of which fragments are missing (given up by the sender).
-    """
-
-    number: Ints
-    begin: Ints
-    end: Ints
-    first_ns: Ints
-    last_ns: Ints
-    stream: Ints
-    ordered: Ints
-
-
-def _whole(view: FlowPackets) -> _Whole:
-    chunks = view.sent_chunks
-    fresh = chunks[(chunks["type"] == DATA) & ~chunks["is_retransmission"] & (chunks["tsn"] != UNKNOWN)]
-    fresh = fresh[np.argsort(fresh["tsn"], kind="stable")]
-    if not len(fresh):
-        none = np.zeros(0, dtype=np.int64)
-        return _Whole(none, none, none, none, none, none, none)
-    tsn, flags = fresh["tsn"].astype(np.int64), fresh["flags"]
-    t_ns = fresh["time_ns"] - view.t0_realtime_ns
-    first, last = flags & FIRST != 0, flags & LAST != 0
-    begins = np.concatenate([[True], np.diff(tsn) != 1]) | first | np.concatenate([[True], last[:-1]])
-    starts = np.flatnonzero(begins)
-    ends = np.concatenate([starts[1:], [len(fresh)]]) - 1
-    keep = first[starts] & last[ends]
-    return _Whole(
-        number=(np.cumsum(first)[starts] - 1)[keep],
-        begin=tsn[starts][keep],
-        end=tsn[ends][keep],
-        first_ns=np.minimum.reduceat(t_ns, starts)[keep],
-        last_ns=np.maximum.reduceat(t_ns, starts)[keep],
-        stream=fresh["stream"][starts][keep].astype(np.int64),
-        ordered=(flags[starts][keep] & UNORDERED == 0).astype(np.int64),
-    )
-
-
-def _in_order(messages: _Whole) -> Ints:
-    """Delivery: an ordered message waits for those before it in its stream (RFC 9260 6.6), which have smaller TSNs."""
-    delivered = messages.last_ns.copy()
-    for stream in np.unique(messages.stream).tolist():
-        mine = np.flatnonzero((messages.stream == stream) & (messages.ordered == 1))
-        delivered[mine] = np.maximum.accumulate(messages.last_ns[mine])
-    return delivered
 
 
 def _due(flow: Flow, numbers: Ints, connected_ns: int | None) -> Ints | None:

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..captures.native import UNKNOWN, Ints, Rows
+from ..captures.native import NONE, UNKNOWN, Ints
 from ..core.outputs import MOST_PACKETS
 from ..core.types import Flow
-from ..core.wire import DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, RST, SYN, chunk_name
+from ..core.wire import DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, I_DATA, RST, SYN, chunk_name
 from ..store.derived import NearPacket
 from .faults import Fault
-from .flow_packets import FlowPackets, sent_rows
+from .flow_packets import FlowPackets
 from .observation import FlowObservation, Moments, first_ns
-from .sent_times import arrival_of_first_sent_since
+from .sent_times import arrival_of_first_sent_since, data_units, same_connections
 
 FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
 
@@ -161,7 +161,7 @@ def _content(seen: _Seen, flow: Flow) -> tuple[str, int | None]:
         chunks = capture.chunks[capture.chunks["packet"] == seen.row]
         kinds = [chunk_name(int(kind)) for kind in chunks["type"]]
         kind_text = " + ".join(f"{n} {kind}" if (n := kinds.count(kind)) > 1 else kind for kind in dict.fromkeys(kinds))
-        data = chunks["tsn"][chunks["type"] == DATA]
+        data = chunks["tsn"][(chunks["type"] == DATA) | (chunks["type"] == I_DATA)]
         if len(data):
             return kind_text, _known(int(data[0]))
         sacks = capture.sacks["cumulative_tsn"][capture.sacks["packet"] == seen.row]
@@ -184,7 +184,9 @@ def _arrives(seen: _Seen, flow: Flow, number: int, path: int, sender: FlowPacket
     """True if this transmission of a number reached the other end on its path. Copies keep their order, and the arrived
     ones are the latest sent before each arrival.
     """
-    sent, came = _copies(sender, flow, number, path), _copies(receiver, flow, number, path)
+    here = int(seen.end.point.capture.packets["flow"][seen.row])
+    there = next((row for row, its in same_connections(sender, receiver).items() if its == here), NONE)
+    sent, came = _copies(sender, flow, here, number, path), _copies(receiver, flow, there, number, path)
     taken: set[int] = set()
     for arrival in reversed(came):
         before = [at for at in sent if at < arrival and at not in taken]
@@ -193,11 +195,8 @@ def _arrives(seen: _Seen, flow: Flow, number: int, path: int, sender: FlowPacket
     return seen.t_ns in taken
 
 
-def _copies(end: FlowPackets, flow: Flow, number: int, path: int) -> list[int]:
-    """The times (ns from T0) at which packets with this number passed on a path."""
-    capture = end.point.capture
-    table, column = (capture.chunks, "tsn") if flow.protocol == "sctp" else (capture.segments, "seq")
-    rows: Rows = table[table[column] == number]
-    rows = sent_rows(end, rows)
-    rows = rows[rows["type"] == DATA] if flow.protocol == "sctp" else rows[rows["payload_bytes"] > 0]
+def _copies(end: FlowPackets, flow: Flow, connection: int, number: int, path: int) -> list[int]:
+    """The times (ns from T0) at which packets of a connection with this number passed on a path."""
+    table, column = data_units(end, flow.protocol)
+    rows = table[(table[column] == number) & (table["flow"] == connection)]
     return [int(row["time_ns"]) - end.t0_realtime_ns for row in rows if end.path_index[int(row["path"])] == path]

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from ..captures.native import Bools, Ints, Rows
+from ..captures.native import NONE, Bools, Ints, Rows
 from ..core.types import Flow
 from ..core.wire import ACK
 from .flow_packets import FlowPackets
@@ -28,6 +28,22 @@ def unit_paths(packets: FlowPackets, rows: Rows) -> Ints:
     return np.array([packets.path_index[path] for path in rows["path"].tolist()], dtype=np.int64)
 
 
+def same_connections(sender: FlowPackets, receiver: FlowPackets) -> dict[int, int]:
+    """Row of the receiver's flow table -> row of the sender's: of each connection that both captures saw, recognised by
+    its ports and its initiator's first number. Numbers of different connections have nothing to do with each other.
+    """
+    if len(sender.data_direction) == len(receiver.data_direction) == 1:
+        return dict(zip(receiver.data_direction, sender.data_direction, strict=True))
+    known = {_connection(sender, row): row for row in sender.data_direction}
+    there = ((row, known.get(_connection(receiver, row))) for row in receiver.data_direction)
+    return {row: here for row, here in there if here is not None}
+
+
+def _connection(packets: FlowPackets, row: int) -> tuple[int, int, int]:
+    flow = packets.point.capture.flows[row]
+    return int(flow["port"][0]), int(flow["port"][1]), int(flow["base"][0])
+
+
 def arrival_of_first_sent_since(
     sender: FlowPackets, receiver: FlowPackets, protocol: str, candidates: Bools, since_ns: int
 ) -> int | None:
@@ -45,9 +61,11 @@ def arrival_of_first_sent_since(
     arrived, column = data_units(receiver, protocol)
     sent, _ = data_units(sender, protocol)
     sent_ns, sent_path = sent["time_ns"] - sender.t0_realtime_ns, unit_paths(sender, sent)
+    connections = same_connections(sender, receiver)
     for number in np.flatnonzero(candidates).tolist():
         at_ns, path = int(receiver.data.t_ns[number]), int(receiver.data.path[number])
-        before = (sent_path == path) & (sent_ns <= at_ns)
+        here = connections.get(int(packets["flow"][rows[number]]), NONE)
+        before = (sent_path == path) & (sent_ns <= at_ns) & (sent["flow"] == here)
         times = [
             sent_ns[before & (sent[column] == unit)] for unit in arrived[column][arrived["packet"] == rows[number]]
         ]

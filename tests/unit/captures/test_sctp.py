@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures.sctp.transmissions import NEVER
-from support.captures import T, association, chunk, pcap, read, sctp
+from support.captures import ISN, T, association, chunk, pcap, read, sctp
 from support.sctp_story import MS, Packet, analyze, at_receiver, data, handshake, sack
 
 LOST = [
@@ -203,6 +203,16 @@ def test_rtt_follows_karn(tmp_path: Path) -> None:
     rtt = analyze(tmp_path, packets).parts.rtt
     assert rtt.rtt_ns.tolist() == [100 * MS, 95 * MS]
     assert rtt.path.tolist() == [0, 1]
+
+
+def test_a_chunk_that_was_given_up_gives_no_rtt(tmp_path: Path) -> None:
+    """The SACK answers the FORWARD TSN; one that came before it does give a sample."""
+    forward = 700 * MS, sctp(22, chunk(192, struct.pack("!I", (ISN + 1) % 2**32)))
+    found = analyze(tmp_path, [*handshake(), data(300, 0), sack(350, 0), data(400, 1), forward, sack(750, 1)])
+    assert found.parts.rtt.rtt_ns.tolist() == [50 * MS]
+    assert found.totals["abandoned_chunks"] == 1
+    answered = [*handshake(), data(400, 1), sack(460, -1, [(1, 1)]), forward, sack(750, 1)]
+    assert analyze(tmp_path, answered).parts.rtt.rtt_ns.tolist() == [60 * MS]
 
 
 def test_heartbeats_find_their_answers(tmp_path: Path) -> None:

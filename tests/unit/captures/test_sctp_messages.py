@@ -72,6 +72,25 @@ def test_forward_tsn_lets_the_stream_go_on(tmp_path: Path) -> None:
     assert without.delivered.tolist() == [True, False, False]
 
 
+def test_a_message_given_up_before_its_rest_had_a_tsn_ends_where_the_next_begins(tmp_path: Path) -> None:
+    """The first fragment is lost, the second arrives, the third never left: FORWARD TSN passes what had left."""
+    forward = 400 * MS, sctp(22, chunk(192, struct.pack("!I", (ISN + 2) % 2**32)))
+    middle = 220 * MS, sctp(22, data_chunk(ISN + 2, ssn=1, flags=0))
+    received = analyze(tmp_path, at_receiver(data(200, 0), middle, data(230, 3, ssn=2), forward)).parts.messages
+    assert received.delivered.tolist() == [True, False, True]
+    assert received.waits_ns.tolist() == received.waits_as_one_ns.tolist() == [0, 170 * MS]
+
+
+def test_a_stream_that_was_reset_begins_anew(tmp_path: Path) -> None:
+    """RFC 6525 5.2.2: the next SSN is 0, though nothing is missing. Any other number out of turn waits."""
+    reset = 220 * MS, sctp(22, chunk(130, bytes(20)))
+    packets = at_receiver(data(200, 0), data(210, 1), reset, data(230, 2, ssn=0), data(250, 4, ssn=2))
+    waits = analyze(tmp_path, [*packets, data(260, 3, ssn=1)]).parts.messages.waits_ns
+    assert waits.tolist() == [0, 0, 0, 0, 10 * MS]
+    odd = analyze(tmp_path, at_receiver(data(200, 0), data(210, 1, ssn=7)))
+    assert odd.parts.messages.delivered.tolist() == [True, False]
+
+
 def test_abandoned_chunks(tmp_path: Path) -> None:
     forward = 400 * MS, sctp(22, chunk(192, struct.pack("!I", (ISN + 2) % 2**32)))
     packets = [*handshake(), *(data(200 + n, n) for n in range(3)), sack(300, -1, [(1, 1)]), forward, sack(500, 2)]

@@ -1,60 +1,127 @@
-"""Delays of messages of a schedule: only where the wire tells which message of the schedule one is."""
+"""Delays of messages: of a schedule only where the wire tells which message is which; delivered in stream order."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+import struct
+from pathlib import Path
 
-import numpy as np
 import pytest
-from netwarp.core.types import OptionValue
-from netwarp.measure.message_delays import FIRST, LAST, Messages, messages_of
+from netwarp.core.types import Flow, OptionValue
+from netwarp.core.types import Path as FlowPath
+from netwarp.core.wire import FIRST, I_DATA, LAST, UNORDERED
+from netwarp.measure.capture_point import CapturePoint
+from netwarp.measure.flow_packets import packets_at_both_ends
+from netwarp.measure.message_delays import NEVER, Messages, messages_of
+from support.captures import ISN, T, association, chunk, data_chunk, pcap, read, sctp
 
-CHUNK = [
-    ("type", "u1"), ("is_retransmission", "?"), ("tsn", "i8"), ("flags", "u1"), ("time_ns", "i8"), ("stream", "u2"),
-]  # fmt: skip
-STEP_NS, DELAY_NS = 100_000_000, 20_000_000
-Sent = list[tuple[int, int]]
-"""The number of the message of the schedule, and the flags, of each chunk; TSNs in this order."""
-
-
-def messages(sent: Sent, **options: OptionValue) -> Messages:
-    """Message n is due and sent at n * STEP_NS, and arrives DELAY_NS later."""
-
-    def seen(after_ns: int) -> Any:
-        rows = [(0, False, tsn, flags, n * STEP_NS + after_ns, 0) for tsn, (n, flags) in enumerate(sent)]
-        return SimpleNamespace(sent_chunks=np.array(rows, dtype=CHUNK), t0_realtime_ns=0, data_direction={0: 0})
-
-    flow: Any = SimpleNamespace(protocol="sctp", sender_options={"interval_ns": STEP_NS, **options}, start_ns=0)
-    found = messages_of(flow, seen(0), seen(DELAY_NS), 0)
-    assert found is not None
-    return found
+MS = 1_000_000
+STEP_NS, DELAY_NS = 100 * MS, 20 * MS
+WHOLE = FIRST | LAST
+Timed = tuple[float, bytes]
+"""When it is sent, ms from T0, and a chunk."""
 
 
-def whole(numbers: list[int]) -> Sent:
+def forward_tsn(tsn: int) -> bytes:
+    """A FORWARD TSN up to a TSN; no stream skips a message by it."""
+    return chunk(192, struct.pack("!I", (ISN + tsn) % 2**32))
+
+
+def interleaved(tsn: int, mid: int) -> bytes:
+    return chunk(I_DATA, struct.pack("!IHHII", (ISN + tsn) % 2**32, 0, 0, mid, 0) + b"d" * 100, WHOLE)
+
+
+def found(
+    tmp_path: Path, sent: list[Timed], lost: tuple[int, ...] = (), late: dict[int, float] | None = None,
+    **options: OptionValue,
+) -> Messages:  # fmt: skip
+    """The messages of a flow. lost: places in `sent` that never arrive; late: place -> ms of its arrival; all others
+    arrive DELAY_NS later.
+    """
+    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    flow = Flow(
+        name="f", protocol="sctp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
+        total_bytes=None, message_bytes=100, sender_options={"interval_ns": STEP_NS, **options},
+    )  # fmt: skip
+    handshake = [(T - 10 + n, packet) for n, packet in enumerate(association())]
+    came = [
+        ((late or {}).get(place, at_ms + DELAY_NS / MS), part)
+        for place, (at_ms, part) in enumerate(sent)
+        if place not in lost
+    ]
+    points = []
+    for name, packets in (("a", sent), ("b", sorted(came))):
+        timed = [(T + round(at_ms * MS), sctp(22, part)) for at_ms, part in packets]
+        (tmp_path / name).mkdir(exist_ok=True)
+        points.append(CapturePoint(name, ("p1",), read(tmp_path / name, pcap([*handshake, *timed]))))
+    sender, receiver, _ = packets_at_both_ends(flow, points[0], points[1], T)
+    assert sender is not None and receiver is not None
+    messages = messages_of(flow, sender, receiver, 0)
+    assert messages is not None
+    return messages
+
+
+def scheduled(numbers: list[tuple[int, int]], stream: int = 0) -> list[Timed]:
+    """Chunks (number of the message of the schedule, flags) with TSNs in this order; message n leaves at n STEP_NS."""
+    ssn, chunks = -1, []
+    for tsn, (number, flags) in enumerate(numbers):
+        ssn += bool(flags & FIRST)
+        chunks.append((number * STEP_NS / MS, data_chunk(ISN + tsn, ssn=ssn, stream=stream, flags=flags)))
+    return chunks
+
+
+def whole(numbers: list[int]) -> list[Timed]:
     """Messages of one chunk each."""
-    return [(number, FIRST | LAST) for number in numbers]
+    return scheduled([(number, WHOLE) for number in numbers])
 
 
-def test_every_message_has_the_due_time_of_its_number() -> None:
-    found = messages(whole(list(range(10))), scheduler="rr")
-    assert found.delays_s() == pytest.approx(np.full(10, DELAY_NS / 1e9))
-    assert found.late(DELAY_NS - 1, 10**18) == 10
-    assert found.late(DELAY_NS, 10**18) == 0
+def test_every_message_has_the_due_time_of_its_number(tmp_path: Path) -> None:
+    messages = found(tmp_path, whole(list(range(10))), scheduler="rr")
+    assert messages.delays_s() == pytest.approx([DELAY_NS / 1e9] * 10)
+    assert messages.late(DELAY_NS - 1, 10**18) == 10
+    assert messages.late(DELAY_NS, 10**18) == 0
 
 
-def test_messages_that_were_given_up_unsent_leave_the_numbers_unknown() -> None:
-    found = messages(whole([n for n in range(100) if not 20 <= n < 80]), lifetime_ns=500_000_000)
-    assert found.delays_s() is None
-    assert found.late(200_000_000, 10**18) is None
-    assert len(found.delivered_ns) == 40
+def test_messages_that_were_given_up_unsent_leave_the_numbers_unknown(tmp_path: Path) -> None:
+    numbers = [n for n in range(100) if not 20 <= n < 80]
+    messages = found(tmp_path, whole(numbers), lifetime_ns=500_000_000)
+    assert messages.delays_s() is None
+    assert messages.late(200_000_000, 10**18) is None
+    assert len(messages.delivered_ns) == 40
 
 
-def test_a_scheduler_of_several_streams_leaves_the_numbers_unknown() -> None:
-    assert messages(whole([1, 0]), scheduler="prio", streams=2).delays_s() is None
-    assert messages(whole([0, 1]), scheduler="fcfs", streams=2).delays_s() == pytest.approx([0.02, 0.02])
+def test_a_scheduler_of_several_streams_leaves_the_numbers_unknown(tmp_path: Path) -> None:
+    assert found(tmp_path, whole([0, 1]), scheduler="prio", streams=2).delays_s() is None
+    assert found(tmp_path, whole([0, 1]), scheduler="fcfs", streams=2).delays_s() == pytest.approx([0.02, 0.02])
 
 
-def test_a_message_whose_last_fragment_was_given_up_still_counts() -> None:
-    sent = [(0, FIRST), (0, LAST), (1, FIRST), (2, FIRST), (2, LAST)]
-    assert messages(sent, max_retransmissions=1).delays_s() == pytest.approx([0.02, 0.02])
+def test_a_message_whose_last_fragment_was_given_up_still_counts(tmp_path: Path) -> None:
+    parts = scheduled([(0, FIRST), (0, LAST), (1, FIRST), (2, FIRST), (2, LAST)])
+    sent = [*parts, (210, forward_tsn(2))]
+    assert found(tmp_path, sent, max_retransmissions=1).delays_s() == pytest.approx([0.02, 0.03])
+
+
+@pytest.mark.parametrize(("released_ms", "delays"), [(None, [0.02]), (450.0, [0.02, 0.27, 0.17])])
+def test_a_message_waits_for_one_of_its_stream_that_does_not_come(
+    released_ms: float | None, delays: list[float], tmp_path: Path
+) -> None:
+    """Until its sender gives that up (RFC 3758 3.6); the application cannot read it before (RFC 9260 6.6)."""
+    sent = whole([0, 1, 2, 3]) + ([(released_ms, forward_tsn(1))] if released_ms else [])
+    messages = found(tmp_path, sent, lost=(1,))
+    assert messages.delays_s() == pytest.approx(delays)
+    assert (messages.delivered_ns == NEVER).sum() == 4 - len(delays)
+
+
+def test_a_message_of_another_stream_or_an_unordered_one_does_not_wait(tmp_path: Path) -> None:
+    sent = [(0, data_chunk(ISN, ssn=0)), (100, data_chunk(ISN + 1, stream=1, ssn=0))]
+    sent.append((200, data_chunk(ISN + 2, flags=WHOLE | UNORDERED)))
+    assert found(tmp_path, sent, lost=(0,)).delays_s() == pytest.approx([0.02, 0.02])
+
+
+def test_interleaved_messages(tmp_path: Path) -> None:
+    sent = [(n * STEP_NS / MS, interleaved(n, n)) for n in range(3)]
+    assert found(tmp_path, sent, late={1: 240.0}).delays_s() == pytest.approx([0.02, 0.14, 0.04])
+
+
+def test_what_comes_after_the_abort_is_not_delivered(tmp_path: Path) -> None:
+    sent = [*whole([0, 1]), (105, chunk(6))]
+    assert (found(tmp_path, sent, late={1: 130.0}).delivered_ns == NEVER).tolist() == [False, True]

@@ -6,15 +6,24 @@ import functools
 
 import numpy as np
 
-from ...core.wire import ABORT, COOKIE_ECHO, INIT, INIT_ACK, SHUTDOWN, SHUTDOWN_COMPLETE
+from ...core.wire import (
+    ABORT,
+    COOKIE_ECHO,
+    FORWARD_TSN,
+    I_FORWARD_TSN,
+    INIT,
+    INIT_ACK,
+    SHUTDOWN,
+    SHUTDOWN_COMPLETE,
+)
 from ..capture import Capture, rows_of_flow
-from ..native import NONE, Ints, Rows
+from ..native import NONE, UNKNOWN, Ints, Rows
 from .columns import Columns
 from .messages import Messages, messages
 from .outages import Outages, outages
 from .retransmissions import Retransmissions, retransmissions
 from .timing import Heartbeats, Outstanding, RttSamples, Sacks, heartbeats, outstanding, rtt_samples, sack_timing
-from .transmissions import Acknowledgements, Order, Transmissions, acknowledgements, transmissions
+from .transmissions import NEVER, Acknowledgements, Order, Transmissions, acknowledgements, transmissions
 
 
 class Association:
@@ -57,6 +66,19 @@ class Association:
         return acknowledgements(self.capture, self.columns, self.flow, self.direction, self.sent.tsns, self.order)
 
     @functools.cached_property
+    def given_up(self) -> Ints:
+        """For each distinct TSN of the data, the moment of the first FORWARD TSN that passed it; NEVER."""
+        rows = self.chunks[self.columns.of_type(FORWARD_TSN, I_FORWARD_TSN)]
+        rows = rows[(rows["direction"] == self.direction) & (rows["tsn"] != UNKNOWN)]
+        if not len(rows):
+            return np.full(len(self.sent.tsns), NEVER, dtype=np.int64)
+        moment = self.order(rows["packet"])
+        in_order = np.argsort(moment, kind="stable")
+        cumulative = np.maximum.accumulate(rows["tsn"][in_order])
+        passed: Ints = np.append(moment[in_order], NEVER)[np.searchsorted(cumulative, self.sent.tsns)]
+        return passed
+
+    @functools.cached_property
     def again(self) -> Retransmissions:
         """The retransmissions and their causes."""
         return retransmissions(self.sent, self.reports, self._duplicates())
@@ -70,7 +92,7 @@ class Association:
     @functools.cached_property
     def rtt(self) -> RttSamples:
         """Round-trip samples from data to its acknowledgement."""
-        return rtt_samples(self.sent, self.reports)
+        return rtt_samples(self.sent, self.reports, self.given_up)
 
     @functools.cached_property
     def outstanding(self) -> Outstanding:

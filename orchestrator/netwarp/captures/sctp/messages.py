@@ -142,11 +142,14 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     head, fragments = head[order], (ends - starts + 1)[order]
     released = _Forward(table.rows[forward[known[forward]]])
     # an incomplete message no longer holds up others once FORWARD TSN covers all of it (RFC 3758 3.6): up to its last
-    # chunk's TSN; if that chunk did not arrive, up to the TSN after the last one that did
+    # chunk's TSN; if that chunk did not arrive, up to the TSN after the last one that did. Of DATA that TSN may be
+    # another message's: then the rest was given up before it had one
     broken = np.flatnonzero(~complete)
-    end = ends[order][broken]
+    end = place[ends[order][broken]]
+    following = np.append(tsn, NEVER)[np.minimum(end + 1, count)]
+    ended = last[end] | (~interleaved[end] & (following == tsn[end] + 1))
     ready = arrival.copy()
-    ready[broken] = released.at(tsn[place[end]] + np.where(closes[end], 0, 1))
+    ready[broken] = released.at(tsn[end] + np.where(ended, 0, 1))
     return Messages(
         chunks=table,
         row=places[head],
@@ -210,14 +213,15 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
     (SSN, MID) within each stream.
 
     wraps: how many message numbers there are, a power of two. hole: when the last gap below each was closed; it counts
-    only where a message number is missing.
+    only where a message number is missing. A stream that begins at 0 again although no TSN is missing was reset (RFC
+    6525 5.2.2).
     """
     order = ascending_order(stream)  # 16 bit: a radix sort
     stream, number, wraps, ready, hole = stream[order], number[order], wraps[order], ready[order], hole[order]
     begins = np.concatenate([[True], stream[1:] != stream[:-1]])[: len(stream)]
     expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] & (wraps - 1)
     expected[begins] = 0 if whole else number[begins]
-    late = np.flatnonzero(number != expected)
+    late = np.flatnonzero((number != expected) & ((number != 0) | (hole != START)))
     ready[late] = np.maximum(ready[late], np.where(hole[late] == START, NEVER, hole[late]))
     delivery = np.empty_like(ready)
     delivery[order] = running_maximum(ready, begins)

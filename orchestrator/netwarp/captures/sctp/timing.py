@@ -22,17 +22,19 @@ class RttSamples:
     path: Ints
 
 
-def rtt_samples(sent: Transmissions, reports: Acknowledgements) -> RttSamples:
+def rtt_samples(sent: Transmissions, reports: Acknowledgements, given_up: Ints) -> RttSamples:
     """One sample per report and path, of the last chunk sent there among those that the report was the first to
     acknowledge.
 
-    Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give no sample. The receiver may have waited for a
-    second packet or for its SACK timer before it answered (6.2); samples include that wait, as the sender's own do.
+    Karn's rule (RFC 9260 6.3.1 C5): chunks that were ever sent twice give no sample, nor do those that a FORWARD TSN
+    had passed before (given_up: its moment for each distinct TSN; NEVER): what answers it says nothing of them. The
+    receiver may have waited for a second packet or for its SACK timer before it answered (6.2); samples include that
+    wait, as the sender's own do.
     """
     once = np.flatnonzero(sent.new & (sent.after < 0))
     report = reports.acked_by[sent.unit[once]]
     known = reports.moment_of(report) > sent.moment[once]
-    known &= report < len(reports.moment)
+    known &= (report < len(reports.moment)) & (reports.moment_of(report) < given_up[sent.unit[once]])
     once, report = once[known], report[known]
     path = sent.rows["path"][once]
     key = report * (int(path.max(initial=0)) + 1) + path

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, FORWARD_TSN, I_FORWARD_TSN, RE_CONFIG
+from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, RE_CONFIG
 from ..capture import rows_of_flow
 from ..native import Floats, Ints, Rows
 from .association import Association
@@ -127,15 +127,8 @@ def _unseen(association: Association) -> int:
 
 def _abandoned(association: Association) -> int:
     """TSNs that FORWARD TSN skipped and that were not acknowledged before: abandoned (RFC 3758 3.2)."""
-    rows = association.chunks[association.columns.of_type(FORWARD_TSN, I_FORWARD_TSN)]
-    rows = rows[rows["direction"] == association.direction]
-    if not len(rows):
-        return 0
-    cumulative = np.maximum.accumulate(rows["tsn"])
-    place = np.searchsorted(cumulative, association.sent.tsns)
-    passed = place < len(rows)
-    at = association.order(rows["packet"])[place[passed]]
-    return int((association.reports.moment_of(association.reports.acked_by[passed]) > at).sum())
+    given_up, reports = association.given_up, association.reports
+    return int(((given_up < NEVER) & (reports.moment_of(reports.acked_by) > given_up)).sum())
 
 
 def _sacks(association: Association) -> Rows:

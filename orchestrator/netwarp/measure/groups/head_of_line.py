@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import Ints
-from ...captures.sctp.messages import messages
+from ..delivery import delivered_messages
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, Window
 
@@ -45,10 +45,9 @@ def head_of_line_metrics(observation: FlowObservation) -> dict[str, float | None
 
 
 def _waits_as_one(receiver: FlowPackets, window: Window) -> Ints:
-    table = receiver.sent_chunks
     waits = [np.zeros(0, dtype=np.int64)]
     for row in receiver.data_direction:
-        sent = messages(table[table["flow"] == row])
+        sent = delivered_messages(receiver, row)
         delivered_ns = sent.one_stream_ns[sent.delivered_as_one] - receiver.t0_realtime_ns
         waits.append(sent.waits_as_one_ns[window.holds(delivered_ns)])
     return np.concatenate(waits)

@@ -14,7 +14,7 @@ from ...store.ndjson import last
 from ..faults import Fault
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, first_ns
-from ..sent_times import arrival_of_first_sent_since, data_units, unit_paths
+from ..sent_times import arrival_of_first_sent_since, data_units, same_connections, unit_paths
 
 
 def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -83,7 +83,10 @@ def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: in
     came = unit_paths(receiver, arrived) == path
     if fault.to_ns is not None:
         came &= arrived_ns <= fault.to_ns
-    missing = before & ~np.isin(sent[column], arrived[column][came])
+    missing = before
+    for there, here in same_connections(sender, receiver).items():
+        numbers = arrived[column][came & (arrived["flow"] == there)]
+        missing &= (sent["flow"] != here) | ~np.isin(sent[column], numbers)
     return len(np.unique(sent["packet"][missing]))
 
 

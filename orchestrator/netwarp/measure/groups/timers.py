@@ -75,7 +75,7 @@ def _kinds(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
         _wait(segments[syn], ("flow",)),
         *(_wait(chunks[kind == chunk_type], ("flow",)) for chunk_type in (INIT, COOKIE_ECHO)),
     ]
-    again = [_wait(segments[data], ("flow", "seq")), _wait(chunks[payload], ("tsn",))]
+    again = [_wait(segments[data], ("flow", "seq")), _wait(chunks[payload], ("flow", "tsn"))]
     close = [
         _wait(segments[fin], ("flow",)),
         *(_wait(chunks[kind == chunk_type], ("flow",)) for chunk_type in (SHUTDOWN, SHUTDOWN_ACK)),

@@ -1,0 +1,94 @@
+"""Flows of several connections: equal numbers (sequence numbers, TSNs) of different connections are different data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from netwarp.core.types import Flow
+from netwarp.core.types import Path as FlowPath
+from netwarp.core.wire import TCP
+from netwarp.measure.capture_point import CapturePoint
+from netwarp.measure.faults import Fault
+from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
+from netwarp.measure.groups.recovery import undelivered
+from netwarp.measure.groups.timers import timer_metrics
+from netwarp.measure.observation import FlowObservation
+from netwarp.measure.sent_times import arrival_of_first_sent_since
+from scapy.layers.inet import IP
+from scapy.layers.inet import TCP as Segment
+from support.captures import ISN, T, Timed, chunk, data_chunk, ether, init_chunk, pcap, read, sctp
+from support.recorded_cell import make_cell
+
+MS = 1_000_000
+PEER = 7000
+
+
+def segment(port: int, number: int, payload: int = 0, flags: str = "A") -> bytes:
+    """From a connection's initiator, at 10.1.0.1, first byte `number`."""
+    tcp = Segment(sport=port, dport=80, seq=(ISN + port + number) % 2**32, ack=PEER, flags=flags)
+    return ether(IP(src="10.1.0.1", dst="10.1.0.2") / tcp / (b"x" * payload))
+
+
+def ends(flow: Flow, tmp_path: Path, sent: list[Timed], came: list[Timed]) -> tuple[FlowPackets, FlowPackets]:
+    points = []
+    for name, packets in (("a", sent), ("b", came)):
+        (tmp_path / name).mkdir()
+        capture = read(tmp_path / name, pcap([(T + at_ns, raw) for at_ns, raw in packets]))
+        points.append(CapturePoint(name, ("p1",), capture))
+    sender, receiver, _ = packets_at_both_ends(flow, points[0], points[1], T)
+    assert sender is not None and receiver is not None
+    assert len(sender.data_direction) == len(receiver.data_direction) == 2
+    return sender, receiver
+
+
+def flow_of(protocol: str) -> Flow:
+    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    return Flow(
+        name="f", protocol=protocol, sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=None,  # type: ignore[arg-type]
+        total_bytes=None, message_bytes=100,
+    )  # fmt: skip
+
+
+SYNS: list[Timed] = [(0, segment(1000, 0, flags="S")), (1, segment(1001, 0, flags="S"))]
+FAULT = Fault("fault", "cut", "p1", 80 * MS, 500 * MS)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_one_connection_delivered_the_other_did_not(first: int, tmp_path: Path) -> None:
+    """Both send their first bytes; those of one are lost. The captures see the connections in either order."""
+    flow = flow_of("tcp")
+    sent = [*SYNS, (10 * MS, segment(1000, 1, 1000)), (70 * MS, segment(1001, 1, 1000))]
+    came = [*((at, raw) for at, (_, raw) in enumerate(SYNS[:: -1 if first else 1])), (30 * MS, segment(1000, 1, 1000))]
+    sender, receiver = ends(flow, tmp_path, sent, came)
+    assert undelivered(flow, sender, receiver, 0, FAULT) == 1
+
+
+def test_a_packet_was_sent_when_its_own_connection_sent_it(tmp_path: Path) -> None:
+    """The other connection sends bytes of the same numbers after the fault, before the first one's arrive."""
+    flow = flow_of("tcp")
+    sent = [*SYNS, (70 * MS, segment(1000, 1, 1000)), (90 * MS, segment(1001, 1, 1000))]
+    came = [*SYNS, (100 * MS, segment(1000, 1, 1000)), (120 * MS, segment(1001, 1, 1000))]
+    sender, receiver = ends(flow, tmp_path, sent, came)
+    assert receiver.point.capture.flows["protocol"].tolist() == [TCP] * 2
+    data = receiver.data.payload_bytes > 0
+    assert arrival_of_first_sent_since(sender, receiver, "tcp", np.asarray(data), FAULT.from_ns) == 120 * MS
+
+
+def test_the_first_data_of_a_second_association_repeat_nothing(tmp_path: Path) -> None:
+    flow = flow_of("sctp")
+    packets: list[Timed] = []
+    for at_ms, tag, peer, port in ((0, 11, 22, 1000), (5000, 33, 44, 1001)):
+        ports = (port, 80)
+        handshake = [
+            sctp(0, init_chunk(tag, ISN), ports=ports),
+            sctp(tag, init_chunk(peer, 9000, ack=True), back=True, ports=ports),
+            sctp(peer, chunk(10, b"cookie"), ports=ports),
+            sctp(tag, chunk(11), back=True, ports=ports),
+        ]
+        data = [sctp(peer, data_chunk(ISN + tsn, ssn=tsn), ports=ports) for tsn in (0, 1, 1)]
+        packets += [((at_ms + n) * MS, raw) for n, raw in enumerate([*handshake, *data])]
+    sender, receiver = ends(flow, tmp_path, packets, packets)
+    metrics = timer_metrics(FlowObservation(make_cell("sctp"), flow, sender, receiver))
+    assert metrics["data_repeat_wait_s"] == pytest.approx(0.001)
