@@ -337,6 +337,7 @@ void nwa_close(struct nwa *a)
 		ranges_free(&a->flows[i]->half[1].seen);
 		mappings_free(a->flows[i]->half[0].mappings);
 		mappings_free(a->flows[i]->half[1].mappings);
+		free(a->flows[i]->offers);
 		free(a->flows[i]);
 	}
 	free(a->flows);

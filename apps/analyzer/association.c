@@ -3,6 +3,8 @@
  * packet carries its receiver's tag; an INIT carries 0 in the header and its sender's tag in the chunk. If
  * a tag is not known (the handshake is outside the capture) the address pair and ports are used.
  */
+#include <stdlib.h>
+
 #include "association.h"
 #include "flow.h"
 #include "sctp_chunks.h"
@@ -103,6 +105,48 @@ static void take_init(struct nwa *a, struct flow *f, uint8_t direction, const st
 	learn_tag(a, f, !direction, hint->init_tag);
 }
 
+static void add_offer(struct offers *o, uint32_t tag, uint32_t tsn)
+{
+	o->list[o->count % OFFERS].tag = tag;
+	o->list[o->count++ % OFFERS].tsn = tsn;
+}
+
+/* An INIT-ACK's numbers: until it is known which one the initiator takes, the last one stands. */
+static void take_answer(struct nwa *a, struct flow *f, uint8_t direction, const struct association_hint *hint)
+{
+	const struct half *h = &f->half[direction];
+
+	if (h->numbered && !has_tag(h, hint->init_tag)) {
+		if (!f->offers) {
+			f->offers = calloc(1, sizeof(*f->offers));
+			if (!f->offers) {
+				a->out_of_memory = true;
+				return;
+			}
+			add_offer(f->offers, h->tag, h->base);
+		}
+		add_offer(f->offers, hint->init_tag, hint->initial_tsn);
+	}
+	take_init(a, f, direction, hint);
+}
+
+/*
+ * The initiator's first packet after the INIT-ACKs, its COOKIE ECHO, carries the tag of the one that it took
+ * (RFC 9260 5.1). Where an INIT was repeated or duplicated that need not be the last one.
+ */
+static void settle_answer(struct nwa *a, struct flow *f, uint8_t direction, uint32_t tag)
+{
+	for (uint32_t i = 0; i < OFFERS && i < f->offers->count; i++) {
+		struct association_hint taken = {.init_tag = f->offers->list[i].tag,
+						 .initial_tsn = f->offers->list[i].tsn};
+
+		if (taken.init_tag == tag && !has_tag(&f->half[!direction], tag)) {
+			take_init(a, f, !direction, &taken);
+			return;
+		}
+	}
+}
+
 static struct flow *make(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			 const struct association_hint *hint, uint8_t direction)
 {
@@ -194,9 +238,12 @@ struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path
 			learn_tag(a, f, *direction, hint->tag);
 	}
 	if (answer && hint->has_init_tag && !f->talked)
-		take_init(a, f, *direction, hint);
-	if (hint->first_type != CHUNK_INIT && !answer)
+		take_answer(a, f, *direction, hint);
+	if (hint->first_type != CHUNK_INIT && !answer) {
+		if (!f->talked && f->offers)
+			settle_answer(a, f, *direction, hint->tag);
 		f->talked = true;
+	}
 	if (f->last_path != path)
 		learn_path(a, f, path, path_direction, *direction);
 	return f;

@@ -26,8 +26,18 @@ struct half {
 	struct mappings *mappings; /* MPTCP: its data sequence numbers; NULL: none seen */
 };
 
+enum { OFFERS = 16 };
+/* SCTP: the numbers of several INIT-ACKs: each INIT, also a repeated one, is answered by another one. */
+struct offers {
+	uint32_t count; /* of all; the latest OFFERS are kept */
+	struct {
+		uint32_t tag, tsn;
+	} list[OFFERS];
+};
+
 struct flow {
 	struct half half[2];
+	struct offers *offers; /* NULL: at most one INIT-ACK was seen */
 	uint32_t id;
 	uint32_t last_path;	 /* the path of its last packet */
 	uint32_t last_flow_path; /* the row of flow_paths for that path */

@@ -20,6 +20,7 @@ from support.captures import (
     pcap,
     read,
     recorded,
+    sack_chunk,
     sctp,
     segment,
     timed,
@@ -93,6 +94,28 @@ def test_an_association_after_an_abort_is_another_one_and_no_restart(tags: dict[
 def test_an_init_sent_again_makes_no_second_association(path: int, tmp_path: Path) -> None:
     packets = [association()[0], *association(path=path), sctp(22, data_chunk(ISN), path=path)]
     assert len(read(tmp_path, pcap(timed(packets))).flows) == 1
+
+
+@pytest.mark.parametrize("taken", range(5))
+def test_of_several_init_acks_the_cookie_tells_which_counts(taken: int, tmp_path: Path) -> None:
+    """Each copy of an INIT is answered by other numbers (RFC 9260 5.1); which answer its sender took, the responder's
+    capture shows only by the tag of the COOKIE ECHO.
+    """
+    tag, tsn = 22 + taken, 9000 + 100_000 * taken
+    packets = [
+        *[sctp(0, init_chunk(11, ISN))] * 5,
+        *(sctp(11, init_chunk(22 + n, 9000 + 100_000 * n, ack=True), back=True) for n in range(5)),
+        sctp(tag, chunk(10, b"cookie")),
+        sctp(11, chunk(11), back=True),
+        *(sctp(11, data_chunk(tsn + n, ssn=n), back=True) for n in range(3)),
+        sctp(tag, sack_chunk(tsn + 2)),
+    ]
+    capture = read(tmp_path, pcap(timed(packets)))
+    assert len(capture.flows) == 1
+    assert capture.flows["base"][0].tolist() == [ISN, tsn]
+    assert capture.flows["tag"][0].tolist() == [11, tag]
+    totals = analyze_sctp(capture, 0).totals
+    assert (totals["messages"], totals["acknowledged_unseen_chunks"]) == (3, 0)
 
 
 def test_inits_that_cross_are_one_association(tmp_path: Path) -> None:
