@@ -92,3 +92,14 @@ def test_the_first_data_of_a_second_association_repeat_nothing(tmp_path: Path) -
     sender, receiver = ends(flow, tmp_path, packets, packets)
     metrics = timer_metrics(FlowObservation(make_cell("sctp"), flow, sender, receiver))
     assert metrics["data_repeat_wait_s"] == pytest.approx(0.001)
+
+
+def test_an_ack_of_one_connection_answers_no_data_of_the_other(tmp_path: Path) -> None:
+    flow = flow_of("tcp")
+    ack = ether(IP(src="10.1.0.2", dst="10.1.0.1") / Segment(sport=80, dport=1001, seq=PEER, ack=1, flags="A"))
+    late = ether(IP(src="10.1.0.2", dst="10.1.0.1") / Segment(sport=80, dport=1000, seq=PEER, ack=1, flags="A"))
+    data = [(10 * MS, segment(1000, 1, 1000)), (11 * MS, segment(1001, 1, 1000))]
+    packets = [*SYNS, *data, (12 * MS, ack), (50 * MS, late)]
+    sender, receiver = ends(flow, tmp_path, packets, packets)
+    metrics = timer_metrics(FlowObservation(make_cell("tcp"), flow, sender, receiver))
+    assert metrics["acknowledgement_wait_s"] == pytest.approx(0.04)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...captures.capture import rows_of_flows
 from ...captures.native import UNKNOWN, Ints, Rows
 from ...core.types import closing
 from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTDOWN, SHUTDOWN_ACK, SYN
@@ -39,7 +40,8 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
     metrics["setup_repeat_wait_s"] = _s(max(setup for setup, _, _ in kinds))
     metrics["data_repeat_wait_s"] = _s(max(data for _, data, _ in kinds))
     metrics["close_repeat_wait_s"] = _s(max(close for _, _, close in kinds))
-    metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver)
+    together = observation.flow.protocol == "mptcp"  # its subflows are one connection
+    metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver, together=together)
     aborts = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
     metrics["aborts"] = None if _aborted_as_asked(observation) else aborts
     metrics |= repair_metrics(observation, sender)
@@ -96,15 +98,26 @@ def _wait(rows: Rows, same: tuple[str, ...]) -> int:
     return int(waits.max()) if len(waits) else 0
 
 
-def _acknowledgement_wait_s(receiver: FlowPackets) -> float | None:
-    """The longest time from the arrival of data to the receiver's next acknowledgement."""
-    arrivals: Ints = np.sort(receiver.data.t_ns[receiver.data.payload_bytes > 0])
-    acks: Ints = np.sort(receiver.back.t_ns[receiver.back.acks])
+def _acknowledgement_wait_s(receiver: FlowPackets, *, together: bool) -> float | None:
+    """The longest time from the arrival of data to the receiver's next acknowledgement of the same connection."""
+    rows = list(receiver.data_direction)
+    connections = [rows] if together and rows else [[row] for row in rows]
+    waits = [wait for connection in connections if (wait := _unacknowledged_ns(receiver, connection)) is not None]
+    return _s(max(waits)) if waits else None
+
+
+def _unacknowledged_ns(receiver: FlowPackets, connection: list[int]) -> int | None:
+    """The same of one connection (rows of the flow table), in ns."""
+    packets = rows_of_flows(receiver.point.capture, "packets", connection)
+    sends = np.zeros(max(connection) + 1, dtype=np.int64)
+    for row in connection:
+        sends[row] = receiver.data_direction[row]
+    from_sender = packets["direction"] == sends[packets["flow"]]
+    arrivals: Ints = np.sort(packets["time_ns"][from_sender & (packets["payload_bytes"] > 0)])
+    acks: Ints = np.sort(packets["time_ns"][~from_sender & packets["acks"].astype(np.bool_)])
     following = np.searchsorted(acks, arrivals)
     known = following < len(acks)
-    if not known.any():
-        return None
-    return _s(int((acks[following[known]] - arrivals[known]).max()))
+    return int((acks[following[known]] - arrivals[known]).max()) if known.any() else None
 
 
 def _aborts(segments: Rows, chunks: Rows) -> int:
