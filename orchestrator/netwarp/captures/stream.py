@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
-from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, Floats, Handle, Ints, Rows, layouts
+from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, UNKNOWN, Floats, Handle, Ints, Rows, layouts
 
 PACKETS_IN_MEMORY = 1_000_000
 """A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed."""
@@ -41,12 +41,16 @@ def _pair() -> Ints:
     return np.zeros(2, dtype=np.int64)
 
 
+def _times() -> Ints:
+    return np.full(2, UNKNOWN)
+
+
 @dataclasses.dataclass
 class FlowSeries:
     """One flow by direction [2] and time [1024 bins]: IP bytes, payload never seen before, retransmitted packets.
 
-    first_new_ns, last_new_ns: first and last packet with new payload (0: none); later_bytes: new payload after that
-    first packet. repeats: data packets that carry anything sent before. silences: the longest pauses between data
+    first_new_ns, last_new_ns: first and last packet with new payload; UNKNOWN: none. later_bytes: new payload after the
+    first one. repeats: data packets that carry anything sent before. silences: the longest pauses between data
     packets, longest first: (begin in s from the capture's first packet, length in s, whether a retransmission ended
     it).
     """
@@ -54,11 +58,11 @@ class FlowSeries:
     ip_bytes: Ints = dataclasses.field(default_factory=_bins)
     new_bytes: Ints = dataclasses.field(default_factory=_bins)
     retransmitted: Ints = dataclasses.field(default_factory=_bins)
-    first_new_ns: Ints = dataclasses.field(default_factory=_pair)
-    last_new_ns: Ints = dataclasses.field(default_factory=_pair)
+    first_new_ns: Ints = dataclasses.field(default_factory=_times)
+    last_new_ns: Ints = dataclasses.field(default_factory=_times)
     later_bytes: Ints = dataclasses.field(default_factory=_pair)
     repeats: Ints = dataclasses.field(default_factory=_pair)
-    last_data_ns: Ints = dataclasses.field(default_factory=_pair)
+    last_data_ns: Ints = dataclasses.field(default_factory=_times)
     silences: tuple[list[Silence], list[Silence]] = dataclasses.field(default_factory=lambda: ([], []))
 
     def goodput_bit_s(self, direction: int) -> float | None:
@@ -235,7 +239,7 @@ class _Series:
             flow, direction = self.flows[int(present[number // 2])], number % 2
             fresh = np.flatnonzero(new_bytes[part])
             if len(fresh):
-                if not flow.first_new_ns[direction]:
+                if flow.first_new_ns[direction] == UNKNOWN:
                     flow.first_new_ns[direction] = time_ns[part][fresh[0]]
                     flow.later_bytes[direction] -= int(new_bytes[part][fresh[0]])
                 flow.last_new_ns[direction] = time_ns[part][fresh[-1]]
@@ -244,7 +248,7 @@ class _Series:
             self._silences(flow, direction, time_ns[part], again[part])
 
     def _silences(self, flow: FlowSeries, direction: int, time_ns: Ints, again: Rows) -> None:
-        before = int(flow.last_data_ns[direction]) or int(time_ns[0])
+        before = int(time_ns[0] if flow.last_data_ns[direction] == UNKNOWN else flow.last_data_ns[direction])
         pause = np.diff(time_ns, prepend=before)
         longest = np.argpartition(-pause, LONGEST - 1)[:LONGEST] if len(pause) > LONGEST else np.arange(len(pause))
         kept = flow.silences[direction]

@@ -97,6 +97,16 @@ def test_only_so_many_flows_have_series(tmp_path: Path) -> None:
     assert all(flow.new_bytes.sum() == 2 for flow in stream.flows.values())
 
 
+@pytest.mark.parametrize("start_ns", [0, T])
+def test_goodput_counts_from_the_first_data_also_at_time_0(start_ns: int, tmp_path: Path) -> None:
+    """Simulators begin there."""
+    packets = [(start_ns + n * 1_000_000, segment(1 + 1000 * n, 1000, ack=1)) for n in range(10)]
+    (tmp_path / "0.pcap").write_bytes(pcap(packets))
+    for part in (3, 100):
+        flow = read_stream([tmp_path / "0.pcap"], part_packets=part).flows[0]
+        assert flow.goodput_bit_s(0) == pytest.approx(8e6)
+
+
 def test_times_before_the_first_packet_and_no_packet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "0.pcap"
     path.write_bytes(pcap([(T, segment(1, 10)), (T - 10**9, segment(11, 10))]))
