@@ -64,15 +64,15 @@ def _heartbeat(flow: Flow, sender: FlowPackets, path: int, fault: Fault) -> dict
         return {}
     chunks = sender.point.capture.chunks
     rows = chunks[np.isin(chunks["type"], (HEARTBEAT, HEARTBEAT_ACK))]
-    asked: dict[int, int] = {}
+    asked: dict[tuple[int, int], int] = {}
     for row in rows:
-        at, way = int(row["time_ns"]) - sender.t0_realtime_ns, int(row["direction"])
+        at, way, said = int(row["time_ns"]) - sender.t0_realtime_ns, int(row["direction"]), int(row["message"])
         if int(row["flow"]) not in sender.data_direction or sender.path_index[int(row["path"])] != path:
             continue
         if row["type"] == HEARTBEAT:
-            asked[way] = at
-        elif at >= fault.to_ns and 1 - way in asked:
-            return {"heartbeat": asked[1 - way], "heartbeat_ack": at}
+            asked[way, said] = at
+        elif at >= fault.to_ns and (1 - way, said) in asked:  # the answer repeats what it answers
+            return {"heartbeat": asked[1 - way, said], "heartbeat_ack": at}
     return {}
 
 
