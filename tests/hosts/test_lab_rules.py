@@ -7,26 +7,22 @@ import json
 from pathlib import Path
 
 from support import cell_init_kit as kit
-from support.chain_packets import Frame, frames, from_host
+from support.chain_packets import Frame, way_of
 from support.laboratory import completed
 from support.run_files import CellFiles, load_run
+from support.specs import two_hosts
 
 MS = 1_000_000
 LATE_NS = 10 * MS
 """A laboratory is late by at most so much in a cell that counts."""
 HOLE_NS, LONGER_BYTES = (1500 * MS, 1900 * MS), 1000
-RULES = f"""
-format = 1
-name = "rules"
-seed = 5
-duration = "8 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-one_way_delay = "20 ms"
-rate = "2 Mbit/s"
-queue = "100 packets"
+RULES = two_hosts(
+    'name = "rules"\nseed = 5\nduration = "8 s"',
+    'one_way_delay = "20 ms"\nrate = "2 Mbit/s"\nqueue = "100 packets"',
+    f"""
+protocol = "tcp"
+[flow.x]
+bytes = "600 kB"
 [link.p1.forward]
 drop = {{ packet = [11], data = [1] }}
 duplicate = [40]
@@ -34,12 +30,6 @@ delay = {{ 60 = "300 ms" }}
 bit_errors = "5e-7"
 [link.p1.backward]
 drop = {{ syn_ack = [1] }}
-[flow.x]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-bytes = "600 kB"
 [event.hole]
 action = "blackhole"
 link = "p1"
@@ -47,30 +37,22 @@ directions = ["forward"]
 longer_than = "{LONGER_BYTES} B"
 at = "{HOLE_NS[0] // MS} ms"
 for = "{(HOLE_NS[1] - HOLE_NS[0]) // MS} ms"
-"""
-AQM = """
-format = 1
-name = "aqm"
-duration = "6 s"
+""",
+)
+AQM = two_hosts(
+    'name = "aqm"\nduration = "6 s"',
+    'one_way_delay = "10 ms"\nrate = "5 Mbit/s"\nqueue = "100 packets"',
+    """
+protocol = "tcp"
+[flow.x]
+bytes = "2 MB"
 [default.node]
 sysctl = { "net.ipv4.tcp_ecn" = "1" }
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "5 Mbit/s"
-queue = "100 packets"
-one_way_delay = "10 ms"
 [link.p1.forward.aqm]
 kind = "codel"
 ecn = true
-[flow.x]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-bytes = "2 MB"
-"""
+""",
+)
 
 
 def ran(folder: Path, spec: str) -> CellFiles:
@@ -81,29 +63,20 @@ def ran(folder: Path, spec: str) -> CellFiles:
     return cell
 
 
-def both_ends(cell: CellFiles, host: str) -> tuple[list[Frame], list[Frame], dict[str, int]]:
-    """What a host sent, what came to the other, and the direction's counts."""
-    t0_ns = cell.init("ready")[0]["t0_realtime_ns"] - kit.T0  # of a guest in virtual time, from which frames() counts
-    sent, arrived = (
-        [dataclasses.replace(frame, t_ns=frame.t_ns - t0_ns) for frame in from_host(host, frames(capture))]
-        for node in (host, {"a": "b", "b": "a"}[host])
-        for capture in cell.captures(node, "p1")
-    )
-    name = {"a": "forward", "b": "backward"}[host]
-    programs = cell.environment["network"]["packet_programs"]
-    (counts,) = (program["counts"] for program in programs if program["direction"] == name)
-    return sent, arrived, counts
+def from_t0(cell: CellFiles, found: list[Frame]) -> list[Frame]:
+    """Frames with times from T0, which way_of() takes for that of a guest in virtual time."""
+    t0_ns = cell.init("ready")[0]["t0_realtime_ns"] - kit.T0
+    return [dataclasses.replace(frame, t_ns=frame.t_ns - t0_ns) for frame in found]
 
 
 def test_rules_are_exact_to_the_packet_between_machines(tmp_path: Path) -> None:
     """The router's programs count what the captures of both ends say: lost, twice, late, and nothing else."""
     cell = ran(tmp_path, RULES)
     assert cell.environment["machines"]["namespaces"]["p1.hop"] == "r"
-    sent, arrived, counts = both_ends(cell, "a")
+    way = way_of(cell, "a")
+    sent, arrived, counts, lost = from_t0(cell, way.sent), from_t0(cell, way.arrived), way.counts, way.lost
     came = [frame.identity for frame in arrived]
-    lost = {number for number, frame in enumerate(sent, 1) if frame.identity not in came}
     with_data = [number for number, frame in enumerate(sent, 1) if frame.data_bytes]
-    assert counts["packets"] == len(sent)
     assert {11, with_data[0]} <= lost
     others = lost - {11, with_data[0]}
     in_hole = {number for number in others if _may_meet(sent[number - 1], HOLE_NS)}
@@ -121,11 +94,10 @@ def test_rules_are_exact_to_the_packet_between_machines(tmp_path: Path) -> None:
         (held,) = (frame.t_ns for frame in arrived if frame.identity == sent[59].identity)
         assert held - sent[59].t_ns > 300 * MS
         assert sum(frame.t_ns < held for frame in arrived) > 60, "others have overtaken it"
-    sent, arrived, counts = both_ends(cell, "b")
-    came = [frame.identity for frame in arrived]
-    assert sent[0].flags == 0x12
-    assert {number for number, frame in enumerate(sent, 1) if frame.identity not in came} == {1}
-    assert (counts["dropped"], counts["packets"]) == (1, len(sent))
+    way = way_of(cell, "b")
+    assert way.sent[0].flags == 0x12
+    assert way.lost == {1}
+    assert way.counts["dropped"] == 1
 
 
 def _may_meet(frame: Frame, span: tuple[int, int]) -> bool:

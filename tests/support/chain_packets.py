@@ -9,6 +9,7 @@ from pathlib import Path
 
 from support import cell_init_kit as kit
 from support.chain_kit import unpacked
+from support.run_files import CellFiles
 
 IPV4 = 0x0800
 TCP, SCTP, ICMP = 6, 132, 1
@@ -127,3 +128,28 @@ def from_host(host: str, found: list[Frame]) -> list[Frame]:
     """What that host sent: a's addresses end in .1, b's in .129 (docs: layout of a link with a hop)."""
     ending = {"a": ".1", "b": ".129"}[host]
     return [frame for frame in found if frame.source.endswith(ending)]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One direction of p1: what a host sent, what of it arrived, and what the direction's packet program counted."""
+
+    sent: list[Frame]
+    arrived: list[Frame]
+    counts: dict[str, int]
+
+    @property
+    def lost(self) -> set[int]:
+        """Numbers, from 1, of the packets that never arrived."""
+        came = {frame.identity for frame in self.arrived}
+        return {number for number, frame in enumerate(self.sent, 1) if frame.identity not in came}
+
+
+def way_of(cell: CellFiles, host: str) -> Way:
+    """The direction in which that host sends: by the captures of both ends, and by the router's count of it."""
+    other, name = {"a": ("b", "forward"), "b": ("a", "backward")}[host]
+    sent, arrived = (from_host(host, frames(cell.captures(node, "p1")[0])) for node in (host, other))
+    programs = cell.environment["network"]["packet_programs"]
+    (counts,) = (program["counts"] for program in programs if program["direction"] == name)
+    assert counts["packets"] == len(sent)
+    return Way(sent, arrived, counts)

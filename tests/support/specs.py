@@ -31,6 +31,23 @@ paths = ["p1"]
 """
 
 
+def two_hosts(head: str, link: str, more: str) -> str:
+    """Hosts a and b with the link p1. head: top-level keys. link: keys of p1. more: keys of every flow, then tables."""
+    return f"""
+format = 1
+{head}
+[node.a]
+[node.b]
+[link.p1]
+between = ["a", "b"]
+{link}
+[default.flow]
+from = "a"
+to = "b"
+paths = ["p1"]
+{more}"""
+
+
 def shape(**changes: object) -> LinkImpairment:
     """The shape of BASE's link, changed."""
     given = {"one_way_delay_ns": 20_000_000, "rate_bit_s": 10**6, "queue_packets": 50, **changes}

@@ -165,7 +165,7 @@ def _refuse_unlike(sources: Sequence[Run], names: Sequence[str]) -> None:
 
 def _with_kernels(manifest: Manifest, manifests: Sequence[Manifest], builds: Collection[GuestKernel]) -> Manifest:
     """The manifest with these kernels, as a run of them all would name them."""
-    release, sha256 = identity_of(builds)
+    release, sha256 = identity_of((build.release, build.sha256) for build in builds)
     modes = {name: mode for each in reversed(manifests) for name, mode in each.uml_mode.items()}
     there = {build.release for build in builds}
     return msgspec.structs.replace(

@@ -19,6 +19,7 @@ from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.cache import find_binary
 from ..guestkernel.packaged import distribution_kernel, is_distribution
 from ..guestkernel.seccomp import mode_of
+from ..store.manifest import identity_of
 from . import DistributionBackend, GuestBackend, SandboxBackend, VirtualBackend, netns_backend
 from .hosts import HostsBackend, read_inventory
 from .virtual import VIRTUAL_LATENESS_NS, WALL_LATENESS_NS
@@ -48,8 +49,7 @@ class Chosen:
         if self.machines is not None:
             return self.machines
         if self.kernels:
-            digest = hashlib.sha256("\n".join(build.sha256 for build in self.kernels).encode()).hexdigest()
-            return ", ".join(build.release for build in self.kernels), digest
+            return identity_of((build.release, build.sha256) for build in self.kernels)
         if self.kernel is None:
             return f"{platform.release()} {platform.version()}", HOST_KERNEL
         return self.kernel.release, self.kernel.sha256

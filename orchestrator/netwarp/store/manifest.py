@@ -7,13 +7,13 @@ import hashlib
 import os
 import platform
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from ..core.types import Frozen, GuestKernel
+from ..core.types import Frozen
 from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
 
@@ -79,11 +79,11 @@ class Manifest(Frozen, frozen=True):
         return apart + [word.removeprefix("--set=") for word in words if word.startswith("--set=")]
 
 
-def identity_of(kernels: Collection[GuestKernel]) -> tuple[str, str]:
-    """(release, sha256) of several kernels in a manifest: all releases, and a digest of their hashes."""
-    builds = sorted(kernels, key=lambda build: (build.release, build.sha256))
-    digest = hashlib.sha256("\n".join(build.sha256 for build in builds).encode()).hexdigest()
-    return ", ".join(build.release for build in builds), digest
+def identity_of(kernels: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """(release, sha256) of several kernels, given as such pairs: all releases, and a digest of their hashes."""
+    builds = sorted(kernels)
+    digest = hashlib.sha256("\n".join(sha256 for _, sha256 in builds).encode()).hexdigest()
+    return ", ".join(release for release, _ in builds), digest
 
 
 def now_utc() -> str:

@@ -5,25 +5,16 @@ import subprocess
 import pytest
 from support.chain_kit import Checkout
 from support.run_files import RunFiles
+from support.specs import two_hosts
 
-SPEC = """
-format = 1
-name = "aqm"
-duration = "8 s"
+SPEC = two_hosts(
+    'name = "aqm"\nduration = "8 s"',
+    'one_way_delay = "10 ms"\nrate = "5 Mbit/s"\nqueue = "100 packets"',
+    """
+protocol = "tcp"
+[flow.x]
 [default.node]
 sysctl = { "net.ipv4.tcp_ecn" = "{ecn}" }
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "5 Mbit/s"
-queue = "100 packets"
-one_way_delay = "10 ms"
-[flow.x]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
 [event.slower]
 action = "change"
 link = "p1"
@@ -51,7 +42,8 @@ fixed = { ecn = "1" }
 [experiment.drops]
 factors = ["ecn"]
 fixed = { aqm = "codel" }
-"""
+""",
+)
 
 
 @pytest.fixture(scope="module")

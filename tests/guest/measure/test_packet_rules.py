@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from support.chain_kit import Checkout
-from support.chain_packets import DATA, Frame, frames, from_host
+from support.chain_packets import DATA, Way, way_of
 from support.run_files import CellFiles, RunFiles
+from support.specs import two_hosts
 
 MS = 1_000_000
 WAY_NS = 20 * MS
@@ -19,23 +19,11 @@ BER, BYTE_ERRORS = 2e-5, 2e-3
 
 def two_hosts_unlimited(more: str) -> str:
     """Two hosts, 20 ms between them and no rate."""
-    return f"""
-format = 1
-name = "packet-rules"
-seed = 5
-duration = "3000 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-one_way_delay = "20 ms"
-[default.flow]
-from = "a"
-to = "b"
-protocol = "sctp"
-paths = ["p1"]
-sender = {{ nodelay = true }}
-{more}"""
+    return two_hosts(
+        'name = "packet-rules"\nseed = 5\nduration = "3000 s"',
+        'one_way_delay = "20 ms"',
+        f'protocol = "sctp"\nsender = {{ nodelay = true }}\n{more}',
+    )
 
 
 RULES = two_hosts_unlimited(
@@ -92,29 +80,14 @@ for = "2 s"
 )
 
 
-@dataclass(frozen=True)
-class Direction:
-    """What a host sent, what of it arrived, and what the direction's packet program counted."""
-
-    sent: list[Frame]
-    arrived: list[Frame]
-    counts: dict[str, int]
-
-
-def direction(cell: CellFiles, host: str) -> Direction:
+def direction(cell: CellFiles, host: str) -> Way:
     """One direction of p1. A packet that was still on its way when the cell ended cannot arrive: it is left out."""
     (end,) = cell.init("end")
-    sent, arrived = (
-        from_host(host, frames(cell.captures(node, "p1")[0])) for node in (host, {"a": "b", "b": "a"}[host])
-    )
-    name = {"a": "forward", "b": "backward"}[host]
-    programs: list[Any] = cell.environment["network"]["packet_programs"]
-    (counts,) = (program["counts"] for program in programs if program["direction"] == name)
-    assert counts["packets"] == len(sent)
-    in_time = [frame for frame in sent if frame.t_ns + WAY_NS < end["t_ns"]]
-    assert sent[: len(in_time)] == in_time
-    assert len(sent) - len(in_time) <= 2
-    return Direction(in_time, arrived, counts)
+    way = way_of(cell, host)
+    in_time = [frame for frame in way.sent if frame.t_ns + WAY_NS < end["t_ns"]]
+    assert way.sent[: len(in_time)] == in_time
+    assert len(way.sent) - len(in_time) <= 2
+    return replace(way, sent=in_time)
 
 
 def arrivals(found: list[tuple[bytes, int]]) -> dict[bytes, list[int]]:
@@ -123,12 +96,6 @@ def arrivals(found: list[tuple[bytes, int]]) -> dict[bytes, list[int]]:
     for identity, t_ns in sorted(found):
         times[identity].append(t_ns)
     return times
-
-
-def lost(way: Direction) -> set[int]:
-    """Numbers, from 1, of the packets that never arrived."""
-    came = {frame.identity for frame in way.arrived}
-    return {number for number, frame in enumerate(way.sent, 1) if frame.identity not in came}
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +131,7 @@ def test_kinds_are_counted_apart(rules: RunFiles, protocol: str) -> None:
     """On the way back TCP loses its first SYN ACK and SCTP its second packet with a SACK, and nothing else."""
     way = direction(rules.cell(protocol=protocol), "b")
     sacks = [number for number, frame in enumerate(way.sent, 1) if 3 in frame.chunks]
-    assert lost(way) == ({1} if protocol == "tcp" else {sacks[1]})
+    assert way.lost == ({1} if protocol == "tcp" else {sacks[1]})
     assert way.sent[0].flags == (0x12 if protocol == "tcp" else 0)
     assert way.counts["dropped"] == 1
 
@@ -182,8 +149,8 @@ def test_errors_lose_by_the_packets_length(errors: dict[str, CellFiles], host: s
     judged = set()
     for cell in errors.values():
         way = direction(cell, host)
-        assert way.counts["bit_errors"] == len(lost(way))
-        gone = Counter(way.sent[number - 1].ip_bytes for number in lost(way))
+        assert way.counts["bit_errors"] == len(way.lost)
+        gone = Counter(way.sent[number - 1].ip_bytes for number in way.lost)
         for length, count in Counter(frame.ip_bytes for frame in way.sent).items():
             p = 1 - ((1 - BER) ** (8 * length) if host == "a" else (1 - BYTE_ERRORS) ** (14 + length))
             if count * p > 20:
@@ -198,8 +165,8 @@ def test_variants_meet_the_same_draws(errors: dict[str, CellFiles]) -> None:
     compared = 0
     for way in ways:
         for other in ways:
-            gone = lost(other)
-            for number in lost(way):
+            gone = other.lost
+            for number in way.lost:
                 if number <= len(other.sent) and other.sent[number - 1].ip_bytes >= way.sent[number - 1].ip_bytes:
                     assert number in gone
                     compared += way is not other
@@ -215,7 +182,7 @@ def test_a_black_hole_by_length_takes_only_longer_packets(
     way = direction(cell, "a")
     inside = {n for n, frame in enumerate(way.sent, 1) if 2050 * MS <= frame.t_ns < 4050 * MS}
     longer = {n for n in inside if way.sent[n - 1].ip_bytes > 848}
-    assert lost(way) == longer
+    assert way.lost == longer
     assert way.counts["too_long"] == len(longer) >= 2
     lengths = Counter(way.sent[n - 1].ip_bytes for n in inside)
     assert lengths[852] >= 2

@@ -7,32 +7,25 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import Outcome
 from support.chain_kit import Checkout, in_a_guest, python_in_a_guest
-from support.chain_packets import frames, from_host
+from support.chain_packets import way_of
 from support.run_files import CellFiles, RunFiles, load_run
+from support.specs import two_hosts
 
-SPEC = """
-format = 1
-name = "rules"
-seed = 5
-duration = "4 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-one_way_delay = "20 ms"
+SPEC = two_hosts(
+    'name = "rules"\nseed = 5\nduration = "4 s"',
+    'one_way_delay = "20 ms"',
+    """
+protocol = "tcp"
+[flow.x]
+bytes = "60 kB"
 [link.p1.forward]
 drop = { packet = [11], data = [1] }
 duplicate = [14]
 bit_errors = "1e-6"
 [link.p1.backward]
 drop = { syn_ack = [1] }
-[flow.x]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-bytes = "60 kB"
-"""
+""",
+)
 IN_A_USER_NAMESPACE = """
 import os, sys
 os.execv("/usr/bin/unshare", ["unshare", "--user", "--map-root-user", sys.executable, "-m", "netwarp", *sys.argv[1:]])
@@ -57,30 +50,21 @@ def one_cell(run: RunFiles) -> CellFiles:
 
 def assert_exact(cell: CellFiles) -> None:
     """Against both captures: what the rules name is lost or comes twice, nothing else; the programs counted that."""
-    ways = {}
-    for host, other, direction in (("a", "b", "forward"), ("b", "a", "backward")):
-        sent, arrived = (from_host(host, frames(cell.captures(node, "p1")[0])) for node in (host, other))
-        (counts,) = (
-            program["counts"]
-            for program in cell.environment["network"]["packet_programs"]
-            if program["direction"] == direction
-        )
-        assert counts["packets"] == len(sent)
-        came = [frame.identity for frame in arrived]
-        ways[host] = counts, sent, {n for n, frame in enumerate(sent, 1) if frame.identity not in came}, came
-    counts, sent, lost, came = ways["a"]
-    with_data = [number for number, frame in enumerate(sent, 1) if frame.data_bytes]
+    way = way_of(cell, "a")
+    came, lost = [frame.identity for frame in way.arrived], way.lost
+    with_data = [number for number, frame in enumerate(way.sent, 1) if frame.data_bytes]
     by_rule = {11, with_data[0]}
-    on_the_way = {number for number in lost - by_rule if number > len(sent) - 3}  # as the cell ended
+    on_the_way = {number for number in lost - by_rule if number > len(way.sent) - 3}  # as the cell ended
     assert by_rule <= lost
-    assert len(lost - by_rule - on_the_way) == counts["bit_errors"]
-    assert came.count(sent[13].identity) == 2
-    assert (counts["dropped"], counts["duplicated"]) == (2, 1)
-    counts, sent, lost, _ = ways["b"]
-    assert sent[0].flags == 0x12
+    assert len(lost - by_rule - on_the_way) == way.counts["bit_errors"]
+    assert came.count(way.sent[13].identity) == 2
+    assert (way.counts["dropped"], way.counts["duplicated"]) == (2, 1)
+    way = way_of(cell, "b")
+    lost = way.lost
+    assert way.sent[0].flags == 0x12
     assert 1 in lost
-    assert all(number > len(sent) - 3 for number in lost - {1})
-    assert counts["dropped"] == 1
+    assert all(number > len(way.sent) - 3 for number in lost - {1})
+    assert way.counts["dropped"] == 1
 
 
 def test_in_a_guest_on_the_wall_clock(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
