@@ -15,7 +15,7 @@ from typing import Any
 
 import reference
 from netwarp.present.conclusions import CLASSES, verdict_words
-from netwarp.present.style import VERDICTS
+from netwarp.present.style import VERDICTS, verdict_shown
 
 PAGE = reference.ROOT / "results" / "papers.html"
 HEAD = """<!doctype html>
@@ -60,9 +60,9 @@ def _paper(name: str, results: Path) -> str:
 def _claim(row: reference.Row, claims: dict[str, dict[str, Any]], columns: dict[str, str]) -> str:
     claim = claims[row["claim"]]
     numbers = ", ".join(f"{columns[key]} {reference.number(row, key, claim)}" for key in columns if row.get(key))
-    sign = VERDICTS[row["verdict"]][0]
+    said = f"{VERDICTS[row['verdict']][0]} {verdict_shown(row['verdict'])}"
     return (
-        f"<li>{row['claim']} {html.escape(claim['text'])} <span class=verdict>{sign} {row['verdict']}</span>"
+        f"<li>{row['claim']} {html.escape(claim['text'])} <span class=verdict>{said}</span>"
         f"<br><span class=numbers>{html.escape(numbers)}</span></li>"
     )
 

@@ -25,6 +25,7 @@ from netwarp.core.numbers import fixed, readable
 from netwarp.engine.bundles import bundle
 from netwarp.engine.run_directory import open_run
 from netwarp.present.conclusions import CLASSES, verdict_words
+from netwarp.present.style import verdict_shown
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
@@ -127,7 +128,7 @@ def numbers(name: str) -> str:
         found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
         words = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
         turns = _turns(row, rows) + _run_lengths(claim, rows)
-        return _wrapped(f"- **{row['claim']}** {words}: **{row['verdict']}**{turns}")
+        return _wrapped(f"- **{row['claim']}** {words}: **{verdict_shown(row['verdict'])}**{turns}")
 
     first = [row for row in ordered(own, spec) if row["claim"] in spec.get("headline", [])]
     lines += ["What the paper says first (the number that each rule hangs on; in brackets its 95 % interval):", ""]
@@ -183,7 +184,7 @@ def _others(rows: list[Row], every: list[Row]) -> list[str]:
     lines = []
     for verdict in dict.fromkeys(row["verdict"] for row in rows):
         names = [f"{row['claim']}{_turns(row, every)}" for row in rows if row["verdict"] == verdict]
-        lines += _wrapped(f"- {verdict}: {', '.join(names)}")
+        lines += _wrapped(f"- {verdict_shown(verdict)}: {', '.join(names)}")
     return lines
 
 

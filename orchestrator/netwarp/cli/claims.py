@@ -17,7 +17,7 @@ from ..engine.bundles import opened
 from ..engine.claim_sources import ClaimsBySources, claims_by_sources
 from ..engine.run_directory import open_run
 from ..present.conclusions import CLASSES, verdict_words
-from ..present.style import VERDICTS
+from ..present.style import VERDICTS, verdict_shown
 from ..results.claims import Judged
 from ..store.tables import read_rows
 from .summary import summary_console
@@ -52,7 +52,7 @@ def run_claims(args: argparse.Namespace) -> int:
         numbers = [_number(decided.sources.get(source.name)) for source in judged.sources]
         row = rows.get(claim.id, {})
         numbers += [_of_row(row, name) for name in columns]
-        verdict = [Text(row.get("verdict", "-"))] if rows else []
+        verdict = [Text(verdict_shown(row.get("verdict", "-")))] if rows else []
         shown.add_row(
             claim.id, claim.claim_class, claim.kind, Text(_expected(decided.claim)), *map(Text, numbers), *verdict
         )
@@ -117,7 +117,7 @@ def _counts(judged: ClaimsBySources) -> list[str]:
     lines = [counted(len(judged.claims), "claim")]
     for source in judged.sources:
         refuted = judged.refuted(source.name)
-        lines.append(f"refuted by {source.title}: {len(refuted)}{_names(refuted)}")
+        lines.append(f"do not hold by the numbers of {source.title}: {len(refuted)}{_names(refuted)}")
     without = judged.without_number
     return [*lines, f"no number in any source: {len(without)}{_names(without)}"]
 

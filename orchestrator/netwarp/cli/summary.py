@@ -25,6 +25,7 @@ from ..present.key_numbers import key_numbers
 from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
 from ..present.run_summary import robustness
+from ..present.style import verdict_counted
 from ..results import Results
 from ..results.answers import file_name
 from ..results.identical_levels import identical_levels
@@ -76,7 +77,7 @@ def print_summary(run: Run) -> None:
         console.print(f"claims: {_verdicts(own, names=True)}")
         others = Counter(test.verdict for claim in said for test in claim.others)
         if others:
-            counts = ", ".join(f"{count} {verdict}" for verdict, count in others.most_common())
+            counts = ", ".join(verdict_counted(verdict, count) for verdict, count in others.most_common())
             console.print(f"the same under other conditions: {counts}")
         if left_out := sum(claim.left_out for claim in said):
             console.print(robustness(left_out))
@@ -112,12 +113,12 @@ def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[
 
 
 def _verdicts(claims: list[dict[str, str]], names: bool = False) -> str:
-    """2 holds (C1, C2), 1 not tested."""
+    """2 hold (C1, C2), 1 was not tested."""
     by_verdict: dict[str, list[str]] = {}
     for row in claims:
         by_verdict.setdefault(row["verdict"], []).append(row["claim"])
     return ", ".join(
-        f"{len(ids)} {verdict}" + (_named(ids) if names and verdict != "not tested" else "")
+        verdict_counted(verdict, len(ids)) + (_named(ids) if names and verdict != "not tested" else "")
         for verdict, ids in sorted(by_verdict.items(), key=lambda item: -len(item[1]))
     )
 

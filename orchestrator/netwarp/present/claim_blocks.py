@@ -121,9 +121,10 @@ class Statement:
         if self.own.verdict in ("not tested", "not testable here"):
             return ""
         if self.own.verdict == "its own source refutes it":
-            own = next((value.verdict for value in self.own.values if value.kind == "own"), "")
-            measured = {"holds": "; what is measured holds", "does not hold": "; what is measured does not hold either"}
-            return f"the paper's own numbers do not show it{measured.get(own, '')}"
+            own = next((value for value in self.own.values if value.kind == "own"), None)
+            measured = {"holds": "; {} does", "does not hold": "; nor does {}"}
+            also = measured.get(own.verdict, "").format(own.title) if own else ""
+            return f"the paper's own numbers do not show it{also}"
         if why.startswith("deterministic"):
             return "exact: nothing here is random"
         if why.startswith("95 % interval"):
@@ -186,9 +187,8 @@ class Statement:
         ]
         more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
         shown = " / ".join([*turned[:MOST_TURNS], *more])
-        this = ", this one among them" if judged[0] is self.own and self.own.verdict == "holds" else ""
         today = " with today's stack" if any(value.kind == "column" for value in self.own.values) else ""
-        said = [f"holds in {held} of {len(judged)} conditions{today}{this}"]
+        said = [f"holds in {held} of {len(judged)} conditions{today}"]
         # where all levels have one verdict, the count has said it
         said += [f"by {title}: {text}" for title, text in ranges.items() if text.count(" for ") > 1]
         otherwise = "not with" if self.own.verdict == "holds" else "it does with"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..core.numbers import fixed
 from ..core.units import counted
 from .claim_blocks import Statement, Value
+from .style import VERDICT_WORDS, verdict_counted, verdict_shown
 
 CLASSES = {
     "conclusion": ("conclusion", "conclusions"),
@@ -18,15 +19,6 @@ CLASSES = {
     "own": ("check of our own", "checks of our own"),
 }
 """Class -> its name, one and several."""
-WORDS = {
-    "holds": ("holds", "hold"),
-    "does not hold": ("does not hold", "do not hold"),
-    "inconclusive": ("is inconclusive", "are inconclusive"),
-    "its own source refutes it": ("is refuted by its own source", "are refuted by their own source"),
-    "not testable here": ("is not testable here", "are not testable here"),
-    "not tested": ("was not tested", "were not tested"),
-}
-"""Verdict -> its words, of one and of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ class Conclusion:
         """
         said = f"{self.claim.id} {self.claim.text.rstrip('.')}"
         ranges = "".join(f"; by {title}: {text}" for title, text in self.claim.ranges.items())
-        return ": ".join(part for part in (said, self.values, self.claim.own.verdict) if part) + ranges
+        return ": ".join(part for part in (said, self.values, verdict_shown(self.claim.own.verdict)) if part) + ranges
 
 
 def conclusions(
@@ -108,8 +100,8 @@ def distances(claims: Sequence[Statement]) -> str:
 
 def verdict_words(verdicts: Counter[str]) -> str:
     """ "2 hold, 1 does not hold"."""
-    parts = [f"{verdicts[name]} {word[verdicts[name] != 1]}" for name, word in WORDS.items() if verdicts[name]]
-    return ", ".join([*parts, *(f"{count} {name}" for name, count in verdicts.items() if name not in WORDS)])
+    names = [*VERDICT_WORDS, *(name for name in verdicts if name not in VERDICT_WORDS)]
+    return ", ".join(verdict_counted(name, verdicts[name]) for name in names if verdicts[name])
 
 
 def _values(claim: Statement) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..core.numbers import duration, fixed, given, readable, with_unit
 from ..core.units import counted
-from .style import OUTCOMES, VERDICTS
+from .style import OUTCOMES, VERDICTS, verdict_shown
 
 UNKNOWN = ("?", "unsure")
 # `</script>`, `<!--` and `]]>` must not end or open anything; U+2028/9 end a line in older script engines
@@ -52,7 +52,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(
-        readable=readable, given=given, fixed=fixed, script_json=lambda value: Markup(script_json(value))
+        readable=readable,
+        given=given,
+        fixed=fixed,
+        verdict_shown=verdict_shown,
+        script_json=lambda value: Markup(script_json(value)),
     )
     templates.globals.update(
         duration=duration,

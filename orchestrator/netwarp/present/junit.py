@@ -10,6 +10,7 @@ from pathlib import Path
 from ..core.types import CellOutcome, Outcome
 from ..plan.types import Plan
 from ..store.run_dir import write_atomic
+from .style import verdict_shown
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 HOLDS, FAILS = "holds", "does not hold"
@@ -38,9 +39,8 @@ def write_junit(
     for row in claims:
         case = _case(of_claims, f"{plan.name}.claims", " ".join(filter(None, (row["claim"], row["condition"]))))
         if row["verdict"] != HOLDS:
-            said = (
-                f"{row['verdict']}: measured {row['measured'] or '-'}, claimed {row['expected']} {row['unit']}".rstrip()
-            )
+            against = f"measured {row['measured'] or '-'}, claimed {row['expected']} {row['unit']}".rstrip()
+            said = f"{verdict_shown(row['verdict'])}: {against}"
             _add(case, "failure" if row["verdict"] == FAILS else "skipped", said, row["source"])
     for suite in (cells, of_claims):
         cases = list(suite)

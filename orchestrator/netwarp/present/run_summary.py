@@ -112,10 +112,8 @@ def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
     for column in data.plan.columns:
         of_column = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
         if of_column:
-            sentences.append(
-                f"With {column.title}, {of_column.count('holds')} of {len(of_column)} hold"
-                f"{', whatever its own source says' if verdicts['its own source refutes it'] else ''}."
-            )
+            alone = ", judged by what is measured alone" if verdicts["its own source refutes it"] else ""
+            sentences.append(f"On {column.title} {of_column.count('holds')} of {len(of_column)} hold{alone}.")
     concluded = f"{counted(len(own), 'conclusion')}{paper} on {data.system}"
     return {"concluded": concluded, "counted": chips, "columns": " ".join(sentences)}
 

@@ -82,6 +82,17 @@ _DASH_ARRAYS = {
 }  # fmt: skip
 
 
+def verdict_shown(name: str) -> str:
+    """A verdict in a reader's words; any other text as it is."""
+    return VERDICT_WORDS.get(name, (name,))[0]
+
+
+def verdict_counted(name: str, count: int) -> str:
+    """ "1 does not hold", "2 do not hold"."""
+    _, one, several = VERDICT_WORDS.get(name, (name,) * 3)
+    return f"{count} {one if count == 1 else several}"
+
+
 def swatch(look: Look, number: int) -> Markup:
     """Inline SVG; its colour is that of CSS class v<number>. Decoration: the name beside it says the same."""
     dash = _DASH_ARRAYS[look.dash]
@@ -107,6 +118,19 @@ VERDICTS = {
     "not tested": ("\u2013", "untested"),
 }
 """Verdict -> (symbol, CSS class)."""
+VERDICT_WORDS = {
+    "holds": ("holds", "holds", "hold"),
+    "does not hold": ("does not hold", "does not hold", "do not hold"),
+    "inconclusive": ("inconclusive", "is inconclusive", "are inconclusive"),
+    "its own source refutes it": (
+        "paper contradicts itself", "the paper itself contradicts", "the paper itself contradicts",
+    ),
+    "not testable here": ("not testable here", "is not testable here", "are not testable here"),
+    "not tested": ("not tested", "was not tested", "were not tested"),
+}  # fmt: skip
+"""Verdict -> its words: alone, and behind the number of claims that have it, one and several. Nothing else says a
+verdict to a reader; tables and --json keep the verdict's own name.
+"""
 OUTCOMES = {
     "COMPLETED": ("\u2713", "holds"),
     "INVALID": ("!", "unsure"),

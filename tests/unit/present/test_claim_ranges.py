@@ -22,7 +22,7 @@ def test_levels_are_told_apart_and_stand_in_order() -> None:
     )
     assert claim.ranges == {"run length": "holds for 8 s, 20 s, does not hold for 2 s, 100 s"}
     assert claim.robustness == (
-        "holds in 2 of 5 conditions, this one among them; by run length: holds for 8 s, 20 s,"
+        "holds in 2 of 5 conditions; by run length: holds for 8 s, 20 s,"
         " does not hold for 2 s, 100 s; not with run_length: 2 s, network: mtcp"
     )
     assert claim.verdict == "holds in 2 of 5"
@@ -31,7 +31,7 @@ def test_levels_are_told_apart_and_stand_in_order() -> None:
 def test_two_levels_are_no_range() -> None:
     claim = statement(one_test("holds"), one_test("does not hold", ("network", "mtcp"), "network: mtcp"))
     assert claim.ranges == {}
-    assert claim.robustness == "holds in 1 of 2 conditions, this one among them; not with network: mtcp"
+    assert claim.robustness == "holds in 1 of 2 conditions; not with network: mtcp"
 
 
 def test_a_factor_without_a_level_of_its_own_is_no_range() -> None:

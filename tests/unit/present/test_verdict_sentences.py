@@ -136,10 +136,29 @@ def test_the_terminal_says_the_same(
     assert any("--only robustness" in line for line in lines)
 
 
+def test_a_claim_that_its_paper_contradicts_is_said_alike_everywhere(
+    run: RunDir, said: tuple[Statement, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables and --json have the verdict's own name, which no reader sees."""
+    name, words = "its own source refutes it", "paper contradicts itself"
+    (number,) = (one for one in said if one.id == "C3")
+    assert number.own.verdict == name
+    assert number.sureness == "the paper's own numbers do not show it; nor does Linux 6.12"
+    monkeypatch.setenv("COLUMNS", "300")
+    print_summary(open_run(run.root))
+    terminal = capsys.readouterr().out
+    open_run(run.root).write_junit(run.root / "junit.xml")
+    page = (run.report / "index.html").read_text()
+    text = re.sub(r"<[^>]*>", "", page[: page.index('id="report-data"')])
+    assert "1 the paper itself contradicts (C3)" in terminal
+    assert words in text and words in (run.root / "junit.xml").read_text()
+    assert name not in terminal + text + (run.root / "junit.xml").read_text()
+
+
 def test_classes_are_counted_apart_and_numbers_are_a_distance(run: RunDir, said: tuple[Statement, ...]) -> None:
     assert counts(said, "Linux 6.12") == (
         "Of 2 conclusions, 1 holds, 1 does not hold on Linux 6.12.",
-        "Of 1 number, 1 is refuted by its own source on Linux 6.12.",
+        "Of 1 number, 1 the paper itself contradicts on Linux 6.12.",
         "Of 1 cause, 1 is not testable here on Linux 6.12.",
     )
     (number,) = (one for one in said if one.id == "C3")
@@ -156,7 +175,7 @@ def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
     assert places == sorted(places)
     text = " ".join(re.sub(r"<[^>]*>", "", page).split())
     assert "2 conclusions of A Paper 2009 on Linux 6.12: \u2713 1 holds \u2717 1 does not hold" in text
-    assert "With Linux as then, 1 of 2 hold." in text
+    assert "On Linux as then 1 of 2 hold." in text
     assert "How sure: exact: nothing here is random" in text and "95 % interval of 5 repetitions" in text
     (numbers,) = re.findall(r"C2 [^.]*\. (.*?) How sure", text[: text.index("The set-up")])
     assert re.fullmatch(
@@ -214,6 +233,6 @@ def test_the_first_screen_counts_the_conclusions_of_each_column(run: RunDir, sai
     holds = sum(
         value.verdict == "holds" for claim in own for value in claim.own.values if value.title == "Linux as then"
     )
-    sentence = f"With Linux as then, {holds} of {len(own)} hold."
+    sentence = f"On Linux as then {holds} of {len(own)} hold."
     assert sentence in (run.report / "index.html").read_text()
-    assert _concluded(read_run(run), own * 3)["columns"] == f"With Linux as then, {3 * holds} of {3 * len(own)} hold."
+    assert _concluded(read_run(run), own * 3)["columns"] == f"On Linux as then {3 * holds} of {3 * len(own)} hold."
