@@ -16,7 +16,7 @@ from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
 from ..testbed.agents import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
-from .app_errors import in_words_of_the_spec
+from .app_errors import clamp_lost, in_words_of_the_spec
 
 EXIT_UNSUPPORTED = 77
 KILLED_EARLY_NS = 1_000_000
@@ -154,10 +154,14 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
 
 
 def app_error(cell: Cell, directory: CellDir, name: str) -> str:
-    """The last error of an app: its record `error` in the words of a spec, otherwise the last line of its stderr."""
+    """The last error of an app: its record `error` in the words of a spec, otherwise the last line of its stderr; of a
+    receiver without any, the loss of its window clamp.
+    """
     error = last(app_records_left(directory, name, "error"), app.Error)
     if error is not None:
         return in_words_of_the_spec(cell, name, error.message)
+    if lost := clamp_lost(cell, name, app_records_left(directory, name, "window_clamp_bytes")):
+        return lost
     try:
         lines = (directory.apps / f"{name}.stderr").read_text(errors="replace").strip().splitlines()
     except FileNotFoundError:

@@ -100,9 +100,10 @@ class Association(msgspec.Struct, frozen=True, gc=False):
 
 
 class KernelState(msgspec.Struct, frozen=True, gc=False):
-    """The kernel's last words on a connection."""
+    """The kernel's last words on a connection. window_clamp_bytes: a receiver's, in force at the end."""
 
     paths: tuple[PathState, ...] = ()
+    window_clamp_bytes: int | None = None
 
 
 class Sample(AppRecord, frozen=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import pytest
 from netwarp.core.types import Outcome
 from netwarp.sandbox.app_errors import congestion_controls, in_words_of_the_spec
 from netwarp.sandbox.cell_verdict import console_tail, judge
@@ -31,6 +33,42 @@ def test_a_connection_that_is_not_set_up_in_time() -> None:
     said = in_words_of_the_spec(two_path_cell(), "ftp.sender", message)
     assert said.startswith("the connection was not up at its stop") and "loss 100 %" in said and "duration" in said
     assert in_words_of_the_spec(two_path_cell(), "ftp.sender", "anything else") == "anything else"
+
+
+IN_FORCE = '{"record":"window_clamp","t_ns":10025174528,"window_clamp_bytes":5840,"found_bytes":5840}\n'
+LOST = '{"record":"window_clamp_lost","t_ns":11518588416,"window_clamp_bytes":5840,"found_bytes":14600}\n'
+END = '{"record":"summary","t_ns":30009128960,"reason":"closed","status":1,"kernel":{"window_clamp_bytes":5840}}\n'
+"""Records of a receiver (kim2002's small_snoop, seed 2006; the summary cut short). Its sender filled the window with
+segments of 1448 B and one of 48 B, now and then with several of those in a row.
+"""
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (IN_FORCE + LOST + END, "window_clamp of 5840 B with 14600 B, as it does when"),
+        (IN_FORCE + 2 * LOST + END, "window_clamp of 5840 B with 14600 B, 2 times, as it does when"),
+        (IN_FORCE + END.replace("5840", "8880"), "window_clamp of 5840 B with 8880 B, as it does when"),
+    ],
+    ids=["once", "twice", "after the receiver's last look"],
+)
+def test_a_window_clamp_that_the_kernel_overwrote(records: str, said: str, tmp_path: Path) -> None:
+    """FAILED, since another window was offered for a while than the one asked for, and the reason says so."""
+    cell = two_path_cell()
+    flow = msgspec.structs.replace(cell.flows[0], receiver_options={"window_clamp_bytes": 5840})
+    cell = msgspec.structs.replace(cell, flows=(flow,))
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    (directory.apps / "ftp.receiver.ndjson").write_text(records)
+    exits = [
+        Exit(f"ftp.{role}", status, None, killed=False, t_ns=1) for role, status in (("sender", 0), ("receiver", 1))
+    ]
+    verdict = judge(cell, directory, [*exits, End("completed", None, None, 2)], "exit status 0")
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.reason.startswith("ftp.receiver ended with status 1: Linux overwrote the receiver's ")
+    assert said in verdict.reason and "another seed may not lead there" in verdict.reason
+    (directory.apps / "ftp.receiver.ndjson").write_text(IN_FORCE + END)
+    assert judge(cell, directory, [*exits, End("completed", None, None, 2)], "").reason.endswith("status 1: ")
 
 
 def test_the_last_line_of_every_guest_is_no_news(tmp_path: Path) -> None:
