@@ -55,3 +55,14 @@ def test_a_capture_that_begins_with_a_keep_alive_lacks_nothing(empty: int, unsee
         packets[1] = segment(PEER, back=True, ack=empty)
     capture = read(tmp_path, pcap([(T + n * MS, packet) for n, packet in enumerate(packets)]))
     assert analyze_tcp(capture, 0).totals["acknowledged_unseen_bytes"] == unseen
+
+
+def test_a_last_packet_that_begins_a_bin_has_no_rate_of_its_own(tmp_path: Path) -> None:
+    """1000 bytes a ms, in bins of 2 ms: 201 packets, the last at a bin's first instant."""
+    story = Story(stamps=False).handshake(0, 10)
+    for number in range(201):
+        story.data(20 + number, 1 + number * MSS)
+    connection = analyze_tcp(story.capture(tmp_path), 0)
+    times, rates = connection.series["goodput_bit_s"]
+    assert rates[10:].tolist() == [8e6] * 100 + [4e6]
+    assert times[-1] == pytest.approx(0.22)

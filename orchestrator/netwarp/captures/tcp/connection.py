@@ -123,6 +123,7 @@ class TcpConnection:
         begin = int(data.time_ns[0])
         span = int(data.time_ns.max()) - begin + 1
         width = round(bin_s(span) * 1e9)
+        span = -(-span // width) * width  # the last packet ends the data: in a bin cut there its rate is of any size
         series = {}
         for name, amount in (("goodput_bit_s", data.new_bytes), ("throughput_bit_s", data.ip_bytes)):
             rates = np.array(binned_bit_s(data.time_ns - begin, amount.astype(np.int64), width, span))
