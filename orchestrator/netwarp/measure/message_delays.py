@@ -20,7 +20,7 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclasses.dataclass(frozen=True)
 class Messages:
-    """One row per message that left the sender, sorted by TSN.
+    """One row per message of which anything left the sender, sorted by TSN.
 
     due_ns: when it was due by the flow's schedule; without a schedule, when it was first sent; None: the wire does not
     tell which message of the schedule it is. delivered_ns: when the receiving application could read it (NEVER: it
@@ -55,11 +55,13 @@ def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connecte
     if flow.protocol != "sctp" or len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
         return None
     sent = messages(sender.sent_chunks)
-    if not sent.complete.any():
+    # also one of which the sender gave up the rest unsent: it has begun
+    begun = sent.row[sent.chunks["flags"][sent.row] & FIRST != 0]
+    if not len(begun):
         return None
     (row,) = receiver.data_direction
     arrived = delivered_messages(receiver, row)
-    tsn, there = sent.tsn[sent.complete], arrived.delivered
+    tsn, there = sent.chunks["tsn"][begun], arrived.delivered
     place = np.searchsorted(tsn, arrived.tsn[there])
     known = place < len(tsn)
     known[known] &= tsn[place[known]] == arrived.tsn[there][known]
@@ -67,11 +69,9 @@ def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connecte
     delivered[place[known]] = arrived.delivery_ns[there][known] - receiver.t0_realtime_ns
     if _numbers_unknown(flow):
         return Messages(None, delivered)
-    # how many messages had begun before each, also those of which fragments are missing (given up by the sender)
-    begun = np.cumsum(sent.chunks["flags"][sent.row] & FIRST != 0) - 1
-    first_ns: Ints = sent.chunks["time_ns"][sent.row].astype(np.int64) - sender.t0_realtime_ns
-    due = _due(flow, begun, connected_ns)
-    return Messages((first_ns if due is None else due)[sent.complete], delivered)
+    first_ns: Ints = sent.chunks["time_ns"][begun].astype(np.int64) - sender.t0_realtime_ns
+    due = _due(flow, np.arange(len(begun)), connected_ns)
+    return Messages(first_ns if due is None else due, delivered)
 
 
 def _numbers_unknown(flow: Flow) -> bool:

@@ -97,7 +97,9 @@ def test_a_scheduler_of_several_streams_leaves_the_numbers_unknown(tmp_path: Pat
 def test_a_message_whose_last_fragment_was_given_up_still_counts(tmp_path: Path) -> None:
     parts = scheduled([(0, FIRST), (0, LAST), (1, FIRST), (2, FIRST), (2, LAST)])
     sent = [*parts, (210, forward_tsn(2))]
-    assert found(tmp_path, sent, max_retransmissions=1).delays_s() == pytest.approx([0.02, 0.03])
+    messages = found(tmp_path, sent, max_retransmissions=1)
+    assert messages.delays_s() == pytest.approx([0.02, 0.03])
+    assert (messages.delivered_ns == NEVER).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(("released_ms", "delays"), [(None, [0.02]), (450.0, [0.02, 0.27, 0.17])])
