@@ -19,7 +19,8 @@ class Outstanding:
     """First transmissions and acknowledgements at the sender, sorted by time (ns from T0).
 
     sent_bytes, acked_bytes: payload from the first byte up to and including this packet or acknowledgement.
-    packet_bytes: payload of the largest packet. window_bytes: the largest receive window announced.
+    packet_bytes: payload of the largest packet. window_bytes: the largest receive window announced. answered_ns: the
+    first acknowledgement of any data, cumulative or not; None: there was none.
     """
 
     sent_ns: Ints
@@ -28,6 +29,16 @@ class Outstanding:
     acked_bytes: Ints
     packet_bytes: int
     window_bytes: int
+    answered_ns: int | None = None
+
+    @property
+    def initial_packets(self) -> int | None:
+        """Number of packets first sent before any data were acknowledged: the initial window (RFC 5681 3.1, RFC 9260
+        7.2.1). What an acknowledgement of later packets lets out while the first one is missing is not of it.
+        """
+        if self.answered_ns is None:
+            return None
+        return int(np.searchsorted(self.sent_ns, self.answered_ns, side="left"))
 
     @property
     def nearly_full_bytes(self) -> int:
@@ -59,6 +70,7 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
         end = total[np.minimum(rows[column] + 1, len(total) - 1)]
         acks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
         acked = total[np.clip(acks["cumulative_tsn"] + 1, 0, len(total) - 1)]
+        answers = (acked > 0) | (acks["gap_blocks"] > 0)
         inits = capture.inits[(capture.inits["flow"] == row) & (capture.inits["direction"] != sends)]
         window = int(inits["a_rwnd_bytes"].max(initial=0))
     else:
@@ -67,12 +79,14 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
         back = capture.segments[(capture.segments["flow"] == row) & (capture.segments["direction"] != sends)]
         acks = back[back["flags"] & ACK != 0]
         acked = np.maximum(acks["ack"] - 1, 0)
+        answers = (acked > 0) | (acks["sack_blocks"] > 0)
         window = int(acks["window_bytes"].max(initial=0))
     if not len(acks):
         return None
     _, first = np.unique(rows["packet"], return_index=True)
     last = np.concatenate([first[1:], [len(rows)]]) - 1
     payload = np.add.reduceat(size, first)
+    answered = acks["time_ns"][answers] - sender.t0_realtime_ns
     return Outstanding(
         sent_ns=rows["time_ns"][first] - sender.t0_realtime_ns,
         sent_bytes=np.maximum.accumulate(end[last]),
@@ -80,6 +94,7 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
         acked_bytes=acked,
         packet_bytes=int(payload.max()),
         window_bytes=window,
+        answered_ns=int(answered[0]) if len(answered) else None,
     )
 
 

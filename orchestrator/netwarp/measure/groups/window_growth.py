@@ -35,7 +35,7 @@ def _on_the_wire(observation: FlowObservation) -> dict[str, float | None]:
     outstanding, sender = observation.outstanding, observation.sender
     if sender is None or outstanding is None:
         return {}
-    first = next(rounds(outstanding, None), None)
+    first = outstanding.initial_packets
     full = outstanding.full_ns() if outstanding.nearly_full_bytes > 0 else None
     again = sender.data.t_ns[sender.data.retransmission & (sender.data.payload_bytes > 0)]
     fault = observation.moments.fault
