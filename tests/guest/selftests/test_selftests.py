@@ -17,6 +17,7 @@ SCRIPTS = {
     "skips.sh": "echo '# SKIP: there is no such thing'; exit 4\n",
     "bad.sh": "echo 'not ok 1 - one'; exit 1\n",
     "waits.sh": "sleep infinity\n",
+    "reads.sh": 'while read -r line; do echo "read $line"; done < <(echo differences)\n',
     "spins.sh": ". ./lib.sh\nbusywait 3000 false; echo after $?\n",
 }
 LIB = """\
@@ -74,6 +75,11 @@ def test_a_test_that_passes(bench: Bench, tmp_path: Path) -> None:
 def test_how_a_test_ends_is_told(bench: Bench, tmp_path: Path, name: str, verdict: str, note: str) -> None:
     result = run(bench, name, tmp_path / "guest")
     assert (result.verdict, result.note) == (verdict, note)
+
+
+def test_the_output_of_a_command_can_be_read_as_a_file(bench: Bench, tmp_path: Path) -> None:
+    """mptcp_join.sh compares files so: without /dev/fd it would find no difference."""
+    assert run(bench, "reads.sh", tmp_path / "guest").output.splitlines() == ["read differences"]
 
 
 def test_a_loop_that_only_looks_at_the_clock_is_made_to_sleep(bench: Bench, tmp_path: Path) -> None:
