@@ -20,7 +20,9 @@ from pathlib import Path
 from netwarp.core.checkout import CHECKOUT
 from netwarp.guestkernel import build_kernel, load_recipe
 from netwarp.guestkernel.run import Runner
-from netwarp.guestkernel.source import find_source, unpack
+from netwarp.guestkernel.source import file_sha256, find_source, unpack
+from netwarp.store.manifest import Manifest
+from netwarp.store.run_dir import RunDir, read_json
 
 HERE = Path(__file__).parent
 BASE = "unmodified"
@@ -50,6 +52,12 @@ def main() -> int:
     parser.add_argument(
         "--tree", type=Path, metavar="DIR", help="a copy of the source to patch and restore (default: WORK/tree)"
     )
+    parser.add_argument(
+        "--base",
+        type=Path,
+        metavar="RUN",
+        help="a run of all schedules on the unmodified kernel (default: made)",
+    )
     parser.add_argument("--build", action="store_true", help="build the kernels, and run nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
@@ -60,6 +68,8 @@ def main() -> int:
     work = args.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
     kernels = build((args.tree or unpacked(work)).absolute(), {name: patches[name] for name in names})
+    if args.base and read_json(RunDir(args.base).manifest, Manifest).kernel_sha256 != file_sha256(kernels[BASE]):
+        parser.error(f"{args.base} ran on another kernel than {kernels[BASE]}")
     if args.build:
         return 0
     say(f"{'bug':<28} found by")
@@ -68,9 +78,9 @@ def main() -> int:
         protocol = name.split("-")[0]
         found: list[str] = []
         for number, part in enumerate(PARTS[protocol]):
-            runs = [run(kernels[kernel], work / f"{kernel}-{protocol}-{number}", part, args.jobs)
-                    for kernel in (BASE, name)]  # fmt: skip
-            before, after = (broken(one) for one in runs)
+            base = args.base or run(kernels[BASE], work / f"{BASE}-{protocol}-{number}", part, args.jobs)
+            before = broken(base)
+            after = broken(run(kernels[name], work / f"{name}-{protocol}-{number}", part, args.jobs))
             for claim, count in after.items():
                 if count > before.get(claim, 0):
                     found.append(f"{claim} ({count} cells of part {number + 1}, {before.get(claim, 0)} without it)")
