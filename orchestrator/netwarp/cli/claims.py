@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from ..core.errors import SpecError
 from ..core.numbers import plain
 from ..core.units import counted
 from ..engine.bundles import opened
@@ -39,7 +40,7 @@ def run_claims(args: argparse.Namespace) -> int:
     """`netwarp claims`: a line a claim, the counts by class, each source's refuted claims, and what was amended."""
     judged = claims_by_sources(args.spec)
     console = summary_console()
-    rows, columns = _of_a_run(args.run_dir)
+    rows, columns = _of_a_run(args.run_dir, judged.name)
     shown = Table()
     for head in ("claim", "class", "test", "expected"):
         shown.add_column(head)
@@ -62,12 +63,14 @@ def run_claims(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_a_run(path: Path | None) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """Claim -> its row of a run's claims.csv, and the columns of numbers there with their heads."""
+def _of_a_run(path: Path | None, name: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Claim -> its row of a run's claims.csv, and the columns of numbers there with their heads. name: of the spec."""
     if path is None:
         return {}, {}
     with opened(path) as place:
         run = open_run(place)
+        if run.plan.name != name:  # claims of other specs may have the same ids
+            raise SpecError(f"{path}: is a run of {run.plan.name}, not of {name}")
         rows = {row["claim"]: row for row in read_rows(run.directory.tables / "claims.csv") if not row["condition"]}
         return rows, {"measured": "Linux"} | {column.name: column.name for column in run.plan.columns}
 
@@ -108,9 +111,8 @@ def _number(judged: Judged | None) -> str:
 def _expected(judged: Judged) -> str:
     """With its tolerance, where it is a number's."""
     tolerance = judged.claim.tolerance
-    return (
-        f"{judged.expected} ± {plain(tolerance, 4)}" if judged.expected[:1].isdigit() and tolerance else judged.expected
-    )
+    number = judged.expected[:1].isdigit() or judged.expected.startswith("-")
+    return f"{judged.expected} ± {plain(tolerance, 4)}" if number and tolerance else judged.expected
 
 
 def _counts(judged: ClaimsBySources) -> list[str]:

@@ -75,29 +75,51 @@ def _condition(reading: str, switches: dict[str, str], given: list[str]) -> None
     rate = _number(given[1], "--rate", "rate")
     rtt = _number(given[2], "--rtt", "time") / 1e9
     times = lee2008_model(loss, rate, rtt, reading=reading, switches=switches)
-    print(f"{'E(T_tcp)':<24} {fixed(float(times.tcp_s), 2)} s")
-    print(f"{'E(T_sctp)':<24} {fixed(float(times.sctp_s), 2)} s")
-    beside = lee2008_yardsticks(loss, rate, rtt, reading=reading)
+    beside = lee2008_yardsticks(loss, rate, rtt, reading=reading, switches=switches)
     for name, value in (
+        ("E(T_tcp)", float(times.tcp_s)),
+        ("E(T_sctp)", float(times.sctp_s)),
         ("Cardwell, TCP", beside.cardwell_s),
         ("PFTK, TCP", beside.pftk_s),
         ("Mathis, TCP", beside.mathis_s),
         ("the packets on the link", beside.on_link_s),
     ):
         print(f"{name:<24} {fixed(value, 2)} s")
+    for row in TABLE3:
+        if (row.loss, row.rate_bit_s, row.rtt_s) == (loss, rate, rtt):
+            model = f"{fixed(row.model_tcp_s, 2)} and {fixed(row.model_sctp_s, 2)} s"
+            testbed = f"{fixed(row.testbed_tcp_s, 2)} and {fixed(row.testbed_sctp_s, 2)} s"
+            print(f"Table 3, row of {row.varied:<3}      TCP and SCTP: model {model}, testbed {testbed}")
+    print(_missed(reading, switches))
+
+
+def _missed(reading: str, switches: dict[str, str]) -> str:
+    """The distance from Table 3 of the reading asked for, and of the best one."""
+
+    def least(readings: Readings) -> float:
+        return min(miss(readings, columns).rms for columns in COLUMNS)
+
+    best = min(NAMED_READINGS, key=lambda name: least(NAMED_READINGS[name]))
+    name = reading + (" with --read" if switches else "")
+    asked = least(read_switches(reading, switches))
+    return (
+        f'No reading fits Table 3: "{name}" misses it by {percent(asked)} (rms, columns taken as suits it best), '
+        f'the best, "{best}", by {percent(least(NAMED_READINGS[best]))}.'
+    )
 
 
 def _table3(reading: str, switches: dict[str, str]) -> None:
     readings = read_switches(reading, switches)
-    print("               paper's model   this reading    paper's testbed")
-    print("                 TCP   SCTP      TCP   SCTP      TCP   SCTP")
+    left, groups = " " * 16, ("paper's model", "this reading", "paper's testbed")
+    print(left + "  ".join(f"{group:>14}" for group in groups))
+    print(left + "  ".join(f"{'TCP':>7}{'SCTP':>7}" for _ in groups))
     for row, (tcp, sctp) in zip(TABLE3, model_times(readings), strict=True):
         values = {
             "p": percent(row.loss),
             "mu": f"{fixed(row.rate_bit_s / 1e3, 0)} kbit/s",
             "rtt": f"{fixed(row.rtt_s * 1e3, 0)} ms",
         }
-        head = f"{row.varied:<3} {values[row.varied]:<11}"
+        head = f"{row.varied:<3} {values[row.varied]:<12}"
         shown = (*printed_model(row, "A"), float(tcp), float(sctp), row.testbed_tcp_s, row.testbed_sctp_s)
         print(head + "  ".join("".join(f"{fixed(value, 2):>7}" for value in shown[at : at + 2]) for at in (0, 2, 4)))
     print()

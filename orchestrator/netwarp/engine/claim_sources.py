@@ -25,10 +25,11 @@ class ClaimBySources:
 
 @dataclass(frozen=True, slots=True)
 class ClaimsBySources:
-    """The claims of a spec under their own conditions, and its sources in order."""
+    """The claims of a spec under their own conditions, its sources in order, and its name."""
 
     claims: tuple[ClaimBySources, ...]
     sources: tuple[Source, ...]
+    name: str
 
     def refuted(self, source: str) -> list[str]:
         """The claims whose test fails on this source's numbers."""
@@ -57,4 +58,5 @@ def claims_by_sources(spec: str | Path | Spec) -> ClaimsBySources:
             if not judged.claim.condition
         ),
         plan.sources,
+        plan.name,
     )

@@ -10,7 +10,16 @@ import numpy.typing as npt
 
 from ..core.errors import SpecError
 from ..measure.models.latency_models import Yardsticks, yardsticks
-from ..measure.models.lee2008.model import HEADER_BYTES, INITIAL_WINDOW, Page, Values, packets_of, response_time_s
+from ..measure.models.lee2008.model import (
+    HEADER_BYTES,
+    INITIAL_WINDOW,
+    Page,
+    Values,
+    check_condition,
+    packets_of,
+    response_time_s,
+    round_trip_s,
+)
 from ..measure.models.lee2008.readings import BEST, PRINTED, Readings
 from ..measure.models.lee2008.table3 import COLUMNS, TABLE3, Columns, Miss, miss, model_times, printed_model
 
@@ -60,11 +69,21 @@ def read_switches(reading: str, switches: Mapping[str, str] | None = None) -> Re
 
 
 def lee2008_yardsticks(
-    loss: float, rate_bit_s: float, rtt_s: float, *, reading: str = "printed", page: Page | None = None
+    loss: float,
+    rate_bit_s: float,
+    rtt_s: float,
+    *,
+    reading: str = "printed",
+    switches: Mapping[str, str] | None = None,
+    page: Page | None = None,
 ) -> Yardsticks:
-    """Cardwell, PFTK and Mathis for the same packets: R_TO = 3/2 rtt, a window of what the path holds (at least 1)."""
-    readings, page = read_switches(reading), page or Page()
+    """Cardwell, PFTK and Mathis for the same packets: R_TO = 3/2 rtt, a window of what the path holds (at least 1).
+    Arguments as lee2008_model's.
+    """
+    readings, page = read_switches(reading, switches), page or Page()
+    check_condition(loss, rate_bit_s, rtt_s)
     packets, times = packets_of(page, "tcp", readings)
+    rtt_s = round_trip_s(rtt_s, readings)
     packet_s = 8 * (page.mtu_bytes + (HEADER_BYTES["tcp"] if readings.mtu_is == "payload" else 0)) / rate_bit_s
     return yardsticks(
         packets * times, loss, rtt_s, packet_s=packet_s, timeout_s=1.5 * rtt_s,

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 from netwarp.cli.claims import run_claims
+from netwarp.core.errors import SpecError
 from netwarp.present.style import VERDICTS
 from support.checkout import ROOT
 
 KEPT = ROOT / "results" / "reference" / "ha2005"
 
 
-def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, run_dir: Path | None) -> list[str]:
+def said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, run_dir: Path | None, spec: str = "ha2005"
+) -> list[str]:
     monkeypatch.setenv("COLUMNS", "400")
-    assert run_claims(argparse.Namespace(spec="ha2005", run_dir=run_dir)) == 0
+    assert run_claims(argparse.Namespace(spec=spec, run_dir=run_dir)) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -54,3 +57,16 @@ def test_without_a_run_there_are_the_sources_alone(
     lines = said(capsys, monkeypatch, None)
     assert {len(row) for row in cells(lines).values()} == {4}
     assert not any("conclusions:" in line for line in lines)
+
+
+def test_a_negative_number_has_its_tolerance_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = cells(said(capsys, monkeypatch, None, "lee2008"))
+    assert [rows[claim][2] for claim in ("C5c", "C5d", "C5")] == ["1.0 ± 0.5", "-1.0 ± 0.5", "> 0"]
+
+
+def test_a_run_of_another_spec_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have a C1: its number would stand beside another paper's."""
+    with pytest.raises(SpecError, match="is a run of ha2005, not of lee2008"):
+        said(capsys, monkeypatch, KEPT / "run.tar.xz", "lee2008")

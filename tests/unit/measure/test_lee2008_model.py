@@ -39,8 +39,27 @@ def test_the_corrected_window_arithmetic_counts_a_slow_start() -> None:
             j = next(j for j in range(6) if sum(sizes[: j + 1]) >= x)
             c = model.window_number(x, window, CORRECTED)
             assert c == j + 1
-            assert model.sent_in_window(x, c, window, CORRECTED) == x - sum(sizes[:j])
+            assert model.sent_in_window(x, c, window, CORRECTED) == x + 1 - sum(sizes[:j]), "the lost packet too"
             assert model.window_size(10**6, c, window, CORRECTED) == sizes[j]
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_what_a_stage_of_slow_start_sends_is_its_windows_and_no_more(window: int) -> None:
+    """Up to the end of the window with the loss: never more than there is (26 packets at 1 % were 27 once)."""
+    for left in (5, 26, 126):
+        for x in np.arange(0.5, left - 0.5, 0.25).tolist():
+            ends = np.minimum(left, np.cumsum([window * 2**j for j in range(8)]))
+            stage = model.slow_start_stage(x, left, math.inf, window, 0.0, 1.0, CORRECTED)
+            assert stage.time_s == pytest.approx(float(ends[ends >= x][0])), "a second a packet, no round trip"
+            assert stage.left == pytest.approx(left - x)
+
+
+def test_whole_numbers_of_losses_are_whole() -> None:
+    """100 packets at 7 % are 7.000000000000001 in binary; a loss that is next to impossible is one loss by ceil."""
+    assert math.ceil(100 * 0.07) == 8
+    hundred = model.object_s(0.07, 0.256, S, 100, 2, PRINTED)
+    assert hundred == pytest.approx(model.object_s(0.07 - 1e-9, 0.256, S, 100, 2, PRINTED), rel=1e-6)
+    assert model.sent_before_loss(1e-18, 26, PRINTED) == pytest.approx(27), "flag 2: with the lost packet"
 
 
 def test_the_corrected_sum_to_the_threshold_is_a_sum() -> None:
@@ -73,7 +92,7 @@ def test_table_3_by_every_named_reading() -> None:
     """What docs/lee2008-model.md says of how far they miss; no reading comes near the paper's 6 %."""
     expected = {
         "printed": (0.629, 0.615, 0.640),
-        "corrected": (0.345, 0.359, 0.336),
+        "corrected": (0.333, 0.346, 0.325),
         "A": (0.151, 0.144, 0.179),
         "B": (0.155, 0.136, 0.180),
         "C": (0.157, 0.156, 0.164),
@@ -116,6 +135,41 @@ def test_what_there_is_not_is_refused(arguments: dict[str, object]) -> None:
 def test_cardwell_without_loss_is_slow_start_alone() -> None:
     """d = 7 from 1 with doubling windows: 1 + 2 + 4 in log2(8) = 3 round trips."""
     assert cardwell_s(7, 0, 0.1, timeout_s=1, window_packets=1e9, initial_window=1, b=1) == pytest.approx(0.3)
+
+
+def test_cardwells_rest_goes_at_the_rate_of_its_equation_22() -> None:
+    """What arrives, not what is sent: half a window and one packet of a series of timeouts. b = 2, no limit."""
+    p, rtt, t0 = 0.02, 0.1, 0.4
+    q, w = 1 - p, 2 / 3 + math.sqrt(8 * 0.98 / (6 * 0.02) + 4 / 9)
+    timeouts = (1 + q**3 * (1 - q ** (w - 3))) * (1 - q**3) / (1 - q**w)
+    g = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
+    rate = (q / p + w / 2 + timeouts) / (rtt * (w + 1) + timeouts * g * t0 / q)
+    short, long = (
+        cardwell_s(packets, p, rtt, timeout_s=t0, window_packets=1e9, initial_window=1, b=2)
+        for packets in (10_000, 11_000)
+    )
+    assert long - short == pytest.approx(1000 / rate)
+
+
+def test_yardsticks_where_there_is_no_round_trip_or_next_to_no_loss() -> None:
+    """Without a round trip nothing but the link takes time; 1e-17 of the packets lost are as none."""
+    for loss in (0.0, 0.01, 0.5):
+        beside = lee2008_yardsticks(loss, 40e3, 0.0)
+        assert beside.cardwell_s == beside.pftk_s == beside.mathis_s == beside.on_link_s
+    least, none = (lee2008_yardsticks(loss, 3e6, 0.256) for loss in (1e-17, 0.0))
+    assert least.cardwell_s == pytest.approx(none.cardwell_s)
+    with pytest.raises(SpecError, match="loss is at least 0"):
+        lee2008_yardsticks(1.0, 40e3, 0.256)
+
+
+def test_yardsticks_are_of_the_packets_that_the_switches_say() -> None:
+    """Five objects together are five times the packets; a one-way delay is half a round trip."""
+    one, five = (
+        lee2008_yardsticks(0.0, 40e3, 0.256, switches={"scope": scope}) for scope in ("object", "objects together")
+    )
+    assert (one.on_link_s, five.on_link_s) == pytest.approx((26 * S, 126 * S))
+    far = lee2008_yardsticks(0.02, 3e6, 0.256, switches={"rtt_is": "one-way delay"})
+    assert far == lee2008_yardsticks(0.02, 3e6, 0.512)
 
 
 def test_yardsticks_are_never_below_the_link() -> None:

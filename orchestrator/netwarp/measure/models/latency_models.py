@@ -9,7 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .throughput_models import backed_off, mathis_packets_s, pftk_packets_s, timeout_share
+from .throughput_models import (
+    any_lost,
+    backed_off,
+    mathis_packets_s,
+    pftk_packets_s,
+    pftk_received_packets_s,
+    timeout_share,
+)
 
 
 @dataclass(frozen=True)
@@ -53,11 +60,11 @@ def cardwell_s(
 ) -> float:
     """N. Cardwell, S. Savage, T. Anderson: Modeling TCP Latency (INFOCOM 2000), section 3, without its terms for the
     handshake and the first delayed acknowledgement: slow start (eq. 5, 11, 15), the loss that ends it (16 to 20),
-    congestion avoidance at PFTK's rate for the rest (21 to 23).
+    congestion avoidance for the rest, at the rate at which PFTK's packets arrive (21 to 23).
     """
     growth = 1 + 1 / b
-    none_lost = (1 - p) ** packets
-    in_slow_start = float(packets) if p == 0 else min(packets, (1 - none_lost) * (1 - p) / p + 1)
+    lost = any_lost(p, packets)
+    in_slow_start = float(packets) if p == 0 else min(packets, lost * (1 - p) / p + 1)
     reached = in_slow_start * (growth - 1) / growth + initial_window / growth
     if reached > window_packets:
         doubling = math.log(max(1.0, window_packets / initial_window), growth) + 1
@@ -68,6 +75,6 @@ def cardwell_s(
     if p == 0:
         return slow_start
     by_timeout = timeout_share(p, reached)
-    loss = (1 - none_lost) * (by_timeout * backed_off(p) * timeout_s / (1 - p) + (1 - by_timeout) * rtt_s)
+    loss = lost * (by_timeout * backed_off(p) * timeout_s / (1 - p) + (1 - by_timeout) * rtt_s)
     rest = packets - in_slow_start
-    return slow_start + loss + rest / pftk_packets_s(p, rtt_s, timeout_s, window_packets, b)
+    return slow_start + loss + rest / pftk_received_packets_s(p, rtt_s, timeout_s, window_packets, b)

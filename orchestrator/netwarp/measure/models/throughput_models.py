@@ -37,7 +37,7 @@ def mathis_packets_s(p: float, rtt_s: float, b: int = 1) -> float:
     M. Mathis, J. Semke, J. Mahdavi, T. Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm (CCR
     27(3), 1997). Without timeouts and without the receiver's limit; recovery takes no time.
     """
-    return math.sqrt(1.5 / (b * p)) / rtt_s
+    return _per_second(math.sqrt(1.5 / (b * p)), rtt_s)
 
 
 def sawtooth_packets_s(p: float, rtt_s: float) -> float:
@@ -56,6 +56,21 @@ def pftk_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: flo
     (SIGCOMM 1998), eq. 31, with E[W] of eq. 13 and f(p) of eq. 28. Packets lost behind the first of a round are lost
     with it, and a window too small for three duplicates times out.
     """
+    w, share, seconds = _pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
+    return _per_second((1 - p) / p + w + share / (1 - p), seconds)
+
+
+def pftk_received_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: float, b: int = 1) -> float:
+    """The rate at which they arrive: of a window that loses packets half, of a series of timeouts one packet.
+
+    The same model; eq. 22 of Cardwell et al. 2000 (latency_models.py).
+    """
+    w, share, seconds = _pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
+    return _per_second((1 - p) / p + w / 2 + share, seconds)
+
+
+def _pftk_cycle(p: float, rtt_s: float, timeout_s: float, window_packets: float, b: int) -> tuple[float, float, float]:
+    """Of the time from loss to loss: the window at its end, the share of timeouts among the losses, its length in s."""
     unlimited = (2 + b) / (3 * b) + math.sqrt(8 * (1 - p) / (3 * b * p) + ((2 + b) / (3 * b)) ** 2)
     by_timeout = backed_off(p) * timeout_s / (1 - p)
     if unlimited < window_packets:
@@ -65,16 +80,25 @@ def pftk_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: flo
         w = window_packets
         rounds = b / 8 * w + (1 - p) / (p * w) + 2
     share = timeout_share(p, w)
-    return ((1 - p) / p + w + share / (1 - p)) / (rtt_s * rounds + share * by_timeout)
+    return w, share, rtt_s * rounds + share * by_timeout
+
+
+def _per_second(packets: float, seconds: float) -> float:
+    """Without a round trip nothing is waited for: as fast as one likes."""
+    return packets / seconds if seconds else math.inf
 
 
 def timeout_share(p: float, w: float) -> float:
     """Share of the loss events, at a window of w packets, that end in a timeout (the same paper, Q)."""
-    q = 1 - p
     if w <= 3:
         return 1.0
-    share: float = (1 - q**3) * (1 + q**3 * (1 - q ** (w - 3))) / (1 - q**w)
+    share = any_lost(p, 3) * (1 + (1 - p) ** 3 * any_lost(p, w - 3)) / any_lost(p, w)
     return min(1.0, share)
+
+
+def any_lost(p: float, packets: float) -> float:
+    """1 - (1 - p)^packets, also where p is so small that 1 - p is 1."""
+    return -math.expm1(packets * math.log1p(-p))
 
 
 def backed_off(p: float) -> float:

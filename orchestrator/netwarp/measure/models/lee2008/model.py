@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....core.errors import SpecError
+from ..throughput_models import any_lost
 from .readings import PRINTED, Readings, Rounding
 
 Protocol = Literal["tcp", "sctp"]
@@ -56,11 +57,23 @@ def response_time_s(
 ) -> Values:
     """E(T_sctp) or E(T_tcp), (2), in s; the three arguments are broadcast against each other."""
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=float) for values in (loss, rate_bit_s, rtt_s)))
-    if np.any(arrays[0] < 0) or np.any(arrays[0] >= 1) or np.any(arrays[1] <= 0) or np.any(arrays[2] < 0):
-        raise SpecError("loss is at least 0 and below 1, rate above 0, rtt at least 0")
+    check_condition(*arrays)
     points = zip(*(np.ravel(array).tolist() for array in arrays), strict=True)
     times = [_page_s(p, rate, rtt, protocol, readings, page) for p, rate, rtt in points]
     return np.array(times).reshape(arrays[0].shape)
+
+
+def check_condition(loss: npt.ArrayLike, rate_bit_s: npt.ArrayLike, rtt_s: npt.ArrayLike) -> None:
+    """Raises SpecError: a number out of range."""
+    if np.any(np.less(loss, 0)) or np.any(np.greater_equal(loss, 1)):
+        raise SpecError("loss is at least 0 and below 1")
+    if np.any(np.less_equal(rate_bit_s, 0)) or np.any(np.less(rtt_s, 0)):
+        raise SpecError("a rate is above 0, an RTT at least 0")
+
+
+def round_trip_s(rtt_s: float, readings: Readings) -> float:
+    """The round trip for an RTT as printed."""
+    return rtt_s * (2 if readings.rtt_is == "one-way delay" else 1)
 
 
 def packets_of(page: Page, protocol: Protocol, readings: Readings) -> tuple[int, int]:
@@ -80,7 +93,7 @@ def packets_of(page: Page, protocol: Protocol, readings: Readings) -> tuple[int,
 
 
 def _page_s(p: float, rate: float, rtt: float, protocol: Protocol, readings: Readings, page: Page) -> float:
-    rtt *= 2 if readings.rtt_is == "one-way delay" else 1
+    rtt = round_trip_s(rtt, readings)
     on_the_link = page.mtu_bytes + (HEADER_BYTES[protocol] if readings.mtu_is == "payload" else 0)
     delta, times = packets_of(page, protocol, readings)
     time = times * object_s(p, rtt, 8 * on_the_link / rate, delta, INITIAL_WINDOW[protocol], readings)
@@ -118,14 +131,16 @@ def sent_before_loss(p: float, left: float, readings: Readings) -> float:
     if p == 0:
         x = left
     else:
-        none_lost = (1 - p) ** left
-        x = (1 - none_lost) / p + none_lost
+        lost = any_lost(p, left)
+        x = lost / p + 1 - lost
         if readings.sent_before_loss == "without the lost packet":
-            x = (1 - none_lost) * (1 - p) / p
+            x = lost * (1 - p) / p
     return _rounded(x, readings.rounded)
 
 
 def _rounded(value: float, rounding: Rounding) -> float:
+    if math.isclose(value, round(value), rel_tol=1e-12):
+        return float(round(value))  # 100 packets at 7 % are 7.000000000000001
     match rounding:
         case "ceil":
             return float(math.ceil(value))

@@ -86,7 +86,8 @@ class Readings:
 
 PRINTED = Readings()
 
-# Every flag read as textbooks have it (Kurose and Ross for the stalls, RFC 9260 for window and threshold).
+# Every flag read as textbooks have it (Kurose and Ross for the stalls, RFC 2960, the paper's [1], for window and
+# threshold). x is without the lost packet, b with it: then y - b + 1 are the lost one and those behind it.
 CORRECTED = Readings(
     sent_before_loss="without the lost packet",
     left="window once",
@@ -95,7 +96,7 @@ CORRECTED = Readings(
     window_number="least number",
     window_size="first window",
     cap="threshold",
-    before_loss="without the lost packet",
+    before_loss="sum",
     negative_b="zero",
     stalls="floor",
     windows="first window",
