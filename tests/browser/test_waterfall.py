@@ -30,6 +30,11 @@ def times(number: int, requested: float, complete: float, delivered: float, *, p
     }  # fmt: skip
 
 
+def kept(number: int, requested: float, complete: float, *, page: int) -> dict[str, Any]:
+    """Of a page over the connection of the first one, which was opened at 1 s."""
+    return {**times(number, requested, complete, complete, page=page), "opened_s": 1.0}
+
+
 def cell(name: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
     return {"id": name, "flows": [{"name": "web", "protocol": "sctp"}], "pages": {"web": objects}}
 
@@ -47,6 +52,20 @@ def test_two_cells_share_an_axis(page: Page, small: str) -> None:
     page.emulate(width=390, height=844, mobile=True)
     assert page.evaluate(BARS)[1] == second
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_later_page_of_a_kept_connection_begins_at_its_first_request(page: Page, small: str) -> None:
+    """Ten seconds after the first page: no set-up, and not the time since the connection was opened."""
+    objects = [times(0, 1.2, 1.6, 1.6), kept(0, 1.2, 1.6, page=1), kept(1, 1.6, 2.2, page=1)]
+    page.open(small)
+    page.evaluate(f"({SHOW})({json.dumps([cell('A', objects)])})")
+    page.evaluate(
+        "(() => { const one = document.querySelector('#waterfall-page'); one.value = '1';"
+        " one.dispatchEvent(new Event('change')); })()"
+    )
+    html, second = [["bar wait", 0, 10], ["bar receive", 10, 30]], [["bar wait", 40, 10], ["bar receive", 50, 50]]
+    assert page.evaluate(BARS) == [html, second]
+    assert page.evaluate("document.querySelector('#here figcaption').textContent") == "A (web): 1 s"
 
 
 CHOICES = "[...document.querySelectorAll('#here select')].map((one) => [...one.options].map((o) => o.textContent))"

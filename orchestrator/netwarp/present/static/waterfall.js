@@ -14,13 +14,19 @@
   const blamed = (object) => (object.waited_for === null || object.waited_for === undefined ? "" : object.waited_for ? "object " + object.waited_for : "HTML");
   const lane = (object, protocol) => (protocol === "sctp" ? "stream " + object.stream : "port " + object.port);
 
+  // a page's objects; opened_s is null where an earlier page opened the connection
+  function objectsOf(objects, page) {
+    const kept = new Set(objects.filter((one) => one.page < page).map((one) => one.port + " " + one.opened_s));
+    return objects.filter((one) => one.page === page && one.delivered_s !== null).map((one) =>
+      (kept.has(one.port + " " + one.opened_s) ? { ...one, opened_s: null } : one));
+  }
+
   // [{cell, flow, protocol, objects}] of a page: a column each
   const columnsOf = (cells, page) => cells.flatMap((cell) => Object.entries(cell.pages || {}).map(([flow, objects]) => ({
-    cell, flow, protocol: (cell.flows.find((one) => one.name === flow) || {}).protocol,
-    objects: objects.filter((one) => one.page === page && one.delivered_s !== null),
+    cell, flow, protocol: (cell.flows.find((one) => one.name === flow) || {}).protocol, objects: objectsOf(objects, page),
   })));
 
-  const beginOf = (objects) => Math.min(...objects.map((one) => one.opened_s < objects[0].requested_s - 60 ? one.requested_s : one.opened_s));
+  const beginOf = (objects) => Math.min(...objects.map((one) => (one.opened_s === null ? one.requested_s : one.opened_s)));
 
   function chart({ objects, protocol }, longest) {
     const begin = beginOf(objects);
@@ -30,7 +36,7 @@
       const first = !seen.has(object.port);
       seen.add(object.port);
       const bars = PARTS.filter(([kind, , from, to]) =>
-        object[to] > object[from] && (kind !== "setup" || (first && object.opened_s >= begin))).map(([kind, text, from, to]) =>
+        object[to] > object[from] && (kind !== "setup" || (first && object.opened_s !== null))).map(([kind, text, from, to]) =>
         h("span", { class: "bar " + kind,
           title: `${text}${kind === "blocked" && blamed(object) ? ` (${blamed(object)})` : ""}: ${number((object[to] - object[from]) * 1000)} ms`,
           style: `left: ${percent(object[from] - begin)}; width: ${percent(Math.max(0, object[to] - object[from]))}` }));
