@@ -65,7 +65,7 @@ def har_of(cell: Cell, flow: Flow, objects: Iterable[PageObject], t0_realtime_ns
             {
                 "startedDateTime": _date(begun, t0_realtime_ns),
                 "id": f"page_{page}",
-                "title": f"{cell.id}, {flow.name}, page {page}",
+                "title": f"{cell.id}, {flow.name}, page {page + 1}",
                 "pageTimings": {
                     "onContentLoad": UNKNOWN if not html or html[0] is None else _ms(html[0] - begun),
                     "onLoad": _ms(max(ends) - begun),
@@ -88,6 +88,8 @@ def _entry(each: PageObject, flow: Flow, opened: set[tuple[int, float]], t0_real
     opened.add((each.port, each.opened_s))
     first, delivered = each.first_s or requested, each.delivered_s or requested
     connect, wait, receive = _ms(requested - begun), _ms(first - requested), _ms(delivered - first)
+    version = "HTTP/2" if "frame_bytes" in flow.receiver_options else "HTTP/1.1"
+    version += " over SCTP" if flow.protocol == "sctp" else ""
     place = f"{each.port}" + (f" stream {each.stream}" if flow.protocol == "sctp" else "")
     return {
         "pageref": f"page_{each.page}",
@@ -96,7 +98,7 @@ def _entry(each: PageObject, flow: Flow, opened: set[tuple[int, float]], t0_real
         "request": {
             "method": "GET",
             "url": f"http://{flow.sender}/{'index.html' if each.object == 0 else f'object{each.object}'}",
-            "httpVersion": "HTTP/1.1" if flow.protocol == "tcp" else "HTTP/1.1 over SCTP",
+            "httpVersion": version,
             "cookies": [],
             "headers": [],
             "queryString": [],
@@ -106,7 +108,7 @@ def _entry(each: PageObject, flow: Flow, opened: set[tuple[int, float]], t0_real
         "response": {
             "status": 200,
             "statusText": "OK",
-            "httpVersion": "HTTP/1.1",
+            "httpVersion": version,
             "cookies": [],
             "headers": [],
             "content": {

@@ -99,6 +99,24 @@ def test_a_connection_is_set_up_in_its_first_entry(log: dict[str, Any]) -> None:
     assert log["pages"][0]["pageTimings"] == {"onContentLoad": pytest.approx(400), "onLoad": pytest.approx(800)}
 
 
+@pytest.mark.parametrize(
+    ("flow", "version"),
+    [
+        ('protocol = "tcp"\npage = { html = "2 kB" }', "HTTP/1.1"),
+        ('protocol = "tcp"\npage = { html = "2 kB", multiplexed = true }', "HTTP/2"),
+        ('protocol = "sctp"\npage = { html = "2 kB" }', "HTTP/1.1 over SCTP"),
+    ],
+)
+def test_request_and_response_name_what_carried_them(flow: str, version: str) -> None:
+    cell = plan_of(replaced('protocol = "tcp"', flow)).cells[0]
+    (entry,) = har_of(cell, cell.flows[0], [times(0, 0, 1.1, port=40000, opened=1.0)], T0_NS)["log"]["entries"]
+    assert entry["request"]["httpVersion"] == entry["response"]["httpVersion"] == version
+
+
+def test_pages_count_from_one_as_in_the_waterfall(log: dict[str, Any]) -> None:
+    assert [page["title"].rpartition(", ")[2] for page in log["pages"]] == ["page 1", "page 2"]
+
+
 def test_waits_are_said(log: dict[str, Any]) -> None:
     assert all(entry["timings"]["wait"] == pytest.approx(100) for entry in log["entries"])
     assert all("100 ms before it could be delivered" in entry["comment"] for entry in log["entries"])
