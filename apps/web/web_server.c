@@ -259,6 +259,8 @@ static void accept_all(struct server *server)
 				fail(server, "page options", errno,
 				     "streams, order or interleave are not in force");
 		}
+		if (web_socket_prioritise(connection->fd, &server->config))
+			fail(server, "SCTP_STREAM_SCHEDULER_VALUE", errno, NULL);
 		server->flow.fd = -1;
 		if (web_waiter_add(&server->waiter, connection->fd, connection))
 			fail(server, "epoll", errno, NULL);

@@ -76,6 +76,30 @@ int web_socket_prepare(int fd, const struct web_config *config, bool server)
 	return set_streams(fd, config->streams);
 }
 
+int web_socket_prioritise(int fd, const struct web_config *config)
+{
+	struct sctp_stream_value value;
+	socklen_t len = sizeof(value);
+	int64_t stream;
+
+	if (config_protocol(&config->transport) != PROTOCOL_SCTP || !config->order ||
+	    strcmp(config->order, "prio") != 0)
+		return 0;
+	/* of equal priority, as all are at first, streams take turns */
+	for (stream = 0; stream < config->streams; stream++) {
+		memset(&value, 0, sizeof(value));
+		value.stream_id = value.stream_value = (uint16_t)stream;
+		if (setsockopt(fd, SOL_SCTP, SCTP_STREAM_SCHEDULER_VALUE, &value, sizeof(value)) ||
+		    getsockopt(fd, SOL_SCTP, SCTP_STREAM_SCHEDULER_VALUE, &value, &len))
+			return -1;
+		if (value.stream_value != stream) {
+			errno = EINVAL;
+			return -1;
+		}
+	}
+	return 0;
+}
+
 int web_socket_check(int fd, const struct web_config *config, bool server)
 {
 	struct sctp_assoc_value value = {0};

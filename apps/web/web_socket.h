@@ -27,6 +27,8 @@ enum web_io {
 
 /* Set what a page needs of the socket before it listens or connects. 0, or -1 and errno. */
 int web_socket_prepare(int fd, const struct web_config *config, bool server);
+/* --order prio: the lower a stream of a connection that is up, the sooner its turn. 0, or -1 and errno. */
+int web_socket_prioritise(int fd, const struct web_config *config);
 /* 0 if what was asked for is in force on the connection, else -1 and errno. */
 int web_socket_check(int fd, const struct web_config *config, bool server);
 

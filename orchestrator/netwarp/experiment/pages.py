@@ -127,6 +127,11 @@ def read_page(
                 item.get("streams") or order,
                 f"objects take turns, and a stream's bytes would be mixed; for example streams = {max(counts)}",
             )
+        if order is not None and order.value == "prio" and streams <= max(counts):
+            problems.add(
+                item.get("streams") or order,
+                f"late objects would share the streams that go first; for example streams = {max(counts) + 1}",
+            )
         client["streams"] = server["streams"] = streams
         server["order"] = "fcfs" if order is None else str(order.value)
         server["message_bytes"] = _whole(item, "message", problems) or message_bytes

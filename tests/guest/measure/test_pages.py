@@ -29,7 +29,7 @@ start = "1 s"
 html = "2904 B"
 objects = { count = 4, size = "14520 B" }
 [factor.variant]
-levels = ["tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "idata"]
+levels = ["tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "prio", "idata"]
 [factor.variant.tcp6]
 flow.web.page.connections = 6
 [factor.variant.http2]
@@ -42,6 +42,8 @@ flow.web = { protocol = "sctp", page.streams = 1 }
 flow.web = { protocol = "sctp" }
 [factor.variant.rr]
 flow.web = { protocol = "sctp", page.order = "rr" }
+[factor.variant.prio]
+flow.web = { protocol = "sctp", page.order = "prio" }
 [factor.variant.idata]
 flow.web = { protocol = "sctp", page = { order = "rr", message = "14520 B", interleave = true } }
 """
@@ -68,7 +70,7 @@ def test_who_waits_for_the_lost_packet_of_the_first_object(pages: RunFiles) -> N
         assert waited(pages, variant) == {2}, variant
         first, second = objects(pages, variant)[1:3]
         assert second["delivered_s"] == first["delivered_s"] == first["complete_s"]
-    for variant in ("tcp6", "streams", "rr", "idata"):
+    for variant in ("tcp6", "streams", "rr", "prio", "idata"):
         assert waited(pages, variant) == set(), variant
 
 
@@ -84,8 +86,10 @@ def test_connections_and_streams_are_as_asked(pages: RunFiles) -> None:
 
 def test_in_turn_all_objects_end_late_and_in_order_one_after_another(pages: RunFiles) -> None:
     """With messages of one packet round robin does what I-DATA does with whole objects."""
-    ends = {name: [each["complete_s"] for each in objects(pages, name)][1:] for name in ("streams", "rr", "idata")}
-    assert ends["streams"][1] < ends["streams"][2] - 0.05 < ends["streams"][3] - 0.1
+    names = ("streams", "rr", "prio", "idata")
+    ends = {name: [each["complete_s"] for each in objects(pages, name)][1:] for name in names}
+    for variant in ("streams", "prio"):
+        assert ends[variant][1] < ends[variant][2] - 0.05 < ends[variant][3] - 0.1, variant
     for variant in ("rr", "idata"):
         assert max(ends[variant][1:]) - min(ends[variant][1:]) < 0.02
         assert min(ends[variant]) > min(ends["streams"]) + 0.02
@@ -112,7 +116,7 @@ def test_in_frames_objects_take_turns_and_share_the_wait(pages: RunFiles) -> Non
 
 def test_the_clients_word_is_the_wires(pages: RunFiles) -> None:
     """Within 10 us, every byte as asked for; pages of one connection keep it."""
-    for variant in ("tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "idata"):
+    for variant in ("tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "prio", "idata"):
         cell = pages.cell(variant=variant)
         for each in objects(pages, variant):
             assert 0 <= each["told_s"] - each["delivered_s"] < 1e-5

@@ -77,6 +77,7 @@ def test_drawn_sizes_are_the_same_in_every_cell() -> None:
         (PAGE.replace("{ html", "{ multiplexed = true, connections = 2, html"), "tcp", "", "share one connection"),
         (PAGE.replace("{ html", "{ multiplexed = true, html"), "sctp", "", "is of tcp only"),
         (PAGE.replace("{ html", '{ order = "rr", streams = 2, html'), "sctp", "", "for example streams = 3"),
+        (PAGE.replace("{ html", '{ order = "prio", streams = 3, html'), "sctp", "", "for example streams = 4"),
         ("page = { objects = [" + '"1 kB",' * 257 + "] }", "tcp", "", "at most 256"),
     ],
 )
