@@ -26,6 +26,14 @@ JITTERY = replace(LINK, jitter_ns=5 * MS)
 FAR = replace(LINK, one_way_delay_ns=600 * MS)
 CUT = (Event(4 * S, "gap", "cut", "p1"), Event(7 * S, "gap", "repair", "p1"))
 FARTHER = (Event(3 * S, "far", "change", "p1", forward=FAR), Event(6 * S, "far", "change", "p1", forward=LINK))
+NO_FAST = {
+    "net.ipv4.tcp_reordering": "300",
+    "net.ipv4.tcp_max_reordering": "300",
+    "net.ipv4.tcp_recovery": "0",
+    "net.ipv4.tcp_early_retrans": "0",
+    "net.ipv4.tcp_frto": "0",
+}
+"""No number of duplicates suffices: a loss waits for a timeout, while reports of what came behind it come in."""
 CELLS: dict[str, Cell] = {
     "loss": tcp_cell(LOSSY),
     "hard": tcp_cell(WORSE),
@@ -45,6 +53,7 @@ CELLS: dict[str, Cell] = {
     "nosack": tcp_cell(LOSSY, sysctls={"net.ipv4.tcp_sack": "0"}),
     "nostamps": tcp_cell(LOSSY, sysctls={"net.ipv4.tcp_timestamps": "0"}),
     "norack": tcp_cell(LOSSY, sysctls={"net.ipv4.tcp_recovery": "0"}),
+    "nofast": tcp_cell(LOSSY, sysctls=NO_FAST),
     "doubled": tcp_cell(replace(LINK, duplicate_ratio=0.02)),
     "ecn": tcp_cell(sysctls={"net.ipv4.tcp_ecn": "1"}),
 }

@@ -30,6 +30,9 @@ SHORTEST_TIMER_NS = 1_000_000
 STRAGGLERS_NS = 20_000_000
 """A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
 
+REACTION_NS = 100_000
+"""A kernel that is not busy sends within this time of what it answers."""
+
 
 class RetransmissionCause(enum.IntEnum):
     """The cause of a retransmission."""
@@ -92,10 +95,13 @@ def retransmissions_of(
     patience = np.where(evidence, max(silence, STRAGGLERS_NS, OVERDUE * (rtt_ns or 0)), silence)
     quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= patience
     head, tail = state.seq == state.una, state.end == state.highest_end
-    # a timeout while duplicates still come in: sent at none of them, none is news, and the last try's answer is overdue
+    # a timeout while duplicates still come in: sent at none of them, none is news, and the last try or progress is long
+    # ago. Of a sender that does not retransmit fast, most timeouts are so
     news = evidence & (rtt_ns is None or state.overtaken_ns < rtt_ns)
-    overdue = rtt_ns is not None and state.waited_ns > OVERDUE * rtt_ns
-    stale = again & head & ~news & overdue & (state.quiet_ns > _reaction_ns(state.quiet_ns[evidence & ~again]))
+    overdue = state.waited_ns > (OVERDUE * rtt_ns if rtt_ns is not None else np.inf)
+    reaction_ns = _reaction_ns(state.quiet_ns[evidence & ~again & ~overdue])
+    unasked = state.quiet_ns > np.where(again, reaction_ns, max(reaction_ns, REACTION_NS))
+    stale = head & (again | (evidence & sack)) & ~news & overdue & unasked
     only = head & tail
     probe_first = tail & quiet & sack & (state.earlier == 0) & ~evidence & ~(only & _backed_off(state))
     # no timer expires within a round trip of what it watches (RFC 6298 2)
