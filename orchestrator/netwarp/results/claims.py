@@ -121,7 +121,7 @@ def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: s
     if empty := [place.missing for place in places if place.missing]:
         return Judged(claim, "inconclusive", nearest, expected, unit, _first(empty))
     if any(place.random and len(place.values) == 1 for place in places):
-        why = "one repetition of cells that are random; --repetitions 5 or more decides"
+        why = _one_draw(places)
         return Judged(claim, "inconclusive", nearest, expected, unit, why)
     return Judged(
         claim,
@@ -131,6 +131,12 @@ def _every(claim: Claim, places: Sequence[RepeatedValue], expected: str, unit: s
         unit,
         "the one value is inside" if len(draws) == 1 else f"all {len(draws)} values are inside",
     )
+
+
+def _one_draw(places: Sequence[RepeatedValue]) -> str:
+    """The reason of a verdict for which one repetition is too few."""
+    of = "on the wall clock" if any(place.on_wall_clock for place in places) else "of cells that are random"
+    return f"one repetition {of}; --repetitions 5 or more decides"
 
 
 def _every_schedule(claim: Claim, results: Results, expected: str, unit: str) -> Judged:
@@ -239,7 +245,7 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
     else:
         moved = _moved(claim, comparison, results)
         if moved is None:
-            why = "one repetition of cells that are random; --repetitions 5 or more decides"
+            why = _one_draw(comparison.places)
             return Judged(claim, "inconclusive", estimated.mean, expected, unit, why)
         low, high = moved.low, moved.high
         why = f"one draw, no interval of its own: {_range(claim, low, high)} {_borrowed(moved)}"

@@ -36,11 +36,13 @@ class RepeatedValue:
     """True if every cell was asked for the metric (an older run may not know it)."""
     resolution: float = 0.0
     """How far two values may be apart without being told apart by the clock (the metric's unit)."""
+    on_wall_clock: bool = False
+    """True if the cells ran on the wall clock, where no run is the last one again, whatever the plan says."""
 
     @property
     def random(self) -> bool:
-        """True if another seed would give another number: as the plan says, or because repetitions differ."""
-        return any(cell.random for cell in self.cells) or not self.alike
+        """True if another run could give another number: says the plan or the clock, or repetitions differ."""
+        return self.on_wall_clock or any(cell.random for cell in self.cells) or not self.alike
 
     @property
     def alike(self) -> bool:
@@ -118,11 +120,8 @@ class Results:
         for flow, metric, unit in itertools.chain.from_iterable(known):
             self._flows.setdefault(metric, set()).add(flow)
             self._units[metric] = unit
-
-    @property
-    def on_wall_clock(self) -> bool:
+        self.on_wall_clock = any(METRICS[metric].flows == "wall clock" for metric in self._flows if metric in METRICS)
         """Whether computing took time in its cells: only there flows have the metrics of CPU time."""
-        return any(METRICS[metric].flows == "wall clock" for metric in self._flows if metric in METRICS)
 
     @property
     def any_completed(self) -> bool:
@@ -165,7 +164,7 @@ class Results:
         if len(values) > 1:
             size = max(map(abs, values.values()))
             finest = alike_within(metric, self._units.get(metric, ""), size, cells[0].duration_ns / 1e9, CLOCK_S)
-        return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured, finest)
+        return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured, finest, self.on_wall_clock)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that match a selector, in order."""

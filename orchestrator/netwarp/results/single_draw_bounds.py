@@ -82,7 +82,7 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
     by_kind: dict[Kind, Spread] = {}
     for cells in combinations.values():
         values = list(results.repeated(cells, flow, metric).values.values()) if len(cells) > 1 else []
-        if len(values) < 2 or not any(cell.random for cell in cells):
+        if len(values) < 2 or not (results.on_wall_clock or any(cell.random for cell in cells)):
             continue
         mean, distance = math.fsum(values) / len(values), max(values) - min(values)
         kind = kind_of(cells[0])

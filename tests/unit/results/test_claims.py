@@ -89,7 +89,14 @@ def test_a_claim_about_work_of_a_cpu_is_judged_on_the_wall_clock_only(tmp_path: 
     (found,) = judged(plan, numbers)
     assert (found.verdict, found.reason, found.measured) == ("not testable here", "no time passes", None)
     (found,) = judged(plan, numbers, cpu_per_byte_s=2e-9)
-    assert (found.verdict, found.measured) == ("holds", 2.0)
+    assert (found.verdict, found.measured) == ("inconclusive", 2.0), "one run on the wall clock is not the next one"
+    assert found.reason.startswith("one repetition on the wall clock")
+    three = plan_of(tmp_path, claim("greater", body), repetitions=3)
+    draws = {"a": [[3.0, 3.1, 2.9]] * 3, "b": [[1.0, 1.0, 1.0]] * 3}
+    (found,) = judged(three, draws, cpu_per_byte_s=2e-9)
+    assert (found.verdict, found.measured) == ("holds", pytest.approx(2.0))
+    (found,) = judged(three, draws | {"b": [[2.9, 3.0, 3.1]] * 3}, cpu_per_byte_s=2e-9)
+    assert found.verdict == "inconclusive"
     none = {cell.id: CellOutcome(Outcome.FAILED, "the guest was killed", 1.0, 1.0) for cell in plan.cells}
     (found,) = judge(Results(plan, none, []))
     assert found.verdict == "not tested" and "FAILED" in found.reason
