@@ -72,6 +72,16 @@ changes:
 DIRECTORY = "/var/lib/netwarp"
 RECORD = DIRECTORY + "/changes.json"
 MODULES = {"sctp": "sctp", "netem": "sch_netem", "packet_sockets": "af_packet"}
+LOADED = "/proc/modules"
+
+
+def loaded():
+    """The names of the kernel's modules; none where it has all built in."""
+    try:
+        with open(LOADED) as file:
+            return {line.split()[0] for line in file}
+    except FileNotFoundError:
+        return set()
 
 
 class Machine:
@@ -159,8 +169,14 @@ class Machine:
             return False
 
     def feature(self, name):
-        """Load its module where the kernel cannot yet."""
-        if self.has(name):
+        """Load its module where the kernel cannot yet. Most kernels load it when it is tried: that is a change too."""
+        before = loaded()
+        has = self.has(name)
+        if MODULES[name] in loaded() - before:
+            if not self.change("modprobe " + MODULES[name], "module", MODULES[name], None):
+                self.run("modprobe", "-r", MODULES[name])
+            return
+        if has:
             return
         if not self.change("modprobe " + MODULES[name], "module", MODULES[name], None):
             return
