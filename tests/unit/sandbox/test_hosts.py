@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from netwarp.core.checkout import CHECKOUT
 from netwarp.core.errors import CellError, SpecError
 from netwarp.core.types import Cell
 from netwarp.engine.inventory_fit import fit
@@ -19,7 +20,7 @@ from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.cell_run import CellRun
 from netwarp.sandbox.hosts.collect import clocks_of, merge, shift_capture
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands, Played
-from netwarp.sandbox.hosts.inventory import Inventory, from_listing
+from netwarp.sandbox.hosts.inventory import Inventory, from_listing, read_inventory
 from netwarp.sandbox.hosts.placement import place
 from netwarp.store.app_records import Object, Sample, read_app_log
 from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init_log
@@ -304,6 +305,21 @@ def test_two_ends_and_a_router_do_for_every_paper(paper: str, lab_file: Path) ->
     assert "qdisc:netem" in found.needs["r"]
     if paper == "kim2002":
         assert {"packet filter", "packet programs"} <= set(found.needs["r"])
+
+
+@pytest.mark.parametrize("name", ["rack", "two-routers"])
+def test_the_example_inventories_do_for_two_paths(name: str) -> None:
+    path = CHECKOUT / "ansible" / "inventories" / f"{name}.yml"
+    there = read_inventory(path)
+    cell = next(cell for cell in cells("choi2009") if len(cell.links) == 2)
+    placed = place(cell, there)
+    assert not placed.lacks and not placed.notes
+    routers = {"rack": ("r", "r"), "two-routers": ("r1", "r2")}[name]
+    assert placed.machine_of == {"a": "a", "b": "b", "p1.hop": routers[0], "p2.hop": routers[1]}
+    assert all(len(placed.devices(end)) == 2 for end in ("a", "b"))
+    text = path.read_text().partition("\nnetwarp:")[2]
+    if name == "rack":
+        assert "\nnetwarp:" + text in (CHECKOUT / "docs" / "physical-hosts.md").read_text()
 
 
 def test_what_a_kernel_lacks_keeps_its_cells_and_no_others(
