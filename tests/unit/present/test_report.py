@@ -275,6 +275,17 @@ def test_a_run_without_claims_tables_or_calibration_has_a_report(tmp_path: Path)
     assert "No calibration is stored with this run" in text
 
 
+def test_a_run_of_which_no_cell_completed_has_a_report_without_figures(tmp_path: Path) -> None:
+    from support.report_kit import plan_of, spec_text
+
+    plan = plan_of(spec_text(), tmp_path / "spec")
+    assert plan.figures
+    run = write_run(tmp_path / "run", plan, failed=range(len(plan.cells)))
+    make_report(run)
+    assert not list((run.report / "figures").glob("*.pdf"))
+    assert f"0 of {len(plan.cells)} cells" in " ".join("".join(page_of(run).text).split())
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"plan\.json"):
         make_report(RunDir(tmp_path))

@@ -49,7 +49,7 @@ class FigureData:
 def make_figure(data: RunData, figure: Figure) -> FigureData | None:
     """The figure's data; None where the run has no numbers for it."""
     numbers = read_entries(data, figure)
-    if not numbers.entries:
+    if all(entry.value is None and not entry.references for entry in numbers.entries):
         return None
     x = level_axis(data, figure.x, [entry.levels[-1] for entry in numbers.entries])
     metric = data.metrics.get(figure.metric)
