@@ -16,7 +16,7 @@ import msgspec
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.numbers import given, percent
 from ..core.schedules import UNDISTURBED
-from ..core.types import Cell, CellOutcome, Outcome
+from ..core.types import Cell
 from ..core.units import counted
 from ..experiment import Spec
 from ..measure.first_divergence import Divergence, first_divergence
@@ -31,6 +31,7 @@ from ..store.run_dir import RunDir, locked, read_json
 from ..store.run_locations import check_out, new_directory
 from .analysis import tabulate
 from .events import Notice, Progress, no_progress
+from .late_cells import late_cells
 from .planning import Where, load_experiment, plan_experiment
 from .run_directory import Run, open_run
 from .running import begin, check_jobs, end, ended_early, run_cells
@@ -39,8 +40,6 @@ REPETITIONS = 5
 """The default: with fewer draws a difference of random numbers cannot be told from chance."""
 MOST_DIVERGENCES = 20
 """Places that differ whose captures are looked into."""
-LATE = ("timeline", "start of ", "steal time", "clocks of the machines")
-"""The beginnings of the names of checks that fail because the host was late, which says nothing about the cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,22 +265,3 @@ def _divergences(agreement: Agreement, a: AgreementSide, b: AgreementSide) -> di
             continue  # captures that cannot be read explain nothing; the numbers stand
         divergences[levels] = tuple(each for each in seen if each is not None)
     return divergences
-
-
-def late_cells(plan: Plan, directory: RunDir) -> dict[str, str]:
-    """Cells that are INVALID only because the host was late -> the reason."""
-    reasons: dict[str, str] = {}
-    finished = directory.finished()
-    for cell in plan.cells:
-        if cell.id in finished:
-            outcome = directory.cell(cell.id).read_outcome()
-            if _host_was_late(directory.cell(cell.id).environment, outcome):
-                reasons[cell.id] = outcome.reason
-    return reasons
-
-
-def _host_was_late(environment: Path, outcome: CellOutcome) -> bool:
-    if outcome.outcome is not Outcome.INVALID or not environment.exists():
-        return False
-    failed = [check.check for check in read_json(environment, Environment).checks if not check.ok]
-    return bool(failed) and all(name.startswith(LATE) for name in failed)

@@ -38,6 +38,7 @@ from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
 from .executors import LOCAL, Executor, parse_executor
+from .late_cells import late_cells
 from .outputs import texts_of
 from .planning import Where, level_pairs, load_experiment, plan_experiment
 from .run_directory import Run
@@ -268,7 +269,7 @@ def begin(
         manifest = _check_same(plan, directory, chosen)
         write_outputs(directory, plan)  # other tables and claims than before do not make another run
         keep_texts(directory, texts_of(spec))
-        rerun_failed(directory)
+        rerun_failed(plan, directory)
         return manifest
     if directory.cells.exists():
         raise StoreError(f"{directory.root}: has cells but no plan.json; it is not a run of netwarp's, or was damaged")
@@ -323,15 +324,15 @@ def _check_same(plan: Plan, directory: RunDir, chosen: Chosen) -> Manifest:
     return manifest
 
 
-def rerun_failed(directory: RunDir) -> None:
-    """Move FAILED cells aside so that a resumed run tries them again (a full disk, a killed guest); every other outcome
-    stays.
+def rerun_failed(plan: Plan, directory: RunDir) -> None:
+    """Move FAILED cells aside so that a resumed run tries them again (a full disk, a killed guest), and those that are
+    INVALID only because the host was late; every other outcome stays.
 
-    The files of a failed cell are kept as cells/.failed/<id>.<number>.
+    The files of such a cell are kept as cells/.failed/<id>.<number>.
     """
+    late = late_cells(plan, directory)
     for cell_id in directory.finished():
-        cell = directory.cell(cell_id)
-        if cell.read_outcome().outcome is Outcome.FAILED:
+        if cell_id in late or directory.cell(cell_id).read_outcome().outcome is Outcome.FAILED:
             directory.set_aside(cell_id)
 
 
