@@ -5,7 +5,8 @@
 
 Cells are planned from a spec of tests/support/report_kit.py; what a finished cell leaves is made up and written,
 then the functions of the engine run as for a real run: plan written and read, tables, report. Each step is a process of
-its own, so that its peak of memory is its own. CPU seconds, because others may use the machine; the browser's are wall.
+its own, so that its peak of memory is its own. CPU seconds, because others may use the machine; the
+browser's are wall, with its CPU seconds beside them.
 
 With --real the cells are run: 5 virtual seconds each, half of TCP and half of SCTP (the spec of scale.py).
 """
@@ -148,13 +149,14 @@ def browser(args: argparse.Namespace) -> None:
         with chromium(executable) as running:
             page = running.page()
             page.emulate(width=width, height=height, mobile=name == "phone")
-            empty = memory_mb(running)
+            empty, before = memory_mb(running), cpu_s(running)
             page.open(address)
             paint, load, cells, elements = page.evaluate(OPENED)
-            opened = memory_mb(running)
+            opened, after = memory_mb(running), cpu_s(running)
             heap = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
             print(
                 f"opened on a {name:<11} painted after {paint:.2f} s, loaded after {load:.2f} s of wall: {cells} cells,"
+                f" CPU of the tab {after[0] - before[0]:.2f} s, of all of the browser {after[1] - before[1]:.2f} s;"
                 f" {elements} elements, JS heap {heap:.0f} MB, tab {opened[0]:.0f} MB, all of the browser"
                 f" +{opened[1] - empty[1]:.0f} MB on {empty[1]:.0f} MB when empty (PSS)",
                 flush=True,
@@ -190,6 +192,21 @@ def memory_mb(running: Browser) -> tuple[float, float]:
         size = next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("Pss:")), 0.0)
         whole += size
         tab = max(tab, size) if b"--type=renderer" in command else tab
+    return tab, whole
+
+
+def cpu_s(running: Browser) -> tuple[float, float]:
+    """CPU seconds of the renderer that used most, and of all processes of the browser that live."""
+    tab = whole = 0.0
+    for pid in descendants(running.pid):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        whole += used
+        tab = max(tab, used) if b"--type=renderer" in command else tab
     return tab, whole
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-BATCH_S = 1.0
+BATCH_S = 3.0
 """About how long a batch shall take: so much is run again when its worker is lost or the run is stopped."""
 MOST_CELLS = 8
 RECENT = 20

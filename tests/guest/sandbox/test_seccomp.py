@@ -1,5 +1,5 @@
 """Guests whose kernel runs programs with a seccomp filter instead of ptrace: the same captures, nothing left behind,
-and no need of ptrace.
+no need of ptrace, and no memory of a guest that its programs cannot reach.
 
 Skipped where no kernel of Linux 6.16 or later is built: that takes minutes, and CI does not build it.
 """
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.skipif(
     reason="no Linux 6.16 or later is built here: netwarp kernel build --source TREE (docs/kernels.md)",
 )
 KILLS = 20
+MEMORY_SOURCE = Path(__file__).with_name("other_process_memory.c")
 ATTEMPTS, CAUGHT = 30, 3
 PTRACE = 101
 """Its number on x86-64."""
@@ -155,6 +156,21 @@ def test_no_process_of_a_guest_is_traced(newer: Path, tmp_path: Path) -> None:
         process.wait()
         assert outlived(tmp_path) == []
     assert seen == {"--seccomp": {True}, "": {False}}
+
+
+@pytest.mark.parametrize("mode", ["seccomp", "ptrace"])
+def test_a_program_reaches_the_memory_of_another_with_seccomp_alone(newer: Path, tmp_path: Path, mode: str) -> None:
+    """One process of a guest finds, reads and changes what another one keeps to itself; with ptrace it cannot."""
+    subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-static", "-o", tmp_path / "init", MEMORY_SOURCE], check=True)
+    options = ["--memory", "64M", *(["--seccomp"] if mode == "seccomp" else [])]
+    subprocess.run(guest_command(newer, tmp_path, *options), check=True, timeout=60)
+    said = [line for line in (tmp_path / "console.txt").read_text().splitlines() if line.startswith("@")]
+    secret = next(line.removeprefix("@secret ") for line in said if line.startswith("@secret "))
+    assert len(secret) == 32
+    if mode == "seccomp":
+        assert said == [f"@read {secret}", f"@secret {secret}", "@changed"]
+    else:
+        assert said == ["@no memory", f"@secret {secret}", "@kept"]
 
 
 def test_cells_run_where_ptrace_is_refused(checkout: Checkout, newer: Path, kernel: Path, tmp_path: Path) -> None:
