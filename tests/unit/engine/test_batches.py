@@ -18,7 +18,8 @@ def test_before_any_cell_has_ended_one_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wall_s", "cells"), [(0.0, MOST_CELLS), (0.01, MOST_CELLS), (0.3, MOST_CELLS), (0.75, 4), (2.9, 1), (BATCH_S, 1), (60.0, 1)]
+    ("wall_s", "cells"),
+    [(0.0, MOST_CELLS), (0.01, MOST_CELLS), (0.3, MOST_CELLS), (0.75, 4), (2.9, 1), (BATCH_S, 1), (60.0, 1)],
 )
 def test_a_batch_takes_about_three_seconds(wall_s: float, cells: int) -> None:
     assert seen(wall_s).size(1000, 2) == cells
