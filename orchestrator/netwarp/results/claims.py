@@ -13,6 +13,7 @@ mean        mean of other claims' numbers = expected +- tolerance
 varies      (max - min) / mean of a over the levels > tolerance
 elasticity  ln(a at the last level / at the first) / ln(last level / first) = expected +- tolerance
 every       a = expected +- tolerance in each repetition: one that is not decides, however many are
+constant, varies: of the means over the repetitions, since in each repetition noise alone makes a largest and a smallest
 
 Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the
 claim. A mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
@@ -34,7 +35,6 @@ from ..core.units import counted_of
 from .comparisons import Comparison, comparisons, mean_of
 from .run_results import RepeatedValue, Results
 from .single_draw_bounds import Bounds, Kind, Spread, bounds, spreads
-from .statistics import estimate
 
 Verdict = Literal[
     "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
@@ -230,8 +230,7 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
     verdict.
     """
     try:
-        finest = math.inf if comparison.alike else 0.0
-        estimated = estimate(comparison.values(), random=comparison.random, resolution=finest)
+        estimated = comparison.estimate()
     except ZeroDivisionError:
         return Judged(claim, "inconclusive", None, expected, unit, NO_QUOTIENT)
     interval = _interval(claim)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..core.outputs import ClaimKind
 from ..core.units import base_values
 from .run_results import RepeatedValue
+from .statistics import Estimate, estimate, estimate_of_range
 
 Series = list[RepeatedValue]
 """One place for each level of `over`."""
@@ -20,11 +21,13 @@ class Comparison:
     """The places that a comparison reads, and the function of their values in one repetition (unit: the claim's).
 
     of_means: the function is of the means over the repetitions, for places whose repetitions do not belong together.
+    by_level: where the statistic is the largest less the smallest over levels, the numbers of the levels in a row.
     """
 
     places: tuple[RepeatedValue, ...]
     statistic: Callable[[Sequence[float]], float]
     of_means: bool = False
+    by_level: Callable[[Sequence[float]], Sequence[float]] | None = None
 
     @property
     def random(self) -> bool:
@@ -44,6 +47,12 @@ class Comparison:
     def rows(self) -> list[list[float]]:
         """For each repetition one number of each place."""
         return [[_value(place, number) for place in self.places] for number in self.repetitions()]
+
+    def estimate(self) -> Estimate:
+        """The estimate over the repetitions. Raises ZeroDivisionError."""
+        if self.by_level is not None and self.random and not self.alike and len(self.repetitions()) > 1:
+            return estimate_of_range([self.by_level(row) for row in self.rows()])
+        return estimate(self.values(), random=self.random, resolution=math.inf if self.alike else 0.0)
 
     def values(self) -> list[float]:
         """One number for each repetition that every place has; of_means: their jackknife's pseudo-values, of which mean
@@ -103,9 +112,9 @@ def comparisons(
         case "value" | "every":
             return [Comparison((place,), lambda values: values[0]) for series in a for place in series]
         case "constant" | "varies" if b:
-            return [Comparison((*left, *right), _spread_of_ratios) for left, right in pairs]
+            return [Comparison((*left, *right), _spread_of_ratios, by_level=_ratios) for left, right in pairs]
         case "constant" | "varies":
-            return [Comparison(tuple(series), _spread) for series in a]
+            return [Comparison(tuple(series), _spread, by_level=list) for series in a]
         case "elasticity":
             return [Comparison((series[0], series[-1]), _elasticity(levels[0], levels[-1])) for series in a]
         case "increasing" | "decreasing" if b:
@@ -165,9 +174,13 @@ def _spread(values: Sequence[float]) -> float:
     return (max(values) - min(values)) / (math.fsum(values) / len(values))
 
 
-def _spread_of_ratios(values: Sequence[float]) -> float:
+def _ratios(values: Sequence[float]) -> list[float]:
     half = len(values) // 2
-    return _spread([x / y for x, y in zip(values[:half], values[half:], strict=True)])
+    return [x / y for x, y in zip(values[:half], values[half:], strict=True)]
+
+
+def _spread_of_ratios(values: Sequence[float]) -> float:
+    return _spread(_ratios(values))
 
 
 def _step(values: Sequence[float]) -> float:

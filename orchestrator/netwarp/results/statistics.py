@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -68,6 +69,40 @@ def estimate(values: Sequence[float], *, random: bool, resolution: float = 0.0) 
         return Estimate(values[0] if min(values) == max(values) else mean, len(values), "equal")
     half = student_t_95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return Estimate(mean, len(values), "ci95", mean - half, mean + half)
+
+
+def estimate_of_range(rows: Sequence[Sequence[float]]) -> Estimate:
+    """(largest - smallest) / mean of several levels' means over the repetitions. rows: for each of at least two
+    repetitions a number of each level. Raises ZeroDivisionError.
+
+    The range of one repetition is above 0 by noise alone, and so is the mean of many. Each end of the interval is that
+    of the pair of levels with the farthest one, of the differences repetition by repetition: the upper end as it is,
+    since the range is below a bound if every difference is; the lower one held against chance in any of the pairs
+    (Bonferroni), since one difference is enough.
+    """
+    count = len(rows)
+    means = [math.fsum(column) / count for column in zip(*rows, strict=True)]
+    mean = math.fsum(means) / len(means)
+    pairs = list(itertools.combinations(range(len(means)), 2))
+    one, any_of = (student_t(0.05 / tests, count - 1) for tests in (1, max(1, len(pairs))))
+    low = high = 0.0
+    for first, second in pairs:
+        gaps = [(row[first] - row[second]) / mean for row in rows]
+        error = statistics.stdev(gaps) / math.sqrt(count)
+        far = abs(math.fsum(gaps) / count)
+        low, high = max(low, far - any_of * error), max(high, far + one * error)
+    return Estimate((max(means) - min(means)) / mean, count, "ci95", low, high)
+
+
+def student_t(alpha: float, degrees: int) -> float:
+    """Two-sided point of Student's t for any alpha, by bisection."""
+    low, high = 0.0, 2.0
+    while student_t_p(high, degrees) > alpha:
+        high *= 2
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_t_p(middle, degrees) > alpha else (low, middle)
+    return high
 
 
 def student_t_p(t: float, degrees: int) -> float:

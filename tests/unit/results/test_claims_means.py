@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,37 @@ def test_equal_means_covers_its_number_as_often_as_it_says(tmp_path: Path) -> No
         assert found.high is not None
         covered += found.low <= 0 <= found.high
     assert 0.91 * 400 <= covered <= 0.98 * 400
+
+
+def test_noise_alone_does_not_vary(tmp_path: Path) -> None:
+    """Ten draws at each of three levels of one distribution (spread 5 %): the largest less the smallest of each draw is
+    8 % on the mean. Said to vary by more than 1 % in about one of forty, and not to be constant within 5 % in as few.
+    """
+    draw = random.Random(7)
+    both = claim("varies", 'a = { who = "a" }\n' + OVER + "tolerance = 0.01\n")
+    both += claim("constant", 'a = { who = "a" }\n' + OVER + "tolerance = 0.05\n", "C2")
+    plan = plan_of(tmp_path, both, 10, LOSS)
+    wrong = [0, 0]
+    for _ in range(100):
+        found = judged(plan, {"a": [[draw.gauss(1, 0.05) for _ in range(10)] for _ in range(3)]})
+        wrong[0] += found[0].verdict == "holds"
+        wrong[1] += found[1].verdict == "does not hold"
+    assert max(wrong) <= 7
+
+
+def test_a_range_has_the_interval_of_its_farthest_pairs(tmp_path: Path) -> None:
+    """By hand: means 10, 11 and 14. Between the second and the third the draws differ by 5, 3 and 1, which reaches
+    farthest up; between the first and the third by 4.0, 4.1 and 3.9, which stays farthest from 0.
+    """
+    body = 'a = { who = "a" }\n' + OVER + "tolerance = 0.6\n"
+    numbers = {"a": [[11.0, 10.0, 9.0], [10.0, 11.0, 12.0], [15.0, 14.1, 12.9]]}
+    (found,) = judged(plan_of(tmp_path, claim("constant", body), 3, LOSS), numbers)
+    mean = 35 / 3
+    assert found.measured == pytest.approx(4 / mean)
+    # gaps of 5, 3.1 and 0.9, and of 4, 4.1 and 3.9; Student's t of 2 degrees at 5 %, and at a third of that
+    assert found.high == pytest.approx((3 + 4.3027 * statistics.stdev([5, 3.1, 0.9]) / 3**0.5) / mean, rel=1e-4)
+    assert found.low == pytest.approx((4 - 7.6488 * 0.1 / 3**0.5) / mean, rel=1e-4)
+    assert found.verdict == "inconclusive"
 
 
 def test_less_means_has_a_number_where_a_draw_is_0(tmp_path: Path) -> None:
