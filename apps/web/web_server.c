@@ -86,14 +86,14 @@ static void free_gone(struct server *server)
 }
 
 /* TCP: the oldest. SCTP, --order fcfs: the oldest; rr: in turn; else the lowest object number. */
-static unsigned int next_job(const struct server *server, struct connection *connection)
+static unsigned int next_job(const struct server *server, const struct connection *connection)
 {
 	unsigned int i, best = 0;
 
 	if (!server->sctp || !server->config.order || strcmp(server->config.order, "fcfs") == 0)
 		return 0;
 	if (strcmp(server->config.order, "rr") == 0)
-		return connection->turn++ % connection->count;
+		return connection->turn < connection->count ? connection->turn : 0;
 	for (i = 1; i < connection->count; i++)
 		if (connection->jobs[i].request.object < connection->jobs[best].request.object)
 			best = i;
@@ -191,9 +191,12 @@ static void pump(struct server *server, struct connection *connection)
 		}
 		job->sent += written;
 		server->sent_bytes += written;
+		/* only what was taken was a turn: else an object waits for as long as the send buffer is full */
+		connection->turn = number + 1;
 		if (job->sent == job->request.bytes) {
 			connection->count--;
 			memmove(job, job + 1, (connection->count - number) * sizeof(*job));
+			connection->turn--; /* the next one has moved up */
 		}
 	}
 }

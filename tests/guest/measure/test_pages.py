@@ -29,7 +29,7 @@ start = "1 s"
 html = "2904 B"
 objects = { count = 4, size = "14520 B" }
 [factor.variant]
-levels = ["tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "prio", "idata"]
+levels = ["tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "prio", "idata", "large"]
 [factor.variant.tcp6]
 flow.web.page.connections = 6
 [factor.variant.http2]
@@ -46,6 +46,8 @@ flow.web = { protocol = "sctp", page.order = "rr" }
 flow.web = { protocol = "sctp", page.order = "prio" }
 [factor.variant.idata]
 flow.web = { protocol = "sctp", page = { order = "rr", message = "14520 B", interleave = true } }
+[factor.variant.large]
+flow.web = { protocol = "sctp", page = { order = "rr", objects = { count = 3, size = "400 kB" } } }
 """
 
 
@@ -93,6 +95,13 @@ def test_in_turn_all_objects_end_late_and_in_order_one_after_another(pages: RunF
     for variant in ("rr", "idata"):
         assert max(ends[variant][1:]) - min(ends[variant][1:]) < 0.02
         assert min(ends[variant]) > min(ends["streams"]) + 0.02
+
+
+def test_objects_take_turns_while_the_send_buffer_is_full(pages: RunFiles) -> None:
+    """Objects larger than the buffer: none is passed over (the second began 2.8 s after the third, by turns lost)."""
+    first, second, third = objects(pages, "large")[1:]
+    assert abs(second["complete_s"] - third["complete_s"]) < 0.05
+    assert max(each["first_s"] - each["requested_s"] for each in (first, second, third)) < 0.3
 
 
 def test_in_frames_objects_take_turns_and_share_the_wait(pages: RunFiles) -> None:
