@@ -191,7 +191,7 @@ static void pump(struct server *server, struct connection *connection)
 		}
 		job->sent += written;
 		server->sent_bytes += written;
-		/* only what was taken was a turn: else an object waits for as long as the send buffer is full */
+		/* only what was taken was a turn: else an object waits while the send buffer is full */
 		connection->turn = number + 1;
 		if (job->sent == job->request.bytes) {
 			connection->count--;
