@@ -29,6 +29,8 @@ NOT_RUN = {
     "netwarp agree SPEC --backends virtual,hosts": "needs machines: tests/hosts has the laboratory",
     "netwarp run physics": "minutes: planned",
     "netwarp run lee2008": "minutes: planned",
+    "netwarp run min2013 --only": "minutes to an hour on the wall clock: planned",
+    "netwarp run ha2005 --only sizes": "minutes on the wall clock: planned",
     "netwarp run schedules": "minutes: planned",
     "python experiments/schedules/planted_bugs.py": "builds eleven kernels: tests/unit/experiment/test_planted_bugs.py",
     "netwarp run SPEC --shard": "of a matrix of runners: planned, and test_golden_runs.py",
