@@ -1,12 +1,13 @@
 """Cost of a cell: `make bench`. Medians of several runs on this machine, and ratios within the same run.
 
 With --kernel KEY, several times: kernels of the cache against each other, in turns, so that other work on the machine
-slows each as much.
+slows each as much. With --traced each of them also with its programs traced, where it would run them otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import sys
@@ -22,6 +23,7 @@ from netwarp.core.built_programs import BUILD
 from netwarp.core.types import Cell, Outcome
 from netwarp.experiment import load_spec
 from netwarp.guestkernel import KernelBuild, find_kernel
+from netwarp.guestkernel.seccomp import SWITCH
 from netwarp.measure.cell import analyze_cell
 from netwarp.plan import make_plan
 from netwarp.sandbox import VirtualBackend
@@ -35,16 +37,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--kernel", action="append", metavar="KEY", help="a kernel of `netwarp kernel list`")
+    parser.add_argument("--traced", action="store_true", help="each kernel a second time, with NETWARP_SECCOMP=off")
     arguments = parser.parse_args()
     repetitions = arguments.repetitions
     kernels = [kernel_named(key) for key in arguments.kernel] if arguments.kernel else [choose("virtual").kernel]
-    backends = [VirtualBackend(kernel.binary, BUILD) for kernel in kernels]
+    switches = ["on", "off"] if arguments.traced else [os.environ.get(SWITCH, "")]
+    backends = [(VirtualBackend(kernel.binary, BUILD), switch) for kernel in kernels for switch in switches]
     where = [("outage", "10 s"), ("reading", "one_way_delay"), ("fault", "cut")]
     plan = make_plan(load_spec("choi2009"), only=["outages"], where=where)
     tcp = next(cell for cell in plan.cells if cell.factors["variant"] == "tcp")
     sctp = next(cell for cell in plan.cells if cell.factors["variant"] == "sctp_multi")
     empty = msgspec.structs.replace(tcp, flows=(), timeline=(), duration_ns=0)
-    names = ", ".join(f"{kernel.release} {kernel.key}".strip() for kernel in kernels)
+    names = ", ".join(
+        f"{kernel.release} {kernel.key}".strip() + (f" ({SWITCH}={switch})" if switch else "")
+        for kernel in kernels
+        for switch in switches
+    )
     print(f"Linux {names} in virtual time on {cpu_model()}; medians of {repetitions}, one cell at a time")
     print(f"{'cell':<42}{'run':>9}{'CPU':>9}{'analysis':>10}{'packets':>9}{'virtual s/s':>12}")
     for name, cell in (
@@ -70,7 +78,7 @@ def kernel_named(key: str) -> KernelBuild:
     return kernel
 
 
-def transfers(backends: Sequence[VirtualBackend], repetitions: int) -> bool:
+def transfers(backends: Sequence[tuple[VirtualBackend, str]], repetitions: int) -> bool:
     """20 MB over a link of 100 Mbit/s: what 100 MB and a packet cost; False if a cell did not complete."""
     title = "20 MB, 100 Mbit/s, RTT 12 ms"
     print(f"\n{title:<42}{'s/100 MB':>9}{'CPU':>9}{'analysis':>10}{'packets':>9}{'packets/s':>12}")
@@ -99,14 +107,15 @@ class Cost:
     packets: int
 
 
-def measure(cell: Cell, backends: Sequence[VirtualBackend], repetitions: int) -> list[Cost] | None:
-    """The cost with each back end; None if the cell did not complete."""
+def measure(cell: Cell, backends: Sequence[tuple[VirtualBackend, str]], repetitions: int) -> list[Cost] | None:
+    """The cost with each back end and value of NETWARP_SECCOMP; None if the cell did not complete."""
     times: list[list[tuple[float, float, float]]] = [[] for _ in backends]
     packets = [0] * len(backends)
     with tempfile.TemporaryDirectory(prefix="netwarp-bench-") as root:
         run = RunDir(Path(root))
         for _ in range(repetitions):
-            for number, backend in enumerate(backends):
+            for number, (backend, switch) in enumerate(backends):
+                os.environ[SWITCH] = switch
                 started, cpu = time.perf_counter(), guests_cpu_s()
                 outcome = backend.run_cell(cell, run)
                 ran, cpu = time.perf_counter(), guests_cpu_s() - cpu

@@ -286,7 +286,7 @@ def goodput(cell: Cell) -> float:
 
 def cell_measurements(cell: Cell) -> list[Measurement]:
     """Some of the contract's metrics, and the spec's own."""
-    value = goodput(cell)
+    name, value = cell.id, goodput(cell)
     outage_s = float(cell.factors["outage"].split()[0])
     numbers: list[tuple[str, float | None, str]] = [
         ("goodput_bit_s", value, "bit/s"),
@@ -295,7 +295,7 @@ def cell_measurements(cell: Cell) -> list[Measurement]:
         ("retransmitted_packets", outage_s * 3, "packets"),
         ("share", value / RATE_BIT_S, "ratio"),
     ]
-    return [Measurement(cell.id, "ftp", metric, number, unit) for metric, number, unit in numbers]
+    return [Measurement(name, "ftp", metric, number, unit) for metric, number, unit in numbers]
 
 
 def failover_time(cell: Cell) -> float | None:
