@@ -22,6 +22,7 @@ cp /run/memory/modprobe usr/sbin/modprobe
 printf '127.0.0.1 localhost\n' >etc/hosts
 # bash's `< <(command)` opens /dev/fd, which devtmpfs lacks: a comparison that reads nothing finds no difference
 ln -s /proc/self/fd dev/fd
+ln -s /proc/self/fd/0 dev/stdin
 ip link set dev lo up
 read -r began _ <proc/uptime
 HOME=/root HOSTNAME=guest TERM=dumb LC_ALL=C chroot . /bin/bash -c \
