@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -339,6 +340,42 @@ def test_a_phone_never_scrolls_sideways(page: Page, small: str) -> None:
     page.evaluate(f"location.hash += '&with=' + encodeURIComponent({json.dumps(beside)})")
     page.wait(f"document.querySelector('.compared') && ({WHOLE_CELL})")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nor do two cells"
+
+
+def test_a_phones_bar_shows_the_part_that_is_read(page: Page, small: str) -> None:
+    page.emulate(width=390, height=844, mobile=True)
+    page.open(small)
+    for part in ("run", "cells", "summary"):
+        page.evaluate(f"document.getElementById('{part}').scrollIntoView({{ behavior: 'instant' }})")
+        marked = "document.querySelector('.sections a[aria-current]')"
+        page.wait(f"{marked}.hash === '#{part}'")
+        left, right = page.evaluate(f"[{marked}.getBoundingClientRect().left, {marked}.getBoundingClientRect().right]")
+        assert 0 <= left < right <= 390
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_marks_of_events_do_not_cover_each_other_and_are_explained(page: Page, small: str, width: int) -> None:
+    """Those of a row lie at least a mark's width apart, but in the last of five rows."""
+    page.emulate(width=width, height=844, mobile=width < 600)
+    page.open(small)
+    open_cell(page, 8)
+    places: list[tuple[float, float]] = page.evaluate(
+        f"(() => {{ const {{ data, _fullLayout: full }} = {CELL_CHART};"
+        " const { x, y } = data.find((trace) => trace.name.startsWith('event'));"
+        " return x.map((t, i) => [full.xaxis.l2p(t), y[i]]); })()"
+    )
+    assert len(places) > 3
+    rows = {row: [x for x, other in places if other == row] for _, row in places}
+    assert sorted(rows) == list(range(len(rows)))
+    assert len(rows) <= 5
+    gaps = [right - left for row in range(min(len(rows), 4)) for left, right in pairwise(rows[row])]
+    assert all(gap >= 8.5 for gap in gaps), rows
+    texts = page.evaluate("[...document.querySelectorAll('#cell-legend .event')].map((one) => one.textContent)")
+    kinds = page.evaluate(
+        f"new Set({CELL_CHART}.data.find((trace) => trace.name.startsWith('event')).marker.symbol).size"
+    )
+    assert len(texts) >= kinds > 1
+    assert any("cut" in text for text in texts)
 
 
 def test_paper_gets_the_printed_figures(page: Page, small: str) -> None:

@@ -225,6 +225,10 @@ for (const radio of document.querySelectorAll(".against input")) {
       if (id === current) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
+    if (current) { // a phone's bar has not room for all of them
+      const bar = links.get(current).closest("ul"), box = links.get(current).getBoundingClientRect();
+      bar.scrollLeft += box.left + box.width / 2 - bar.getBoundingClientRect().left - bar.clientWidth / 2;
+    }
   }, { rootMargin: "-64px 0px -60% 0px" });
   for (const id of links.keys()) watch.observe(document.getElementById(id));
 })();

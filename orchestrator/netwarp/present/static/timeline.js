@@ -26,6 +26,12 @@ netwarp.timeline = (function () {
     heartbeat: "triangle-up-open", heartbeat_ack: "triangle-down-open", first_retransmission_other_path: "triangle-right",
     failover: "star-diamond", first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
   };
+  // the same for the legend; text, never a coloured picture (U+FE0E)
+  const SIGNS = {
+    x: "×", "circle-open": "○", "diamond-open": "◇", "square-open": "□", "triangle-up-open": "△", "triangle-down-open": "▽", "triangle-right": "▸",
+    "star-diamond": "✦", star: "★", "star-open": "☆", "line-ns-open": "|", diamond: "◆", circle: "●",
+  };
+  const signOf = (kind) => SIGNS[MARKS[kind] || "circle"] + "\uFE0E";
   const QUIET = ["heartbeat", "heartbeat_ack", "outage"]; // in the lane, but without a line through all panels
   // the worse a path's state the thicker its bar: read without colour, too
   const STATES = {
@@ -119,21 +125,35 @@ netwarp.timeline = (function () {
   }
 
   const PANEL = 150, GAP = 34, FOOT = 50, BAR = 20;
-  const laneOf = (cells) => 24 + 22 * cells.length; // the marks of each cell have a row of their own
+  // Marks that would cover each other go into rows below each other, as far as there are any; a cell has rows of its own.
+  const ROW = 13, MOST_ROWS = 5, MARK = 9;
+  function rowsOf(cell, width) {
+    const ends = [];
+    return events(cell).map((event) => {
+      const x = (event.t_s / cell.series.duration_s) * width;
+      const free = ends.findIndex((end) => x - end >= MARK);
+      const row = free >= 0 ? free : Math.min(ends.length, MOST_ROWS - 1);
+      ends[row] = x;
+      return row;
+    });
+  }
+  const lanesOf = (cells, width) => cells.map((cell) => rowsOf(cell, width)).map((rows) => ({ rows, deep: Math.max(1, ...rows.map((row) => row + 1)) }));
+  const laneOf = (cells, width) => 24 + lanesOf(cells, width).reduce((sum, { deep }) => sum + 9 + ROW * deep, 0);
   const barsOf = (cells) => cells.flatMap((cell, number) => states(cell).map((one) => ({ ...one, number })));
-  const heightOf = (cells) => {
+  const heightOf = (cells, width) => {
     const bars = barsOf(cells).length;
-    return laneOf(cells) + panelsOf(cells).length * (PANEL + GAP) + (bars ? bars * BAR + GAP : 0) + FOOT;
+    return laneOf(cells, width) + panelsOf(cells).length * (PANEL + GAP) + (bars ? bars * BAR + GAP : 0) + FOOT;
   };
 
-  function make(cells, range, colours) {
+  function make(cells, range, colours, width) {
     const { plain, colour, baseLayout } = netwarp.charts;
     const panels = panelsOf(cells);
     const found = looks(cells);
     const bars = barsOf(cells);
-    const height = heightOf(cells);
+    const height = heightOf(cells, width);
     const inner = height - FOOT - 10;
-    const lane = laneOf(cells);
+    const lane = laneOf(cells, width);
+    const lanes = lanesOf(cells, width);
     const duration = Math.max(...cells.map((cell) => cell.series.duration_s));
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
@@ -194,13 +214,14 @@ netwarp.timeline = (function () {
     }
     const bottom = axes;
     const marks = ++axes;
-    layout["yaxis" + marks] = { domain: [1 - lane / inner, 1 - 14 / inner], visible: false, range: [cells.length - 0.4, -0.6], fixedrange: true };
+    layout["yaxis" + marks] = { domain: [1 - lane / inner, 1 - 14 / inner], visible: false, range: [lanes.reduce((sum, { deep }) => sum + deep + 0.7, 0) - 0.5, -0.7], fixedrange: true };
     cells.forEach((cell, number) => {
       const list = events(cell);
+      const above = lanes.slice(0, number).reduce((sum, { deep }) => sum + deep + 0.7, 0);
       traces.push({
-        type: "scatter", mode: "markers", x: list.map((event) => event.t_s), y: list.map(() => number), yaxis: "y" + marks,
+        type: "scatter", mode: "markers", x: list.map((event) => event.t_s), y: lanes[number].rows.map((row) => above + row), yaxis: "y" + marks,
         name: plain(`event ${whose(number)}`), text: list.map((event) => plain([whose(number), event.text].filter(Boolean).join(": "))), hovertemplate: "%{text}<extra></extra>",
-        marker: { symbol: list.map((event) => MARKS[event.kind] || "circle"), size: 10, color: number ? colours.soft : colours.text, line: { width: 1.5 } },
+        marker: { symbol: list.map((event) => MARKS[event.kind] || "circle"), size: MARK, color: number ? colours.soft : colours.text, line: { width: 1.5 } },
       });
     });
     const list = events(cells[0]);
@@ -232,9 +253,10 @@ netwarp.timeline = (function () {
 
   // cells: one or two. range: what to show first, or null. moved(range or null): called after each zoom.
   async function draw(chart, cells, range, moved) {
-    chart.style.height = heightOf(cells) + "px"; // at once: nothing below jumps when it is drawn
+    const width = chart.clientWidth - 62; // of the axis: less what make() leaves beside it
+    chart.style.height = heightOf(cells, width) + "px"; // at once: nothing below jumps when it is drawn
     chart.netwarpEnd = Math.max(...cells.map((cell) => cell.series.duration_s));
-    await netwarp.charts.draw(chart, (colours) => make(cells, range, colours));
+    await netwarp.charts.draw(chart, (colours) => make(cells, range, colours, width));
     if (!chart.isConnected) return netwarp.charts.forget(chart); // left before it was drawn
     chart.on("plotly_relayout", (change) => {
       if (change["xaxis.range[0]"] !== undefined) range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
@@ -263,7 +285,10 @@ netwarp.timeline = (function () {
       netwarp.h("span", { class: "legend-label" }, netwarp.swatch({ ...one.look, dash: "solid" }), one.text));
     const used = new Set(cells.flatMap((cell) => states(cell)).flatMap((one) => one.spans.map((span) => span.state)));
     const bars = [...used].map(stateLook).map((look) => netwarp.h("span", { class: "legend-label" }, netwarp.bar(look), look.text));
-    return [...named, ...bars];
+    const kinds = new Set(cells.flatMap(events).map((event) => event.kind));
+    const marks = [...kinds].map((kind) =>
+      netwarp.h("span", { class: "legend-label event" }, netwarp.h("b", { "aria-hidden": "true" }, signOf(kind)), kind.replace(/_/g, " ")));
+    return [...named, ...bars, ...marks];
   };
 
   return { draw, zoom, step, columns, events, describe, legend, DASHES, INK };
