@@ -77,6 +77,23 @@ static uint8_t *sack_option(const struct segment *segment, bool *whole)
 	return sack;
 }
 
+/*
+ * What SACK blocks say. The first reports bytes that came twice if it lies below the acknowledgement, or
+ * within the second block; all others report what is there above it (RFC 2883, 4; Linux, tcp_check_dsack()).
+ */
+static void read_blocks(struct segment *segment, const uint8_t *option)
+{
+	size_t count = ((size_t)option[1] - 2) / 8, i;
+	const uint8_t *first = option + 2, *second = first + 8;
+
+	segment->sack = true;
+	segment->duplicate_sack = !seq_before(segment->ack, get32(first)) ||
+				  (count > 1 && !seq_before(get32(first), get32(second)) &&
+				   !seq_before(get32(second + 4), get32(first + 4)));
+	for (i = segment->duplicate_sack; i < count; i++)
+		segment->missing |= seq_before(segment->ack, get32(first + 8 * i));
+}
+
 bool segment_read(uint8_t *data, size_t len, struct segment *segment)
 {
 	size_t ip, tcp, total;
@@ -109,8 +126,8 @@ bool segment_read(uint8_t *data, size_t len, struct segment *segment)
 	memcpy(&segment->ends.source_port, header, 2);
 	memcpy(&segment->ends.destination_port, header + 2, 2);
 	sack = sack_option(segment, &whole);
-	segment->sack = sack != NULL;
-	segment->duplicate_sack = sack && !seq_before(segment->ack, get32(sack + 6));
+	if (sack)
+		read_blocks(segment, sack);
 	return whole;
 }
 

@@ -35,7 +35,9 @@ struct segment {
 	uint8_t flags;
 	uint32_t payload;    /* bytes */
 	bool sack;	     /* has a SACK option with blocks */
-	bool duplicate_sack; /* the first of them is of bytes that are acknowledged already (RFC 2883) */
+	bool duplicate_sack; /* the first of them says what has come twice (RFC 2883) */
+	bool
+	    missing; /* a block that says what has come once lies above `ack`: what is between is not there */
 };
 
 /* Sequence numbers wrap (RFC 9293, 3.4). */

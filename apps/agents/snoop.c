@@ -113,22 +113,25 @@ static enum agent_verdict new_acknowledgement(struct agent *agent, struct connec
 	return AGENT_PASS;
 }
 
-static enum agent_verdict duplicate(struct agent *agent, struct connection *connection, bool duplicate_sack,
-				    int64_t now_ns)
+static enum agent_verdict duplicate(struct agent *agent, struct connection *connection,
+				    const struct segment *segment, int64_t now_ns)
 {
 	struct cached *item = cache_at(&connection->all.cache, connection->last_ack);
 
-	if (duplicate_sack) /* of what was sent twice from here: no news for the sender, and no loss */
+	if (segment->duplicate_sack && !segment->missing)
+		/* of what was sent twice from here: no news for the sender, and no loss */
 		return AGENT_SUPPRESS;
 	if (!item || item->by_sender || item->retransmissions >= agent->retransmissions_most)
 		return AGENT_PASS;
-	/* more of them than that: what was sent after the retransmission arrived before it */
-	if (!item->retransmissions || connection->duplicates >= connection->expected) {
+	/* more of them than that: what was sent after the retransmission arrived before it. One that a
+	 * segment raised which was there already is none of those. */
+	if (!item->retransmissions ||
+	    (!segment->duplicate_sack && connection->duplicates >= connection->expected)) {
 		agent->counts.by_duplicates++;
 		retransmit(agent, connection, item, now_ns);
 		arm(agent, connection, now_ns);
 	}
-	connection->duplicates++;
+	connection->duplicates += !segment->duplicate_sack;
 	return AGENT_SUPPRESS;
 }
 
@@ -145,7 +148,7 @@ static enum agent_verdict acknowledgement(struct agent *agent, struct connection
 	} else if (seq_before(segment->ack, connection->last_ack)) {
 		return AGENT_SUPPRESS;
 	} else if (!update) {
-		return duplicate(agent, connection, segment->duplicate_sack, now_ns);
+		return duplicate(agent, connection, segment, now_ns);
 	}
 	connection->window = segment->window;
 	connection->bare_len = segment_bare(segment, connection->bare);

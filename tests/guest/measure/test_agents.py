@@ -76,6 +76,17 @@ DYING_AWAY = mobile(
     agent='{ kind = "mtcp", dies_at = "3 s" }',
     duration="12 s",
 )
+TWICE_AND_LOST = mobile(
+    'bytes = "5 kB"\nsender = { congestion = "reno" }',
+    "",
+    agent='"snoop"',
+    air="""rate = "2 Mbit/s"
+forward = { duplicate = { data = [2] }, delay = { data = { 2 = "20 ms" } }, drop = { data = [3] } }
+backward = { drop = { ack = [3, 4] } }""",
+    duration="3 s",
+)
+"""The second of four segments arrives twice, the second time behind the FIN; the third is lost, and so are the first
+two acknowledgements that say so."""
 AWAY = {"0.1 s": 0.1, "0.5 s": 0.5, "2 s": 2.0, "5 s": 5.0}
 HANDOVERS = mobile(
     'stop = "8 s"\nsender = { congestion = "reno" }',
@@ -149,6 +160,18 @@ def test_snoop_hides_the_losses_that_it_mends(lossy: RunFiles, tmp_path: Path) -
         assert summary["retransmitted"] >= len(made - seen) and summary["by_duplicates"] > 0
         assert through(cell)["suppressed"] == summary["suppressed"] > 0
         assert through(cell)["passed"] == summary["passed"]
+
+
+def test_snoop_mends_a_loss_that_is_named_beside_what_came_twice(checkout: Checkout, tmp_path: Path) -> None:
+    """The only acknowledgement that comes and names the loss begins with a block of what came twice (RFC 2883)."""
+    cell = next(iter(checkout.run_spec(tmp_path, TWICE_AND_LOST, "--no-report").cells.values()))
+    (named,) = segments(cell, "mh", tmp_path, "tcp.options.sack.count == 2")
+    lost = [packet.t_s for packet in segments(cell, "mh", tmp_path) if packet.length and packet.seq == named.ack]
+    # 20 ms there and back, and 6 ms for a packet at 2 Mbit/s
+    assert lost == [pytest.approx(named.t_s + 0.0263, abs=0.0002)]
+    summary = cell.summary("bs.agent")
+    assert (summary["by_duplicates"], summary["by_timer"]) == (1, 0)
+    assert len([packet for packet in segments(cell, "fh", tmp_path) if packet.length]) == 4, "the sender knows nothing"
 
 
 def test_snoops_timer_learns_of_a_last_hop_that_is_slower_than_it(checkout: Checkout, tmp_path: Path) -> None:

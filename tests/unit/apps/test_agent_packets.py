@@ -33,16 +33,18 @@ def checksum(data: bytes) -> int:
 
 
 def packet(
-    action: int, seq: int, ack: int, *, payload: int = 0, flags: int = ACK, window: int = 500, sacks: int = 0
-) -> bytes:
-    """An action of fuzz.c: a packet of one side. sacks: blocks, of the bytes behind `ack`."""
+    action: int, seq: int, ack: int, *, payload: int = 0, flags: int = ACK, window: int = 500, sacks: int = 0,
+    twice: int | None = None,
+) -> bytes:  # fmt: skip
+    """An action of fuzz.c: a packet of one side. sacks: blocks, of the bytes behind `ack`. twice: a first block of 100
+    bytes that came twice (RFC 2883), so far behind `ack`.
+    """
     ends = (FIXED, MOBILE) if action == DOWN else (MOBILE, FIXED)
     ports = (1000, 5001) if action == DOWN else (5001, 1000)
     options = b""
-    if sacks:
-        blocks = b"".join(
-            struct.pack("!II", *((ack + 200 * n + more) % 2**32 for more in (100, 200))) for n in range(sacks)
-        )
+    lefts = [*([] if twice is None else [twice]), *(200 * n + 100 for n in range(sacks))]
+    if lefts:
+        blocks = b"".join(struct.pack("!II", *((ack + left + more) % 2**32 for more in (0, 100))) for left in lefts)
         options = bytes((1, 1, 5, 2 + len(blocks))) + blocks
     offset = (20 + len(options)) // 4 << 4
     tcp = (
@@ -75,7 +77,8 @@ def conversation(seed: int, kind: int) -> list[bytes]:
                 acknowledged = min(sent, acknowledged + 100 * chance.randrange(4))
                 actions.append(packet(UP, 100, acknowledged, sacks=chance.randrange(3)))
             case 5:
-                again = packet(UP, 100, acknowledged, sacks=chance.randrange(2))
+                twice = chance.choice((None, -100, -50, 100, 300))
+                again = packet(UP, 100, acknowledged, sacks=chance.randrange(3), twice=twice)
                 actions.append(again * chance.randrange(1, 5))
             case 6:
                 actions.append(bytes((WAIT, chance.randrange(200))))
