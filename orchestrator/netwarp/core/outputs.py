@@ -42,7 +42,7 @@ MOST_PACKETS = 10
 """Packets on either side of a moment that a cell keeps."""
 
 ClaimKind = Literal[
-    "greater", "less", "equal", "greater_means", "less_means", "equal_means", "mean_greater", "difference", "gain",
+    "greater", "less", "equal", "mean_greater", "difference", "gain",
     "mean_gain", "pooled_gain", "mean", "value", "every", "constant", "varies", "elasticity", "increasing",
     "decreasing", "later", "untestable",
 ]  # fmt: skip

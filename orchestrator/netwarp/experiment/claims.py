@@ -19,8 +19,7 @@ from .toml_positions import Item
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
-OF_MEANS = frozenset({"greater_means", "less_means", "equal_means"})
-TWO_SIDED = frozenset({"greater", "less", "equal", *OF_MEANS, "mean_greater", "difference", *GAINS})
+TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", "difference", *GAINS})
 NEEDS_OVER = frozenset({"constant", "varies", "elasticity", "increasing", "decreasing"})
 ALONE = frozenset({"value", "every", "elasticity"})
 NEEDS_EXPECTED = frozenset({"mean", "difference", *ALONE, *GAINS})
@@ -231,7 +230,7 @@ class ClaimReader:
         if kind not in NEEDS_EXPECTED and (child := item.get("expected")) is not None:
             problems.add(child, f'kind "{kind}" has no expected number')
         tolerance = self._tolerance(child) if (child := item.get("tolerance")) is not None else None
-        if tolerance is None and (kind in NEEDS_EXPECTED or kind in ("equal", "equal_means", "constant")):
+        if tolerance is None and (kind in NEEDS_EXPECTED or kind in ("equal", "constant")):
             problems.add(item, f'kind "{kind}" needs its tolerance; for example tolerance = 0.005')
         if tolerance is not None and tolerance < 0 and child is not None:
             problems.add(child, "is negative; for example tolerance = 0.005")

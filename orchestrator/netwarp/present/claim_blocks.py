@@ -17,9 +17,6 @@ _STATISTICS = {
     "less": "smallest lead",
     "mean_greater": "mean lead",
     "equal": "largest difference",
-    "greater_means": "smallest lead of the means",
-    "less_means": "smallest lead of the means",
-    "equal_means": "largest difference of the means",
     "gain": "mean gain",
     "mean_gain": "mean of the gains",
     "pooled_gain": "gain of the means",
@@ -32,7 +29,6 @@ _STATISTICS = {
 # Kinds whose number must lie around an expected one.
 _AROUND = (
     "equal",
-    "equal_means",
     "value",
     "every",
     "elasticity",

@@ -5,7 +5,6 @@ Each kind is one statistic and the interval it must lie in:
 greater     a/b - 1 > tolerance                      increasing  relative step of a, or of a/b, > tolerance
 less        a/b - 1 < -tolerance                     decreasing  relative step < -tolerance
 equal       a/b - 1 within +- tolerance              constant    (max - min) / mean of a over the levels <= tolerance
-greater_means, less_means, equal_means: the same of mean of a / mean of b - 1, the means over the repetitions
 gain        sum(a) / sum(b) - 1 = expected +- tol.   value       a = expected +- tolerance
 mean_gain   mean of a/b - 1 = expected +- tol.       pooled_gain mean of all a / mean of all b - 1 = expected +- tol.
 mean_greater mean of a/b - 1 > tolerance             difference  a - b = expected +- tolerance
@@ -13,10 +12,11 @@ mean        mean of other claims' numbers = expected +- tolerance
 varies      (max - min) / mean of a over the levels > tolerance
 elasticity  ln(a at the last level / at the first) / ln(last level / first) = expected +- tolerance
 every       a = expected +- tolerance in each repetition: one that is not decides, however many are
-constant, varies: of the means over the repetitions, since in each repetition noise alone makes a largest and a smallest
 
-Each comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the
-claim. A mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
+a and b are means over the repetitions that both have, and intervals are the jackknife's (of constant and varies those
+of the pairs of levels that reach farthest: in each repetition noise alone makes a largest and a smallest). Each
+comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the claim. A
+mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with its verdict. `measured`: the number of its worst comparison, mean over repetitions; None: no number.
+    """A claim with its verdict. `measured`: the number of its worst comparison; None: no number.
 
     low, high: the 95 % confidence interval of `measured`, if it has one.
     """
@@ -323,9 +323,9 @@ def _first(reasons: Sequence[str]) -> str:
 def _interval(claim: Claim) -> _Interval:
     expected, tolerance = claim.expected or 0.0, claim.tolerance
     match claim.kind:
-        case "greater" | "greater_means" | "mean_greater" | "varies" | "increasing":
+        case "greater" | "mean_greater" | "varies" | "increasing":
             return _Interval(tolerance, math.inf, open=True)
-        case "less" | "less_means" | "decreasing":
+        case "less" | "decreasing":
             return _Interval(-math.inf, -tolerance, open=True)
         case "constant":
             return _Interval(-math.inf, tolerance, open=False)
@@ -336,13 +336,13 @@ def _interval(claim: Claim) -> _Interval:
 def expectation(claim: Claim) -> str:
     """The claimed value of the statistic, as claims.csv shows it: a number if one is claimed, otherwise its bound."""
     match claim.kind:
-        case "greater" | "greater_means" | "mean_greater" | "varies" | "increasing":
+        case "greater" | "mean_greater" | "varies" | "increasing":
             return f"> {claim.tolerance!r}" if claim.tolerance else "> 0"
-        case "less" | "less_means" | "decreasing":
+        case "less" | "decreasing":
             return f"< {-claim.tolerance!r}" if claim.tolerance else "< 0"
         case "constant":
             return f"<= {claim.tolerance!r}"
-        case "equal" | "equal_means":
+        case "equal":
             return "0"
         case "later" | "untestable":
             return ""

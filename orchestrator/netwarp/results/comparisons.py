@@ -1,4 +1,4 @@
-"""The comparisons of which a claim consists: each computes one number from some places, once per repetition."""
+"""The comparisons of which a claim consists: each computes one number from the means of some places."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Series = list[RepeatedValue]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The places that a comparison reads, and the function of their values in one repetition (unit: the claim's).
+    """The places that a comparison reads, and the function of their means over the repetitions (unit: the claim's).
 
-    of_means: the function is of the means over the repetitions, for places whose repetitions do not belong together.
-    by_level: where the statistic is the largest less the smallest over levels, the numbers of the levels in a row.
+    linear: the function of the means is the mean of the function of each repetition.
+    by_level: where the statistic is the largest less the smallest over levels: the rows' numbers of each level.
     """
 
     places: tuple[RepeatedValue, ...]
     statistic: Callable[[Sequence[float]], float]
-    of_means: bool = False
-    by_level: Callable[[Sequence[float]], Sequence[float]] | None = None
+    linear: bool = False
+    by_level: Callable[[Sequence[Sequence[float]]], Sequence[Sequence[float]]] | None = None
 
     @property
     def random(self) -> bool:
@@ -51,17 +51,17 @@ class Comparison:
     def estimate(self) -> Estimate:
         """The estimate over the repetitions. Raises ZeroDivisionError."""
         if self.by_level is not None and self.random and not self.alike and len(self.repetitions()) > 1:
-            return estimate_of_range([self.by_level(row) for row in self.rows()])
+            return estimate_of_range(self.by_level(self.rows()))
         return estimate(self.values(), random=self.random, resolution=math.inf if self.alike else 0.0)
 
     def values(self) -> list[float]:
-        """One number for each repetition that every place has; of_means: their jackknife's pseudo-values, of which mean
-        and spread are those of the statistic of the means. Raises ZeroDivisionError.
+        """One number for each repetition that every place has: the jackknife's pseudo-values, of which mean and spread
+        are those of the statistic of the means. Raises ZeroDivisionError.
         """
         rows = self.rows()
-        if self.of_means and len(rows) > 1:
-            return _pseudo_values(rows, self.statistic)
-        return [self.statistic(row) for row in rows]
+        if self.linear or all(row == rows[0] for row in rows[1:]):
+            return [self.statistic(row) for row in rows]
+        return _pseudo_values(rows, self.statistic)
 
 
 def mean_of(parts: Sequence[Comparison]) -> Comparison:
@@ -73,7 +73,8 @@ def mean_of(parts: Sequence[Comparison]) -> Comparison:
         numbers = [part.statistic(values[i:j]) for part, i, j in zip(parts, starts, ends, strict=True)]
         return math.fsum(numbers) / len(numbers)
 
-    return Comparison(tuple(place for part in parts for place in part.places), statistic)
+    places = tuple(place for part in parts for place in part.places)
+    return Comparison(places, statistic, linear=all(part.linear for part in parts))
 
 
 def _value(place: RepeatedValue, repetition: int) -> float:
@@ -90,15 +91,15 @@ def comparisons(
     """
     pairs = list(itertools.product(a, b))
     match kind:
-        case "greater" | "less" | "equal" | "greater_means" | "less_means" | "equal_means":
+        case "greater" | "less" | "equal":
             return [
-                Comparison(two, lambda values: values[0] / values[1] - 1, of_means=kind.endswith("_means"))
+                Comparison(two, lambda values: values[0] / values[1] - 1)
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
         case "difference":
             return [
-                Comparison(two, lambda values: values[0] - values[1])
+                Comparison(two, lambda values: values[0] - values[1], linear=True)
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
@@ -110,9 +111,9 @@ def comparisons(
             first, second = [place for series in a for place in series], [place for series in b for place in series]
             return [Comparison((*first, *second), _gain_of_means(len(first)))]
         case "value" | "every":
-            return [Comparison((place,), lambda values: values[0]) for series in a for place in series]
+            return [Comparison((place,), lambda values: values[0], linear=True) for series in a for place in series]
         case "constant" | "varies" if b:
-            return [Comparison((*left, *right), _spread_of_ratios, by_level=_ratios) for left, right in pairs]
+            return [Comparison((*left, *right), _spread_of_ratios, by_level=_ratios_of_means) for left, right in pairs]
         case "constant" | "varies":
             return [Comparison(tuple(series), _spread, by_level=list) for series in a]
         case "elasticity":
@@ -131,7 +132,7 @@ def comparisons(
 
 def _pseudo_values(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[float]], float]) -> list[float]:
     """n f(all) - (n - 1) f(all but one), for each one (Tukey 1958). A mean of ratios of independent draws is larger
-    than the ratio of their means, by 1/6 where b spreads by 40 %; this has next to no bias.
+    than the ratio of their means, by 1/6 where b spreads by 40 %; this has next to no bias (docs/decisions/0017).
     """
     count = len(rows)
     sums = [math.fsum(column) for column in zip(*rows, strict=True)]
@@ -177,6 +178,13 @@ def _spread(values: Sequence[float]) -> float:
 def _ratios(values: Sequence[float]) -> list[float]:
     half = len(values) // 2
     return [x / y for x, y in zip(values[:half], values[half:], strict=True)]
+
+
+def _ratios_of_means(rows: Sequence[Sequence[float]]) -> list[tuple[float, ...]]:
+    """The jackknife's pseudo-values of each level's ratio of the means."""
+    half = len(rows[0]) // 2
+    columns = [[(row[level], row[half + level]) for row in rows] for level in range(half)]
+    return list(zip(*(_pseudo_values(pairs, lambda pair: pair[0] / pair[1]) for pairs in columns), strict=True))
 
 
 def _spread_of_ratios(values: Sequence[float]) -> float:
