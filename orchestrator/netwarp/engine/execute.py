@@ -21,8 +21,7 @@ from ..core.errors import CaptureError, CellError, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted, VirtualBackend
 from ..store.cell_archive import unpack_cell
-from ..store.packing import combine, pack_one
-from ..store.packs import PACK_CELLS
+from ..store.packing import Combiner, pack_one
 from ..store.run_dir import RunDir
 from .batches import Batches
 from .cell_tasks import Keep, analyze_batch, run_batch
@@ -94,11 +93,13 @@ def execute(
         run.keep_outcome(cell, outcome)
         finished(cell, outcome)
 
+    combiner = Combiner(run)
+
     def received(batch: Sequence[Cell], outcomes: Sequence[CellOutcome]) -> None:
         for cell, outcome in zip(batch, outcomes, strict=True):
             finished(cell, outcome)
         if pack:
-            combine(run, at_least=PACK_CELLS)
+            combiner.packed(len(batch))
 
     try:
         if executor.dask:
@@ -142,7 +143,7 @@ def _on_a_cluster(
     kernel = backend.kernel
     instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
     topic = f"netwarp-{uuid.uuid4().hex}"
-    batches = Batches()
+    batches, combiner = Batches(), Combiner(run)
 
     def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
         for cell, archive in zip(batch, packed, strict=True):
@@ -152,7 +153,7 @@ def _on_a_cluster(
             if pack:
                 pack_one(run, cell.id)
         if pack:
-            combine(run, at_least=PACK_CELLS)
+            combiner.packed(len(batch))
 
     _Dispatch(
         cells,

@@ -20,8 +20,8 @@ from ..plan.shards import merged_plan
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..store.manifest import Manifest, identity_of
-from ..store.packing import PACK_ABOVE, combine, pack_one, unpack_one
-from ..store.packs import PACK_CELLS, archives, cell_bytes
+from ..store.packing import PACK_ABOVE, Combiner, pack_one, unpack_one
+from ..store.packs import archives, cell_bytes
 from ..store.plan_file import keep_texts, read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out
@@ -141,13 +141,13 @@ def _put_together(
     """Take the cells that the run lacks, and write its plan, tables and report; returns the report's page."""
     write_plan(run, plan)
     run.clear_partial()
-    there = run.finished()
+    there, combiner = run.finished(), Combiner(run)
     for source, cell_id in cells:
         if cell_id not in there:
             _take(source, run, cell_id)
             if len(plan.cells) > PACK_ABOVE:
                 pack_one(run, cell_id)
-                combine(run, at_least=PACK_CELLS)
+                combiner.packed(1)
     run.clear_partial()
     if first.calibration.exists():
         shutil.copyfile(first.calibration, run.calibration)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
 import tempfile
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 
 from ..core.types import Outcome
 from .cell_archive import EPOCH, pack_cell, unpack_cell
-from .packs import PACK_CELLS, SUFFIX, archives, cell_bytes, singles
+from .packs import PACK_CELLS, SUFFIX, archives, cell_bytes, next_pack, packs, singles
 from .run_dir import UNFINISHED, RunDir, unwritten, write_atomic
 
 PACK_ABOVE = 10_000
@@ -34,13 +33,30 @@ def pack_one(run: RunDir, cell_id: str) -> None:
         shutil.rmtree(gone)
 
 
-def combine(run: RunDir, at_least: int = 1) -> None:
-    """Put archives of one cell together into packs, once there are so many of them. Raises StoreError."""
+class Combiner:
+    """Puts archives of one cell together into packs while cells are packed. Listing them takes 7 ms, so that is done
+    only when there can be enough of them.
+    """
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._waiting = PACK_CELLS  # an earlier process may have left as many
+
+    def packed(self, cells: int) -> None:
+        """So many more cells may have become archives. Raises StoreError."""
+        self._waiting += cells
+        if self._waiting >= PACK_CELLS:
+            self._waiting = combine(self._run, at_least=PACK_CELLS)
+
+
+def combine(run: RunDir, at_least: int = 1) -> int:
+    """Put archives of one cell together into packs, once there are so many of them; how many are left. Raises
+    StoreError.
+    """
     waiting = singles(run.cells)
     while len(waiting) >= at_least > 0 and waiting:
         batch, waiting = waiting[:PACK_CELLS], waiting[PACK_CELLS:]
-        numbers = (run.cells / f"pack-{number:05}{SUFFIX}" for number in itertools.count(1))
-        target = next(path for path in numbers if not path.exists())
+        target = next_pack(packs(run.cells), run.cells)
         try:
             handle, name = tempfile.mkstemp(dir=run.cells, prefix=f".{target.name}.", suffix=UNFINISHED)
             with os.fdopen(handle, "wb") as file:
@@ -57,6 +73,7 @@ def combine(run: RunDir, at_least: int = 1) -> None:
             raise unwritten(target, error) from error
         for path in batch:
             path.unlink()
+    return len(waiting)
 
 
 def pack_run(run: RunDir) -> None:
@@ -77,7 +94,7 @@ def unpack_run(run: RunDir) -> int:
             count += 1
     if count:
         os.sync()  # what is removed next has been synced; a power failure must not leave neither
-    for archive in [*set(packed.values()), *singles(run.cells), *run.cells.glob(f"pack-?????{SUFFIX}")]:
+    for archive in [*set(packed.values()), *singles(run.cells), *packs(run.cells)]:
         archive.unlink(missing_ok=True)
     _tidy(run)
     return count

@@ -13,7 +13,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PosixPath
 from typing import IO, Any
 
@@ -129,14 +129,53 @@ def cell_bytes(archive: Path, cell_id: str) -> bytes:
 
 def archives(cells: Path) -> dict[str, Path]:
     """Cell -> the archive it is in: one of its own, else the newest pack. Raises StoreError: a pack is damaged."""
-    packs = sorted(path for path in cells.glob(f"*{SUFFIX}") if PACK.fullmatch(path.name))
-    there = {cell_id: pack for pack in packs for cell_id in _cells_of(pack, pack.stat().st_mtime_ns)}
-    return there | {path.stem: path for path in singles(cells)}
+    return _cells_in(packs(cells)) | {path.stem: path for path in singles(cells)}
+
+
+def packs(cells: Path) -> list[Path]:
+    """The packs, by number."""
+    return sorted(path for path in cells.glob(f"*{SUFFIX}") if PACK.fullmatch(path.name))
+
+
+def next_pack(there: Sequence[Path], cells: Path) -> Path:
+    """The name of the pack after all that are there: numbers are given once, gaps are not filled."""
+    number = int(there[-1].stem.removeprefix("pack-")) if there else 0
+    return cells / f"pack-{number + 1:05}{SUFFIX}"
+
+
+class Packs:
+    """The packs of a directory of cells, which is listed again only when one of them has come, gone or changed: in a
+    directory of 10,000 cells that takes 14 ms, and a run looks up every cell.
+    """
+
+    def __init__(self, cells: Path) -> None:
+        self._cells = cells
+        self._there: dict[Path, int] | None = None  # time of change, ns
+        self._packed: dict[str, Path] = {}
+
+    def pack_of(self, cell_id: str) -> Path | None:
+        """The newest pack that holds a cell. Raises StoreError: a pack is damaged."""
+        if self._there is None or self._changed(self._there):
+            found = packs(self._cells)
+            self._there = {path: path.stat().st_mtime_ns for path in found}
+            self._packed = _cells_in(found)
+        return self._packed.get(cell_id)
+
+    def _changed(self, there: dict[Path, int]) -> bool:
+        try:
+            same = all(path.stat().st_mtime_ns == changed_ns for path, changed_ns in there.items())
+        except FileNotFoundError:
+            return True
+        return not same or next_pack(list(there), self._cells).exists()
 
 
 def singles(cells: Path) -> list[Path]:
     """The archives of one cell each."""
     return sorted(path for path in cells.glob(f"*{SUFFIX}") if path.is_file() and not PACK.fullmatch(path.name))
+
+
+def _cells_in(there: Sequence[Path]) -> dict[str, Path]:
+    return {cell_id: pack for pack in there for cell_id in _cells_of(pack, pack.stat().st_mtime_ns)}
 
 
 @functools.lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ from ..core.errors import DiskFull, StoreError
 from ..core.processes import await_end_of_users
 from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json, to_json
 from . import compressed
-from .packs import PackedPath, archives
+from .packs import SUFFIX, PackedPath, Packs, archives
 
 FORMAT_VERSION = 1
 """Of the run directory, written to manifest.json for scripts: raise it when a file's name or meaning changes."""
@@ -49,23 +49,16 @@ class RunDir:
         self.new_tables = root / f".tables{UNFINISHED}"
         self.report = root / "report"
         self.counterexamples = root / "counterexamples"
-        self._archives: dict[str, Path] = {}
-        self._looked_ns = -1
+        self._packs = Packs(self.cells)
 
     def cell(self, cell_id: str) -> CellDir:
         """A finished cell's directory. A packed cell is read-only. Raises StoreError."""
         root = self.cells / cell_id
-        if root.is_dir() or cell_id not in (packed := self._packed()):
+        if root.is_dir():
             return CellDir(root)
-        return CellDir(PackedPath(packed[cell_id]) / cell_id)
-
-    def _packed(self) -> dict[str, Path]:
-        """Cell -> its archive, looked up again when something in cells/ has changed."""
-        with contextlib.suppress(FileNotFoundError):
-            changed_ns = self.cells.stat().st_mtime_ns
-            if changed_ns != self._looked_ns:
-                self._archives, self._looked_ns = archives(self.cells), changed_ns
-        return self._archives
+        single = self.cells / f"{cell_id}{SUFFIX}"
+        archive = single if single.is_file() else self._packs.pack_of(cell_id)
+        return CellDir(root if archive is None else PackedPath(archive) / cell_id)
 
     def partial_cell(self, cell_id: str) -> CellDir:
         """The directory in which a cell runs until its outcome is known."""

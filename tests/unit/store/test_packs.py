@@ -10,7 +10,7 @@ import pytest
 from netwarp.core.errors import StoreError
 from netwarp.core.types import CellOutcome, Check, Outcome
 from netwarp.store import compressed, packing
-from netwarp.store.packing import combine, opened, pack_one, pack_run, unpack_run
+from netwarp.store.packing import Combiner, combine, opened, pack_one, pack_run, unpack_run
 from netwarp.store.run_dir import Judgement, RunDir, read_json, write_json, write_packed_json
 
 COMPLETED = CellOutcome(Outcome.COMPLETED, "", 1.0, 0.1)
@@ -160,3 +160,56 @@ def test_a_damaged_pack_is_named(run: RunDir) -> None:
     pack.write_bytes(pack.read_bytes()[:-30])
     with pytest.raises(StoreError, match=r"pack-00001\.zip: cannot be read"):
         RunDir(run.root).cell("cell.0")
+
+
+def test_looking_up_cells_lists_the_directory_once(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each new cell changes cells/: listing it for each would take time that grows with the square of their number."""
+    run = RunDir(run.root)
+    listed: list[str] = []
+    real = Path.glob
+
+    def glob(path: Path, pattern: str) -> Iterator[Path]:
+        listed.append(pattern)
+        return real(path, pattern)
+
+    monkeypatch.setattr(Path, "glob", glob)
+    for number in range(20):
+        assert not run.cell(f"new.{number}").root.exists()
+        (run.cells / f"new.{number}").mkdir()
+        assert run.cell(f"new.{number}").root.is_dir()
+    assert listed == ["*.zip"]
+
+
+def test_packs_of_another_process_are_seen(run: RunDir) -> None:
+    """One directory is looked at while another object packs, unpacks and packs in other groups."""
+    seen, other = RunDir(run.root), RunDir(run.root)
+    for pack_cells in (3, 2, 4):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packing, "PACK_CELLS", pack_cells)
+            pack_run(other)
+        for cell_id in IDS - {"bad"}:
+            assert not (run.cells / cell_id).exists()
+            assert read_json(seen.cell(cell_id).checks, list[Check])[0].detail == cell_id
+        unpack_run(other)
+        assert seen.cell("cell.0").root.parent == run.cells
+
+
+def test_a_new_pack_comes_behind_all_others(run: RunDir) -> None:
+    """A name that was given is not given again while a later one is there: whoever knew the first would not look."""
+    pack_run(run)
+    (run.cells / "pack-00001.zip").unlink()
+    make_cell(run, "later")
+    pack_run(run)
+    assert names(run) == {"pack-00002.zip", "pack-00003.zip"}
+    assert RunDir(run.root).cell("later").read_run_outcome() == COMPLETED
+
+
+def test_cells_are_put_together_whenever_there_are_enough(run: RunDir) -> None:
+    """Also if an earlier process left some; packs of three."""
+    pack_one(run, "cell.0")
+    combiner = Combiner(run)
+    for number in range(1, 6):
+        pack_one(run, f"cell.{number}")
+        combiner.packed(1)
+    assert {name for name in names(run) if name.startswith("pack")} == {"pack-00001.zip", "pack-00002.zip"}
+    check(run)
